@@ -112,6 +112,7 @@ release:
     cargo test -p koel -p koel-benches --features koel/default,koel/serde,koel/redisbloom --release --locked \
         --bench filter --bench growth --bench large --bench shared --bench billion -- --test
     cargo run --release --quiet -p koel-peers --example small --locked -- 10000 1 >/dev/null
+    cargo run --release --quiet -p koel-peers --example copies --locked -- 1000 >/dev/null
 
 # A program without std links the library and gets the right answers; and it compiles for small ARM processors.
 no-std: (targets "thumbv6m-none-eabi" "thumbv7em-none-eabihf")

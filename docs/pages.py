@@ -19,7 +19,7 @@ GROW = "table_bytes lanes shards buckets buckets_per_lookup"
 LIMIT = "charged_bytes set_max_bytes shrink try_clone"
 
 PAGES = {
-    "struct.CuckooFilter": [READ, PLAN, CHANGE, WRITE, LOAD, MERGE, "new builder to_table write_table"],
+    "struct.CuckooFilter": [READ, PLAN, CHANGE, WRITE, LOAD, MERGE, "new builder table_len to_table write_table"],
     "struct.FilterView": [READ, PLAN, WRITE, VIEW, "over_table over_table_with"],
     "struct.ElasticFilter": [READ, PLAN, CHANGE, WRITE, LOAD, MERGE, GROW, LIMIT,
                              "new builder insert_unordered into_shared snapshot_index read_snapshot"],

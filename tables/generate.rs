@@ -4,7 +4,6 @@
 //! cargo run --release --example tables -- codebook > tables/codebook.tsv
 //! cargo run --release --example tables -- max_load > new.tsv     (about twenty minutes on two cores)
 //! cargo run --release --example tables -- max_load 4 12          (one bucket size and fingerprint length of it)
-//! cargo run --release --example tables -- copies                 (what copies cost; the figures in src/guide/choosing.md)
 //! cargo run --release --example tables -- plan tables/max_load.tsv > new.tsv   (the safe loads anew, from those measured)
 //! ```
 
@@ -12,7 +11,6 @@
 
 use std::{env, fs, process::ExitCode};
 
-mod copies;
 mod max_load;
 mod plan;
 #[path = "../tests/common/split_mix.rs"]
@@ -23,7 +21,6 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let file = match words[..] {
         ["codebook"] => codebook(),
-        ["copies"] => copies::file(),
         ["max_load"] => max_load::file(max_load::groups()),
         ["max_load", b, f] => match (b.parse(), f.parse()) {
             (Ok(b), Ok(f)) => max_load::file(max_load::ADDRESSINGS.map(|addressing| plan::Group { addressing, b, f }).to_vec()),
@@ -41,7 +38,7 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    complain("usage: tables codebook | copies | max_load [BUCKET_SIZE FINGERPRINT_BITS] | plan FILE")
+    complain("usage: tables codebook | max_load [BUCKET_SIZE FINGERPRINT_BITS] | plan FILE")
 }
 
 fn complain(what: &str) -> ExitCode {

@@ -65,7 +65,7 @@ fn measure_group(group: Group) -> Vec<Cell> {
     first.into_iter().chain(MEASURED.iter().map(|&log2| measure(group, log2))).collect()
 }
 
-/// Fills tables of one size until they refuse an item.
+/// Fills tables of one size until one has no room for an item.
 pub(crate) fn measure(group: Group, log2_buckets: u32) -> Cell {
     let Group { addressing, b, f } = group;
     let slots = u64::from(b) << log2_buckets;
@@ -76,8 +76,14 @@ pub(crate) fn measure(group: Group, log2_buckets: u32) -> Cell {
     let loads: Vec<f64> = (0..trials)
         .map(|_| {
             filter.clear();
-            while random.next().is_some_and(|hash| filter.insert(&Prehashed(unfolded(addressing, hash))).is_ok()) {}
-            filter.load_factor()
+            let mut load = 0.0;
+            // The filter counts copies for which the table has no room, and to a table of short fingerprints, many items are copies.
+            while random.next().is_some_and(|hash| filter.insert(&Prehashed(unfolded(addressing, hash))).is_ok())
+                && filter.table_len() == filter.len()
+            {
+                load = filter.load_factor();
+            }
+            load
         })
         .collect();
     let mean = loads.iter().sum::<f64>() / trials as f64;

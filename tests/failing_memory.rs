@@ -246,8 +246,40 @@ fn filters_of_fixed_size() {
         .run(|filter| filter.merge(&other), |filter, merged| assert_eq!(filter.len(), if merged.is_ok() { 50 } else { 0 }));
     let different = builder().capacity(99).false_positive_rate(0.1).build().expect("right");
     operation("merge different fixed filters", &filter).run(|filter| filter.merge(&different), |filter, _| is_whole(filter));
-    let twice = filter();
-    operation("merge too many", &filter).run(|filter| filter.merge(&twice), |filter, _| is_whole(filter));
+    let mut others = fixed(0);
+    others.insert_iter((300..600).map(key)).expect("as many as in the filter");
+    operation("merge too many", &filter).run(|filter| filter.merge(&others), |filter, _| is_whole(filter));
+    // Copies: counted one by one, removed, merged, written and read.
+    let copied = || {
+        let mut filter = fixed(20);
+        (0..20).for_each(|_| filter.insert_iter((0..20).map(key)).map(drop).expect("any number of copies"));
+        filter
+    };
+    let with_copies = copied();
+    let is_whole = |filter: &CuckooFilter| assert!(*filter == with_copies);
+    operation("insert copies", &|| fixed(20)).run(
+        |filter| filter.insert_iter((0..400).map(|n| key(n % 20))),
+        |filter, _| assert!((0..20).all(|n| filter.count(&key(n)) >= 1)),
+    );
+    for item in [3, 1000] {
+        let insert = |filter: &mut CuckooFilter| filter.insert(&key(item));
+        operation("insert beside copies", &copied).run(insert, |filter, inserted| {
+            if inserted.is_err() {
+                is_whole(filter);
+            }
+        });
+    }
+    operation("remove copies", &copied).run(
+        |filter| if (0..420).all(|n| filter.remove(&key(n % 20))) { Ok(()) } else { Err("a lost copy") },
+        |filter, _| assert!(filter.is_empty()),
+    );
+    operation("merge copies", &copied).run(
+        |filter| filter.merge(&with_copies),
+        |filter, merged| assert!(if merged.is_ok() { filter.len() == 2 * with_copies.len() } else { *filter == with_copies }),
+    );
+    let bytes = with_copies.to_bytes();
+    operation("read copies", &|| ())
+        .run(|()| CuckooFilter::from_bytes(&bytes), |(), read| assert!(read.map_or(true, |read| *read == with_copies)));
 }
 
 /// Snapshots with one byte changed, and forged so that each check is reached in turn.

@@ -191,9 +191,15 @@ class Filter:
         if self.addressing == ANY_SIZE:
             i, rest = divmod(x * m, 2**64)
             t = ((rest >> 32) * fingerprints >> 32) + 1
-            return i, ((spread(t) * m >> 64 | 1) - i) % m, t
-        i, t = (x >> 32) % m, (x & 0xFFFFFFFF) % fingerprints + 1
-        return i, (i ^ t * 0x5BD1E995 & 0xFFFFFFFF) % m, t
+        else:
+            i, t = (x >> 32) % m, (x & 0xFFFFFFFF) % fingerprints + 1
+        return i, self.alternate(i, t), t
+
+    def alternate(self, i, t):
+        """The other bucket of a fingerprint in bucket i."""
+        if self.addressing == ANY_SIZE:
+            return ((spread(t) * self.m >> 64 | 1) - i) % self.m
+        return (i ^ t * 0x5BD1E995 & 0xFFFFFFFF) % self.m
 
     def __contains__(self, item):
         return self.contains_hash(of_number(item) if isinstance(item, int) else self.hash(item))
@@ -206,26 +212,49 @@ class Snapshot(Filter):
 
     def read_header(self, data):
         self.addressing, self.bucket_bits = self.third, bits_of_bucket(self.kind, self.f, self.b)
-        self.m, self.items, self.table_bytes, reserved = FIXED.unpack_from(data, COMMON.size)
+        self.m, self.items, self.table_bytes, self.entries = FIXED.unpack_from(data, COMMON.size)
         need(self.addressing in (ANY_SIZE, POWER_OF_TWO), "parameter", f"addressing {self.addressing}")
         if self.addressing == ANY_SIZE:
             works = self.m % 2 == 0 and 2 <= self.m <= 2 ** (64 - self.f)
         else:
             works = self.m & (self.m - 1) == 0 < self.m <= 2**32
         need(works and self.m * self.bucket_bits <= 2**64 - 8, "parameter", f"m = {self.m}")
-        need(self.items <= self.m * self.b, "parameter", f"{self.items} items in {self.m * self.b} slots")
+        slots = self.m * self.b
+        need(self.entries <= slots, "parameter", f"{self.entries} items with further copies in {slots} slots")
+        need(self.items <= slots + self.entries * (2**32 - 1), "parameter", f"{self.items} items in {slots} slots")
         need(self.table_bytes == bytes_of(self.m * self.bucket_bits), "parameter", f"L = {self.table_bytes}")
-        need(reserved == 0, "parameter", "reserved bytes are not zero")
 
     def read_tables(self, data):
-        """Where the table ends, and what the trailer is the checksum of."""
+        """Where the table and the further copies end, and what the trailer is the checksum of."""
         self._table = data[64 : 64 + self.table_bytes]
-        return 64 + self.table_bytes, self._table
+        end = 64 + self.table_bytes + (8 + 12 * self.entries if self.entries else 0)
+        self._copies = data[64 + self.table_bytes : end]
+        return end, data[64:end]
 
     def check_tables(self):
         table = Table(self._table, self.kind, self.f, self.b, self.m)
-        need(table.items == self.items, "count", f"the table holds {table.items} items, the header says {self.items}")
         self.table = table.buckets
+        total = struct.unpack("<Q", self._copies[:8])[0] if self.entries else 0
+        need(table.items + total == self.items, "count", f"{table.items} items in the table, {total} further copies")
+        self.copies, last, further = {}, -1, 0
+        bits = self.f + (self.m - 1).bit_length()
+        for key, copies in struct.iter_unpack("<QI", self._copies[8:]):
+            number = key * 0xF1DE83E19937733D % 2**bits
+            i, t = number >> self.f, number % 2**self.f
+            need(last < key < 2**bits and copies > 0 and t > 0 and i < self.m, "copies", f"key {key:#x}")
+            other = self.alternate(i, t)
+            here = self.table[i].count(t) + (self.table[other].count(t) if other != i else 0)
+            need(i <= other and 0 < here and here + copies < 2**32, "copies", f"{copies} further copies, {here} in the table")
+            self.copies[i, t], last, further = copies, key, further + copies
+        need(total == further, "copies", f"{further} further copies, given as {total}")
+
+    def count(self, item):
+        return self.count_hash(of_number(item) if isinstance(item, int) else self.hash(item))
+
+    def count_hash(self, x):
+        i, other, t = self.locate(x)
+        here = self.table[i].count(t) + (self.table[other].count(t) if other != i else 0)
+        return here + self.copies.get((min(i, other), t), 0)
 
     def contains_hash(self, x):
         i, other, t = self.locate(x)

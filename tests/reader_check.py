@@ -27,7 +27,7 @@ KINDS = {"single": reader.SINGLE, "packed": reader.PACKED}
 ADDRESSINGS = {"any-size": reader.ANY_SIZE, "power-of-two": reader.POWER_OF_TWO}
 HASHERS = {"xxh3": 1, "metrohash64": 2, "redisbloom": 3}
 ERRORS = {"magic", "length", "version", "header checksum", "other type", "parameter", "hasher", "trailing bytes"}
-ERRORS |= {"table checksum", "shards", "table", "count"}
+ERRORS |= {"table checksum", "shards", "table", "count", "copies"}
 
 # What is forged from a snapshot has most of its tables: they are decoded once.
 reader.Table = lru_cache(maxsize=1000)(reader.Table)
@@ -55,9 +55,11 @@ def check_answers(golden, data, probes):
 
 def check_contents(golden, snapshot, probes):
     assert snapshot.items == sum((end - first) * copies for first, end, copies in golden["holds"])
-    for first, end, _ in golden["holds"]:
+    for first, end, copies in golden["holds"]:
         for n in range(first, end):
             assert item(golden["items"], "item", n) in snapshot, f"item {n} is lost"
+            if isinstance(snapshot, Snapshot):
+                assert snapshot.count(item(golden["items"], "item", n)) >= copies, f"copies of item {n} are lost"
     found = [n for n in range(probes) if item(golden["items"], "probe", n) in snapshot]
     assert found == golden["found"], "other probes are found than by the library"
 
@@ -110,7 +112,7 @@ def check_refusals(data, choose):
     for hasher in (0, 4, 0x7FFF, 0x8000, 0xFFFF):
         refused(forge(changed(data, 14, struct.pack("<H", hasher))), "hasher")
     refused(forge(changed(data, 10, b"\2")), "other type")
-    for at, new in ((10, b"\4"), (11, b"\1"), (11, b"\x21"), (12, b"\0"), (12, b"\x11"), (13, b"\2"), (48, b"\1")):
+    for at, new in ((10, b"\4"), (11, b"\1"), (11, b"\x21"), (12, b"\0"), (12, b"\x11"), (13, b"\2"), (55, b"\1")):
         refused(forge(changed(data, at, new)), "parameter")
     for at in (24, 40):
         for value in {0, 1, 2**64 - 1} - {int.from_bytes(data[at : at + 8], "little")}:
@@ -118,8 +120,25 @@ def check_refusals(data, choose):
     items = int.from_bytes(data[32:40], "little")
     refused(forge(changed(data, 32, struct.pack("<Q", items + 1))), "count", "parameter")
     refused(forge(changed(data, 32, struct.pack("<Q", 2**64 - 1))), "parameter")
+    entries, table_bytes = (int.from_bytes(data[at : at + 8], "little") for at in (48, 40))
+    refused(forge(changed(data, 48, struct.pack("<Q", entries + 1))), "length", "parameter")
     check_table_refusals(data)
-    check_bare_table(data, items, choose)
+    if entries == 0:
+        check_bare_table(data, items, choose)
+    else:
+        check_list_refusals(data, 64 + table_bytes, entries)
+
+
+def check_list_refusals(data, start, entries):
+    """Further copies as no writer lists them."""
+    refused(forge(changed(data, start, b"\xff" * 8)), "count")
+    for at in range(start + 8, start + 8 + 12 * entries, 12):
+        for offset, new in ((0, bytes(8)), (0, b"\xff" * 8), (8, bytes(4)), (8, b"\xff" * 4), (8, bytes([data[at + 8] ^ 1]))):
+            refused(forge(changed(data, at + offset, new)), "copies")
+    for at in range(start + 8, start + 8 + 12 * (entries - 1), 12):
+        first, second = data[at : at + 12], data[at + 12 : at + 24]
+        refused(forge(changed(data, at, second + first)), "copies")
+        refused(forge(changed(data, at, first + first)), "copies")
 
 
 def check_bare_table(data, items, choose):
@@ -137,7 +156,7 @@ def check_bare_table(data, items, choose):
 
 def check_table_refusals(data):
     snapshot = Snapshot(data)
-    table, used = int.from_bytes(data[64:-8], "little"), snapshot.m * snapshot.bucket_bits
+    table, used = int.from_bytes(data[64 : 64 + snapshot.table_bytes], "little"), snapshot.m * snapshot.bucket_bits
 
     def with_table(bits):
         return forge(changed(data, 64, bits.to_bytes(snapshot.table_bytes, "little")))

@@ -181,7 +181,8 @@ fn what_no_filter_writes_is_refused_even_with_the_right_checksum() {
         (32, &[0xff; 8], "items in 24 slots"),
         (32, &[11], "holds 12 items, but the header says 11"),
         (32, &[0], "holds 12 items, but the header says 0"),
-        (48, &[1], "the reserved bytes are not zero"),
+        (48, &[25], "and 25 with further copies"),
+        (48, &[1], "the bytes end too early"),
         (HEADER, &[0xff; 2], "bucket 0 has the codeword 4095"),
     ] {
         let bytes = forged(|bytes| bytes[at..at + field.len()].copy_from_slice(field));

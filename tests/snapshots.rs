@@ -177,8 +177,8 @@ fn a_header_that_lies_is_refused_even_with_the_right_checksum() {
         (32, &u64::MAX.to_le_bytes(), "items in 24 slots"),
         (40, &37u64.to_le_bytes(), "table of 37 bytes"),
         (40, &u64::MAX.to_le_bytes(), "table of"),
-        (48, &[1], "zero"),
-        (55, &[0x80], "zero"),
+        (48, &[25], "12 items in 24 slots, and 25 with further copies"),
+        (55, &[0x80], "items in 24 slots"),
     ] {
         let error = refused(&put(at, field), parameter);
         assert!(error.to_string().contains(part), "{error}");

@@ -7,6 +7,7 @@ mod common;
 mod formats;
 
 mod batches;
+mod copies;
 mod elastic;
 mod filters;
 mod golden;

@@ -85,13 +85,6 @@ fn everything_is_either_recommended_or_refused_with_a_reason() {
     assert_eq!(reasons(&of(&Constraints::default().table(TableKind::Packed)), "single table was not requested"), 16);
     assert_eq!(reasons(&of(&Constraints::default().bucket_size(2)), "only buckets of 2 slots were requested"), 16);
     assert_eq!(reasons(&of(&Constraints::default().bucket_size(1)), "only buckets of 1 slot were requested"), 16);
-    let mut with_room = names(&of(&Constraints::default().copies(9)));
-    with_room.sort_by_key(|&(_, b)| b);
-    assert!(with_room.into_iter().eq((5..=16).map(|b| (TableKind::Single, b))));
-    assert_eq!(
-        reasons(&of(&Constraints::default().copies(9)), "room for 9 copies of an item takes buckets of 5 slots or more"),
-        5
-    );
     let smallest = of(&Constraints::default()).best().expect("there is one").bytes();
     assert_eq!(of(&Constraints::default().max_bytes(smallest)).candidates().len(), 1);
     assert_eq!(reasons(&of(&Constraints::default().max_bytes(smallest - 1)), &format!("there may be {}", smallest - 1)), all);

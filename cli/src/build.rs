@@ -18,11 +18,12 @@ use crate::{
 
 /// Build a filter from a list of items.
 ///
-/// Reads the list once. With --capacity or --grow, items go straight into the filter, which is all that takes memory. Without
-/// them, the command keeps 8 bytes per item (16 with --unique) until it has counted all items, and then builds a filter of that
-/// size. With --grow, the filter grows as items come, up to a thousand times its --max-capacity.
+/// Reads the list once. With --capacity or --grow, items go straight into the filter, which is all that takes memory. Without them,
+/// the command keeps 8 bytes per item until it has read all of them, and then builds a filter for as many as are different; the
+/// report says how many. With --grow, the filter grows as items come, up to a thousand times its --max-capacity.
 ///
-/// An item that occurs twice is stored twice, and must be removed twice; --unique stores it once.
+/// An item that occurs twice is stored twice, and must be removed twice; --unique stores it once. Copies take hardly any room: a
+/// filter is full only of different items. (With --grow, it holds eight copies of an item.)
 ///
 /// OUT is replaced atomically once all items are added; if anything fails, it stays unchanged. Other koel commands that change OUT
 /// wait meanwhile. If another program moves, removes or replaces OUT, that is an error, and nothing is written. If there is no OUT
@@ -91,17 +92,19 @@ impl Build {
             Some(capacity) => Some(Changing::Fixed(empty(&fixed, capacity)?)),
             None => None,
         };
-        let (filter, stored) = match empty {
+        let (filter, stored, different) = match empty {
             Some(mut filter) => {
                 let stored = filter.add(&mut items, self.unique, "leave --capacity out, or give", "nothing was written")?;
-                (filter, stored)
+                (filter, stored, None)
             }
             None => collect(&fixed, &mut items, self.unique)?,
         };
         let bytes = output.save_changed(&filter)?;
-        let skipped = items.count() - stored;
-        let skipped = self.unique.then(|| ("  skipped", format!("{skipped}, as already present")));
-        Facts::changed(&filter, bytes).report(&output, skipped.as_slice())?;
+        let all = items.count();
+        let skipped = self.unique.then(|| ("  skipped", format!("{}, as already present", all - stored)));
+        let different = different.map(|different| ("  different", format!("{different} of {all}")));
+        let others: Vec<_> = skipped.into_iter().chain(different).collect();
+        Facts::changed(&filter, bytes).report(&output, &others)?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -135,8 +138,8 @@ fn empty(builder: &Builder<AnyHasher>, capacity: usize) -> anyhow::Result<Filter
     builder.clone().capacity(capacity).build().map_err(errors::not_built)
 }
 
-/// Hashes and counts all items first, and then builds a filter of the size they need. Also says how many it stored.
-fn collect(builder: &Builder<AnyHasher>, items: &mut Items, unique: bool) -> anyhow::Result<(Changing, u64)> {
+/// Hashes all items first, and then builds a filter of the size they need. Also says how many it stored, and how many are different.
+fn collect(builder: &Builder<AnyHasher>, items: &mut Items, unique: bool) -> anyhow::Result<(Changing, u64, Option<usize>)> {
     // An empty filter hashes as the final one will.
     let hasher = empty(builder, 0)?;
     let mut hashes = Vec::new();
@@ -147,8 +150,8 @@ fn collect(builder: &Builder<AnyHasher>, items: &mut Items, unique: bool) -> any
         }
         hashes.push(hash);
     }
-    let capacity = if unique { distinct(&hashes)? } else { hashes.len() };
-    let mut filter = empty(builder, capacity)?;
+    let different = distinct(&hashes)?;
+    let mut filter = empty(builder, different)?;
     let mut stored = 0;
     let progress = Progress::counting(hashes.len(), "items inserted");
     let mut number = 0;
@@ -168,20 +171,22 @@ fn collect(builder: &Builder<AnyHasher>, items: &mut Items, unique: bool) -> any
         }
         number += piece.len() as u64;
     }
-    Ok((Changing::Fixed(filter), stored))
+    Ok((Changing::Fixed(filter), stored, Some(different)))
 }
 
-/// The number of distinct hashes.
+/// The number of distinct hashes. Sorts a sixteenth of them at a time, which takes little memory, and fits into the cache sooner.
 fn distinct(hashes: &[u64]) -> anyhow::Result<usize> {
-    let mut sorted = Vec::new();
-    if sorted.try_reserve_exact(hashes.len()).is_err() {
-        bail!(
-            "not enough memory to count {} items, at 16 bytes each with --unique; give --capacity, which needs none",
-            hashes.len()
-        );
+    let (mut part, mut different) = (Vec::new(), 0);
+    for bits in 0..16 {
+        let of_part = || hashes.iter().copied().filter(|hash| hash >> 60 == bits);
+        part.clear();
+        if part.try_reserve(of_part().count()).is_err() {
+            bail!("not enough memory to count {} items; give --capacity, which needs none", hashes.len());
+        }
+        part.extend(of_part());
+        part.sort_unstable();
+        part.dedup();
+        different += part.len();
     }
-    sorted.extend_from_slice(hashes);
-    sorted.sort_unstable();
-    sorted.dedup();
-    Ok(sorted.len())
+    Ok(different)
 }

@@ -102,6 +102,9 @@ fn to_koel(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts>
     }
 }
 
+/// How to build a filter without copies.
+const UNIQUE: &str = ": `koel build --unique`";
+
 #[cfg(target_endian = "little")]
 fn to_go(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
     use koel::go::{GoError, GoFilter};
@@ -116,6 +119,7 @@ fn to_go(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
                 GoError::Addressing(_) | GoError::Hasher(_) | GoError::Seed(_) => {
                     ": `koel build --addressing power-of-two --hasher metrohash64 --seed 1337`"
                 }
+                GoError::Copies(_) => UNIQUE,
                 _ => "",
             };
             anyhow::anyhow!("{name}: {error}{options}")
@@ -154,6 +158,7 @@ fn refused(name: &str, error: RedisBloomError) -> anyhow::Error {
         | RedisBloomError::Addressing(_) => {
             ": `koel build --table single --bits 8 --addressing power-of-two --hasher redisbloom`"
         }
+        RedisBloomError::Copies(_) => UNIQUE,
         RedisBloomError::SubFilters(_) | RedisBloomError::BucketSize(_) => ": `koel query`, `koel build`",
         _ => return anyhow::Error::new(error).context(name.to_owned()),
     };

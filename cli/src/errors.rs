@@ -51,20 +51,11 @@ pub(crate) fn grow(place: &str, error: &InsertError) -> String {
 
 /// Why there is no room for an item, and what to do. `larger` is the start of the remedy for a filter that is too small.
 pub(crate) fn full(place: &str, full: &InsertError, filter: &Filter, larger: &str) -> String {
-    let capacity = filter.capacity();
-    if matches!(full.kind(), InsertErrorKind::Copies { .. }) {
-        return format!(
-            "{place}: no room for another copy of this item: both of its buckets are full of copies; --unique stores an item \
-             once"
-        );
-    }
-    let (len, slots) = (filter.len(), filter.slots());
-    // A filter that is full below its capacity holds many copies of some items.
-    let or_unique = if len < capacity { ", or --unique, which stores repeated items once" } else { "" };
+    let InsertErrorKind::Full { items, slots } = full.kind() else { return format!("{place}: {full}") };
     format!(
-        "{place}: the filter is full: {len} items in {slots} slots leave no room for this one; {larger} a --capacity above \
-         {}, enough for all items{or_unique}",
-        capacity.max(len)
+        "{place}: the filter is full: {items} different items in {slots} slots leave no room for this one; {larger} a --capacity above \
+         {}, enough for all different items",
+        filter.capacity().max(items)
     )
 }
 

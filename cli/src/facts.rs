@@ -42,7 +42,14 @@ impl Facts {
 
     /// Of a filter that takes this many bytes as a snapshot.
     pub(crate) fn koel<H: Hasher>(filter: &CuckooFilter<H>, file_bytes: u64) -> Self {
-        Self::new("koel", "koel snapshot", filter.len()).fixed(filter, filter, file_bytes)
+        // The table and the list of further copies.
+        let bytes = file_bytes - filter.params().snapshot_bytes() + filter.params().table_bytes() as u64;
+        let (mut facts, copies) = (Self::new("koel", "koel snapshot", filter.len()), filter.len() - filter.table_len());
+        facts.object["further_copies"] = json!(copies);
+        if copies > 0 {
+            facts = facts.with("  of these", &format!("{copies} copies, counted beside the table"), json!({}));
+        }
+        facts.fixed(filter, filter, bytes, file_bytes)
     }
 
     /// Of a filter that takes this many bytes as a file of Go's, where an item may be stored outside the table.
@@ -50,12 +57,13 @@ impl Facts {
     pub(crate) fn go(filter: &koel::go::GoFilter, file_bytes: u64) -> Self {
         let has_victim = filter.has_victim();
         let victim = if has_victim { "one of the items, for which Go found no room in the table" } else { "none" };
-        let facts = Self::new("go", "file of Go's linvon/cuckoo-filter", filter.len());
-        facts.with("  victim", victim, json!({ "victim": has_victim })).fixed(filter, filter.filter(), file_bytes)
+        let (facts, bytes) =
+            (Self::new("go", "file of Go's linvon/cuckoo-filter", filter.len()), filter.filter().params().table_bytes() as u64);
+        facts.with("  victim", victim, json!({ "victim": has_victim })).fixed(filter, filter.filter(), bytes, file_bytes)
     }
 
-    /// Of a filter with one table.
-    fn fixed<H: Hasher>(self, filter: &dyn Filter, table: &CuckooFilter<H>, file_bytes: u64) -> Self {
+    /// Of a filter with one table, whose items take this many bytes.
+    fn fixed<H: Hasher>(self, filter: &dyn Filter, table: &CuckooFilter<H>, bytes: u64, file_bytes: u64) -> Self {
         let (params, hasher, load) = (table.params(), table.hasher().id().to_string(), table.load_factor());
         let (kind, slots, bits) = (params.table().to_string(), params.slots(), params.fingerprint_bits());
         let multiple = match params.addressing() {
@@ -74,7 +82,7 @@ impl Facts {
                 json!({ "buckets": buckets, "bucket_size": bucket_size, "addressing": addressing, "slots": slots }),
             )
             .load(load, slots as u64)
-            .bits_per_item(params.table_bytes() as f64)
+            .bits_per_item(bytes as f64)
             .rate("false positives", "false_positive_rate", filter.false_positive_rate())
             .rate("  at capacity", "false_positive_rate_at_capacity", params.false_positive_rate_at_capacity())
             .hasher(&hasher, params.seed())

@@ -36,8 +36,7 @@ pub(crate) struct Merge {
     #[arg(required = true, num_args = 2.., value_name = "FILTER")]
     filters: Vec<PathBuf>,
 
-    /// Store an item as often as the filter with the most copies of it, instead of adding up its copies. Takes less room if filters
-    /// have many items in common
+    /// Store an item as often as the filter with the most copies of it, instead of adding up its copies
     #[arg(long)]
     union: bool,
 
@@ -90,18 +89,11 @@ impl Merge {
                 "{first} and {name}: only filters with the same hasher can be merged, but the first has {ours}, and the second {theirs}; \
                  build both with the same --hasher"
             ),
-            MergeError::Full { items, slots, capacity, in_both, needed, union, .. } => {
-                let or_union = union.map_or_else(String::new, |union| {
-                    format!("; {in_both} of them are in both: --union, which does not add up copies, needs a --capacity of {union}")
-                });
-                let remedy = needed.map_or_else(
-                    || String::from("copies of single items fill their buckets, so build all of them with --unique"),
-                    |needed| format!("build all of them with a --capacity of at least {needed}"),
-                );
+            MergeError::Full { items, slots, capacity, needed, .. } => {
                 let more = if later > 0 { ", and more for those that follow" } else { "" };
                 anyhow::anyhow!(
-                    "{all} and {name}: {items} items do not fit into one filter of {slots} slots, planned for {capacity}{or_union}; \
-                     {remedy}{more}; nothing was written"
+                    "{all} and {name}: {items} different items do not fit into one filter of {slots} slots, planned for {capacity}; \
+                     build all of them with a --capacity of at least {needed}{more}; nothing was written"
                 )
             }
             error => anyhow::Error::new(error).context(format!("{first} and {name}")),

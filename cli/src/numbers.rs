@@ -3,11 +3,7 @@
 
 use std::fmt;
 
-use koel::TableKind;
 use rust_decimal::{Decimal, prelude::ToPrimitive as _};
-
-/// As many as two of the largest buckets have slots.
-pub(crate) const MAX_COPIES: u32 = 2 * *TableKind::Single.bucket_sizes().end();
 
 /// More threads than any machine has cores.
 const MOST_THREADS: usize = 4096;
@@ -85,21 +81,10 @@ pub(crate) fn slots(text: &str) -> Result<u32, String> {
     whole(text, || String::from("it takes a whole number from 1 to 16, such as 4"))
 }
 
-/// A whole number from 1 to some other.
-pub(crate) fn within(text: &str, most: usize, such_as: &str) -> Result<usize, String> {
-    let takes = || format!("it takes a whole number from 1 to {most}, {such_as}");
-    whole(text, takes).and_then(|number| if (1..=most).contains(&number) { Ok(number) } else { Err(takes()) })
-}
-
-/// A number of copies of one item.
-pub(crate) fn copies(text: &str) -> Result<u32, String> {
-    let copies = within(text, MAX_COPIES as usize, "the room in two buckets of 16 slots")?;
-    Ok(u32::try_from(copies).unwrap_or(MAX_COPIES))
-}
-
 /// A number of threads.
 pub(crate) fn threads(text: &str) -> Result<usize, String> {
-    within(text, MOST_THREADS, "such as 2")
+    let takes = || format!("it takes a whole number from 1 to {MOST_THREADS}, such as 2");
+    whole(text, takes).and_then(|number| if (1..=MOST_THREADS).contains(&number) { Ok(number) } else { Err(takes()) })
 }
 
 /// A seed: a whole number, or hexadecimal digits.
@@ -274,11 +259,9 @@ mod tests {
 
     #[test]
     fn small_numbers_and_seeds_have_limits() {
-        reads(copies, &[(1, "1"), (32, "32")]);
         reads(bits, &[(13, "13")]);
         reads(slots, &[(16, "1_6")]);
         reads(threads, &[(4000, "4k")]);
-        refuses(copies, "from 1 to 32", "0|33");
         refuses(threads, "from 1 to 4096", "0|4097|4.1k");
         refuses(bits, "from 2 to 32", "4294967296");
         reads(seed, &[(1337, "1337"), (1000, "1e3"), (u64::MAX, "0xFFFFFFFFFFFFFFFF"), (0xdead_beef, "0xdeadbeef")]);

@@ -61,6 +61,8 @@ fn unique_skips_what_is_reported_as_present() {
     for capacity in ["--capacity 10", ""] {
         let built = koel.feed("a\nb\na\na\n", &format!("build - -o f.koel --unique {capacity}"));
         assert!(built.text().contains("  skipped         2, as already present"), "{}", built.text());
+        // Where all items are read first, it is known how many are different.
+        assert_eq!(built.text().contains("\n  different       2 of 4\n"), capacity.is_empty(), "{}", built.text());
         built.ok();
         assert_eq!(facts(&koel, "f.koel")["items"], 2);
     }
@@ -77,9 +79,13 @@ fn the_size_follows_from_the_items() {
     koel.feed(numbers(0..5000), "build - -o counted.koel").ok();
     koel.feed(numbers(0..5000), "build - -o promised.koel --capacity 5000").ok();
     assert!(koel.read("counted.koel") == koel.read("promised.koel"));
-    // Copies that are not stored take no room.
-    koel.feed(numbers(0..5000).repeat(3), "build - -o unique.koel --unique").ok();
-    assert_eq!(facts(&koel, "unique.koel")["buckets"], facts(&koel, "counted.koel")["buckets"]);
+    // Copies take no room in the table, whether they are stored or not.
+    for options in ["", "--unique"] {
+        let built = koel.feed(numbers(0..5000).repeat(3), &format!("build - -o copies.koel {options}"));
+        assert!(built.text().contains("\n  different       5000 of 15000\n"), "{}", built.text());
+        built.ok();
+        assert_eq!(facts(&koel, "copies.koel")["buckets"], facts(&koel, "counted.koel")["buckets"]);
+    }
 }
 
 #[test]
@@ -142,20 +148,36 @@ fn a_full_filter_stays_as_it_was() {
 }
 
 #[test]
-fn too_many_copies_are_called_so() {
+fn any_number_of_copies_is_built_and_counted() {
     let koel = Koel::new();
-    let copies = "koel\n".repeat(9);
-    for options in ["", "--capacity 1000", "--grow"] {
-        let run = koel.feed(&copies, &format!("build - -o f.koel {options}"));
-        run.error(&["line 9 of standard input", "--unique", "nothing was written"]);
-        assert!(options == "--grow" || run.stderr.contains("both of its buckets are full of copies"), "{}", run.stderr);
-        assert!(koel.names().is_empty());
+    let (all, copies) = (numbers(0..1000), |number| "koel\n".repeat(number));
+    for list in [copies(9), copies(50_000), all.repeat(2), all.repeat(30) + &copies(9)] {
+        let lines = list.lines().count();
+        for options in ["", "--capacity 1001", "--table single --bucket-size 1"] {
+            koel.feed(&list, &format!("build - -o f.koel {options}")).ok();
+            assert_eq!(facts(&koel, "f.koel")["items"], lines);
+            assert_eq!(koel.feed(&list, "query f.koel --count --verify").ok(), format!("{lines}\n").as_bytes());
+            // Each can be removed as often as it was added.
+            let removed = koel.feed(list.clone() + "koel\n", "remove f.koel");
+            assert!(removed.status(1).starts_with(format!("{lines} removed, 1 not found; 0 in f.koel").as_bytes()));
+        }
     }
-    koel.feed("koel\n".repeat(8), "build - -o f.koel").ok();
+    koel.feed(copies(9), "build - -o f.koel").ok();
+    assert!(koel.run("add f.koel --item koel").ok().starts_with(b"1 added; 10 in f.koel now"));
+    assert!(koel.run("add f.koel --item koel --unique").ok().starts_with(b"0 added, 1 skipped"));
+}
+
+#[test]
+fn a_growing_filter_says_that_there_are_too_many_copies() {
+    let koel = Koel::new();
+    let run = koel.feed("koel\n".repeat(9), "build - -o f.koel --grow");
+    run.error(&["line 9 of standard input", "copies fill both of its buckets", "--unique", "nothing was written"]);
+    assert!(koel.names().is_empty());
+    koel.feed("koel\n".repeat(8), "build - -o f.koel --grow").ok();
     let before = koel.read("f.koel");
     koel.run("add f.koel --item koel").error(&[
         "item 1 of the command line",
-        "both of its buckets are full of copies",
+        "copies fill both of its buckets",
         "--unique",
         "is unchanged",
     ]);

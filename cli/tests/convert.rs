@@ -162,6 +162,14 @@ fn what_cannot_be_converted_is_refused_with_a_remedy() {
         let parts = [&["koel: f.koel: "], &parts[..]].concat();
         koel.given("convert f.koel -o new").refuses(&[(&format!("--to {to}"), &parts)]);
     }
+    for (to, options) in [("go", FOR_GO), ("redisbloom", FOR_REDISBLOOM)] {
+        koel.feed("apple\n".repeat(50), &format!("build - -o f.koel {options}")).ok();
+        let parts = ["koel: f.koel: copies: ", "beside the table", "`koel build --unique`"];
+        koel.given("convert f.koel -o new").refuses(&[(&format!("--to {to}"), &parts)]);
+        koel.feed("apple\n".repeat(50), &format!("build - -o f.koel --unique {options}")).ok();
+        koel.run(&format!("convert f.koel --to {to} -o new")).ok();
+        koel.shell("rm new").ok();
+    }
     koel.write("f.go", FULL);
     let told = facts(&koel, "f.go");
     assert_eq!((&told["items"], &told["victim"]), (&5.into(), &true.into()));

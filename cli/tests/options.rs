@@ -88,7 +88,7 @@ fn every_command_takes_numbers_as_people_write_them() {
     for (plain, written) in [
         ("tune --items 1000000 --fpr 0.001", "tune --items 1_000.0k --fpr 0.1%"),
         ("tune --items 1000000 --bytes 2097152", "tune --items 1e6 --bytes 2MiB"),
-        ("tune --items 10 --fpr 0.1 --copies 10 --bucket-size 8", "tune --items 10 --fpr 1/10 --copies 1e1 --bucket-size 0.8e1"),
+        ("tune --items 10 --fpr 0.1 --bucket-size 8", "tune --items 10 --fpr 1/10 --bucket-size 0.8e1"),
         ("build - -o - --bits 13 --capacity 2500", "build - -o - --bits 1.3e1 --capacity 2.5k"),
         ("build - -o - --fpr 0.01 --seed 1000", "build - -o - --fpr 1% --seed 1k"),
         ("build - -o - --grow --max-capacity 5000000 --capacity 1000", "build - -o - --grow --max-capacity 5M --capacity 1e3"),

@@ -97,13 +97,8 @@ impl Model {
         unmixed(x)
     }
 
-    /// The slots that the item may be in.
-    pub fn slots_of(&self, (fingerprint, bucket): Key) -> u32 {
-        if self.alternate(bucket, fingerprint) == bucket { self.b } else { 2 * self.b }
-    }
-
-    /// What is wrong with a snapshot, all of it looked at as docs/FORMAT.md says.
-    pub fn verdict(snapshot: &[u8]) -> Result<(Self, Vec<Vec<u32>>), Kind> {
+    /// The items in a snapshot, or what is wrong with it, all of it looked at as docs/FORMAT.md says.
+    pub fn verdict(snapshot: &[u8]) -> Result<(Self, BTreeMap<Key, u32>), Kind> {
         let checksum = xxhash_rust::xxh3::xxh3_64_with_seed;
         ensure(snapshot[..snapshot.len().min(8)] == MAGIC[..snapshot.len().min(8)], Kind::Magic)?;
         ensure(snapshot.len() >= HEADER, Kind::Length)?;
@@ -112,19 +107,67 @@ impl Model {
         ensure(seed == checksum(&snapshot[..56], 0), Kind::HeaderChecksum)?;
         ensure(![2, 3].contains(&snapshot[10]), Kind::OtherType)?;
         let (model, items) = (Self::of_header(snapshot), number(snapshot, 32));
-        let is_known = snapshot[10] <= 1 && snapshot[13] <= 1 && number(snapshot, 48) == 0;
-        ensure(is_known && model.is_possible(), Kind::Parameter)?;
-        ensure(u128::from(items) <= u128::from(model.m) * u128::from(model.b), Kind::Parameter)?;
+        ensure(snapshot[10] <= 1 && snapshot[13] <= 1 && model.is_possible(), Kind::Parameter)?;
+        let (entries, slots) = (u128::from(number(snapshot, 48)), u128::from(model.m) * u128::from(model.b));
+        ensure(entries <= slots && u128::from(items) <= slots + entries * u128::from(u32::MAX), Kind::Parameter)?;
+        // A filter counts its items in the bits of an address.
+        ensure(usize::try_from(items).is_ok(), Kind::Parameter)?;
         ensure(model.table_bytes() == Some(number(snapshot, 40)), Kind::Parameter)?;
         ensure(has_hasher([snapshot[14], snapshot[15]]), Kind::Hasher)?;
-        let end = HEADER as u64 + number(snapshot, 40);
-        ensure(snapshot.len() as u64 >= end + 8, Kind::Length)?;
-        ensure(snapshot.len() as u64 == end + 8, Kind::TrailingBytes)?;
-        let table = &snapshot[HEADER..end as usize];
-        ensure(number(snapshot, end as usize) == checksum(table, seed), Kind::BodyChecksum)?;
+        let table_end = HEADER as u128 + u128::from(number(snapshot, 40));
+        let end = table_end + if entries == 0 { 0 } else { 8 + 12 * entries };
+        ensure(snapshot.len() as u128 >= end + 8, Kind::Length)?;
+        ensure(snapshot.len() as u128 == end + 8, Kind::TrailingBytes)?;
+        let (table, listed) = snapshot[HEADER..end as usize].split_at(table_end as usize - HEADER);
+        ensure(number(snapshot, end as usize) == checksum(&snapshot[HEADER..end as usize], seed), Kind::BodyChecksum)?;
         let buckets = model.table(table).ok_or(Kind::Table)?;
-        ensure(buckets.iter().flatten().filter(|&&slot| slot != 0).count() as u64 == items, Kind::Count)?;
-        Ok((model, buckets))
+        let total = if entries == 0 { 0 } else { number(listed, 0) };
+        let taken = buckets.iter().flatten().filter(|&&slot| slot != 0).count() as u64;
+        ensure(taken.checked_add(total) == Some(items), Kind::Count)?;
+        let mut items_of = model.items(&buckets);
+        ensure(model.add_copies(&mut items_of, listed), Kind::Copies)?;
+        Ok((model, items_of))
+    }
+
+    /// Adds the copies that are not in the table. False if a writer would not list them so.
+    fn add_copies(&self, items: &mut BTreeMap<Key, u32>, listed: &[u8]) -> bool {
+        let Some((total, list)) = listed.split_at_checked(8) else { return true };
+        let (mut last, mut sum) = (None, 0);
+        let keys: BTreeMap<u64, Key> = items.keys().map(|&key| (self.number_of(key), key)).collect();
+        for entry in list.chunks_exact(12) {
+            let (number_of, more) = (number(entry, 0), u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]));
+            let copies = keys.get(&number_of).and_then(|key| items.get_mut(key));
+            let Some((copies, more)) = copies.and_then(|copies| copies.checked_add(more).map(|sum| (copies, sum))) else {
+                return false;
+            };
+            if last >= Some(number_of) || *copies == more {
+                return false;
+            }
+            (last, sum) = (Some(number_of), sum + u64::from(more - *copies));
+            *copies = more;
+        }
+        sum == number(total, 0)
+    }
+
+    /// Gives the entries of a list the keys of the first items that are in these buckets, and the right total, which is returned.
+    /// There may be fewer items, and numbers may be 0.
+    pub fn mend_copies(&self, buckets: &[Vec<u32>], listed: &mut [u8]) -> u64 {
+        let Some((total, list)) = listed.split_at_mut_checked(8) else { return 0 };
+        let mut keys: Vec<u64> = self.items(buckets).keys().map(|&key| self.number_of(key)).collect();
+        keys.sort_unstable();
+        let mut sum = 0_u64;
+        for (entry, key) in list.chunks_exact_mut(12).zip(keys) {
+            entry[..8].copy_from_slice(&key.to_le_bytes());
+            sum += u64::from(u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]));
+        }
+        total.copy_from_slice(&sum.to_le_bytes());
+        sum
+    }
+
+    /// The key of an item in the list of copies.
+    fn number_of(&self, (fingerprint, bucket): Key) -> u64 {
+        let bits = self.f + (u64::BITS - (self.m - 1).leading_zeros());
+        (bucket << self.f | u64::from(fingerprint)).wrapping_mul(C) & (u64::MAX >> (64 - bits.min(64)))
     }
 
     /// What a header says, be it possible or not.
@@ -201,7 +244,7 @@ impl Model {
         }
     }
 
-    /// What is in the buckets: how many copies of each.
+    /// The items in these buckets, with the number of copies of each.
     pub fn items(&self, buckets: &[Vec<u32>]) -> BTreeMap<Key, u32> {
         let mut items = BTreeMap::new();
         for (bucket, slots) in (0..).zip(buckets) {

@@ -7,7 +7,7 @@ use super::{
     model::{HEADER, MAGIC, Model, number},
 };
 
-/// Magic, version and the reserved bytes.
+/// Magic, version, and a small number of items with further copies.
 const FRAME: u8 = 1;
 /// Fields that no filter has.
 const FIELDS: u8 = 1 << 1;
@@ -44,7 +44,8 @@ pub fn repair(bytes: &mut Vec<u8>, what: u8) {
         return;
     }
     if wants(FRAME) {
-        put(bytes, 48, &[0; 8]);
+        let entries = u64::from(bytes[48] % 8).saturating_sub(3);
+        put(bytes, 48, &entries.to_le_bytes());
     }
     if wants(FIELDS) {
         fields(bytes);
@@ -53,19 +54,21 @@ pub fn repair(bytes: &mut Vec<u8>, what: u8) {
     if let Some(len) = model.table_bytes().filter(|_| wants(LENGTH)) {
         put(bytes, 40, &len.to_le_bytes());
         if len <= LONGEST {
-            bytes.resize(HEADER + len as usize + 8, 0);
+            bytes.resize(HEADER + len as usize + listed_bytes(bytes) + 8, 0);
         }
     }
     let checksum = xxhash_rust::xxh3::xxh3_64_with_seed;
     // The last eight bytes are the trailer, however long the table should be.
     let end = bytes.len().saturating_sub(8).max(HEADER);
-    if model.is_possible() && model.table_bytes() == Some((end - HEADER) as u64) {
+    let table_end = end.saturating_sub(listed_bytes(bytes)).max(HEADER);
+    if model.is_possible() && model.table_bytes() == Some((table_end - HEADER) as u64) {
         if wants(TABLE) {
-            model.mend(&mut bytes[HEADER..end], true);
+            model.mend(&mut bytes[HEADER..table_end], true);
         }
-        if let Some(buckets) = model.table(&bytes[HEADER..end]).filter(|_| wants(COUNT)) {
+        if let Some(buckets) = model.table(&bytes[HEADER..table_end]).filter(|_| wants(COUNT)) {
             let items = buckets.iter().flatten().filter(|&&slot| slot != 0).count() as u64;
-            put(bytes, 32, &items.to_le_bytes());
+            let total = model.mend_copies(&buckets, &mut bytes[table_end..end]);
+            put(bytes, 32, &items.saturating_add(total).to_le_bytes());
         }
     }
     if wants(HEADER_CHECKSUM) {
@@ -90,6 +93,14 @@ fn fields(bytes: &mut [u8]) {
     let buckets = bytes[24];
     let buckets = if bytes[13] == 1 { 1 << (buckets % 7) } else { 2 + 2 * (u64::from(buckets) % 40) };
     put(bytes, 24, &buckets.to_le_bytes());
+}
+
+/// The length of the list of further copies, if it is not much too long.
+fn listed_bytes(bytes: &[u8]) -> usize {
+    match number(bytes, 48).min(LONGEST) as usize {
+        0 => 0,
+        entries => 8 + 12 * entries,
+    }
 }
 
 fn put(bytes: &mut [u8], at: usize, field: &[u8]) {

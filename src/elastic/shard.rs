@@ -12,9 +12,9 @@
 use super::stream::Window;
 use crate::{
     bits::{PADDING, low_half},
-    filter::{Copies, Located, Place, RawFilter},
+    filter::{Located, Occurrences, Place, RawFilter},
     params::TableKind,
-    table::{AnySize, Fingerprint, Geometry, Pair, TableParams, Uniform},
+    table::{AmongCopies, AnySize, Fingerprint, Geometry, Pair, TableParams, Uniform},
 };
 
 /// The parameters of a shard.
@@ -166,18 +166,18 @@ impl Key {
     /// Inserts the item into a shard with these parameters and upper bits.
     #[inline]
     pub fn place(self, params: &ShardParams, upper: Window) -> Place<'_, ShardParams> {
-        Place { params, buckets: self.buckets, fingerprint: self.fingerprint(upper) }
+        Place { params, buckets: self.buckets, fingerprint: self.fingerprint(upper), among_copies: AmongCopies::GoOn }
     }
 
     /// The copies of the item in a shard with these upper bits.
-    pub fn copies(self, upper: Window) -> Copies {
-        Copies { buckets: self.buckets, fingerprint: self.fingerprint(upper), unknown: 0 }
+    pub fn copies(self, upper: Window) -> Occurrences {
+        Occurrences { buckets: self.buckets, fingerprint: self.fingerprint(upper), unknown: 0 }
     }
 
     /// The same where only this many of the upper bits are known: what the item may be a copy of.
-    pub fn copies_known(self, params: &ShardParams, upper: Window, known: u8) -> Copies {
+    pub fn copies_known(self, params: &ShardParams, upper: Window, known: u8) -> Occurrences {
         let unknown = (1_u64 << params.upper_bits.saturating_sub(known)) - 1;
-        Copies { unknown: low_half(unknown << params.low_bits), ..self.copies(upper) }
+        Occurrences { unknown: low_half(unknown << params.low_bits), ..self.copies(upper) }
     }
 }
 

@@ -19,8 +19,8 @@ pub(crate) trait Core {
 
     fn count(&self, hash: Uniform) -> u32;
 
-    /// Looks up all hashes. Calls `answer` once for each [`BATCH`](crate::kernel::BATCH) of them, in order; bit i of its argument is
-    /// the answer for the i-th hash of the batch.
+    /// Looks up all hashes. Calls `answer` once for each [`BATCH`](crate::kernel::BATCH) of them, in order; bit i of its argument
+    /// is the answer for the i-th hash of the batch.
     fn contains_all(&self, hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
         hashes.each_batch(0..hashes.len(), |batch| {
             answer(answers(batch, |hash| self.contains(hash)));
@@ -201,29 +201,38 @@ impl<S: Deref<Target = [u8]>> Core for RawFilter<S> {
         self.params().buckets() * u64::from(self.params().bucket_size())
     }
 
+    fn load_factor(&self) -> f64 {
+        self.in_table() as f64 / Core::slots(self) as f64
+    }
+
     fn false_positive_rate(&self) -> f64 {
         self.params().false_positive_rate_at(self.load_factor())
     }
 
     fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
-        let (params, items, slots) = (self.params(), self.len(), self.params().slots());
-        write!(f, "{params}: {items} of {slots} slots taken ({}), {bytes} bytes", Load { items, slots })
+        let (params, items, slots) = (self.params(), self.in_table(), self.params().slots());
+        write!(f, "{params}: {items} of {slots} slots taken ({}), ", Load { items, slots })?;
+        match self.further_totals().0 {
+            0 => {}
+            further => write!(f, "{further} further copies, ")?,
+        }
+        write!(f, "{bytes} bytes")
     }
 
     fn bytes_behind(&self) -> usize {
-        self.storage().len()
+        self.storage().len() + self.memory_of_copies()
     }
 
-    /// The table alone, as planned.
+    /// The table alone, as planned, and what copies take.
     fn bytes_of_items(&self, _: usize) -> usize {
-        self.params().table_bytes()
+        self.params().table_bytes() + self.bytes_of_copies()
     }
 }
 
 impl CoreMut for RawFilter {
     #[inline(always)]
     fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
-        if self.place(hash) { Ok(()) } else { Err(self.refusal(hash, 0)) }
+        self.insert(hash)
     }
 
     #[inline]
@@ -255,7 +264,10 @@ impl CoreMut for RawFilter {
 
 impl<S: Deref<Target = [u8]>, T: Deref<Target = [u8]>> PartialEq<RawFilter<T>> for RawFilter<S> {
     fn eq(&self, other: &RawFilter<T>) -> bool {
-        self.params() == other.params() && self.len() == other.len() && self.table() == other.table()
+        self.params() == other.params()
+            && self.len() == other.len()
+            && self.table() == other.table()
+            && self.further_copies().eq(other.further_copies())
     }
 }
 

@@ -14,10 +14,10 @@ use crate::{
 /// ```
 /// use koel::InsertErrorKind;
 /// let mut filter = koel::CuckooFilter::builder().capacity(100).false_positive_rate(0.001).build()?;
-/// let error = filter.insert_batch(&[7u8; 20]).unwrap_err();
-/// // Eight copies are in the filter, the ninth was refused.
-/// assert_eq!((error.kind(), error.position()), (InsertErrorKind::Copies { copies: 8 }, 8));
-/// assert_eq!(filter.count(&7u8), 8);
+/// let error = filter.insert_iter(0..200u32).unwrap_err();
+/// // The items before the one that was refused are in the filter.
+/// assert!(matches!(error.kind(), InsertErrorKind::Full { slots: 120.., .. }) && error.position() > 100);
+/// assert_eq!(filter.len(), error.position());
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ const _: () = assert!(size_of::<InsertError>() <= 32);
 pub enum InsertErrorKind {
     /// The table has no room for another item. (Only a filter of fixed size is ever full.)
     Full {
-        /// The number of items in the filter.
+        /// The number of items in its table, without copies that are counted beside it.
         items: usize,
         /// The number of slots in its table.
         slots: usize,
@@ -51,6 +51,8 @@ pub enum InsertErrorKind {
     /// quarter full, or one that cannot be split and is less than half full). Copies of an item share two buckets, so that they
     /// need more room than different items.
     CopiesOfOthers,
+    /// The item has 2³² − 1 copies, and no more are counted.
+    TooManyCopies,
     /// The filter would take more bytes than [`max_bytes`](crate::ElasticBuilder::max_bytes).
     Limit {
         /// The number of bytes that it would take.
@@ -144,6 +146,9 @@ impl fmt::Display for InsertError {
                 "no room for one more copy of the item: {copies} with its fingerprint fill its two buckets; insert_unique stores \
                  an item once"
             ),
+            InsertErrorKind::TooManyCopies => {
+                f.write_str("the item has 4294967295 copies, and no more are counted; insert_unique stores an item once")
+            }
             InsertErrorKind::CopiesOfOthers => f.write_str(
                 "no room for the item: copies of a few other items fill its two buckets; insert_unique stores an item once",
             ),
@@ -244,21 +249,15 @@ pub enum MergeError {
     /// The items of both filters do not fit into one of fixed size.
     #[non_exhaustive]
     Full {
-        /// The number of items that the filter would hold, counting duplicates.
+        /// The number of different items of both filters.
         items: usize,
         /// The number of slots in one filter.
         slots: usize,
-        /// The number of distinct items that one filter is planned for.
+        /// The number of different items that one filter is planned for.
         capacity: usize,
-        /// The number of items of either filter that the other one has, too, or reports by mistake.
-        in_both: usize,
-        /// The least [`capacity`](crate::Builder::capacity) with which both filters should be built. It is more than the number of
-        /// items if some occur several times, because copies of an item share its two buckets. `None` if no capacity of a
-        /// sensible size would do: then items have too many copies.
-        needed: Option<usize>,
-        /// The capacity that [`union`](crate::CuckooFilter::union) needs instead of [`merge`](crate::CuckooFilter::merge). `None` if
-        /// it would not need less, or if it is the union that was refused.
-        union: Option<usize>,
+        /// A [`capacity`](crate::Builder::capacity) with which both filters should be built: the number of different items, and a
+        /// few more that this filter cannot tell from others.
+        needed: usize,
     },
     /// Together, growing filters hold more than their maximal capacity.
     #[non_exhaustive]
@@ -300,22 +299,11 @@ impl fmt::Display for MergeError {
                 f.write_str("the filters have different parameters; build both from those of one of them: ElasticFilter::new")
             }
             Self::DifferentHasher => f.write_str("only filters with the same hasher can be merged; build both with equal ones"),
-            Self::Full { items, slots, capacity, in_both, needed, union } => {
-                write!(f, "{items} items do not fit into one filter of {slots} slots, planned for {capacity}; ")?;
-                if let Some(union) = union {
-                    write!(
-                        f,
-                        "{in_both} are in both filters: union, which does not add up copies, needs a capacity of {union}; "
-                    )?;
-                }
-                match needed {
-                    Some(needed) => write!(f, "build both with a capacity of at least {needed}"),
-                    None => f.write_str(
-                        "copies of single items fill their buckets, and a larger capacity hardly helps: store items once, with \
-                         insert_unique",
-                    ),
-                }
-            }
+            Self::Full { items, slots, capacity, needed } => write!(
+                f,
+                "{items} different items do not fit into one filter of {slots} slots, planned for {capacity}; build both with a \
+                 capacity of at least {needed}"
+            ),
             Self::MaxCapacity { items, max_capacity, needed } => {
                 write!(f, "{items} items do not fit into one filter, planned for at most {max_capacity}; ")?;
                 match needed {

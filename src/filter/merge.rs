@@ -1,7 +1,7 @@
 //! Merging and uniting two filters.
 
-use super::{Combine, MergeError, RawFilter};
-use crate::{bits::index, params::explained};
+use super::{Combine, InsertErrorKind, MergeError, RawFilter};
+use crate::bits::index;
 
 /// `merge` and `union`. The core's `combine` checks its parameters and changes nothing if it fails.
 macro_rules! merges {
@@ -88,37 +88,31 @@ impl RawFilter {
             *self = other.to_owned()?.with_dispatch(self.dispatch());
             return Ok(());
         }
-        if other.len() == 0 || self.combine_equal(other, how)? {
-            return Ok(());
+        match self.combine_equal(other, how) {
+            Err(error) if matches!(error.kind(), InsertErrorKind::Full { .. }) => Err(refusal(self, other)),
+            combined => Ok(combined?),
         }
-        Err(refusal(self, other, how))
     }
 }
 
 /// The error for filters that do not fit into one.
 #[cold]
-fn refusal(ours: &RawFilter, theirs: &RawFilter, how: Combine) -> MergeError {
+fn refusal(ours: &RawFilter, theirs: &RawFilter) -> MergeError {
     let params = ours.params();
-    let together = ours.together(theirs);
+    let (different, in_both) = ours.different(theirs);
     // Different items collide at the false-positive rate. In larger tables they do so less often, and need room of their own.
-    let by_chance = params.false_positive_rate_at(ours.len() as f64 / params.slots() as f64) * theirs.len() as f64;
-    let collisions = index(explained(by_chance)).min(together.in_both);
-    let of_union = together.union.capacity(params).and_then(|capacity| capacity.checked_add(collisions));
-    let is_more_than_chance = together.in_both > collisions;
-    let (copies, needed, union) = match how {
-        Combine::Sum => {
-            let needed = together.sum.capacity(params);
-            let union = of_union.filter(|&of_union| is_more_than_chance && needed.is_none_or(|needed| of_union < needed));
-            (&together.sum, needed, union)
-        }
-        Combine::Union => (&together.union, of_union, None),
-    };
-    MergeError::Full {
-        items: index(copies.items()),
-        slots: params.slots(),
-        capacity: params.capacity(),
-        in_both: together.in_both,
-        needed,
-        union,
+    let by_chance = params.false_positive_rate_at(ours.in_table() as f64 / params.slots() as f64) * theirs.in_table() as f64;
+    let collisions = index(explained(by_chance)).min(in_both);
+    MergeError::Full { items: different, slots: params.slots(), capacity: params.capacity(), needed: different + collisions }
+}
+
+/// An upper bound of a number of which this many are expected: e + 4√e, without a square root.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is positive, and fewer than slots of a table")]
+fn explained(expected: f64) -> u64 {
+    const NEGLIGIBLE: f64 = 1e-3;
+    if expected < NEGLIGIBLE {
+        return 0;
     }
+    let bounds = [5.0 * expected + 1.0, 2.0 * expected + 8.0, 1.125 * expected + 32.0];
+    bounds.into_iter().fold(f64::INFINITY, f64::min) as u64
 }

@@ -34,7 +34,7 @@ pub(crate) use {
     items::{Hashed, answers_in_order, same_length},
     merge::merges,
     operations::{ContainsIter, changes, lookups, removals},
-    raw::{Combine, Copies, Located, Place, RawFilter, Slots, Sought, is_crowded, slots},
+    raw::{Combine, Located, Occurrences, Place, RawFilter, Slots, Sought, is_crowded, slots},
 };
 
 /// A cuckoo filter: an approximate set that supports removal. A query answers "not in the set" or "probably in the set", at a
@@ -58,11 +58,12 @@ pub(crate) use {
 ///   [`false_positive_rate`](Self::false_positive_rate).
 ///
 /// # Duplicates
-/// The filter is a multiset of fingerprints: an item inserted twice is stored twice and must be removed twice. An item has room
-/// for at most 2b copies, where b is the bucket size (8 copies by default), and for fewer if other items share its buckets.
-/// [`insert_unique`](Self::insert_unique) and [`insert_unique_iter`](Self::insert_unique_iter) store an item once. The capacity
-/// counts different items: a filter with capacity 2000 usually refuses some of 2000 items if 500 of them occur twice
-/// (`tests/filters.rs`).
+/// An item can be inserted any number of times, up to 2³² − 1; [`count`](Self::count) says how often it was, and each copy can be
+/// removed. The [`capacity`](Self::capacity) counts different items: as many fit, however often each is inserted.
+///
+/// The table holds every item, and copies as long as they are in nobody's way. Further ones are counted beside it, in at most 12
+/// bytes for each item that has some, which are allocated as they are needed (docs/DESIGN.md, "Copies"). Where items are to be
+/// stored once, there are [`insert_unique`](Self::insert_unique) and [`insert_unique_iter`](Self::insert_unique_iter).
 ///
 /// # Hashes
 /// Every operation takes the hash of an item in place of the item, as [`Prehashed`], so that one hash can serve several filters or
@@ -82,7 +83,8 @@ pub(crate) use {
 /// # Complexity
 /// Lookup, count and removal read two buckets: constant time. So does insertion while one of the two has room. Otherwise it
 /// searches for a slot with an eviction walk (docs/DESIGN.md, "Insertion"); the walk examines a few buckets on average, more as
-/// the load approaches the capacity, and at most 4096·b before the insertion is refused.
+/// the load approaches the capacity, and at most 4096·b before the insertion is refused. Where copies take many slots, an insertion
+/// moves them out of the table in one pass over it, after which insertions take constant time again.
 #[derive(Clone)]
 pub struct CuckooFilter<H = Xxh3> {
     pub(crate) core: RawFilter,
@@ -124,7 +126,7 @@ pub struct FilterView<D, H = Xxh3> {
 
 // A program may hold many small filters, so the struct must stay small beside the table.
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<CuckooFilter>() <= 96);
+const _: () = assert!(size_of::<CuckooFilter>() <= 104);
 
 impl<H> CuckooFilter<H> {
     /// An empty filter with the given parameters, such as those of another filter. To make many filters of the same size, plan
@@ -143,6 +145,22 @@ impl<H> CuckooFilter<H> {
     /// ```
     pub fn new(params: Params, hasher: H) -> Result<Self, OutOfMemory> {
         RawFilter::new(params).map(|core| Self { core, hasher })
+    }
+
+    /// The number of items in the table: all of them, but for the copies that are counted beside it
+    /// ([Duplicates](CuckooFilter#duplicates)). Constant time.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::CuckooFilter::builder().capacity(10).false_positive_rate(0.001).build()?;
+    /// filter.insert_batch(&["cuckoo"; 50])?;
+    /// assert_eq!(filter.len(), 50);
+    /// assert!(filter.table_len() <= 8); // two buckets of four slots
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn table_len(&self) -> usize {
+        self.core.in_table()
     }
 }
 

@@ -382,7 +382,7 @@ fn check_end(params: &Params, table: &[u8], padding: &[u8]) -> Result<(), Snapsh
 /// # Errors
 /// If Go's library cannot read the filter: it requires `PowerOfTwo` addressing, `MetroHash64`, the seed 1337, at most 2³¹ buckets
 /// and fewer than 2³² items. Its single table also loses items if fingerprints have 2, 4 or 12 bits and buckets are not whole
-/// bytes. If a view's snapshot is corrupt.
+/// bytes. If items have more copies than the table has room for.
 ///
 /// # Panics
 /// If the memory for the bytes cannot be allocated.
@@ -398,9 +398,18 @@ fn check_end(params: &Params, table: &[u8], padding: &[u8]) -> Result<(), Snapsh
 /// ```
 pub fn encode<H: Hasher>(filter: &CuckooFilter<H>) -> Result<Vec<u8>, GoError> {
     let victim = Victim::default();
+    check_copies(filter)?;
     header(&filter.params(), filter.hasher().id(), wide(filter.len()), victim)?;
     // Go's files have no checksum that would reveal corruption later.
     file(filter, victim, &Order::default())
+}
+
+/// Fails if the filter has copies that are not in its table.
+pub(super) fn check_copies<H>(filter: &CuckooFilter<H>) -> Result<(), GoError> {
+    match filter.core.further_totals() {
+        (0, _) => Ok(()),
+        (copies, _) => Err(GoError::Copies(copies)),
+    }
 }
 
 pub(super) fn file<H: Hasher>(filter: &CuckooFilter<H>, victim: Victim, order: &Order) -> Result<Vec<u8>, GoError> {

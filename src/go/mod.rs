@@ -109,7 +109,7 @@ impl WithVictim {
     /// Stores the victim in the table, if there is one. Changes nothing if there is no room.
     fn settle(&mut self) -> Result<(), InsertError> {
         if let Some(hash) = self.victim.hash() {
-            CoreMut::insert(&mut self.filter.core, Uniform(hash)).map_err(InsertError::with_one_more)?;
+            self.filter.core.insert_into_table(Uniform(hash)).map_err(InsertError::with_one_more)?;
             self.victim.is_used = false;
         }
         Ok(())
@@ -189,7 +189,8 @@ impl WithVictim {
 impl CoreMut for WithVictim {
     fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
         // The item first: if there is room for only one of the two, nothing has to be undone.
-        CoreMut::insert(&mut self.filter.core, hash).map_err(InsertError::with_one_more)?;
+        // Go knows only the table: what it has no room for is refused, copies of an item, too.
+        self.filter.core.insert_into_table(hash).map_err(InsertError::with_one_more)?;
         // Failure is fine: the victim then stays outside the table.
         _ = self.settle();
         Ok(())
@@ -299,6 +300,7 @@ impl<H: Hasher> TryFrom<CuckooFilter<H>> for GoFilter {
 
     fn try_from(filter: CuckooFilter<H>) -> Result<Self, GoError> {
         let victim = Victim::default();
+        format::check_copies(&filter)?;
         format::header(&filter.params(), filter.hasher().id(), wide(filter.len()), victim)?;
         let filter = CuckooFilter { core: filter.core, hasher: MetroHash64 };
         Ok(Self { core: WithVictim { filter, victim, order: Order::default() }, hasher: MetroHash64 })
@@ -337,6 +339,8 @@ pub enum GoError {
         /// The number of slots in a bucket.
         bucket_size: u32,
     },
+    /// Items have this many copies beyond those in the table, which is all that Go's library has.
+    Copies(u64),
     /// Memory for the file cannot be allocated.
     OutOfMemory(OutOfMemory),
 }
@@ -355,6 +359,10 @@ impl fmt::Display for GoError {
                 f,
                 "fingerprint bits: {fingerprint_bits} given with buckets of {bucket_size}, but in Go's single table such slots \
                  share bits; build the filter with a bucket size that is a multiple of 4, or with another fingerprint length"
+            ),
+            Self::Copies(copies) => write!(
+                f,
+                "copies: {copies} are counted beside the table, and a Go file has the table alone; store items once, with insert_unique"
             ),
             Self::OutOfMemory(_) => f.write_str("the file cannot be allocated"),
         }

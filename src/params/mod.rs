@@ -1,6 +1,5 @@
 //! The parameters of a filter: what they are and their limits, and how they follow from what a user asks for (`sizing`).
 
-mod copies;
 mod error;
 mod formulas;
 mod kind;
@@ -11,15 +10,14 @@ mod sizing;
 use core::{fmt, ops::RangeInclusive};
 
 use crate::bits::{PADDING, index, wide};
-pub(crate) use {
-    copies::{Copies, explained},
-    formulas::{at_least_one, false_positive_rate, mean_matches},
-    max_load::safe_load,
-    sizing::Request,
-};
 pub use {
     error::ParamError,
     kind::{Addressing, TableKind},
+};
+pub(crate) use {
+    formulas::{at_least_one, false_positive_rate, mean_matches},
+    max_load::safe_load,
+    sizing::Request,
 };
 
 /// Slots of a bucket unless another number is asked for: the packed table's.

@@ -79,6 +79,9 @@ impl RedisBloomFilter {
     pub fn from_filter<H: Hasher>(filter: &CuckooFilter<H>) -> Result<Self, RedisBloomError> {
         let params = filter.params();
         check(&params, filter.hasher().id())?;
+        if let (copies @ 1.., _) = filter.core.further_totals() {
+            return Err(RedisBloomError::Copies(copies));
+        }
         let (bucket_size, table) = (params.bucket_size(), filter.core.table());
         let (mut slots, mut filters) = (reserved(table.len())?, reserved(1)?);
         slots.extend_from_slice(table);
@@ -148,6 +151,8 @@ pub enum RedisBloomError {
     Addressing(Addressing),
     /// There are more than 2³² slots, in which RedisBloom finds nothing.
     Slots(u64),
+    /// Items have this many copies beyond those in the table, which is all that RedisBloom has.
+    Copies(u64),
     /// The memory for the table could not be allocated.
     OutOfMemory(OutOfMemory),
 }
@@ -168,6 +173,10 @@ impl fmt::Display for RedisBloomError {
             Self::FingerprintBits(given) => other_wanted(f, "fingerprint bits", given, "RedisBloom's have 8", "that length"),
             Self::Addressing(given) => other_wanted(f, "addressing", given, "RedisBloom uses power-of-two", "that addressing"),
             Self::Slots(given) => other_wanted(f, "slots", given, "RedisBloom can use at most 4294967296", "a smaller capacity"),
+            Self::Copies(copies) => write!(
+                f,
+                "copies: {copies} are counted beside the table, and RedisBloom has tables alone; store items once, with insert_unique"
+            ),
             Self::OutOfMemory(_) => f.write_str("the filter cannot be copied"),
         }
     }

@@ -43,7 +43,8 @@ impl<H: Hasher> CuckooFilter<H> {
     /// many small filters with the same parameters (see the [guide](crate::guide::small_filters)). Takes time proportional to the table.
     ///
     /// [`FilterView::over_table`] reads them. It needs what a header would say, which is not a part of these bytes: the
-    /// [parameters](Self::params), the [number of items](Self::len), and the hasher.
+    /// [parameters](Self::params), the [number of items in the table](Self::table_len), and the hasher. Copies that are counted
+    /// beside the table are left out; a [snapshot](Self::to_bytes) has them.
     ///
     /// # Panics
     /// If the bytes would be more than the address space holds (on 32-bit targets). If the allocator has no memory for them, the
@@ -93,7 +94,8 @@ impl<D: AsRef<[u8]>> FilterView<D> {
     /// Opens the bare table at the start of the data, which [`CuckooFilter::to_table`] or [`CuckooFilter::write_table`] wrote. Copies
     /// nothing, and takes constant time.
     ///
-    /// `params` and `items` are those of the filter that was written. Any bytes may follow the table, and 4 must: lookups load them, and
+    /// `params` are those of the filter that was written, and `items` its [`table_len`](CuckooFilter::table_len): the number of its items, if each
+    /// was inserted once. Any bytes may follow the table, and 4 must: lookups load them, and
     /// ignore what they are. In a buffer of many tables they are the next one's; behind the last table, append zeros.
     ///
     /// [`verify`](Self::verify) validates the table as it does in a snapshot. The checksum depends on parameters, hasher and number of
@@ -143,7 +145,7 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
 
 /// The header that a snapshot would have, and its checksum.
 fn header<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, hasher: HasherId) -> (HeaderBytes, u64) {
-    Header::<Fixed>::encode(&Fixed { params: *filter.params(), len: filter.len() }, hasher)
+    Header::<Fixed>::encode(&Fixed { len: filter.in_table(), entries: 0, params: *filter.params() }, hasher)
 }
 
 /// The checksum that is stored behind a bare table.

@@ -81,6 +81,8 @@ pub enum SnapshotErrorKind {
     Table,
     /// The number of items in the table is not the one in the header.
     Count,
+    /// The list of items with further copies is invalid.
+    Copies,
     /// The list of a growing filter's shards is invalid.
     Shards,
     /// A file of Go's library whose table that library itself corrupts: some of its slots share bits.
@@ -110,6 +112,7 @@ impl SnapshotErrorKind {
             | Self::BodyChecksum
             | Self::Table
             | Self::Count
+            | Self::Copies
             | Self::Shards => "the snapshot is corrupt, use another copy",
         }
     }

@@ -101,7 +101,7 @@ impl SnapshotExtent {
         let (skipped, sections) = if is_growing(&self.header) {
             (0, wide(Header::<ElasticParams>::decode(&self.header)?.fields.lanes()))
         } else {
-            (Header::<Fixed>::decode(&self.header)?.fields.params.snapshot_bytes() - wide(HEADER_BYTES), 0)
+            (Header::<Fixed>::decode(&self.header)?.fields.snapshot_bytes() - wide(HEADER_BYTES), 0)
         };
         (self.skipped, self.sections) = (skipped, Some(sections));
         Ok(())

@@ -72,7 +72,7 @@ fn read_back(file: &File) -> Result<(), SnapshotError> {
     reader.rewind().map_err(failed)?;
     let header = header_bytes(&mut Source::Stream(&mut stream(file)))?;
     if !is_growing(&header) {
-        return has_length(file, Header::<Fixed>::decode(&header)?.fields.params.snapshot_bytes());
+        return has_length(file, Header::<Fixed>::decode(&header)?.fields.snapshot_bytes());
     }
     reader.rewind().map_err(failed)?;
     check_lists(file, file.metadata().map_err(failed)?.len())

@@ -5,6 +5,7 @@ use alloc::{
     alloc::{Layout, handle_alloc_error},
     vec::Vec,
 };
+use core::convert::Infallible;
 #[cfg(feature = "std")]
 use std::path::Path;
 
@@ -475,12 +476,12 @@ views!(FilterView, CuckooFilter);
 
 impl RawFilter {
     fn snapshot_bytes(&self) -> u64 {
-        self.params().snapshot_bytes()
+        Fixed::of(self).snapshot_bytes()
     }
 
     #[cfg_attr(not(feature = "std"), expect(dead_code, reason = "without std, there are no writers"))]
     fn write<E>(&self, hasher: HasherId, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let (header, seed) = Header::<Fixed>::encode(&Fixed { params: *self.params(), len: self.len() }, hasher);
+        let (header, seed) = Header::<Fixed>::encode(&Fixed::of(self), hasher);
         write(&header)?;
         let mut checksum = Checksum::new(seed);
         for piece in self.table().chunks(MOST) {
@@ -488,16 +489,27 @@ impl RawFilter {
             checksum.update(piece);
             write(piece)?;
         }
+        self.each_listed(|piece| {
+            checksum.update(piece);
+            write(piece)
+        })?;
         write(&checksum.finish().to_le_bytes())
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "other cores may need memory")]
     fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        let (header, seed) = Header::<Fixed>::encode(&Fixed { params: *self.params(), len: self.len() }, hasher);
+        let (header, seed) = Header::<Fixed>::encode(&Fixed::of(self), hasher);
         bytes.extend_from_slice(&header);
+        let start = bytes.len();
         bytes.extend_from_slice(self.table());
+        self.each_listed(|piece| {
+            bytes.extend_from_slice(piece);
+            Ok::<_, Infallible>(())
+        })
+        .unwrap_or_else(|never| match never {});
         // At once: a program has the code for it anyway, for items, and none for a table in pieces.
-        bytes.extend_from_slice(&checksum(self.table(), seed).to_le_bytes());
+        let checksum = checksum(&bytes[start..], seed);
+        bytes.extend_from_slice(&checksum.to_le_bytes());
         Ok(())
     }
 }
@@ -524,8 +536,8 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
         let bytes = data.as_ref();
         let header = Header::<Fixed>::decode(bytes.first_chunk().ok_or_else(|| header_too_short(bytes))?)?;
         let hasher = header.hasher(hasher)?;
-        let Fixed { params, len } = header.fields;
-        let (given, end) = (wide(bytes.len()), params.snapshot_bytes());
+        let Fixed { params, len, .. } = header.fields;
+        let (given, end) = (wide(bytes.len()), header.fields.snapshot_bytes());
         if given < end {
             return Err(too_short(given, end));
         }
@@ -554,7 +566,7 @@ impl<D: AsRef<[u8]>> RawFilter<Snapshot<D>> {
     }
 
     fn snapshot_bytes(&self) -> u64 {
-        self.params().snapshot_bytes()
+        if self.snapshot().is_bare() { self.params().snapshot_bytes() } else { Fixed::of(self).snapshot_bytes() }
     }
 
     fn write<E>(&self, hasher: HasherId, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {

@@ -8,23 +8,27 @@
 //! ├────────────────┤       ├────────────────┤ ┐
 //! │ table          │       │ section, 32    │ │
 //! ├────────────────┤       │ records, 24 ×n │ │ of each lane
-//! │ checksum, 8    │       │ tables, n      │ │
-//! └────────────────┘       ├────────────────┤ ┘
-//!                          │ checksum, 8    │ of the sections' checksums
-//!                          └────────────────┘
+//! │ copies, if any │       │ tables, n      │ │
+//! ├────────────────┤       ├────────────────┤ ┘
+//! │ checksum, 8    │       │ checksum, 8    │ of the sections' checksums
+//! └────────────────┘       └────────────────┘
 //! ```
 //!
 //! Both headers have the same fields up to the seed, and the checksum in the same place. It seeds that of the table or the
 //! sections: no header goes with another snapshot's. A filter of fixed size has no section, since its header says all that one would: with one, a filter of
 //! a hundred items would be a fifth longer, and writing would read the table twice.
 
+use core::ops::Deref;
+
 use crate::{
     bits::{PADDING, wide},
     elastic::{ElasticParams, Shares},
+    filter::RawFilter,
     hash::{Hasher, HasherId},
     params::{Addressing, ParamError, Params, TableKind},
     snapshot::{SnapshotError, SnapshotErrorKind as Kind},
     storage,
+    table::copies,
 };
 
 /// A name, followed by bytes that a transfer in text mode would alter, as in PNG.
@@ -43,8 +47,8 @@ const SEED_AT: usize = HASHER_AT + 2;
 const BUCKETS_AT: usize = SEED_AT + 8;
 pub(super) const ITEMS_AT: usize = BUCKETS_AT + 8;
 const TABLE_BYTES_AT: usize = ITEMS_AT + 8;
-const RESERVED_AT: usize = TABLE_BYTES_AT + 8;
-pub(super) const CHECKSUM_AT: usize = RESERVED_AT + 8;
+pub(super) const ENTRIES_AT: usize = TABLE_BYTES_AT + 8;
+pub(super) const CHECKSUM_AT: usize = ENTRIES_AT + 8;
 /// The offset of the table: a multiple of 64, so that in a mapped file the table begins at a cache line.
 pub(crate) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
 const _: () = assert!(HEADER_BYTES == storage::HEADER_BYTES);
@@ -159,8 +163,10 @@ pub(super) fn is_growing(header: &HeaderBytes) -> bool {
 /// What the header of a filter of fixed size says.
 pub(crate) struct Fixed {
     pub(super) params: Params,
-    /// The number of items in the table.
+    /// The number of items, copies included.
     pub(super) len: usize,
+    /// The number of items that have further copies, behind the table.
+    pub(super) entries: u64,
 }
 
 impl Header<Fixed> {
@@ -190,8 +196,18 @@ impl Header<ElasticParams> {
 }
 
 impl Fixed {
+    /// What the header of a filter says.
+    pub(super) fn of<S: Deref<Target = [u8]>>(filter: &RawFilter<S>) -> Self {
+        Self { params: *filter.params(), len: filter.len(), entries: wide(filter.further_totals().1) }
+    }
+
+    /// The length of the snapshot.
+    pub(super) fn snapshot_bytes(&self) -> u64 {
+        self.params.snapshot_bytes().saturating_add(copies::listed_bytes(self.entries))
+    }
+
     fn put(&self, header: &mut HeaderBytes) {
-        let Self { params, len } = self;
+        let Self { params, len, entries } = self;
         #[expect(clippy::cast_possible_truncation, reason = "neither exceeds 32")]
         let (fingerprint_bits, bucket_size) = (params.fingerprint_bits() as u8, params.bucket_size() as u8);
         put(header, FINGERPRINT_BITS_AT, [fingerprint_bits]);
@@ -201,6 +217,7 @@ impl Fixed {
         put(header, BUCKETS_AT, params.buckets().to_le_bytes());
         put(header, ITEMS_AT, wide(*len).to_le_bytes());
         put(header, TABLE_BYTES_AT, wide(params.table_bytes()).to_le_bytes());
+        put(header, ENTRIES_AT, entries.to_le_bytes());
     }
 
     #[inline]
@@ -223,17 +240,19 @@ impl Fixed {
             SnapshotError::params(Kind::Parameter, at, error)
         })?;
         let (items, slots) = (number(header, ITEMS_AT), params.slots());
-        let len = usize::try_from(items).ok().filter(|&len| len <= slots);
-        let len = len.ok_or_else(|| parameter(ITEMS_AT, "{} items in {} slots", [items, wide(slots)]))?;
+        let entries = number(header, ENTRIES_AT);
+        // Each of the entries is for an item in the table, with at most 2³² − 1 copies.
+        let most = wide(slots).saturating_add(entries.saturating_mul(u32::MAX.into()));
+        let is_possible = entries <= wide(slots) && items <= most;
+        let len = usize::try_from(items).ok().filter(|_| is_possible);
+        let words = "{} items in {} slots, and {} with further copies";
+        let len = len.ok_or_else(|| parameter(ITEMS_AT, words, [items, wide(slots), entries]))?;
         let table_bytes = number(header, TABLE_BYTES_AT);
         if table_bytes != wide(params.table_bytes()) {
             let words = "a table of {} bytes, but {} follow from the other fields";
             return Err(parameter(TABLE_BYTES_AT, words, [table_bytes, wide(params.table_bytes())]));
         }
-        if number(header, RESERVED_AT) != 0 {
-            return Err(parameter(RESERVED_AT, "the reserved bytes are not zero", []));
-        }
-        Ok(Self { params, len })
+        Ok(Self { params, len, entries })
     }
 }
 
@@ -404,8 +423,8 @@ pub(super) fn number(bytes: &[u8], at: usize) -> u64 {
 }
 
 impl Params {
-    /// The length in bytes of a snapshot of a filter with these parameters, however many items it holds: a header of 64 bytes,
-    /// the table, and a trailer of 8 bytes (docs/FORMAT.md).
+    /// The length in bytes of a snapshot of a filter with these parameters, however many different items it holds: a header of 64
+    /// bytes, the table, and a trailer of 8 bytes (docs/FORMAT.md). Further copies add 8 bytes, and 12 for each item that has some.
     ///
     /// # Example
     /// ```

@@ -2,7 +2,7 @@
 //! that arrive, not with what a header claims.
 
 use alloc::vec::Vec;
-use core::iter;
+use core::{iter, mem};
 #[cfg(feature = "std")]
 use std::{
     fs::File,
@@ -18,11 +18,11 @@ use super::{
     verify,
 };
 use crate::{
-    bits::{PADDING, index, wide},
+    bits::{PADDING, in_memory, index, wide},
     elastic::{ElasticParams, LayerPlan, Shard, ShardParams},
     filter::RawFilter,
     storage::{OutOfMemory, Owned, reserved},
-    table::TableParams as _,
+    table::{TableParams as _, copies},
 };
 
 /// The size of the first pieces in bytes; a forged header makes a reader allocate no more than this.
@@ -145,20 +145,25 @@ impl<'a> Reading<'a, Fixed> {
     /// Reads the header.
     pub fn start(mut source: Source<'a>) -> Result<Self, SnapshotError> {
         let header = Header::<Fixed>::decode(&header_bytes(&mut source)?)?;
-        let length = header.fields.params.snapshot_bytes();
+        let length = header.fields.snapshot_bytes();
         Ok(Self::after(header, source, Some(length)))
     }
 
-    /// Reads table and trailer. The buffer becomes the table's memory. Also returns the length of the snapshot.
+    /// Reads table, further copies and trailer. The buffer becomes the table's memory. Also returns the length of the snapshot.
     pub(super) fn filter(mut self) -> Result<(RawFilter, u64), SnapshotError> {
-        let Fixed { params, len } = self.header.fields;
+        let Fixed { params, len, entries } = self.header.fields;
         let whole = params.table_bytes();
         self.next(whole, Checksum::update)?;
+        let mut table = mem::take(&mut self.buffer);
+        let listed = in_memory(copies::listed_bytes(entries));
+        self.next(listed, Checksum::update)?;
         let end = self.trailer("table")?;
-        self.buffer.resize(whole + PADDING, 0);
-        let storage = Owned::from_vec(self.buffer).ok_or_else(|| OutOfMemory::of(whole + PADDING))?;
-        let raw = RawFilter::from_parts(params, storage, len);
-        verify::table(&raw)?;
+        table.resize(whole + PADDING, 0);
+        let storage = Owned::from_vec(table).ok_or_else(|| OutOfMemory::of(whole + PADDING))?;
+        let mut raw = RawFilter::from_parts(params, storage, len);
+        let listed = copies::Listed::new(&self.buffer);
+        verify::table(&raw, listed)?;
+        raw.set_listed(listed)?;
         Ok((raw, end))
     }
 }

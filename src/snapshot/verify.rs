@@ -12,7 +12,10 @@ use crate::{
     filter::RawFilter,
     hash::HasherId,
     storage::Snapshot,
-    table::{Corrupt, TableParams},
+    table::{
+        Corrupt, TableParams,
+        copies::{ENTRY_BYTES, Listed},
+    },
 };
 
 /// Buckets checked at a time, few enough to stay in the cache between checksum and check. A multiple of 8, so that each piece
@@ -22,19 +25,21 @@ const _: () = assert!(PIECE.is_multiple_of(8));
 
 /// Validates the table of a view.
 pub(super) fn verify<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Result<(), SnapshotError> {
-    around(view, hasher).verify(view)
+    around(view, hasher).verify(view, view.listed())
 }
 
 /// A validated copy of a view. Validates the copy, because mapped bytes may change at any time.
 pub(super) fn verified_copy<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Result<RawFilter, SnapshotError> {
-    let copy = view.to_owned()?;
-    around(view, hasher).verify(&copy)?;
+    let mut copy = view.copied_table()?;
+    let listed = view.listed().copied()?;
+    around(view, hasher).verify(&copy, Listed::new(&listed))?;
+    copy.set_listed(Listed::new(&listed))?;
     Ok(copy)
 }
 
-/// Validates the table of a snapshot of a filter of fixed size whose checksum has been compared.
-pub(super) fn table<S: Deref<Target = [u8]>>(filter: &RawFilter<S>) -> Result<(), SnapshotError> {
-    Around::header(None).verify(filter)
+/// Validates the table and the further copies of a snapshot of a filter of fixed size whose checksum has been compared.
+pub(super) fn table(filter: &RawFilter, listed: Listed<'_>) -> Result<(), SnapshotError> {
+    Around::header(None).verify(filter, listed)
 }
 
 /// The checksum that a table should have.
@@ -62,10 +67,12 @@ impl Around {
         Self { start: wide(HEADER_BYTES), expected, items }
     }
 
-    /// Validates a table: its checksum and, since checksums can be forged, all buckets, the bits behind the last one, and the number of
-    /// items.
-    fn verify<S: Deref<Target = [u8]>>(self, filter: &RawFilter<S>) -> Result<(), SnapshotError> {
-        buckets(filter, self)
+    /// Validates a table and its further copies: the checksum and, since checksums can be forged, all buckets, the bits behind the
+    /// last one, the number of items, and the list.
+    fn verify<S: Deref<Target = [u8]>>(self, filter: &RawFilter<S>, listed: Listed<'_>) -> Result<(), SnapshotError> {
+        let start = self.start + wide(filter.table().len());
+        buckets(filter, listed, self)?;
+        copies(filter, listed, start)
     }
 }
 
@@ -82,13 +89,14 @@ fn around<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Ar
 /// The same of a shard, whose table begins at `start` and has the right checksum.
 pub(super) fn shard<S: Deref<Target = [u8]>, P: TableParams>(shard: &RawFilter<S, P>, start: u64) -> Result<(), SnapshotError> {
     let items = (start, "the table of a shard holds {} items, but the list says {}");
-    buckets(shard, Around { start, expected: None, items })
+    buckets(shard, Listed::new(&[]), Around { start, expected: None, items })
 }
 
 /// Validates a table. Reports a wrong checksum in preference to a corrupt bucket, since it shows that the bytes were altered after
 /// they were written.
 fn buckets<S: Deref<Target = [u8]>, P: TableParams>(
     filter: &RawFilter<S, P>,
+    listed: Listed<'_>,
     Around { start, expected, items: (len_at, words) }: Around,
 ) -> Result<(), SnapshotError> {
     let (params, bytes) = (filter.params(), filter.table());
@@ -102,15 +110,17 @@ fn buckets<S: Deref<Target = [u8]>, P: TableParams>(
         }
         items = items.and_then(|items| Ok(items + piece(filter, start, first..end)?));
     }
+    if let Some(checksum) = &mut checksum {
+        checksum.update(listed.bytes());
+    }
     if let (Some(checksum), Some(Expected { stored, mask, .. })) = (checksum, expected) {
-        check_sum(start + wide(bytes.len()), "table", stored, checksum.finish() & mask)?;
+        let end = start + wide(bytes.len()) + wide(listed.bytes().len());
+        check_sum(end, "table", stored, checksum.finish() & mask)?;
     }
     let items = items?;
     check_end(params, bytes, start)?;
-    if items == wide(filter.len()) {
-        return Ok(());
-    }
-    Err(SnapshotError::new(Kind::Count, len_at, words, [items, wide(filter.len())]))
+    let (items, expected) = (items.saturating_add(listed.total()), wide(filter.len()));
+    if items == expected { Ok(()) } else { Err(SnapshotError::new(Kind::Count, len_at, words, [items, expected])) }
 }
 
 /// Counts the items in a range of buckets.
@@ -133,6 +143,30 @@ fn piece<S: Deref<Target = [u8]>, P: TableParams>(
     };
     let bits = u64::from(filter.params().bucket_bits());
     Err(SnapshotError::new(Kind::Table, start + bucket * bits / 8, words, [bucket, codeword]))
+}
+
+/// Validates the further copies, whose list begins at `start`: the entries are in order, each of an item that the table has, and
+/// the total is their sum.
+fn copies<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, listed: Listed<'_>, start: u64) -> Result<(), SnapshotError> {
+    let (mut expected, mut sum) = (0, 0);
+    for ((key, number), at) in listed.iter().zip((start + 8..).step_by(ENTRY_BYTES)) {
+        let corrupt = |words| Err(SnapshotError::new(Kind::Copies, at, words, []));
+        if key < expected || number == 0 {
+            return corrupt("the entry of an item with further copies is not in order, or has none");
+        }
+        match filter.occurrences_of(key) {
+            0 => return corrupt("an item has further copies, but the table does not have it"),
+            occurrences if occurrences.checked_add(number).is_none() => return corrupt("an item has more than 2³² − 1 copies"),
+            _ => {}
+        }
+        (expected, sum) = (key.saturating_add(1), sum + u64::from(number));
+    }
+    let total = listed.total();
+    if sum == total {
+        return Ok(());
+    }
+    let words = "there are {} further copies, but their number is given as {}";
+    Err(SnapshotError::new(Kind::Copies, start, words, [sum, total]))
 }
 
 fn check_end(params: &impl TableParams, bytes: &[u8], start: u64) -> Result<(), SnapshotError> {

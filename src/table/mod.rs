@@ -18,6 +18,7 @@
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 mod address;
+pub(crate) mod copies;
 mod packed;
 mod single;
 #[cfg(test)]
@@ -34,17 +35,15 @@ use crate::{
     bits::{index, low_half, wide},
     params::{Params, TableKind},
 };
-#[cfg(x86_kernels)]
-pub(crate) use address::MULTIPLIER;
 pub use address::Uniform;
-pub(crate) use address::{Address, AnySize};
+pub(crate) use address::{Address, AnySize, INVERSE, MULTIPLIER};
 #[cfg(x86_kernels)]
 pub(crate) use packed::codebook;
 #[cfg(go_files)]
 pub(crate) use packed::codebook::CODEWORD_BITS;
 pub(crate) use packed::{Deep, Narrow, Packed, PackedGeometry, Wide, WideDeep};
 pub(crate) use single::{Single, SingleDeep, SingleGeometry};
-pub(crate) use walk::{place, place_all, place_elsewhere};
+pub(crate) use walk::{AmongCopies, Crowded, Crowding, place, place_all, place_elsewhere};
 
 /// The f ≤ 32 bits that a bucket stores of an item. Never 0, which marks an empty slot. (Held in 64 bits, since the addressing
 /// arithmetic has 64 bits.)
@@ -132,8 +131,8 @@ pub(crate) trait Table {
     fn taken(&self, buckets: Range<u64>, low: Option<Fingerprint>) -> Option<u64>;
     /// What is wrong with the bucket if it is corrupt.
     fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt>;
-    /// Writes those of its fingerprints whose bits in the column begin with `prefix` to an empty table of as many buckets, whose column
-    /// lacks these bits. Returns how many they are, or `None` if there is no quicker way than one by one.
+    /// Writes those of its fingerprints whose bits in the column begin with `prefix` to an empty table of as many buckets, whose
+    /// column lacks these bits. Returns how many they are, or `None` if there is no quicker way than one by one.
     #[inline(always)]
     fn fill_part(&self, _buckets: u64, _part: &mut [u8], _column: Column, _prefix: u32) -> Option<usize> {
         None
@@ -159,7 +158,8 @@ pub(crate) trait TableMut: Table + Sized {
     /// bucket has none.
     fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool;
     /// Adds what a bucket has in one of two halves of the table, whose column lacks the first bit, which is `bit`. Returns how many
-    /// fingerprints found no room, which are in `left`; or `None`, and has done nothing, if there is no quicker way than one by one.
+    /// fingerprints found no room, which are in `left`; or `None`, and has done nothing, if there is no quicker way than one by
+    /// one.
     #[inline(always)]
     fn add_bucket(&mut self, _bucket: u64, _half: (&[u8], Column), _bit: u32, _left: &mut [u32; 4]) -> Option<usize> {
         None

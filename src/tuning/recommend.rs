@@ -44,7 +44,6 @@ pub struct Constraints {
     table: Option<TableKind>,
     bucket_size: Option<u32>,
     addressing: Addressing,
-    copies: u32,
 }
 
 impl Constraints {
@@ -72,12 +71,6 @@ impl Constraints {
         self
     }
 
-    /// Room for at least this many copies of one item. Every table has room for 2b of them, with buckets of b slots.
-    pub fn copies(mut self, copies: u32) -> Self {
-        self.copies = copies;
-        self
-    }
-
     /// Why a table with buckets of `b` slots is not even tried.
     fn excludes(&self, table: TableKind, b: u32) -> Option<String> {
         if self.table.is_some_and(|only| only != table) {
@@ -88,12 +81,7 @@ impl Constraints {
             return Some(format!("only buckets of {only} slot{some} were requested"));
         }
         // It is about the bucket: with fingerprints that every table takes.
-        if let Err(error) = Params::new(table, 32, b, 2, self.addressing, 0) {
-            return Some(error.to_string());
-        }
-        // The same words for all bucket sizes, so that they can be listed together.
-        let (copies, least) = (self.copies, self.copies.div_ceil(2));
-        (b < least).then(|| format!("room for {copies} copies of an item takes buckets of {least} slots or more"))
+        Params::new(table, 32, b, 2, self.addressing, 0).err().map(|error| error.to_string())
     }
 
     /// Why these parameters are not good enough.
@@ -141,19 +129,14 @@ impl Candidate {
         self.params.false_positive_rate_at(self.load())
     }
 
-    /// The number of copies of one item that there is room for, 2b.
-    #[must_use]
-    pub fn copies(&self) -> u32 {
-        2 * self.params.bucket_size()
-    }
-
     /// The order of candidates for this many bytes: low rates before high ones, and then as always.
     fn by_rate(&self, other: &Self) -> Ordering {
         let rates = self.false_positive_rate().total_cmp(&other.false_positive_rate());
         rates.then_with(|| self.size_and_simplicity().cmp(&other.size_and_simplicity()))
     }
 
-    /// The order of candidates: small before large, then the simpler table, then larger buckets, which hold more copies.
+    /// The order of candidates: small before large, then the simpler table. Larger buckets come first only so that equals have an
+    /// order.
     fn size_and_simplicity(&self) -> (usize, bool, Reverse<u32>) {
         (self.bytes(), self.params.table() == TableKind::Packed, Reverse(self.params.bucket_size()))
     }

@@ -126,7 +126,6 @@ fn names_it(error: &SnapshotError, bytes: &[u8]) {
         (Kinds::Version, 8) => format!("version {}", u16::from_le_bytes([bytes[8], bytes[9]])),
         (Kinds::Parameter, 10..14) => bytes[offset].to_string(),
         (Kinds::Parameter, 24 | 32 | 40) => number(bytes, offset).to_string(),
-        (Kinds::Parameter, 48) => "zero".into(),
         (Kinds::Hasher, 14) => format!("{:#06x}", u16::from_le_bytes([bytes[14], bytes[15]])),
         (Kinds::Length, _) => bytes.len().to_string(),
         (Kinds::TrailingBytes, _) => format!("{} more bytes", bytes.len() - offset),
@@ -134,6 +133,7 @@ fn names_it(error: &SnapshotError, bytes: &[u8]) {
         (Kinds::BodyChecksum, _) if offset == bytes.len() - 8 => format!("{:#018x}", number(bytes, offset)),
         (Kinds::Table, HEADER..) if offset < bytes.len() - 8 => "bucket".into(),
         (Kinds::Count, 32) => format!("the header says {}", number(bytes, 32)),
+        (Kinds::Copies, HEADER..) if offset < bytes.len() - 8 => "copies".into(),
         _ => panic!("an offset that does not go with the error: {text}"),
     };
     assert!(text.contains(&value), "{value} is not in: {text}");
@@ -207,12 +207,12 @@ fn two_bytes_of_a_header_that_lie_are_refused_even_with_the_right_checksums() {
     assert!(taken > given / 10 && taken < given / 4, "{taken} of {given}");
 }
 
-/// Buckets, items and length of the table, all three of them, at the edges of what numbers can be.
+/// Buckets, items, length of the table and entries of further copies, all of them, at the edges of what numbers can be.
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn numbers_that_lie_are_refused_even_with_the_right_checksums() {
     for snapshot in snapshots() {
-        let [m, items, len] = [24, 32, 40].map(|at| number(&snapshot, at));
+        let [m, items, len, entries] = [24, 32, 40, 48].map(|at| number(&snapshot, at));
         let edges = |right: u64| {
             let powers = [1u64 << 31, 1 << 32, 1 << 50, 1 << 61, 1 << 62, 1 << 63];
             let around = powers.into_iter().flat_map(|power| [power - 1, power, power + 1, power + right]);
@@ -225,19 +225,20 @@ fn numbers_that_lie_are_refused_even_with_the_right_checksums() {
             let bits = u64::from(Model::of_header(&snapshot).bucket_bits());
             let follows = Model { m: buckets, ..Model::of_header(&snapshot) }.table_bytes();
             for table_bytes in [follows.unwrap_or(len), buckets.wrapping_mul(bits).div_ceil(8), len] {
-                lie(&snapshot, buckets, items, table_bytes);
+                lie(&snapshot, [buckets, items, table_bytes, entries]);
             }
         }
-        edges(items).into_iter().for_each(|items| lie(&snapshot, m, items, len));
-        edges(len).into_iter().for_each(|len| lie(&snapshot, m, items, len));
+        edges(items).into_iter().for_each(|items| lie(&snapshot, [m, items, len, entries]));
+        edges(len).into_iter().for_each(|len| lie(&snapshot, [m, items, len, entries]));
+        edges(entries).into_iter().for_each(|entries| lie(&snapshot, [m, items, len, entries]));
     }
 }
 
 #[track_caller]
 #[cfg(target_pointer_width = "64")]
-fn lie(snapshot: &[u8], m: u64, items: u64, len: u64) {
+fn lie(snapshot: &[u8], fields: [u64; 4]) {
     let bytes = forged(snapshot, |bytes| {
-        for (at, field) in [(24, m), (32, items), (40, len)] {
+        for (at, field) in [24, 32, 40, 48].into_iter().zip(fields) {
             bytes[at..at + 8].copy_from_slice(&field.to_le_bytes());
         }
     });
@@ -277,6 +278,39 @@ fn tables_that_lie_are_refused_even_with_the_right_checksums() {
             }
         }
     }
+}
+
+/// Lists of further copies that no writer writes: out of order, twice, of none, of items that are not there, with wrong numbers.
+#[test]
+fn lists_of_copies_that_lie_are_refused_even_with_the_right_checksums() {
+    let mut with_copies = 0;
+    for snapshot in snapshots() {
+        let entries = number(&snapshot, 48) as usize;
+        let start = HEADER + number(&snapshot, 40) as usize;
+        if entries < 2 {
+            continue;
+        }
+        with_copies += 1;
+        let entry = |n: usize| start + 8 + 12 * n;
+        let lies = |change: &dyn Fn(&mut Vec<u8>), offset: usize| {
+            let error = refused(&forged(&snapshot, |bytes| change(bytes)), 0..8, Kinds::Copies);
+            assert_eq!(error.offset(), offset as u64, "{error}");
+        };
+        for n in 1..entries {
+            lies(&|bytes| bytes.copy_within(entry(n - 1)..entry(n), entry(n)), entry(n));
+            lies(&|bytes| bytes[entry(n - 1)..entry(n + 1)].rotate_left(12), entry(n));
+            lies(&|bytes| bytes[entry(n) + 8..entry(n) + 12].fill(0), entry(n));
+            lies(&|bytes| bytes[entry(n) + 8..entry(n) + 12].fill(0xff), entry(n));
+            lies(&|bytes| bytes[entry(n)..entry(n) + 8].fill(0xff), entry(n));
+            lies(&|bytes| bytes[entry(n) + 8] ^= 1, start);
+        }
+        lies(&|bytes| bytes[entry(0)..entry(0) + 8].fill(0), entry(0));
+        for total in [0, 1, u64::MAX] {
+            let bytes = forged(&snapshot, |bytes| bytes[start..start + 8].copy_from_slice(&total.to_le_bytes()));
+            refused(&bytes, 0..1, Kinds::Count);
+        }
+    }
+    assert!(with_copies >= 3, "{with_copies}");
 }
 
 /// A stream's end, or what comes instead of a table, is found before there is memory for what the header promises.

@@ -55,7 +55,10 @@ fn golden(random: &mut Random, n: usize) -> Golden {
     };
     let slots = buckets * u64::from(b);
     let mut part = || random.word() % slots;
-    let steps = vec![Step::Insert(0..part() + slots / 2), Step::Remove(0..part()), Step::Insert(slots / 4..part())];
+    let mut steps = vec![Step::Insert(0..part() + slots / 2), Step::Remove(0..part()), Step::Insert(slots / 4..part())];
+    // More copies than the buckets of an item have room for.
+    let copies = Step::Insert(0..1 + slots / 16);
+    steps.extend(vec![copies; if n.is_multiple_of(5) { 40 } else { 0 }]);
     Golden {
         file: format!("random_{n}.koel"),
         table,
@@ -178,6 +181,7 @@ fn kind(kind: SnapshotErrorKind) -> &'static str {
         SnapshotErrorKind::BodyChecksum => "table checksum",
         SnapshotErrorKind::Table => "table",
         SnapshotErrorKind::Count => "count",
+        SnapshotErrorKind::Copies => "copies",
         SnapshotErrorKind::Shards => "shards",
         other => panic!("{other:?} does not come from bytes"),
     }

@@ -60,38 +60,35 @@ fn filters_that_do_not_fit_together_are_built_larger() {
         let (mut ours, theirs) = (filled(1000, 1), filled(1000, 2));
         let error = ours.merge(&theirs).expect_err("they do not fit");
         let MergeError::Full { items: both, slots, capacity, .. } = error else { panic!("{error}") };
-        assert_eq!((both, slots, capacity), (2 * items, ours.slots(), ours.capacity()));
+        assert_eq!((slots, capacity), (ours.slots(), ours.capacity()));
+        // A few have the fingerprint and the buckets of another one.
+        assert!((2 * items - 8..=2 * items).contains(&both), "{error}");
         let message = says(&error, &["build both with a capacity of at least"]);
-        assert!(!message.contains("union"), "{message}");
         let enough = last_number(&message);
-        assert_eq!(enough, 2 * items);
+        assert!((2 * items..2 * items + 8).contains(&enough), "{message}");
         let (mut ours, theirs) = (filled(enough, 1), filled(enough, 2));
         ours.merge(&theirs).expect("it is large enough");
         assert_eq!(ours.len(), 2 * items);
     }
 }
 
-/// As many slots as there are items are not enough where items repeat: copies clump.
+/// Different items are what counts: those of both filters need room once.
 #[test]
-fn filters_of_overlapping_sets_are_built_as_large_as_the_refusal_says() {
-    for planned in [200_000, 202_000, 205_000] {
-        let filled = |capacity, first: u64| {
-            let mut filter = CuckooFilter::builder().capacity(capacity).false_positive_rate(0.001).build().expect("right");
-            filter.insert_iter(first..first + 100_000).expect("they fit");
-            filter
-        };
-        let mut ours = filled(planned, 0);
-        let error = ours.merge(&filled(planned, 50_000)).expect_err("copies take more");
-        let message =
-            says(&error, &["200000 items do not fit", "are in both filters: union", "build both with a capacity of at least"]);
-        let enough = last_number(&message);
-        assert!(enough < 220_000, "{message}");
-        let mut larger = filled(enough, 0);
-        larger.merge(&filled(enough, 50_000)).expect("the message said so");
-        assert_eq!(larger.len(), 200_000);
-        assert!(number_before(&message, "; build both") <= planned);
-        ours.union(&filled(planned, 50_000)).expect("the message said so, too");
-        assert!((149_000..=150_000).contains(&ours.len()) && (0..150_000u64).all(|n| ours.contains(&n)));
+fn filters_of_overlapping_sets_need_room_for_different_items() {
+    let filled = |capacity, first: u64| {
+        let mut filter = CuckooFilter::builder().capacity(capacity).false_positive_rate(0.001).build().expect("right");
+        filter.insert_iter(first..first + 100_000).expect("they fit");
+        filter
+    };
+    let error = filled(120_000, 0).merge(&filled(120_000, 50_000)).expect_err("150,000 are different");
+    let message = says(&error, &["different items do not fit", "build both with a capacity of at least"]);
+    let enough = last_number(&message);
+    assert!((149_500..152_000).contains(&enough), "{message}");
+    for union in [false, true] {
+        let (mut ours, theirs) = (filled(enough, 0), filled(enough, 50_000));
+        if union { ours.union(&theirs) } else { ours.merge(&theirs) }.expect("the message said so");
+        assert!(if union { (149_000..=150_000).contains(&ours.len()) } else { ours.len() == 200_000 });
+        assert!((0..150_000u64).all(|n| ours.contains(&n)));
     }
 }
 
@@ -110,7 +107,7 @@ fn follow(kind: &Builder, items: usize, percent: usize, copies: u32, seed: u64) 
     let hashes: Vec<u64> = SplitMix64(seed).take(2 * items).collect();
     let (left, right) = (&hashes[..items], &hashes[items - items * percent / 100..][..items]);
     // The smallest capacity in steps of 4 % that holds either.
-    let capacities = std::iter::successors(Some(items * copies as usize), |capacity| Some(capacity + capacity.div_ceil(25)));
+    let capacities = std::iter::successors(Some(items), |capacity| Some(capacity + capacity.div_ceil(25)));
     let (builder, mut ours, theirs) = (capacities.take(100))
         .find_map(|capacity| {
             let builder = kind.clone().capacity(capacity);
@@ -121,23 +118,11 @@ fn follow(kind: &Builder, items: usize, percent: usize, copies: u32, seed: u64) 
     let before = ours.to_bytes();
     let Err(error) = ours.merge(&theirs) else { return };
     assert!(ours.to_bytes() == before, "{case}");
-    let MergeError::Full { needed, union, .. } = error else { panic!("{case}: {error}") };
-    if let Some(needed) = needed {
-        let builder = builder.clone().capacity(needed);
-        let (left, right) = (filled(&builder, left, copies), filled(&builder, right, copies));
-        let mut left = left.unwrap_or_else(|full| panic!("{case}: {full}"));
-        left.merge(&right.unwrap_or_else(|full| panic!("{case}: {full}"))).unwrap_or_else(|error| panic!("{case}: {error}"));
-    } else {
-        assert!(copies > 1 || percent > 0, "{case}");
-        says(&error, &["store items once, with insert_unique"]);
-    }
-    if let Some(union) = union {
-        let builder = builder.capacity(union.max(ours.capacity()));
-        let mut left = filled(&builder, left, copies).expect("it is large enough for both");
-        left.union(&filled(&builder, right, copies).expect("it is large enough for both"))
-            .unwrap_or_else(|error| panic!("{case}: {error}"));
-        assert!(hashes[..2 * items - items * percent / 100].iter().all(|&hash| left.contains(&Prehashed(hash))), "{case}");
-    }
+    let MergeError::Full { needed, .. } = error else { panic!("{case}: {error}") };
+    let builder = builder.clone().capacity(needed);
+    let (left, right) = (filled(&builder, left, copies), filled(&builder, right, copies));
+    let mut left = left.unwrap_or_else(|full| panic!("{case}: {full}"));
+    left.merge(&right.unwrap_or_else(|full| panic!("{case}: {full}"))).unwrap_or_else(|error| panic!("{case}: {error}"));
 }
 
 #[test]
@@ -158,7 +143,7 @@ fn whatever_capacity_is_named_for_overlapping_filters_is_enough() {
             let kind = CuckooFilter::builder().table(table).fingerprint_bits(f).bucket_size(b).addressing(addressing);
             for &items in sizes {
                 for percent in [0, 1, 25, 50, 100] {
-                    for copies in 1..=b.min(4) {
+                    for copies in [1, 2, 7] {
                         seed += 1;
                         follow(&kind, items, percent, copies, seed);
                     }

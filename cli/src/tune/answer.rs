@@ -135,13 +135,11 @@ impl Advice<'_> {
         let (what, worse) = if self.asked.fpr.is_some() { ("smallest", "no smaller") } else { ("lowest rate", "no better") };
         let mut notes = vec![
             format!(
-                "* The {what}: {}, {} of {}. Room for {}, or for {} copies of one item if its two buckets have no \
-                 others.",
+                "* The {what}: {}, {} of {}. Room for {}.",
                 counted(best.bytes(), "byte"),
                 counted(params.buckets(), "bucket"),
                 counted(params.bucket_size(), "slot"),
-                counted(params.capacity(), "distinct item"),
-                best.copies()
+                counted(params.capacity(), "distinct item")
             ),
             String::from("f: bits per fingerprint, b: slots per bucket."),
         ];
@@ -214,14 +212,13 @@ impl Tune {
 
     /// What the filters are limited to.
     pub(super) fn said_limits(&self) -> String {
-        let Self { fpr, bytes, table, bucket_size, addressing, copies, .. } = *self;
+        let Self { fpr, bytes, table, bucket_size, addressing, .. } = *self;
         let limits = [
             fpr.map(|rate| format!(", a false-positive rate \u{3b5} of at most {rate:?}")),
             bytes.map(|bytes| format!(", at most {}", counted(bytes, "byte"))),
             table.map(|table| format!(", {table} tables")),
             bucket_size.map(|slots| format!(", buckets of {}", counted(slots, "slot"))),
             (addressing != Addressing::default()).then(|| format!(", addressing {addressing}")),
-            (copies > 1).then(|| format!(", room for {copies} copies")),
         ];
         limits.into_iter().flatten().collect()
     }
@@ -236,7 +233,7 @@ impl Tune {
 
     /// What was asked for. `planned_items` has the headroom, too: of the most items, if there is a range.
     pub(super) fn object(&self) -> Value {
-        let Self { items, fpr, bytes, bucket_size, copies, deletes, .. } = *self;
+        let Self { items, fpr, bytes, bucket_size, deletes, .. } = *self;
         json!({
             "items": items.now,
             "most_items": items.most,
@@ -246,7 +243,6 @@ impl Tune {
             "table": self.table.map(|table| table.to_string()),
             "bucket_size": bucket_size,
             "addressing": self.addressing.to_string(),
-            "copies": copies,
             "deletes": deletes,
         })
     }
@@ -275,7 +271,6 @@ pub(super) fn candidate(candidate: &Candidate, items: usize) -> Value {
         "capacity": params.capacity(),
         "table_bytes": params.table_bytes(),
         "false_positive_rate_at_capacity": params.false_positive_rate_at_capacity(),
-        "copies": candidate.copies(),
         // Infinite when there are no items, for which JSON has no number.
         "bits_per_item": (items > 0).then(|| candidate.bits_per_item()),
         "load_factor": candidate.load(),

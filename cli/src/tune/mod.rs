@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::{
     errors,
-    numbers::{self, Items, MAX_COPIES, Share},
+    numbers::{self, Items, Share},
     options,
     terminal::{self, Stream},
     text::{counted, wrapped},
@@ -64,7 +64,7 @@ Examples:
     koel tune --items 1M --fpr 0.1%
     koel tune --items 1M --bytes 1.5MiB
     koel tune --items 1M..10M --fpr 0.1% --headroom 20%
-    koel tune --items 50k --fpr 1% --bytes 72KiB --copies 10 --deletes
+    koel tune --items 50k --fpr 1% --bytes 72KiB --bucket-size 8 --deletes
     koel tune --items 1T --fpr 1e-6 --json
     koel experiment speed --quick --max-slots 30k
     koel tune --items 10k --false-positive-cost 100us --absent 90%
@@ -119,10 +119,6 @@ pub(crate) struct Tune {
     /// The addressing: which numbers of buckets are possible
     #[arg(long, value_name = "HOW", default_value = "any-size", value_parser = options::addressing())]
     addressing: Addressing,
-
-    /// The number of copies of one item that must fit; two buckets hold them, so the limit is twice their slots
-    #[arg(long, value_name = "C", default_value = "1", value_parser = numbers::copies, allow_hyphen_values = true)]
-    copies: u32,
 
     /// Leave out structures that cannot delete. All of koel's filters can
     #[arg(long)]
@@ -207,7 +203,6 @@ impl Tune {
         self.counted_keys = keys.map_or(0, |keys| keys.different);
         let counted_items = trace.map_or(self.counted_keys, |trace| trace.most_items);
         self.items = self.given_items.unwrap_or(Items { now: counted_items, most: None });
-        self.copies = self.copies.max(trace.map_or(1, |trace| trace.most_copies.min(MAX_COPIES)));
         let Items { now, most } = self.items;
         if let Some(most) = most {
             let option = [("--keys", keys.is_some()), ("--false-positive-cost", self.workload.false_positive_cost.is_some())];
@@ -236,20 +231,9 @@ impl Tune {
         let builder = self.table.into_iter().fold(CuckooFilter::builder().capacity(0), Builder::table);
         let builder = self.bucket_size.into_iter().fold(builder, Builder::bucket_size);
         // Every table has fingerprints of this length.
-        let params = builder.fingerprint_bits(32).params().map_err(|error| errors::parameter(&error))?;
+        builder.fingerprint_bits(32).params().map_err(|error| errors::parameter(&error))?;
         if let Some(rate) = self.fpr.filter(|rate| !(*rate > 0.0 && *rate <= HIGHEST_RATE)) {
             bail!("--fpr: {rate} given, but {}", self.useful_rate(rate));
-        }
-        let is_packed = self.table == Some(TableKind::Packed);
-        let (slots, room) = (params.bucket_size(), 2 * params.bucket_size());
-        if self.copies > room && (is_packed || self.bucket_size.is_some()) {
-            let option = if is_packed { "--table" } else { "--bucket-size" };
-            bail!(
-                "--copies: {} given, but buckets of {} have room for {room}; the nearest that works is {room}, or \
-                 leave {option} out",
-                self.copies,
-                counted(slots, "slot")
-            );
         }
         Ok(())
     }
@@ -288,7 +272,7 @@ impl Tune {
 
     /// The same for a number that has its headroom already.
     fn recommend_for(&self, items: usize, rate: Option<f64>, bytes: Option<usize>) -> Recommendation {
-        let constraints = Constraints::default().addressing(self.addressing).copies(self.copies);
+        let constraints = Constraints::default().addressing(self.addressing);
         let constraints = self.table.into_iter().fold(constraints, Constraints::table);
         let constraints = self.bucket_size.into_iter().fold(constraints, Constraints::bucket_size);
         let constraints = bytes.into_iter().fold(constraints, Constraints::max_bytes);

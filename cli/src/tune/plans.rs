@@ -340,10 +340,8 @@ fn refused(error: &ParamError) -> anyhow::Error {
 impl Growing {
     /// With the options given; `None` if its addressing cannot be the one given.
     pub(super) fn of(asked: &Tune, capacity: usize, most: usize, rate: f64) -> Option<Self> {
-        let least = asked.copies.div_ceil(2);
-        // That asked for, or that the copies need if the usual one has too little room.
-        let bucket_size = asked.bucket_size.or_else(|| (least > *TableKind::Packed.bucket_sizes().end()).then_some(least));
-        (asked.addressing == Addressing::AnySize).then_some(Self { capacity, most, rate, table: asked.table, bucket_size })
+        let Tune { table, bucket_size, addressing, .. } = *asked;
+        (addressing == Addressing::AnySize).then_some(Self { capacity, most, rate, table, bucket_size })
     }
 
     pub(super) fn builder(&self) -> ElasticBuilder {

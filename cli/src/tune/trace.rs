@@ -103,7 +103,7 @@ pub(super) struct Trace {
     /// At any time.
     pub(super) most_items: usize,
     /// Of a key, at any time.
-    pub(super) most_copies: u32,
+    most_copies: u32,
 }
 
 impl Trace {
@@ -394,8 +394,12 @@ fn notes(trace: &Trace, tried: &[Tried<'_>], picture: Option<&Path>) -> String {
         String::from("ns: per operation of this log, the median of several rounds; hashing is not included."),
     ];
     notes.extend(disturbed(tried.iter().map(|tried| &tried.time)));
-    if tried.iter().any(|tried| tried.replay.refused_insertions > 0) {
-        notes.push(String::from("Insertions were refused: give a larger --items, or --bucket-size for more copies of a key."));
+    let refuses = |growing| tried.iter().any(|tried| (tried.label == GROWING) == growing && tried.replay.refused_insertions > 0);
+    if refuses(false) {
+        notes.push(String::from("Insertions were refused: give a larger --items."));
+    }
+    if refuses(true) {
+        notes.push(String::from("growing: refused copies of a key, since there is no room for more of them in its two buckets."));
     }
     notes.extend(picture.map(|path| format!("Picture: {}", path.display())));
     paragraphs(&notes)

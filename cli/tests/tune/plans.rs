@@ -113,7 +113,8 @@ fn the_best_plan_is_named() {
 #[test]
 fn the_commands_build_what_is_planned() {
     let koel = Koel::new();
-    for options in ["--items 1000..9000 --fpr 1%", "--items 1000..9000 --fpr 1% --copies 10", "--items 700..1000 --fpr 1e-4"] {
+    for options in ["--items 1000..9000 --fpr 1%", "--items 1000..9000 --fpr 1% --bucket-size 5", "--items 700..1000 --fpr 1e-4"]
+    {
         let found = object(options);
         for name in ["large", "growing", "rebuilding"] {
             let plan = plan(&found, name);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{assert_builds, assert_legible, list, number};
 use crate::common::Koel;
@@ -77,13 +77,16 @@ fn the_text_has_a_row_for_each_filter_and_a_picture() {
 fn refusals_are_counted() {
     let koel = Koel::new();
     koel.write("log.txt", life(1000));
-    // As many copies as the log has at a time decide which buckets are large enough.
+    // A filter of fixed size takes any number of copies.
     koel.write("copies.txt", "insert a\n".repeat(12) + "remove a\n");
-    for options in ["log.txt --items 200..1000", "copies.txt"] {
+    for (options, most_copies, grown) in [("log.txt --items 200..1000", 2, 0), ("copies.txt", 12, 4)] {
         let found = koel.json(&format!("tune --json --fpr 1% --trace {options}"));
-        assert!(list(&found, "candidates").iter().all(|one| one["replay"]["refused_insertions"] == 0), "{found}");
-        assert_eq!(found["asked"]["copies"], if options == "copies.txt" { 12 } else { 2 });
+        let refused = |one: &Value| if one["grows"] == true { grown } else { 0 };
+        assert!(list(&found, "candidates").iter().all(|one| one["replay"]["refused_insertions"] == refused(one)), "{found}");
+        assert_eq!(found["trace"]["most_copies"], most_copies);
     }
+    let text = koel.run("tune --fpr 1% --trace copies.txt").unbroken();
+    assert!(text.contains("growing: refused copies of a key") && !text.contains("larger --items"), "{text}");
     let found = koel.json("tune --json --fpr 1% --trace log.txt --items 600");
     let [first, .., growing] = list(&found, "candidates") else { panic!("{found}") };
     let [refused, missed] = ["/replay/refused_insertions", "/replay/false_negatives"].map(|name| {

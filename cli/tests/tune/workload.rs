@@ -188,11 +188,11 @@ fn times_go_on_beyond_the_largest_table() {
 
 #[test]
 fn the_question_is_repeated_with_its_limits() {
-    let limits = "--fpr 1% --bytes 9MB --table single --bucket-size 4 --copies 3";
+    let limits = "--fpr 1% --bytes 9MB --table single --bucket-size 4";
     let run = tune(&format!("--items 1M --headroom 50% --false-positive-cost 1us {limits} {TIMES}"));
     run.ok();
     let limits = "1000000 items, with headroom 1500000, a false-positive rate \u{3b5} of at most 0.01, at most 9000000 bytes, single tables, \
-                  buckets of 4 slots, room for 3 copies; 100 % lookups, 50 % of them of absent keys. A false positive costs 1.00 us.";
+                  buckets of 4 slots; 100 % lookups, 50 % of them of absent keys. A false positive costs 1.00 us.";
     assert!(run.unbroken().contains(limits), "{}", run.text());
     assert_legible(&run.text());
 }

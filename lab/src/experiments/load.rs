@@ -160,13 +160,20 @@ impl Filled {
         })
     }
 
-    /// Fills the table, and returns its load at the first refusal.
+    /// Fills the table until it has no room for an item, and returns its load.
     fn fill(&mut self, hashes: &mut Hashes, interrupt: &Interrupt) -> Result<f64, Interrupted> {
         match self {
             Self::Koel(filter) => {
                 filter.clear();
-                until_refused(hashes, interrupt, |hash| filter.insert(&Prehashed(hash)).is_ok())?;
-                Ok(filter.load_factor())
+                let mut load = 0.0;
+                // The filter counts copies for which the table has no room, and to a table of short fingerprints, many items are
+                // copies.
+                until_refused(hashes, interrupt, |hash| {
+                    let is_stored = filter.insert(&Prehashed(hash)).is_ok() && filter.table_len() == filter.len();
+                    load = if is_stored { filter.load_factor() } else { load };
+                    is_stored
+                })?;
+                Ok(load)
             }
             Self::Random(walk) => {
                 walk.clear();

@@ -37,7 +37,8 @@ pub(super) mod by_name {
     }
 }
 
-/// Inserts items until the filter has this many. False if one was refused before.
+/// Inserts items until the filter has this many. False if the table had no room for one before, even if it was counted as a copy of
+/// another one.
 pub(super) fn fill(
     filter: &mut CuckooFilter,
     hashes: &mut Hashes,
@@ -49,7 +50,7 @@ pub(super) fn fill(
         interrupt.check()?;
         batch.clear();
         batch.extend(hashes.take(PACE.min(items - filter.len())));
-        if filter.insert_batch(&Prehashed(&batch)).is_err() {
+        if filter.insert_batch(&Prehashed(&batch)).is_err() || filter.table_len() < filter.len() {
             return Ok(false);
         }
     }

@@ -2,23 +2,28 @@
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
+mod crowd;
 mod scan;
 
 use core::ops::{Deref, DerefMut, Range};
 
-use super::{InsertError, InsertErrorKind};
+use super::InsertError;
+#[cfg(go_files)]
+use super::InsertErrorKind;
 use crate::{
-    bits::{PADDING, index, low_half, wide},
-    kernel::{Dispatch, Hashes},
-    params::{self, Params},
+    bits::{PADDING, in_memory, index, low_half, wide},
+    kernel::{Dispatch, Hashes, answers},
+    params::Params,
     storage::{OutOfMemory, Owned},
     table::{
-        Address, Change, Corrupt, DeepGeometry, Fingerprint, Geometry, MOST_SLOTS, Pair, Read, Table, TableMut, TableParams,
-        Uniform, fingerprints, place,
+        Address, AmongCopies, Change, Corrupt, DeepGeometry, Fingerprint, Geometry, MOST_SLOTS, Pair, Read, Table, TableMut,
+        TableParams, Uniform,
+        copies::{self, Copies, Keys, Listed},
+        fingerprints, place,
     },
 };
 use scan::{AddHalf, CopyValues, FillPart, FirstCorrupt, InsertBatch, Prefetch, Receive, RemoveBatch, Taken};
-pub(crate) use scan::{Copies, Located, Place, Slots, Sought, is_crowded, slots};
+pub(crate) use scan::{Located, Occurrences, Place, Slots, Sought, is_crowded, slots};
 
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: the core of a
 /// [`CuckooFilter`](crate::CuckooFilter), or one of the shards that make up a larger filter.
@@ -28,8 +33,11 @@ pub(crate) struct RawFilter<S = Owned, P: TableParams = Params> {
     /// That of the table without its column.
     geometry: Geometry,
     storage: S,
+    /// The number of items, further copies included.
     len: usize,
     dispatch: Dispatch,
+    /// The copies that are not in the table. Those of a view follow its table.
+    copies: Option<copies::Boxed>,
 }
 
 impl RawFilter {
@@ -42,15 +50,15 @@ impl RawFilter {
 }
 
 impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
-    /// A filter with this table, which holds `len` items.
+    /// A filter with this table, which holds `len` items. Further copies may follow the table, before its padding.
     ///
     /// # Panics
-    /// If the length of the table is not the one that the parameters require.
+    /// If the storage is shorter than the parameters require.
     pub fn from_parts(params: P, storage: S, len: usize) -> Self {
-        assert!(storage.len() == params.table_bytes() + PADDING, "a table has the length of its parameters");
+        assert!(storage.len() >= params.table_bytes() + PADDING, "a table has the length of its parameters");
         // A call, before there is anything to keep across it.
         let dispatch = Dispatch::best();
-        Self { geometry: Geometry::new(&params), params, storage, len, dispatch }
+        Self { geometry: Geometry::new(&params), params, storage, len, dispatch, copies: None }
     }
 
     #[inline]
@@ -69,6 +77,48 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
 
     pub fn with_dispatch(self, dispatch: Dispatch) -> Self {
         Self { dispatch, ..self }
+    }
+
+    /// The further copies behind the table of a view; none elsewhere.
+    pub fn listed(&self) -> Listed<'_> {
+        Listed::new(&self.storage[self.params.table_bytes()..self.storage.len() - PADDING])
+    }
+
+    /// All further copies: keys and numbers, in order.
+    pub fn further_copies(&self) -> impl Iterator<Item = (u64, u32)> + Clone {
+        self.copies.iter().flat_map(|copies| copies[0].iter()).chain(self.listed().iter())
+    }
+
+    /// What they take: memory beside the storage, or a part of it.
+    pub fn bytes_of_copies(&self) -> usize {
+        self.memory_of_copies().max(self.listed().bytes().len())
+    }
+
+    /// The memory that they take beside the storage.
+    pub fn memory_of_copies(&self) -> usize {
+        self.copies.as_ref().map_or(0, |copies| copies[0].size_in_bytes())
+    }
+
+    /// Their total, and the number of items that have some.
+    pub fn further_totals(&self) -> (u64, usize) {
+        let listed = self.listed();
+        self.copies.as_ref().map_or((listed.total(), listed.entries()), |copies| (copies[0].total(), copies[0].entries()))
+    }
+
+    /// Passes on the bytes that follow the table in a snapshot, in pieces: the number of further copies, and all entries. There are
+    /// none without further copies.
+    pub fn each_listed<E>(&self, mut act: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let (total, entries) = self.further_totals();
+        if entries == 0 {
+            return Ok(());
+        }
+        act(&total.to_le_bytes())?;
+        self.further_copies().try_for_each(|entry| act(&copies::encode(entry)))
+    }
+
+    /// The number of items in the table, without further copies.
+    pub fn in_table(&self) -> usize {
+        self.len.saturating_sub(in_memory(self.further_totals().0))
     }
 
     #[inline(always)]
@@ -158,12 +208,26 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
         self.dispatch = dispatch;
     }
 
-    /// A copy of the filter that owns its table. The table must be valid, or be verified next.
-    pub fn to_owned(&self) -> Result<RawFilter, OutOfMemory> {
+    /// A copy of the filter that owns its table, without further copies. The table must be valid, or be verified next.
+    pub fn copied_table(&self) -> Result<RawFilter, OutOfMemory> {
         let table = self.table();
         let storage = Owned::copied(table).ok_or(OutOfMemory::of(table.len()))?;
         let Self { params, geometry, len, dispatch, .. } = *self;
-        Ok(RawFilter { params, geometry, storage, len, dispatch })
+        Ok(RawFilter { params, geometry, storage, len, dispatch, copies: None })
+    }
+
+    /// The keys of further copies.
+    fn keys(&self) -> Keys {
+        Keys::new(self.params.buckets(), self.params.fingerprint_bits())
+    }
+
+    /// The number of further copies of a fingerprint in its two buckets.
+    fn further(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
+        match &self.copies {
+            Some(copies) => copies[0].get(self.keys().key(buckets, fingerprint)),
+            None if self.listed().entries() > 0 => self.listed().get(self.keys().key(buckets, fingerprint)),
+            None => 0,
+        }
     }
 
     /// False if no item with this hash is in the filter; true if one probably is.
@@ -172,10 +236,15 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
         self.read(Contains { params: &self.params, hash })
     }
 
-    /// The number of copies of the hash's fingerprint in its two buckets.
+    /// The number of copies of the hash's fingerprint.
     pub fn count(&self, hash: Uniform) -> u32 {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
-        self.copies(buckets, fingerprint)
+        self.copies_of(buckets, fingerprint)
+    }
+
+    /// The same of a fingerprint and its two buckets.
+    fn copies_of(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
+        self.occurrences(buckets, fingerprint).saturating_add(self.further(buckets, fingerprint))
     }
 
     /// Looks up all hashes. Calls `answer` once for each [`BATCH`](crate::kernel::BATCH) of them, in order; bit i of its argument
@@ -184,9 +253,18 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
         self.dispatch.contains_all(&self.params, &self.geometry, &self.storage, hashes, answer);
     }
 
+    /// The number of copies in the table of what a key stands for; 0 if that is nothing.
+    pub fn occurrences_of(&self, key: u64) -> u32 {
+        let (bucket, Some(fingerprint)) = self.keys().parts(key) else { return 0 };
+        let buckets = (bucket, self.params.alternate(bucket.min(self.params.buckets() - 1), fingerprint));
+        // A key has the smaller bucket, and no bits above it.
+        let is_key = bucket < self.params.buckets() && self.keys().key(buckets, fingerprint) == key && bucket <= buckets.1;
+        if is_key { self.occurrences(buckets, fingerprint) } else { 0 }
+    }
+
     /// The number of copies of a fingerprint in its two buckets.
-    fn copies(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
-        Copies { buckets, fingerprint, unknown: 0 }.count(&|bucket| self.slots(bucket))
+    fn occurrences(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
+        Occurrences { buckets, fingerprint, unknown: 0 }.count(&|bucket| self.slots(bucket))
     }
 
     /// Prefetches the buckets of the hashes.
@@ -199,21 +277,6 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
     pub fn packed_values(&self, bucket: u64) -> [u32; 4] {
         let [first, second, third, fourth, ..] = self.slots(bucket);
         [first, second, third, fourth]
-    }
-
-    /// The error for a hash that was refused as the `position`-th of those to insert.
-    #[cold]
-    pub fn refusal(&self, hash: Uniform, position: usize) -> InsertError {
-        let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
-        let room = self.params.bucket_size() * (1 + u32::from(buckets.0 != buckets.1));
-        let is_crowded = || is_crowded(&self.params, buckets, &|bucket| self.slots(bucket));
-        let kind = match self.copies(buckets, fingerprint) {
-            copies if copies == room => InsertErrorKind::Copies { copies },
-            // Up to the capacity, different items have room.
-            _ if self.len < self.params.capacity() && is_crowded() => InsertErrorKind::CopiesOfOthers,
-            _ => InsertErrorKind::Full { items: self.len, slots: self.params.slots() },
-        };
-        InsertError::of(kind).at(position)
     }
 }
 
@@ -252,7 +315,8 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         items.is_some()
     }
 
-    /// Adds all fingerprints of another one with as many buckets, which lacks the first bit of this one's column: for all of them, it is
+    /// Adds all fingerprints of another one with as many buckets, which lacks the first bit of this one's column: for all of them,
+    /// it is
     /// `bit`. Returns whether they found room, or `None`, and has done nothing, if there is no quicker way than one by one.
     pub fn add_half<T: Deref<Target = [u8]>>(&mut self, half: &RawFilter<T, P>, bit: u32) -> Option<bool> {
         let Self { params, storage, len, dispatch, .. } = self;
@@ -264,19 +328,42 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
 }
 
 impl RawFilter {
-    /// Inserts a hash. Returns false, and changes nothing, if no slot was found.
+    /// A copy of the filter.
+    pub fn to_owned(&self) -> Result<Self, OutOfMemory> {
+        let mut owned = self.copied_table()?;
+        owned.set_copies(Copies::from_sorted(self.keys(), &self.further_copies())?)?;
+        Ok(owned)
+    }
+
+    /// Inserts a hash. If it fails, nothing has changed.
+    #[inline(always)]
+    pub fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
+        if self.copies.is_some() {
+            return self.insert_beside_copies(hash);
+        }
+        if self.place(hash, AmongCopies::GiveUp) { Ok(()) } else { self.insert_crowded(hash) }
+    }
+
+    /// Inserts a hash into the table, without counting copies. If it fails, nothing has changed.
+    #[cfg(go_files)]
+    pub fn insert_into_table(&mut self, hash: Uniform) -> Result<(), InsertError> {
+        let full = InsertErrorKind::Full { items: self.len, slots: self.params.slots() };
+        if self.place(hash, AmongCopies::GoOn) { Ok(()) } else { Err(InsertError::of(full)) }
+    }
+
+    /// Inserts a hash into the table. Returns false, and changes nothing, if no slot was found.
     #[inline]
-    pub fn place(&mut self, hash: Uniform) -> bool {
+    fn place(&mut self, hash: Uniform, among_copies: AmongCopies) -> bool {
         let params = &self.params;
-        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, Insert { params, hash });
+        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, Insert { params, hash, among_copies });
         self.len += usize::from(is_placed);
         is_placed
     }
 
-    /// Inserts a fingerprint into these two buckets. Returns false, and changes nothing, if no slot was found.
+    /// Inserts a fingerprint with these two buckets into the table. Returns false, and changes nothing, if no slot was found.
     #[inline]
-    pub fn insert_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        let place = Place { params: &self.params, buckets, fingerprint };
+    fn place_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
+        let place = Place { params: &self.params, buckets, fingerprint, among_copies: AmongCopies::GiveUp };
         let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, place);
         self.len += usize::from(is_placed);
         is_placed
@@ -285,6 +372,14 @@ impl RawFilter {
     /// Removes one copy of the hash's fingerprint. Returns false if there is none.
     #[inline]
     pub fn remove(&mut self, hash: Uniform) -> bool {
+        if self.copies.is_some() {
+            return self.remove_beside_copies(hash);
+        }
+        self.remove_from_table(hash)
+    }
+
+    #[inline(always)]
+    fn remove_from_table(&mut self, hash: Uniform) -> bool {
         let params = &self.params;
         let is_found = self.dispatch.change(&self.geometry, &mut self.storage, Remove { params, hash });
         self.len -= usize::from(is_found);
@@ -296,16 +391,30 @@ impl RawFilter {
     /// Inserts at most 64 hashes, until one is refused.
     #[inline(never)]
     pub fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
-        let Self { params, geometry, storage, len, dispatch } = self;
-        let inserted = dispatch.change(geometry, storage, InsertBatch { params, hashes, len: *len });
-        *len += inserted;
-        hashes.get(inserted).map_or(Ok(()), |&refused| Err(self.refusal(Uniform(refused), inserted)))
+        let mut inserted = 0;
+        if self.copies.is_none() {
+            let Self { params, geometry, storage, len, dispatch, .. } = self;
+            inserted = dispatch.change(geometry, storage, InsertBatch { params, hashes, len: *len });
+            *len += inserted;
+        } else {
+            self.prefetch(hashes);
+        }
+        for (position, &hash) in hashes.iter().enumerate().skip(inserted) {
+            let is_tried = position == inserted && self.copies.is_none();
+            let done = if is_tried { self.insert_crowded(Uniform(hash)) } else { self.insert(Uniform(hash)) };
+            done.map_err(|error| error.at(position))?;
+        }
+        Ok(())
     }
 
     /// Removes one copy of each of at most 64 hashes. Bit i of the result says whether the i-th was found.
     #[inline(never)]
     pub fn remove_batch(&mut self, hashes: &[u64]) -> u64 {
-        let Self { params, geometry, storage, len, dispatch } = self;
+        if self.copies.is_some() {
+            self.prefetch(hashes);
+            return answers(hashes, |hash| self.remove(hash));
+        }
+        let Self { params, geometry, storage, len, dispatch, .. } = self;
         let found = dispatch.change(geometry, storage, RemoveBatch { params, hashes });
         *len -= found.count_ones() as usize;
         found
@@ -319,7 +428,7 @@ impl RawFilter {
 
     pub fn clear(&mut self) {
         self.storage.fill(0);
-        self.len = 0;
+        (self.len, self.copies) = (0, None);
     }
 
     /// The table and its padding. The caller must leave buckets that this library could have written.
@@ -347,6 +456,7 @@ impl Read for Contains<'_> {
 struct Insert<'a> {
     params: &'a Params,
     hash: Uniform,
+    among_copies: AmongCopies,
 }
 
 impl Change for Insert<'_> {
@@ -355,7 +465,7 @@ impl Change for Insert<'_> {
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
         let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
-        place(table, self.params, buckets, fingerprint)
+        place(table, self.params, buckets, fingerprint, self.among_copies)
     }
 }
 
@@ -385,75 +495,39 @@ pub(crate) enum Combine {
     Union,
 }
 
-impl Combine {
-    fn copies(self, ours: u32, theirs: u32) -> u32 {
-        match self {
-            Self::Sum => ours.saturating_add(theirs),
-            Self::Union => ours.max(theirs),
-        }
-    }
-}
-
 impl RawFilter {
-    /// Adds the fingerprints of a filter with equal parameters. Returns false, and changes nothing, if they do not fit.
-    pub fn combine_equal(&mut self, other: &Self, how: Combine) -> Result<bool, OutOfMemory> {
-        // Do not copy the table if the items cannot fit.
-        if how == Combine::Sum && self.len.checked_add(other.len).is_none_or(|len| len > self.params.slots()) {
-            return Ok(false);
-        }
+    /// Adds the items of a filter with equal parameters. If it fails, nothing has changed.
+    pub fn combine_equal(&mut self, other: &Self, how: Combine) -> Result<(), InsertError> {
         let mut combined = self.to_owned()?;
-        let is_complete = match how {
-            Combine::Sum => {
-                let address = Address::new(&self.params);
-                other.each_fingerprint(|bucket, fingerprint| {
-                    combined.insert_fingerprint((bucket, address.alternate(bucket, fingerprint)), fingerprint)
-                })
-            }
-            // A walk moves copies between their two buckets only. So those counted in the copy, before the first is added, are
-            // those of this filter.
-            Combine::Union => other.each_class(|buckets, fingerprint, theirs| {
-                let ours = combined.copies(buckets, fingerprint);
-                (ours..theirs).all(|_| combined.insert_fingerprint(buckets, fingerprint))
-            }),
-        };
-        if is_complete {
-            *self = combined;
-        }
-        Ok(is_complete)
+        let mut result = Ok(());
+        other.each_class(|buckets, fingerprint, occurrences| {
+            let theirs = occurrences.saturating_add(other.further(buckets, fingerprint));
+            // An insertion moves no copy out of its pair of buckets. So those counted in the copy are those of this filter.
+            let more = match how {
+                Combine::Sum => theirs,
+                Combine::Union => theirs.saturating_sub(combined.copies_of(buckets, fingerprint)),
+            };
+            result = combined.insert_copies(buckets, fingerprint, more);
+            result.is_ok()
+        });
+        result.map(|()| *self = combined)
     }
-}
 
-/// What two filters have together.
-pub(crate) struct Together {
-    /// Copies that both have: of each fingerprint and its buckets, the smaller number.
-    pub(crate) in_both: usize,
-    /// The copies after a merge.
-    pub(crate) sum: params::Copies,
-    /// The copies after a union.
-    pub(crate) union: params::Copies,
-}
-
-impl<S: Deref<Target = [u8]>> RawFilter<S> {
-    /// Counts what two filters with the same parameters have. Takes time proportional to both tables.
+    /// The number of fingerprints, each with its pair of buckets, in two filters with equal parameters, and of those in both. Takes
+    /// time proportional to both tables.
     #[cold]
-    pub fn together<T: Deref<Target = [u8]>>(&self, other: &RawFilter<T>) -> Together {
-        let mut together = Together { in_both: 0, sum: params::Copies::default(), union: params::Copies::default() };
-        let mut add = |ours, theirs| {
-            for (how, copies) in [(Combine::Sum, &mut together.sum), (Combine::Union, &mut together.union)] {
-                copies.add(how.copies(ours, theirs));
-            }
-            together.in_both += index(ours.min(theirs).into());
-        };
-        other.each_class(|buckets, fingerprint, theirs| {
-            add(self.copies(buckets, fingerprint), theirs);
+    pub fn different(&self, other: &Self) -> (usize, usize) {
+        let (mut different, mut in_both) = (0, 0);
+        self.each_class(|_, _, _| {
+            different += 1;
             true
         });
-        self.each_class(|buckets, fingerprint, ours| {
-            if other.copies(buckets, fingerprint) == 0 {
-                add(ours, 0);
-            }
+        other.each_class(|buckets, fingerprint, _| {
+            let is_in_both = self.occurrences(buckets, fingerprint) > 0;
+            in_both += usize::from(is_in_both);
+            different += usize::from(!is_in_both);
             true
         });
-        together
+        (different, in_both)
     }
 }

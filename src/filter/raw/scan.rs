@@ -9,8 +9,8 @@ use crate::{
     kernel::{PREFETCH_FROM, answers, prefetch},
     params::Params,
     table::{
-        Address, Change, Column, Corrupt, Fingerprint, MOST_SLOTS, Pair, Read, Table, TableMut, TableParams, Uniform,
-        fingerprints, place, place_all, place_elsewhere,
+        Address, AmongCopies, Change, Column, Corrupt, Fingerprint, MOST_SLOTS, Pair, Read, Table, TableMut, TableParams,
+        Uniform, fingerprints, place, place_all, place_elsewhere,
     },
 };
 
@@ -68,12 +68,13 @@ fn each_in((first, second): Pair, slots: &dyn Fn(u64) -> Slots, mut act: impl Fn
 const MOST_COUNTED: u64 = 1 << 12;
 
 /// True if copies of few items fill these buckets: half of the slots have a fingerprint of which there is another copy in its two
-/// buckets, and there are more such fingerprints in the table than chance explains. (Different items may share fingerprint and buckets.)
+/// buckets, and there are more such fingerprints in the table than chance explains. (Different items may share fingerprint and
+/// buckets.)
 #[cold]
 pub(crate) fn is_crowded<P: TableParams>(params: &P, buckets: Pair, slots: &dyn Fn(u64) -> Slots) -> bool {
     let is_repeated = |bucket, fingerprint| {
         let buckets = (bucket, params.alternate(bucket, fingerprint));
-        Copies { buckets, fingerprint, unknown: 0 }.count(slots) > 1
+        Occurrences { buckets, fingerprint, unknown: 0 }.count(slots) > 1
     };
     let (mut repeated, mut all) = (0, 0);
     let mut count = |buckets| {
@@ -99,13 +100,13 @@ pub(crate) fn is_crowded<P: TableParams>(params: &P, buckets: Pair, slots: &dyn 
 
 /// The copies of a fingerprint in its two buckets, of which the bits in `unknown` may differ.
 #[derive(Clone, Copy)]
-pub(crate) struct Copies {
+pub(crate) struct Occurrences {
     pub buckets: Pair,
     pub fingerprint: Fingerprint,
     pub unknown: u32,
 }
 
-impl Copies {
+impl Occurrences {
     pub fn count(self, slots: &dyn Fn(u64) -> Slots) -> u32 {
         self.find(slots).0
     }
@@ -190,6 +191,7 @@ pub(crate) struct Place<'a, P> {
     pub(crate) params: &'a P,
     pub(crate) buckets: Pair,
     pub(crate) fingerprint: Fingerprint,
+    pub(crate) among_copies: AmongCopies,
 }
 
 impl<P: TableParams> Change for Place<'_, P> {
@@ -197,7 +199,7 @@ impl<P: TableParams> Change for Place<'_, P> {
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        place(table, self.params, self.buckets, self.fingerprint)
+        place(table, self.params, self.buckets, self.fingerprint, self.among_copies)
     }
 }
 
@@ -328,7 +330,7 @@ impl Change for InsertBatch<'_> {
         }
         let refused = hashes.iter().position(|&hash| {
             let (buckets, fingerprint) = address.buckets(Uniform(hash));
-            !place(table, params, buckets, fingerprint)
+            !place(table, params, buckets, fingerprint, AmongCopies::GiveUp)
         });
         refused.unwrap_or(hashes.len())
     }

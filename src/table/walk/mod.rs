@@ -11,12 +11,15 @@
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
+mod crowd;
 #[cfg(test)]
 mod tests;
 
 use alloc::vec::Vec;
 
-use super::{Change, Fingerprint, MOST_SLOTS, Pair, TableMut, TableParams, fingerprints};
+pub(crate) use crowd::{Crowded, Crowding};
+
+use super::{Change, Fingerprint, MOST_SLOTS, Pair, Table, TableMut, TableParams, fingerprints};
 use crate::bits::index;
 
 /// The number of full buckets whose residents a walk examines before it gives up. With a quarter of it, large tables refuse items
@@ -30,6 +33,12 @@ const LONG_WALK: usize = 64;
 pub(crate) trait Buckets<P> {
     fn expand(&mut self, expand: Expand<'_, P>) -> bool;
     fn replace(&mut self, replace: Replace) -> bool;
+    /// The values of a bucket's slots.
+    fn slots(&mut self, bucket: u64) -> [u32; MOST_SLOTS];
+    /// Prefetches a bucket.
+    fn prefetch(&mut self, bucket: u64);
+    /// Removes a fingerprint from a bucket.
+    fn take(&mut self, take: Take) -> bool;
 }
 
 impl<T: TableMut, P: TableParams> Buckets<P> for T {
@@ -39,6 +48,18 @@ impl<T: TableMut, P: TableParams> Buckets<P> for T {
 
     fn replace(&mut self, replace: Replace) -> bool {
         self.outlined(replace)
+    }
+
+    fn slots(&mut self, bucket: u64) -> [u32; MOST_SLOTS] {
+        self.outlined(SlotsOf(bucket))
+    }
+
+    fn prefetch(&mut self, bucket: u64) {
+        Table::prefetch(self, bucket);
+    }
+
+    fn take(&mut self, take: Take) -> bool {
+        self.outlined(take)
     }
 }
 
@@ -89,11 +110,53 @@ impl Change for Replace {
     }
 }
 
+/// [`Buckets::slots`].
+struct SlotsOf(u64);
+
+impl Change for SlotsOf {
+    type Output = [u32; MOST_SLOTS];
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> Self::Output {
+        let (mut slots, values) = ([0; MOST_SLOTS], table.values(self.0));
+        slots[..values.as_ref().len()].copy_from_slice(values.as_ref());
+        slots
+    }
+}
+
+/// [`Buckets::take`].
+pub(crate) struct Take(u64, Fingerprint);
+
+impl Change for Take {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        table.remove((self.0, self.0), self.1)
+    }
+}
+
+/// What a walk does in a table where copies take many slots. They can move out of the table, which is quicker than a long walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AmongCopies {
+    GoOn,
+    /// A walk gives up.
+    GiveUp,
+    /// It gives up even if the only copy is of the item itself: items have been found to have copies.
+    GiveUpForOne,
+}
+
 /// Stores a fingerprint in one of its two buckets, evicting others if necessary. Returns false, and changes nothing, if no slot
 /// was found.
 #[inline(always)]
-pub(crate) fn place<T: TableMut, P: TableParams>(table: &mut T, params: &P, buckets: Pair, fingerprint: Fingerprint) -> bool {
-    table.insert(buckets, fingerprint) || walk(&mut table.walked(), params, buckets, fingerprint)
+pub(crate) fn place<T: TableMut, P: TableParams>(
+    table: &mut T,
+    params: &P,
+    buckets: Pair,
+    fingerprint: Fingerprint,
+    among_copies: AmongCopies,
+) -> bool {
+    table.insert(buckets, fingerprint) || walk(&mut table.walked(), params, buckets, fingerprint, among_copies)
 }
 
 /// The same for a fingerprint of which one bucket is known to be full.
@@ -105,7 +168,7 @@ pub(crate) fn place_elsewhere<P: TableParams>(
     fingerprint: Fingerprint,
 ) -> bool {
     let alternate = params.alternate(full, fingerprint);
-    table.replace(Replace(alternate, None, fingerprint)) || walk(table, params, (full, alternate), fingerprint)
+    table.replace(Replace(alternate, None, fingerprint)) || walk(table, params, (full, alternate), fingerprint, AmongCopies::GoOn)
 }
 
 /// The same for all fingerprints in the slots of another table, beginning with this bucket: each is stored in its bucket or its
@@ -123,8 +186,14 @@ pub(crate) fn place_all<P: TableParams>(table: &mut dyn Buckets<P>, params: &P, 
 /// The same for a fingerprint whose two buckets are full.
 #[cold]
 #[inline(never)]
-fn walk<P: TableParams>(table: &mut dyn Buckets<P>, params: &P, buckets: Pair, fingerprint: Fingerprint) -> bool {
-    let search = Search { params: *params, visited: Visited::default(), len: 2, next: 0 };
+fn walk<P: TableParams>(
+    table: &mut dyn Buckets<P>,
+    params: &P,
+    buckets: Pair,
+    fingerprint: Fingerprint,
+    among_copies: AmongCopies,
+) -> bool {
+    let search = Search { params: *params, visited: Visited::default(), among_copies, len: 2, next: 0 };
     let slots = index(params.bucket_size().into());
     if slots == 1 { search.follow(table, buckets, fingerprint) } else { search.breadth_first(table, slots, buckets, fingerprint) }
 }
@@ -147,6 +216,7 @@ impl Node {
 pub(crate) struct Search<P> {
     params: P,
     visited: Visited,
+    among_copies: AmongCopies,
     /// The number of nodes, and the next one to expand.
     len: usize,
     next: u32,
@@ -176,9 +246,12 @@ impl<P: TableParams> Search<P> {
             if index(self.next.into()) == self.len {
                 return false;
             }
-            // Without memory for the walk there is no room for the item.
-            if self.len >= LONG_WALK && !self.visited.is_tracking() && !self.visited.track(&nodes[..self.len]) {
-                return false;
+            if self.len >= LONG_WALK && !self.visited.is_tracking() {
+                let gives_up = self.gives_up(&nodes[..self.len]);
+                // Without memory for the walk there is no room for the item.
+                if gives_up || !self.visited.track(&nodes[..self.len]) {
+                    return false;
+                }
             }
             if nodes.len() - self.len < slots {
                 let was_empty = many.is_empty();
@@ -196,6 +269,20 @@ impl<P: TableParams> Search<P> {
                 nodes = &mut many;
             }
         }
+    }
+
+    /// True if the walk is among copies: more nodes than chance explains lead where the resident before them in their bucket does.
+    /// (Packed buckets are sorted; in others, half of the copies are overlooked.)
+    fn gives_up(&self, nodes: &[Node]) -> bool {
+        let is_there = || nodes[2..].iter().take_while(|node| node.parent < 2).any(|node| node.incoming == nodes[0].incoming);
+        match self.among_copies {
+            AmongCopies::GoOn => return false,
+            AmongCopies::GiveUpForOne if is_there() => return true,
+            _ => {}
+        }
+        let by_chance = (nodes.len() * index(self.params.bucket_size().into())) >> self.params.fingerprint_bits();
+        let is_copy = |(before, node): &(&Node, &Node)| (before.incoming, before.bucket) == (node.incoming, node.bucket);
+        nodes.iter().zip(&nodes[1..]).filter(is_copy).count() > 4 * by_chance + nodes.len() / 8
     }
 
     /// The walk for buckets of one slot. Such a bucket leads to one other, the alternate of its resident, so that all that

@@ -3,7 +3,7 @@
 use alloc::{format, vec, vec::Vec};
 use core::{cell::Cell, ops::Range};
 
-use super::{LONG_WALK, MAX_EXPANDED, place};
+use super::{AmongCopies, LONG_WALK, MAX_EXPANDED, place};
 use crate::{
     bits::index,
     params::{Addressing, Params, TableKind},
@@ -87,7 +87,7 @@ impl Change for Counted {
         let counts = Counts::default();
         let mut counting = Counting { table: table.walked(), counts: &counts };
         let (buckets, fingerprint) = Address::new(&self.0).buckets(Uniform(self.1));
-        let is_placed = place(&mut counting, &self.0, buckets, fingerprint);
+        let is_placed = place(&mut counting, &self.0, buckets, fingerprint, AmongCopies::GoOn);
         (is_placed, counts.asked.get(), counts.read.get())
     }
 }

@@ -187,7 +187,7 @@ impl Case {
         let mut filter = self.builder().build()?;
         let fits = probe::fill(&mut filter, &mut Hashes::new(seed), usize::try_from(self.items)?, interrupt)?;
         set("slots", filter.slots().into());
-        set("inserted", filter.len().into());
+        set("inserted", filter.table_len().into());
         if fits && self.measure.contains(&Measure::Space) {
             set("bytes", filter.params().table_bytes().into());
             set("bits_per_item", filter.bits_per_item().into());

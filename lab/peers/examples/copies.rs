@@ -1,0 +1,483 @@
+//! Items that are inserted several times, into filters with room for as many different items as there are: koel beside other cuckoo
+//! filters and a quotient filter. Prints tables in Markdown.
+//!
+//! ```sh
+//! cargo run --release -p koel-peers --example copies
+//! cargo run --release -p koel-peers --example copies -- 1000 # so many different items
+//! cargo run --release -p koel-peers --example copies -- copies.svg # draws the chart, too
+//! ```
+
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "small numbers")]
+
+use std::{
+    alloc::System,
+    env,
+    hash::Hasher,
+    hint::black_box,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::ensure;
+use koel::{
+    Addressing, CuckooFilter,
+    go::{GoFilter, MetroHash64},
+};
+use koel_lab::{Axis, Chart, Series, chart};
+use scalable_cuckoo_filter::{ScalableCuckooFilter, ScalableCuckooFilterBuilder};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+const RATE: f64 = 0.001;
+const COPIES: [usize; 8] = [1, 2, 3, 4, 6, 8, 16, 50];
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// The number of allocated bytes on the heap.
+fn live() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated.saturating_sub(stats.bytes_deallocated)
+}
+
+/// The last step of `SplitMix64`: different numbers give different keys, which look random.
+fn mix(n: u64) -> u64 {
+    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ n >> 31
+}
+
+/// A fast hasher, for filters that hash in each of the many steps before they refuse an item.
+#[derive(Clone, Default)]
+struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let number = chunk.iter().fold(1, |number, &byte| number << 8 | u64::from(byte));
+            self.0 = mix(self.0.rotate_left(32) ^ number);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = mix(self.0.rotate_left(32) ^ number);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// What is asked of a filter. Methods return `None` for what it does not support.
+trait Multiset {
+    /// False if the filter says that it has no room.
+    fn insert(&mut self, key: u64) -> bool;
+    fn contains(&self, key: u64) -> bool;
+    fn remove(&mut self, key: u64) -> Option<bool>;
+    fn count(&self, _key: u64) -> Option<u64> {
+        None
+    }
+}
+
+impl Multiset for CuckooFilter {
+    fn insert(&mut self, key: u64) -> bool {
+        self.insert(&key).is_ok()
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        self.contains(&key)
+    }
+
+    fn remove(&mut self, key: u64) -> Option<bool> {
+        Some(self.remove(&key))
+    }
+
+    fn count(&self, key: u64) -> Option<u64> {
+        Some(self.count(&key).into())
+    }
+}
+
+impl Multiset for cuckoofilter::CuckooFilter<Mixer> {
+    /// What it has no room for is in it all the same, and another item is not.
+    fn insert(&mut self, key: u64) -> bool {
+        self.add(&key).is_ok()
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        self.contains(&key)
+    }
+
+    fn remove(&mut self, key: u64) -> Option<bool> {
+        Some(self.delete(&key))
+    }
+}
+
+/// It has no room for more than eight copies in a table, and then adds one of twice the size. Without an end, the copies of one
+/// item would take all memory.
+struct List(ScalableCuckooFilter<u64, Mixer>);
+
+impl List {
+    const MOST_BYTES: u64 = 1 << 26;
+}
+
+impl Multiset for List {
+    fn insert(&mut self, key: u64) -> bool {
+        let has_room = self.0.bits() < 8 * Self::MOST_BYTES;
+        if has_room {
+            self.0.insert(&key);
+        }
+        has_room
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+
+    /// After growth, its debug assertions may panic.
+    fn remove(&mut self, key: u64) -> Option<bool> {
+        (!cfg!(debug_assertions)).then(|| self.0.remove(&key))
+    }
+}
+
+impl Multiset for qfilter::Filter {
+    fn insert(&mut self, key: u64) -> bool {
+        self.insert_duplicated(key).is_ok()
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        self.contains(key)
+    }
+
+    fn remove(&mut self, key: u64) -> Option<bool> {
+        Some(self.remove(key))
+    }
+
+    fn count(&self, key: u64) -> Option<u64> {
+        Some(self.count(key))
+    }
+}
+
+/// The rule of Go's linvon/cuckoo-filter, on a table of its format: once an item has found no room, all further insertions are
+/// refused. Go's library keeps that item beside the table, and finds room by at most 500 random steps; here, koel finds it.
+struct Go {
+    filter: GoFilter,
+    is_full: bool,
+}
+
+impl Multiset for Go {
+    fn insert(&mut self, key: u64) -> bool {
+        self.is_full = self.is_full || self.filter.insert(&key).is_err();
+        !self.is_full
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        self.filter.contains(&key)
+    }
+
+    fn remove(&mut self, key: u64) -> Option<bool> {
+        Some(self.filter.remove(&key))
+    }
+}
+
+/// The rule of RedisBloom, with its hash and its constants: an item goes into the newest sub-filter with a free slot in one of its
+/// two buckets; if none has one, the newest sub-filter is to make room, in 20 steps; if these do not suffice, they are undone, and
+/// there is another sub-filter of the same size, unless EXPANSION is 0.
+pub(crate) struct RedisBloom {
+    pub(crate) bucket_size: usize,
+    pub(crate) grows: bool,
+    /// The slots of each sub-filter: a power of two of buckets. Empty ones are 0.
+    pub(crate) filters: Vec<Vec<u8>>,
+}
+
+impl RedisBloom {
+    const STEPS: usize = 20;
+
+    pub(crate) fn new(capacity: usize, bucket_size: usize, grows: bool) -> Self {
+        let slots = (capacity / bucket_size).next_power_of_two() * bucket_size;
+        Self { bucket_size, grows, filters: vec![vec![0; slots]] }
+    }
+
+    fn hash(key: u64) -> u64 {
+        murmur2::murmur64a(&key.to_le_bytes(), 0)
+    }
+
+    fn fingerprint(hash: u64) -> u8 {
+        (hash % 255) as u8 + 1
+    }
+
+    /// The other bucket of a fingerprint, before the remainder by the number of buckets.
+    fn other(fingerprint: u8, bucket: u64) -> u64 {
+        bucket ^ (u64::from(fingerprint) * 0x5bd1_e995)
+    }
+
+    /// The numbers of the slots of a bucket.
+    fn bucket(&self, bucket: u64) -> std::ops::Range<usize> {
+        let buckets = self.filters[0].len() / self.bucket_size;
+        let start = bucket as usize % buckets * self.bucket_size;
+        start..start + self.bucket_size
+    }
+
+    /// The sub-filter and the number of each slot that may have the item, from the newest sub-filter.
+    fn slots(&self, hash: u64) -> impl Iterator<Item = (usize, usize)> {
+        let (first, second) = (self.bucket(hash), self.bucket(Self::other(Self::fingerprint(hash), hash)));
+        (0..self.filters.len()).rev().flat_map(move |filter| first.clone().chain(second.clone()).map(move |slot| (filter, slot)))
+    }
+
+    fn find(&self, hash: u64, value: u8) -> Option<(usize, usize)> {
+        self.slots(hash).find(|&(filter, slot)| self.filters[filter][slot] == value)
+    }
+
+    pub(crate) fn insert_hash(&mut self, hash: u64) -> bool {
+        let fingerprint = Self::fingerprint(hash);
+        loop {
+            if let Some((filter, slot)) = self.find(hash, 0) {
+                self.filters[filter][slot] = fingerprint;
+                return true;
+            }
+            if self.make_room(hash, fingerprint) {
+                return true;
+            }
+            if !self.grows {
+                return false;
+            }
+            self.filters.push(vec![0; self.filters[0].len()]);
+        }
+    }
+
+    /// Puts the fingerprint in the place of another one, and that in the place of the next.
+    fn make_room(&mut self, hash: u64, mut fingerprint: u8) -> bool {
+        let newest = self.filters.len() - 1;
+        let (mut bucket, mut moved) = (hash, Vec::new());
+        for step in 0..Self::STEPS {
+            let slot = self.bucket(bucket).start + step % self.bucket_size;
+            std::mem::swap(&mut self.filters[newest][slot], &mut fingerprint);
+            moved.push(slot);
+            bucket = Self::other(fingerprint, (slot / self.bucket_size) as u64);
+            if let Some(free) = self.bucket(bucket).find(|&slot| self.filters[newest][slot] == 0) {
+                self.filters[newest][free] = fingerprint;
+                return true;
+            }
+        }
+        for slot in moved.into_iter().rev() {
+            std::mem::swap(&mut self.filters[newest][slot], &mut fingerprint);
+        }
+        false
+    }
+}
+
+impl Multiset for RedisBloom {
+    fn insert(&mut self, key: u64) -> bool {
+        self.insert_hash(Self::hash(key))
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        let hash = Self::hash(key);
+        self.find(hash, Self::fingerprint(hash)).is_some()
+    }
+
+    fn remove(&mut self, key: u64) -> Option<bool> {
+        let hash = Self::hash(key);
+        let found = self.find(hash, Self::fingerprint(hash));
+        if let Some((filter, slot)) = found {
+            self.filters[filter][slot] = 0;
+        }
+        Some(found.is_some())
+    }
+
+    fn count(&self, key: u64) -> Option<u64> {
+        let hash = Self::hash(key);
+        Some(self.slots(hash).filter(|&(filter, slot)| self.filters[filter][slot] == Self::fingerprint(hash)).count() as u64)
+    }
+}
+
+/// How an empty filter is made, for so many different items and so many copies of each.
+type Make = fn(usize, usize) -> anyhow::Result<Box<dyn Multiset>>;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    make: Make,
+    /// Whether the filter must hold all copies.
+    is_exact: bool,
+    /// Whether its size is fixed. The chart has these.
+    pub(crate) is_fixed: bool,
+}
+
+pub(crate) fn kinds() -> Vec<Kind> {
+    let fixed = |name, make| Kind { name, make, is_exact: false, is_fixed: true };
+    let growing = |name, make| Kind { name, make, is_exact: false, is_fixed: false };
+    let koel: Make = |items, _| Ok(Box::new(CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build()?));
+    let cuckoo: Make = |items, _| Ok(Box::new(cuckoofilter::CuckooFilter::<Mixer>::with_capacity(items)));
+    let go: Make = |items, _| {
+        let builder = CuckooFilter::builder().capacity(items).false_positive_rate(RATE).addressing(Addressing::PowerOfTwo);
+        let filter = GoFilter::try_from(builder.hasher(MetroHash64).seed(1337).build()?)?;
+        Ok(Box::new(Go { filter, is_full: false }))
+    };
+    let quotient: Make = |items, _| Ok(Box::new(qfilter::Filter::new(items as u64, RATE)?));
+    let growing_quotient: Make =
+        |items, copies| Ok(Box::new(qfilter::Filter::new_resizeable(items as u64, (items * copies) as u64, RATE)?));
+    let list: Make = |items, _| {
+        let builder = ScalableCuckooFilterBuilder::new().initial_capacity(items).false_positive_probability(RATE);
+        Ok(Box::new(List(builder.hasher(Mixer::default()).finish())))
+    };
+    vec![
+        Kind { is_exact: true, ..fixed("koel", koel) },
+        fixed("cuckoofilter 0.5", cuckoo),
+        fixed("Go's linvon/cuckoo-filter", go),
+        fixed("RedisBloom, EXPANSION 0", |items, _| Ok(Box::new(RedisBloom::new(items, 2, false)))),
+        fixed("qfilter 0.3", quotient),
+        growing("RedisBloom, EXPANSION 1", |items, _| Ok(Box::new(RedisBloom::new(items, 2, true)))),
+        growing("scalable_cuckoo_filter 0.5, at most 64 MiB", list),
+        growing("qfilter 0.3, told all copies", growing_quotient),
+    ]
+}
+
+/// What became of all insertions. Shares are in per cent.
+#[derive(Clone, Copy)]
+pub(crate) struct Figures {
+    pub(crate) refused: f64,
+    /// Different items that are absent afterwards.
+    pub(crate) absent: usize,
+    /// Different items whose count is another number.
+    pub(crate) miscounted: Option<f64>,
+    /// Copies that could not be removed.
+    pub(crate) stuck: Option<f64>,
+    pub(crate) rate: f64,
+    /// For each different item.
+    pub(crate) bits: f64,
+}
+
+/// Inserts all of these in their order: every item as often. Then counts every item, and removes every copy.
+fn run(kind: Kind, items: &[u64], copies: usize, order: impl Iterator<Item = u64>) -> anyhow::Result<Figures> {
+    let per_cent = |part: usize, all: usize| 100.0 * part as f64 / all as f64;
+    let all = items.len() * copies;
+    let before = live();
+    let mut filter = (kind.make)(items.len(), copies)?;
+    let refused = order.filter(|&key| !black_box(filter.insert(key))).count();
+    let bits = 8.0 * live().saturating_sub(before) as f64 / items.len() as f64;
+    let absent = items.iter().filter(|&&key| !black_box(filter.contains(key))).count();
+    let others = (0..10 * items.len()).map(|n| mix((1 << 40) + n as u64));
+    let rate = per_cent(others.filter(|&key| black_box(filter.contains(key))).count(), 10 * items.len());
+    let counts: Option<Vec<u64>> = items.iter().map(|&key| black_box(filter.count(key))).collect();
+    let miscounted = counts.as_ref().map(|counts| counts.iter().filter(|&&count| count != copies as u64).count());
+    let mut removed = Some(0);
+    for _ in 0..copies {
+        for &key in items {
+            removed = removed.zip(black_box(filter.remove(key))).map(|(sum, one)| sum + usize::from(one));
+        }
+    }
+    let stuck = removed.map(|removed| all - removed);
+    if kind.is_exact {
+        let counts = counts.unwrap_or_default();
+        let (least, sum) = (counts.iter().min(), counts.iter().sum::<u64>());
+        let left = items.iter().filter(|&&key| black_box(filter.contains(key))).count();
+        ensure!(refused + absent + left == 0, "{copies}: {refused} refused, {absent} absent, {left} left");
+        ensure!(stuck == Some(0), "{copies}: copies could not be removed: {stuck:?}");
+        // Different items are counted as one if they share fingerprint and buckets, which a thousandth does.
+        let most = all + copies * (items.len() / 500 + 10);
+        ensure!(least >= Some(&(copies as u64)) && sum <= most as u64, "{copies}: an item counts {least:?}; all count {sum}");
+    }
+    let [miscounted, stuck] = [miscounted.map(|n| per_cent(n, items.len())), stuck.map(|n| per_cent(n, all))];
+    Ok(Figures { refused: per_cent(refused, all), absent, miscounted, stuck, rate, bits })
+}
+
+/// All copies in random order, always the same.
+fn shuffled(items: &[u64], copies: usize) -> Vec<u64> {
+    let mut order = items.repeat(copies);
+    for n in (1..order.len()).rev() {
+        order.swap(n, mix(!(n as u64)) as usize % (n + 1));
+    }
+    order
+}
+
+/// A filter's figures for each number of copies: by passes over all items, and in random order.
+pub(crate) type Row = (Kind, Vec<[Figures; 2]>);
+
+pub(crate) fn measure(items: usize, copies: &[usize]) -> anyhow::Result<Vec<Row>> {
+    #[cfg(target_arch = "x86_64")]
+    ensure!(is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt"), "qfilter needs BMI2 and POPCNT");
+    let items: Vec<u64> = (0..items as u64).map(mix).collect();
+    let mut rows: Vec<Row> = kinds().into_iter().map(|kind| (kind, Vec::new())).collect();
+    for &copies in copies {
+        let random = shuffled(&items, copies);
+        for (kind, figures) in &mut rows {
+            let passes = (0..copies).flat_map(|_| items.iter().copied());
+            let passes = run(*kind, &items, copies, passes)?;
+            figures.push([passes, run(*kind, &items, copies, random.iter().copied())?]);
+        }
+    }
+    Ok(rows)
+}
+
+fn table(out: &mut impl Write, title: &str, rows: &[Row], copies: &[usize], cell: fn(&[Figures; 2]) -> String) -> io::Result<()> {
+    let line = |cells: Vec<String>| cells.join(" | ");
+    writeln!(out, "\n{title}:\n\n| filter | {} |", line(copies.iter().map(|copies| format!("{copies} ×")).collect()))?;
+    writeln!(out, "| --- | {} |", line(vec![String::from("---:"); copies.len()]))?;
+    rows.iter().try_for_each(|(kind, figures)| writeln!(out, "| {} | {} |", kind.name, line(figures.iter().map(cell).collect())))
+}
+
+/// A share, or a dash if there is none.
+fn share(share: Option<f64>) -> String {
+    match share {
+        None => String::from("–"),
+        Some(0.0) => String::from("0"),
+        Some(share) if share < 9.95 => format!("{share:.2}"),
+        Some(share) => format!("{share:.1}"),
+    }
+}
+
+pub(crate) fn print(out: &mut impl Write, rows: &[Row], items: usize, copies: &[usize]) -> io::Result<()> {
+    writeln!(
+        out,
+        "{items} different items, each inserted 1 to {} times, into filters for {items} items at ε = {RATE}; those of cuckoofilter \
+         and RedisBloom have fingerprints of 8 bits, and an ε of their own.",
+        copies.last().unwrap_or(&0)
+    )?;
+    table(out, "Insertions refused, %", rows, copies, |[passes, _]| share(Some(passes.refused)))?;
+    let title = "Different items absent afterwards: inserted in passes over all items / in random order";
+    table(out, title, rows, copies, |[passes, random]| format!("{} / {}", passes.absent, random.absent))?;
+    let title = "Different items whose count is wrong, % / copies that could not be removed, %";
+    table(out, title, rows, copies, |[passes, _]| format!("{} / {}", share(passes.miscounted), share(passes.stuck)))?;
+    let title = "Bits for each different item / measured ε, %";
+    table(out, title, rows, copies, |[passes, _]| format!("{:.1} / {}", passes.bits, share(Some(passes.rate))))
+}
+
+/// Items that are absent after insertions in random order, of filters of fixed size.
+pub(crate) fn draw(rows: &[Row], items: usize, copies: &[usize]) -> Chart {
+    let share = |absent: usize| 100.0 * absent as f64 / items as f64;
+    let fixed = rows.iter().filter(|(kind, _)| kind.is_fixed).enumerate().map(|(colour, (kind, figures))| {
+        let points = copies.iter().zip(figures).map(|(&copies, [_, random])| (copies as f64, share(random.absent)));
+        Series::new(kind.name, colour, points.collect())
+    });
+    let topic = "Items not found, by copies of each, inserted in random order";
+    let axes = [
+        Axis::log("copies of each item").from_to(1.0, copies.last().map_or(10.0, |&copies| copies as f64)),
+        Axis::linear("different items absent, %").from_zero(),
+    ];
+    let chart = Chart::new("", topic, axes, fixed);
+    let lost = |(_, figures): &Row| figures.last().map(|[_, random]| share(random.absent));
+    let worst = rows.iter().filter(|(kind, _)| kind.is_fixed).skip(1).filter_map(lost);
+    let [least, most] = [worst.clone().fold(f64::INFINITY, f64::min), worst.fold(0.0, f64::max)];
+    let last = copies.last().unwrap_or(&0);
+    let finding = format!(
+        "With {last} copies of each, other filters of fixed size lose {least:.0} to {most:.0} % of the items; koel, none"
+    );
+    let caption = format!("{items} different items, and as many copies of each, in random order, in filters for {items} items.");
+    chart.showing(Some(finding)).captioned(caption)
+}
+
+fn main() -> anyhow::Result<()> {
+    let (mut items, mut picture) = (100_000, None);
+    for argument in env::args_os().skip(1) {
+        match argument.to_str().map(str::parse) {
+            Some(Ok(number)) => items = number,
+            _ => picture = Some(PathBuf::from(argument)),
+        }
+    }
+    let items = items.max(1);
+    let rows = measure(items, &COPIES)?;
+    if let Some(path) = &picture {
+        chart::save(&draw(&rows, items, &COPIES), Path::new(path))?;
+    }
+    Ok(print(&mut io::stdout().lock(), &rows, items, &COPIES)?)
+}

@@ -1,0 +1,64 @@
+//! The example `copies`: koel holds all of them, and RedisBloom's rule is RedisBloom's.
+
+#[path = "../examples/copies.rs"]
+#[allow(dead_code, reason = "its `main` is not called")]
+mod copies;
+
+use std::{fs, path::Path};
+
+use copies::RedisBloom;
+use koel_lab::chart;
+use serde_json::Value;
+
+#[test]
+fn koel_holds_all_copies_and_others_of_fixed_size_refuse_some() {
+    let numbers = [1, 3, 9];
+    let rows = copies::measure(400, &numbers).unwrap();
+    for (kind, figures) in &rows {
+        let [passes, random] = figures.last().unwrap();
+        let refuses = passes.refused > 0.0;
+        assert_eq!(refuses, kind.is_fixed && kind.name != "koel", "{}", kind.name);
+        assert_eq!(random.absent > 0, refuses, "{}", kind.name);
+        // Each copy that was not refused can be removed; from the list, only where it does not panic.
+        assert!(passes.stuck.is_none_or(|stuck| (stuck - passes.refused).abs() < 1e-9), "{}", kind.name);
+    }
+    let mut text = Vec::new();
+    copies::print(&mut text, &rows, 400, &numbers).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let lines: Vec<_> = text.lines().filter(|line| line.starts_with("| koel |")).collect();
+    assert!(lines.len() == 4 && lines[0] == "| koel | 0 | 0 | 0 |" && lines[1] == "| koel | 0 / 0 | 0 / 0 | 0 / 0 |", "{text}");
+    let svg = chart::draw(&copies::draw(&rows, 400, &numbers));
+    assert!(svg.contains("With 9 copies of each") && svg.contains(">RedisBloom, EXPANSION 0"), "{svg}");
+}
+
+/// Filters that RedisBloom wrote, of items that were not removed: tests/data/redisbloom/README.md.
+#[test]
+fn redisbloom_would_write_the_same_bytes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/redisbloom");
+    let fixtures: Vec<Value> = serde_json::from_slice(&fs::read(folder.join("fixtures.json")).unwrap()).unwrap();
+    let mut compared = 0;
+    for about in fixtures {
+        let number = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
+        let info = |name: &str| number(&about["info"][name]);
+        if info("Expansion rate") != 1 || number(&about["delete_every"]) != 0 || number(&about["added"]) == 0 {
+            continue;
+        }
+        let mut filter = RedisBloom::new(info("Number of buckets") * info("Bucket size"), info("Bucket size"), true);
+        for n in 0..number(&about["added"]) {
+            let key = format!("{}{n}", about["key_prefix"].as_str().unwrap());
+            assert!(filter.insert_hash(murmur2::murmur64a(key.as_bytes(), 0)), "{about}");
+        }
+        let mut chunks = &fs::read(folder.join(about["file"].as_str().unwrap())).unwrap()[..];
+        let mut slots = Vec::new();
+        while let Some((head, rest)) = chunks.split_first_chunk::<16>() {
+            let len = usize::try_from(u64::from_le_bytes(head[8..].try_into().unwrap())).unwrap();
+            let (chunk, others) = rest.split_at(len);
+            slots.push(chunk);
+            chunks = others;
+        }
+        // The first chunk is the header.
+        assert!(filter.filters == slots[1..], "{about}");
+        compared += 1;
+    }
+    assert_eq!(compared, 4);
+}

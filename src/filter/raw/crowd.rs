@@ -1,0 +1,138 @@
+//! Insertion beside copies: of an item that is in the table, further copies are counted instead of stored.
+
+use super::{
+    super::{InsertError, InsertErrorKind},
+    RawFilter,
+};
+use crate::{
+    bits::{index, wide},
+    storage::OutOfMemory,
+    table::{
+        Address, AmongCopies, Crowded, Crowding, Fingerprint, Pair, Uniform,
+        copies::{self, Copies, Listed},
+    },
+};
+
+impl RawFilter {
+    /// [`insert`](Self::insert), where there are further copies.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn insert_beside_copies(&mut self, hash: Uniform) -> Result<(), InsertError> {
+        if self.has_copies() && self.contains(hash) {
+            // Where there are many, a copy is not stored.
+            let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
+            return self.count_further(buckets, fingerprint, 1);
+        }
+        // Otherwise it is, as long as there is room.
+        if self.place(hash, AmongCopies::GiveUpForOne) { Ok(()) } else { self.insert_crowded(hash) }
+    }
+
+    /// Inserts a hash for which the table has no room: counts a copy of an item that is there, or places another item.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn insert_crowded(&mut self, hash: Uniform) -> Result<(), InsertError> {
+        let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
+        if self.contains(hash) { self.count_further(buckets, fingerprint, 1) } else { self.place_crowded(buckets, fingerprint) }
+    }
+
+    /// Inserts copies of a fingerprint with these two buckets, as many as one by one would go into the table. If it fails, some may
+    /// have been inserted.
+    pub(super) fn insert_copies(&mut self, buckets: Pair, fingerprint: Fingerprint, copies: u32) -> Result<(), InsertError> {
+        let (mut left, mut is_present) = (copies, self.occurrences(buckets, fingerprint) > 0);
+        while left > 0 && !(is_present && self.has_copies()) && self.place_fingerprint(buckets, fingerprint) {
+            (left, is_present) = (left - 1, true);
+        }
+        if left == 0 {
+            return Ok(());
+        }
+        if !is_present {
+            self.place_crowded(buckets, fingerprint)?;
+            left -= 1;
+        }
+        if left > 0 { self.count_further(buckets, fingerprint, left) } else { Ok(()) }
+    }
+
+    /// True if items have copies, more than different items have that share fingerprint and buckets. Then copies are looked for
+    /// before they are inserted; elsewhere, that would take time, and count different items as copies.
+    fn has_copies(&self) -> bool {
+        let by_chance = (wide(self.len) * u64::from(self.params.bucket_size())) >> self.params.fingerprint_bits();
+        self.copies.as_ref().is_some_and(|copies| copies[0].total() >= by_chance)
+    }
+
+    /// The list of further copies.
+    fn copies_mut(&mut self) -> Result<&mut Copies, OutOfMemory> {
+        if self.copies.is_none() {
+            self.copies = Some(Copies::new(self.keys()).boxed()?);
+        }
+        self.copies.as_mut().map(|copies| &mut copies[0]).ok_or(OutOfMemory::of(size_of::<Copies>()))
+    }
+
+    /// Frees the list if it is empty.
+    fn drop_no_copies(&mut self) {
+        self.copies.take_if(|copies| copies[0].entries() == 0);
+    }
+
+    /// Counts further copies of an item that the table has. If it fails, nothing has changed.
+    fn count_further(&mut self, buckets: Pair, fingerprint: Fingerprint, number: u32) -> Result<(), InsertError> {
+        let key = self.keys().key(buckets, fingerprint);
+        let mut added = self.copies_mut()?.add(key, number, copies::MOST);
+        if added == Ok(false) {
+            let most = u32::MAX - self.crowded(buckets, fingerprint, Crowding::Count)?;
+            added = self.copies_mut()?.add(key, number, most);
+        }
+        if added != Ok(true) {
+            self.drop_no_copies();
+            added?;
+            return Err(InsertError::of(InsertErrorKind::TooManyCopies));
+        }
+        self.len += index(number.into());
+        Ok(())
+    }
+
+    /// [`remove`](Self::remove), where there are further copies: these first, so that the table has one as long as there are
+    /// others.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn remove_beside_copies(&mut self, hash: Uniform) -> bool {
+        let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
+        let key = self.keys().key(buckets, fingerprint);
+        let is_taken = self.copies.as_mut().is_some_and(|copies| copies[0].take(key));
+        if !is_taken {
+            return self.remove_from_table(hash);
+        }
+        self.len -= 1;
+        self.drop_no_copies();
+        true
+    }
+
+    /// Adds the further copies of a snapshot, which have been verified.
+    pub fn set_listed(&mut self, listed: Listed<'_>) -> Result<(), OutOfMemory> {
+        self.set_copies(Copies::from_sorted(self.keys(), &listed.iter())?)
+    }
+
+    /// Replaces the further copies.
+    pub(super) fn set_copies(&mut self, copies: Copies) -> Result<(), OutOfMemory> {
+        self.copies = if copies.entries() == 0 { None } else { Some(copies.boxed()?) };
+        Ok(())
+    }
+
+    /// Inserts a fingerprint for which the table has no room: a second copy of another one gives way. If it fails, nothing has
+    /// changed.
+    fn place_crowded(&mut self, buckets: Pair, fingerprint: Fingerprint) -> Result<(), InsertError> {
+        if self.crowded(buckets, fingerprint, Crowding::Place)? == 0 {
+            return Err(InsertError::of(InsertErrorKind::Full { items: self.in_table(), slots: self.params.slots() }));
+        }
+        self.len += 1;
+        Ok(())
+    }
+
+    fn crowded(&mut self, buckets: Pair, fingerprint: Fingerprint, crowding: Crowding) -> Result<u32, OutOfMemory> {
+        self.copies_mut()?;
+        let Self { params, geometry, storage, dispatch, copies, .. } = self;
+        let Some(copies) = copies else { return Ok(0) };
+        let crowded = Crowded { params: &*params, buckets, fingerprint, copies: &mut copies[0], crowding };
+        let done = dispatch.change(geometry, storage, crowded);
+        self.drop_no_copies();
+        done
+    }
+}

@@ -1,0 +1,502 @@
+//! Further copies: how often items are in a filter beyond what its table holds (docs/DESIGN.md, "Copies").
+//!
+//! A table has every item at least once. Copies that are in the way of other items are counted here instead: for a fingerprint in
+//! its pair of buckets, which is all that a filter knows of an item, the number of further copies.
+//!
+//! The list is a table of linear probing in which keys are in order: a key's home grows with the key, and a key is at home or in
+//! the first slot behind smaller keys. So entries are written and read in order, and growing is one pass over them. A snapshot has
+//! the same entries in the same order, and views search them there.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use crate::{
+    bits::{index, low_half, mask, product, wide},
+    storage::{OutOfMemory, reserved},
+    table::{Fingerprint, INVERSE, MULTIPLIER, Pair},
+};
+
+/// The number of further copies that an item may have, whatever its number in the table, which has room for 2 · 16.
+pub(crate) const MOST: u32 = u32::MAX - 2 * 16;
+
+/// An entry in a snapshot: a key of 8 bytes and a number of 4.
+pub(crate) const ENTRY_BYTES: usize = 12;
+
+/// Before the entries: the number of further copies.
+const TOTAL_BYTES: usize = 8;
+
+/// The length in a snapshot of so many entries.
+pub(crate) fn listed_bytes(entries: u64) -> u64 {
+    if entries == 0 { 0 } else { wide(TOTAL_BYTES) + entries.saturating_mul(wide(ENTRY_BYTES)) }
+}
+
+/// The most bytes that an entry takes on average, unless its key is very long.
+const MOST_BYTES: usize = 12;
+
+/// Slots are written in windows of so many bytes, and as many follow the last one.
+const WINDOW: usize = 16;
+
+/// The keys of a filter: one for each fingerprint in its pair of buckets.
+///
+/// A key is the smaller bucket and the fingerprint, as one number, times an odd constant: a permutation, after which the first bits
+/// depend on all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Keys {
+    /// Bits of a fingerprint, and of a key: 64 at most.
+    fingerprint_bits: u32,
+    bits: u32,
+}
+
+impl Keys {
+    pub fn new(buckets: u64, fingerprint_bits: u32) -> Self {
+        Self { fingerprint_bits, bits: (u64::BITS - (buckets - 1).leading_zeros() + fingerprint_bits).min(u64::BITS) }
+    }
+
+    /// Never 0.
+    #[inline]
+    pub fn key(self, (first, second): Pair, fingerprint: Fingerprint) -> u64 {
+        (first.min(second) << self.fingerprint_bits | fingerprint.wide()).wrapping_mul(MULTIPLIER) & self.mask()
+    }
+
+    /// The smaller bucket and the fingerprint of a key. Both may be ones that no item has.
+    pub fn parts(self, key: u64) -> (u64, Option<Fingerprint>) {
+        let number = key.wrapping_mul(INVERSE) & self.mask();
+        (number >> self.fingerprint_bits, Fingerprint::new(low_half(number & mask(self.fingerprint_bits))))
+    }
+
+    /// The bits of a key.
+    #[inline]
+    fn mask(self) -> u64 {
+        u64::MAX >> (u64::BITS - self.bits)
+    }
+}
+
+/// The layout of a slot: a key, then a number, each of whole bytes.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    /// The bit at which the number begins.
+    number_at: u32,
+    slot_bytes: usize,
+    key_mask: u64,
+    most_number: u32,
+}
+
+impl Layout {
+    /// Slots for numbers of 1 to 4 bytes.
+    fn new(keys: Keys, number_bytes: u32) -> Self {
+        let number_at = keys.bits.next_multiple_of(8);
+        let slot_bytes = index((number_at / 8 + number_bytes).into());
+        Self { number_at, slot_bytes, key_mask: keys.mask(), most_number: u32::MAX >> (u32::BITS - 8 * number_bytes) }
+    }
+
+    /// Slots for numbers up to this one.
+    fn for_number(keys: Keys, number: u32) -> Self {
+        Self::new(keys, (u32::BITS - number.leading_zeros()).div_ceil(8).max(1))
+    }
+
+    /// Homes for so many entries, before there are more. Between 8/9 and 2/3 of them are taken, fewer the fewer bytes a slot takes:
+    /// an entry takes less than [`MOST_BYTES`].
+    fn homes_for(self, entries: usize) -> usize {
+        let by_memory = entries / (2 * self.slot_bytes) * (2 * MOST_BYTES - 1);
+        by_memory.clamp(entries + entries / 8, entries + entries / 2) + 4
+    }
+}
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct Copies {
+    keys: Keys,
+    layout: Layout,
+    /// Slots: a key and its number, or zeros. The last slot is empty. No key is 0, since no fingerprint is.
+    bytes: Vec<u8>,
+    slots: usize,
+    /// The slots in which keys may be at home: the first ones.
+    homes: usize,
+    entries: usize,
+    /// The number of entries up to which the table does not grow: until half of the homes are taken that were free.
+    most: usize,
+    /// The sum of all numbers.
+    total: u64,
+}
+
+/// Behind a pointer, so that filters without further copies stay small. (A box of one, which is allocated fallibly.)
+pub(crate) type Boxed = Box<[Copies; 1]>;
+
+impl Copies {
+    /// None yet.
+    pub fn new(keys: Keys) -> Self {
+        let layout = Layout::for_number(keys, 0);
+        Self { keys, layout, bytes: Vec::new(), slots: 0, homes: 0, entries: 0, most: 0, total: 0 }
+    }
+
+    pub fn boxed(self) -> Result<Boxed, OutOfMemory> {
+        let mut one = reserved(1)?;
+        one.push(self);
+        one.try_into().map_err(|_| OutOfMemory::of(size_of::<Self>()))
+    }
+
+    /// Entries that are in order, none of them twice, with keys and numbers above 0.
+    pub fn from_sorted(keys: Keys, entries: &(impl Iterator<Item = (u64, u32)> + Clone)) -> Result<Self, OutOfMemory> {
+        let (count, most) = entries.clone().fold((0, 0), |(count, most), (_, number)| (count + 1, number.max(most)));
+        let layout = Layout::for_number(keys, most);
+        Self::with_homes(keys, layout, layout.homes_for(count), entries)
+    }
+
+    fn with_homes(
+        keys: Keys,
+        layout: Layout,
+        homes: usize,
+        entries: &(impl Iterator<Item = (u64, u32)> + Clone),
+    ) -> Result<Self, OutOfMemory> {
+        // Behind the last home, there are a few slots for keys that are at home before it; more, if keys that somebody chose need
+        // them.
+        let mut behind = 4 + homes / 64;
+        loop {
+            let mut copies = Self { layout, homes, slots: homes + behind, ..Self::new(keys) };
+            let len = copies.slots * layout.slot_bytes + WINDOW;
+            copies.bytes = reserved(len)?;
+            copies.bytes.resize(len, 0);
+            if copies.fill(entries.clone()) {
+                copies.most = copies.entries + homes.saturating_sub(copies.entries) / 2;
+                return Ok(copies);
+            }
+            behind *= 2;
+        }
+    }
+
+    /// Adds entries, which are in order, to an empty table. Returns false if they need more slots. Three remain empty behind them.
+    fn fill(&mut self, entries: impl Iterator<Item = (u64, u32)>) -> bool {
+        let mut next = 0;
+        for (key, number) in entries {
+            let slot = self.home(key).max(next);
+            if slot + 3 >= self.slots {
+                return false;
+            }
+            self.set(slot, key, number);
+            self.entries += 1;
+            self.total += u64::from(number);
+            next = slot + 1;
+        }
+        true
+    }
+
+    /// The number of items that have further copies.
+    pub fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// The number of further copies.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    pub fn size_in_bytes(&self) -> usize {
+        size_of::<Self>() + self.bytes.capacity()
+    }
+
+    /// The number of further copies of an item.
+    pub fn get(&self, key: u64) -> u32 {
+        self.find(key).map_or(0, |slot| self.number(slot))
+    }
+
+    /// All entries, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u32)> + Clone {
+        (0..self.slots).map(|slot| self.slot(slot)).filter(|&(key, _)| key != 0)
+    }
+
+    /// Adds copies of an item. Returns false, and does nothing, if it would have more than `most` here. If it fails, nothing has
+    /// changed.
+    pub fn add(&mut self, key: u64, copies: u32, most: u32) -> Result<bool, OutOfMemory> {
+        let found = self.find(key);
+        let number = found.map_or(0, |slot| self.number(slot));
+        let Some(sum) = number.checked_add(copies).filter(|&sum| sum <= most) else { return Ok(false) };
+        match found {
+            Ok(slot) if sum <= self.layout.most_number => self.set(slot, key, sum),
+            Err(slot) if sum <= self.layout.most_number && self.has_room() => self.insert_at(slot, key, sum),
+            _ => {
+                let wider = Layout::for_number(self.keys, sum.max(self.layout.most_number));
+                self.rebuild(wider, self.entries + 1)?;
+                return self.add(key, copies, most);
+            }
+        }
+        self.total += u64::from(copies);
+        Ok(true)
+    }
+
+    /// True if another entry has room, wherever it is at home. The last slot stays empty.
+    fn has_room(&self) -> bool {
+        self.entries < self.most && self.key(self.slots - 2) == 0
+    }
+
+    /// Makes room for so many entries in slots of this layout. If it fails, nothing has changed.
+    #[cold]
+    fn rebuild(&mut self, layout: Layout, entries: usize) -> Result<(), OutOfMemory> {
+        let rebuilt = Self::with_homes(self.keys, layout, layout.homes_for(entries), &self.iter())?;
+        *self = rebuilt;
+        Ok(())
+    }
+
+    /// Adds a copy of a fingerprint with these two buckets. Returns false, and does nothing, if it has too many.
+    pub fn add_pair(&mut self, buckets: Pair, fingerprint: Fingerprint) -> Result<bool, OutOfMemory> {
+        self.add(self.keys.key(buckets, fingerprint), 1, MOST)
+    }
+
+    fn insert_at(&mut self, slot: usize, key: u64, copies: u32) {
+        let size = self.layout.slot_bytes;
+        let end = (slot..self.slots).find(|&slot| self.key(slot) == 0).unwrap_or(slot);
+        self.bytes.copy_within(slot * size..end * size, (slot + 1) * size);
+        self.set(slot, key, copies);
+        self.entries += 1;
+    }
+
+    /// Removes one copy of an item. Returns false if it has no further ones.
+    pub fn take(&mut self, key: u64) -> bool {
+        let Ok(slot) = self.find(key) else { return false };
+        let number = self.number(slot) - 1;
+        self.set(slot, key, number);
+        self.total -= 1;
+        if number == 0 {
+            self.close(slot);
+        }
+        true
+    }
+
+    /// Removes an entry. Those behind it that are not at home move up.
+    fn close(&mut self, slot: usize) {
+        let size = self.layout.slot_bytes;
+        let is_moved = |&slot: &usize| self.key(slot) != 0 && self.home(self.key(slot)) < slot;
+        let end = slot + 1 + (slot + 1..self.slots).take_while(is_moved).count();
+        self.bytes.copy_within((slot + 1) * size..end * size, slot * size);
+        self.set(end - 1, 0, 0);
+        self.entries -= 1;
+        // Without memory for a smaller table, this one stays.
+        if self.homes > self.layout.homes_for(0) && self.entries < self.homes / 2 {
+            _ = self.rebuild(self.layout, self.entries);
+        }
+    }
+
+    /// The slot of a key, or else that where it would be inserted.
+    #[inline]
+    fn find(&self, key: u64) -> Result<usize, usize> {
+        let mut slot = self.home(key);
+        loop {
+            match self.key(slot) {
+                other if other == key => return Ok(slot),
+                other if other > key || other == 0 => return Err(slot),
+                _ => slot += 1,
+            }
+        }
+    }
+
+    #[inline]
+    fn home(&self, key: u64) -> usize {
+        index(product(key << (u64::BITS - self.keys.bits), wide(self.homes)).0)
+    }
+
+    /// 0 in an empty slot, and behind the last one.
+    #[inline]
+    fn key(&self, slot: usize) -> u64 {
+        load(&self.bytes, slot * self.layout.slot_bytes) & self.layout.key_mask
+    }
+
+    #[inline]
+    fn number(&self, slot: usize) -> u32 {
+        self.slot(slot).1
+    }
+
+    /// The key and the number in a slot.
+    #[inline]
+    fn slot(&self, slot: usize) -> (u64, u32) {
+        let Layout { number_at, slot_bytes, key_mask, most_number } = self.layout;
+        let window = self.bytes.get(slot * slot_bytes..).and_then(|bytes| bytes.first_chunk::<WINDOW>());
+        let window = window.map_or(0, |window| u128::from_le_bytes(*window));
+        (low_word(window) & key_mask, low_half(low_word(window >> number_at)) & most_number)
+    }
+
+    #[inline]
+    fn set(&mut self, slot: usize, key: u64, number: u32) {
+        let Layout { number_at, slot_bytes, .. } = self.layout;
+        let Some(window) = self.bytes.get_mut(slot * slot_bytes..).and_then(|bytes| bytes.first_chunk_mut::<WINDOW>()) else {
+            return;
+        };
+        let entry = u128::from(key) | u128::from(number) << number_at;
+        let others = u128::MAX << (8 * slot_bytes);
+        *window = (u128::from_le_bytes(*window) & others | entry).to_le_bytes();
+    }
+}
+
+/// Equal entries.
+impl PartialEq for Copies {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries == other.entries && self.iter().eq(other.iter())
+    }
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "returns the lower half")]
+fn low_word(value: u128) -> u64 {
+    value as u64
+}
+
+#[inline]
+fn load(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+#[inline]
+fn load_number(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+/// The further copies in a snapshot: their total, and the entries in order. If the bytes are corrupt, answers may be wrong.
+#[derive(Clone, Copy)]
+pub(crate) struct Listed<'a>(&'a [u8]);
+
+impl<'a> Listed<'a> {
+    /// These bytes, of which there are [as many as that](listed_bytes).
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// A copy of the bytes.
+    pub fn copied(self) -> Result<Vec<u8>, OutOfMemory> {
+        let mut bytes = reserved(self.0.len())?;
+        bytes.extend_from_slice(self.0);
+        Ok(bytes)
+    }
+
+    fn list(self) -> &'a [[u8; ENTRY_BYTES]] {
+        self.0.get(TOTAL_BYTES..).unwrap_or_default().as_chunks().0
+    }
+
+    pub fn entries(self) -> usize {
+        self.list().len()
+    }
+
+    /// The number of further copies, as stated.
+    pub fn total(self) -> u64 {
+        load(self.0, 0)
+    }
+
+    pub fn get(self, key: u64) -> u32 {
+        let list = self.list();
+        list.binary_search_by_key(&key, |entry| decode(entry).0).map_or(0, |at| decode(&list[at]).1)
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = (u64, u32)> + Clone + use<'a> {
+        self.list().iter().map(decode)
+    }
+}
+
+/// The bytes of an entry in a snapshot.
+pub(crate) fn encode((key, number): (u64, u32)) -> [u8; ENTRY_BYTES] {
+    let mut bytes = [0; ENTRY_BYTES];
+    bytes[..8].copy_from_slice(&key.to_le_bytes());
+    bytes[8..].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+fn decode(entry: &[u8; ENTRY_BYTES]) -> (u64, u32) {
+    (load(entry, 0), load_number(entry, 8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn check(copies: &Copies, model: &BTreeMap<u64, u32>) {
+        assert!(copies.iter().eq(model.iter().map(|(&key, &number)| (key, number))));
+        assert_eq!((copies.entries(), copies.total()), (model.len(), model.values().map(|&number| u64::from(number)).sum()));
+        let homes: Vec<_> = (0..copies.slots).filter(|&slot| copies.number(slot) > 0).collect();
+        for &slot in &homes {
+            let home = copies.home(copies.key(slot));
+            assert!((home..=slot).all(|slot| copies.number(slot) > 0), "slot {slot}, home {home}");
+        }
+        assert!(copies.slots == 0 || copies.key(copies.slots - 1) == 0);
+        let mut bytes = copies.total().to_le_bytes().to_vec();
+        bytes.extend(copies.iter().flat_map(encode));
+        let listed = Listed::new(&bytes);
+        assert_eq!((listed.entries(), listed.total()), (copies.entries(), copies.total()));
+        assert!(listed.iter().eq(copies.iter()));
+        assert!(model.iter().all(|(&key, &number)| listed.get(key) == number && copies.get(key) == number));
+        let read = Copies::from_sorted(copies.keys, &listed.iter()).expect("there is memory");
+        assert!(read == *copies);
+    }
+
+    proptest! {
+        /// Against a map, in tables of all sizes; keys close together, at both ends, and anywhere.
+        #[test]
+        fn entries_are_those_of_a_map(
+            bits in 8_u32..=64,
+            operations in prop::collection::vec((0_u8..4, any::<u64>(), 1_u32..1000), 0..600),
+        ) {
+            let keys = Keys { fingerprint_bits: 4, bits };
+            let mut copies = Copies::new(keys);
+            let mut model = BTreeMap::new();
+            for (kind, number, more) in operations {
+                let key = match kind {
+                    0 => 1 + number % 16,
+                    1 => keys.mask() - number % 16,
+                    _ => (number & keys.mask()).max(1),
+                };
+                let present: Option<u64> = model.range(key..).next().map(|(&key, _)| key);
+                if let (3, Some(key)) = (kind, present) {
+                    prop_assert!(copies.take(key));
+                    let number = model.get_mut(&key).expect("it is there");
+                    *number -= 1;
+                    if *number == 0 {
+                        model.remove(&key);
+                    }
+                } else {
+                    let more = if kind == 2 { 1 } else { more };
+                    copies.add(key, more, u32::MAX).expect("there is memory");
+                    *model.entry(key).or_insert(0) += more;
+                }
+                prop_assert_eq!(copies.get(key), model.get(&key).copied().unwrap_or(0));
+            }
+            check(&copies, &model);
+            for key in model.keys().copied().collect::<Vec<_>>() {
+                for _ in 0..model[&key] {
+                    prop_assert!(copies.take(key));
+                }
+                prop_assert!(!copies.take(key));
+            }
+            check(&copies, &BTreeMap::new());
+        }
+    }
+
+    #[test]
+    fn keys_are_those_of_no_other_pair_and_fingerprint() {
+        let keys = Keys::new(1 << 20, 13);
+        assert_eq!((keys.bits, Layout::new(keys, 1).slot_bytes), (33, 6));
+        for (bucket, value) in [(0, 1), (7, 8191), (1 << 19, 4096)] {
+            let fingerprint = Fingerprint::new(value).expect("not 0");
+            let key = keys.key((bucket, (1 << 20) - 1), fingerprint);
+            assert_eq!(key, keys.key(((1 << 20) - 1, bucket), fingerprint));
+            assert_eq!(keys.parts(key), (bucket, Some(fingerprint)));
+        }
+        assert_eq!(Keys::new(1 << 32, 32).bits, 64);
+    }
+
+    /// The memory that docs/DESIGN.md states: at most 12 bytes for each entry.
+    #[test]
+    fn an_entry_takes_few_bytes() {
+        for (buckets, fingerprint_bits) in [(1 << 18, 13), (1 << 25, 13), (1 << 20, 8)] {
+            let keys = Keys::new(buckets, fingerprint_bits);
+            let mut copies = Copies::new(keys);
+            let mut most = 0.0_f64;
+            for item in 0..20_000_u64 {
+                copies.add((item + 1).wrapping_mul(0x9e37_79b9_7f4a_7c55) & keys.mask(), 1, u32::MAX).expect("there is memory");
+                if item > 1000 {
+                    most = most.max(copies.size_in_bytes() as f64 / copies.entries() as f64);
+                }
+            }
+            assert!(most <= 12.0, "{most} bytes for {keys:?}");
+        }
+    }
+}
