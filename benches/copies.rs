@@ -1,7 +1,7 @@
-//! What copies cost: items inserted several times each, and removed as often, beside items inserted once.
+//! Measures insertion and removal of items that are inserted several times each, beside items inserted once.
 //!
 //! ```sh
-//! cargo bench --bench copies                # 1 M different items, half a minute
+//! cargo bench --bench copies                # 1 M different items, two minutes
 //! cargo bench --bench copies -- 3000000     # as many as that
 //! ```
 //!

@@ -5,7 +5,7 @@
 
 use crate::common::{GoFile, SplitMix64, kinds, split_mix::unmixed};
 use koel::{
-    Addressing, CuckooFilter, FilterView, Kernel, Prehashed, TableKind,
+    Addressing, CuckooFilter, FilterView, InsertErrorKind, Kernel, Prehashed, TableKind,
     go::{self, GoError, GoFilter, MetroHash64},
     hash::AnyHasher,
 };
@@ -387,4 +387,14 @@ fn a_file_is_replaced_by_what_encode_gives() {
     let error = fixtures()[0].decode().save(folder.join("missing/filter.go")).expect_err("there is no such folder");
     assert!(error.to_string().contains("filter.go: cannot be written: "), "{error}");
     fs::remove_dir_all(&folder).expect("it can be deleted");
+}
+
+/// Go has the table alone, so its filters refuse a ninth copy, and other items whose buckets copies fill. Each refusal names its reason.
+#[test]
+fn copies_are_refused_as_copies() {
+    let builder = CuckooFilter::builder().table(TableKind::Single).fingerprint_bits(8).bucket_size(4).buckets(64);
+    let builder = builder.addressing(Addressing::PowerOfTwo).hasher(MetroHash64).seed(1337);
+    let mut filter = GoFilter::try_from(builder.build().expect("right")).expect("Go could have it");
+    let refused = (0..9).find_map(|_| filter.insert("koel").err()).expect("its two buckets have eight slots");
+    assert_eq!((refused.kind(), filter.count("koel")), (InsertErrorKind::Copies { copies: 8 }, 8));
 }

@@ -92,12 +92,12 @@ impl Build {
             Some(capacity) => Some(Changing::Fixed(empty(&fixed, capacity)?)),
             None => None,
         };
-        let (filter, stored, different) = match empty {
-            Some(mut filter) => {
-                let stored = filter.add(&mut items, self.unique, "leave --capacity out, or give", "nothing was written")?;
-                (filter, stored, None)
-            }
-            None => collect(&fixed, &mut items, self.unique)?,
+        let (filter, stored, different) = if let Some(mut filter) = empty {
+            let stored = filter.add(&mut items, self.unique, "leave --capacity out, or give", "nothing was written")?;
+            (filter, stored, None)
+        } else {
+            let (filter, stored, different) = collect(&fixed, &mut items, self.unique)?;
+            (filter, stored, Some(different))
         };
         let bytes = output.save_changed(&filter)?;
         let all = items.count();
@@ -139,7 +139,7 @@ fn empty(builder: &Builder<AnyHasher>, capacity: usize) -> anyhow::Result<Filter
 }
 
 /// Hashes all items first, and then builds a filter of the size they need. Also says how many it stored, and how many are different.
-fn collect(builder: &Builder<AnyHasher>, items: &mut Items, unique: bool) -> anyhow::Result<(Changing, u64, Option<usize>)> {
+fn collect(builder: &Builder<AnyHasher>, items: &mut Items, unique: bool) -> anyhow::Result<(Changing, u64, usize)> {
     // An empty filter hashes as the final one will.
     let hasher = empty(builder, 0)?;
     let mut hashes = Vec::new();
@@ -171,7 +171,7 @@ fn collect(builder: &Builder<AnyHasher>, items: &mut Items, unique: bool) -> any
         }
         number += piece.len() as u64;
     }
-    Ok((Changing::Fixed(filter), stored, Some(different)))
+    Ok((Changing::Fixed(filter), stored, different))
 }
 
 /// The number of distinct hashes. Sorts a sixteenth of them at a time, which takes little memory, and fits into the cache sooner.

@@ -62,7 +62,7 @@ impl Facts {
         facts.with("  victim", victim, json!({ "victim": has_victim })).fixed(filter, filter.filter(), bytes, file_bytes)
     }
 
-    /// Of a filter with one table, whose items take this many bytes.
+    /// Adds the facts about a filter with one table. Its items take this many `bytes`.
     fn fixed<H: Hasher>(self, filter: &dyn Filter, table: &CuckooFilter<H>, bytes: u64, file_bytes: u64) -> Self {
         let (params, hasher, load) = (table.params(), table.hasher().id().to_string(), table.load_factor());
         let (kind, slots, bits) = (params.table().to_string(), params.slots(), params.fingerprint_bits());

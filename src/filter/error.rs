@@ -40,13 +40,13 @@ pub enum InsertErrorKind {
         /// The number of slots in its table.
         slots: usize,
     },
-    /// Copies of the item's own fingerprint fill both its buckets. These are most likely copies of the item. Other items may still
+    /// In a filter that grows, or one of Go's: copies of the item's own fingerprint fill both its buckets. These are most likely copies of the item. Other items may still
     /// fit. [`insert_unique`](crate::CuckooFilter::insert_unique) stores an item once.
     Copies {
         /// The number of copies.
         copies: u32,
     },
-    /// Copies of a few other items take most slots in the item's two buckets: in a table below its
+    /// In such a filter, copies of a few other items take most slots in the item's two buckets: in a table below its
     /// [`capacity`](crate::CuckooFilter::capacity), or where growing would take much memory for few items (a shard less than a
     /// quarter full, or one that cannot be split and is less than half full). Copies of an item share two buckets, so that they
     /// need more room than different items.

@@ -544,7 +544,8 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
         if given > end && !may_go_on {
             return Err(too_long(given, end));
         }
-        Ok(Self { core: RawFilter::from_parts(params, Snapshot::new(data, index(end)), len), hasher })
+        let listed = index(end - params.snapshot_bytes());
+        Ok(Self { core: RawFilter::with_listed(params, Snapshot::new(data, index(end)), len, listed), hasher })
     }
 }
 

@@ -147,8 +147,7 @@ impl Copies {
         homes: usize,
         entries: &(impl Iterator<Item = (u64, u32)> + Clone),
     ) -> Result<Self, OutOfMemory> {
-        // Behind the last home, there are a few slots for keys that are at home before it; more, if keys that somebody chose need
-        // them.
+        // Keys near the last home may overflow into these slots. Chosen keys can need more of them.
         let mut behind = 4 + homes / 64;
         loop {
             let mut copies = Self { layout, homes, slots: homes + behind, ..Self::new(keys) };

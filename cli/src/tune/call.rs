@@ -69,7 +69,7 @@ impl Call {
     /// With the command's options for keys that occur several times, or end with NUL bytes.
     pub(super) fn reading(mut self, unique: bool, separator: Separator) -> Self {
         if unique {
-            // What `--unique` does: each key is stored once, as planned.
+            // As with `--unique`, each key is stored once, as planned.
             self.after = "\nfilter.insert_unique_iter(keys)?;";
             self.words.push(String::from("--unique"));
         }

@@ -182,7 +182,7 @@ let mut filter = CuckooFilter::builder()
     .build()?;
 ";
     assert_eq!(String::from_utf8_lossy(run.ok()), golden);
-    // What is left out for the same reason is in one line.
+    // Filters that are left out for the same reason share a line.
     let run = tune("--items 1000000 --fpr 0.001 --bucket-size 4");
     let sizes = "1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16";
     let left_out = format!("- single b={sizes}: only buckets of 4 slots were requested. koel build ");

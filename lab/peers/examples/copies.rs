@@ -68,7 +68,7 @@ impl Hasher for Mixer {
     }
 }
 
-/// What is asked of a filter. Methods return `None` for what it does not support.
+/// A filter under test. Methods return `None` if it does not support them.
 trait Multiset {
     /// False if the filter says that it has no room.
     fn insert(&mut self, key: u64) -> bool;
@@ -98,7 +98,7 @@ impl Multiset for CuckooFilter {
 }
 
 impl Multiset for cuckoofilter::CuckooFilter<Mixer> {
-    /// What it has no room for is in it all the same, and another item is not.
+    /// A refused item is in the filter all the same, and another item was dropped for it.
     fn insert(&mut self, key: u64) -> bool {
         self.add(&key).is_ok()
     }
@@ -297,9 +297,9 @@ type Make = fn(usize, usize) -> anyhow::Result<Box<dyn Multiset>>;
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     make: Make,
-    /// Whether the filter must hold all copies.
+    /// True if the filter must hold all copies.
     is_exact: bool,
-    /// Whether its size is fixed. The chart has these.
+    /// True if its size is fixed. The chart shows these filters.
     pub(crate) is_fixed: bool,
 }
 

@@ -61,10 +61,11 @@ impl RawFilter {
 
     /// The list of further copies.
     fn copies_mut(&mut self) -> Result<&mut Copies, OutOfMemory> {
-        if self.copies.is_none() {
-            self.copies = Some(Copies::new(self.keys()).boxed()?);
-        }
-        self.copies.as_mut().map(|copies| &mut copies[0]).ok_or(OutOfMemory::of(size_of::<Copies>()))
+        let copies = match self.copies.take() {
+            Some(copies) => copies,
+            None => Copies::new(self.keys()).boxed()?,
+        };
+        Ok(&mut self.copies.insert(copies)[0])
     }
 
     /// Frees the list if it is empty.

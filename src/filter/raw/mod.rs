@@ -50,12 +50,17 @@ impl RawFilter {
 }
 
 impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
-    /// A filter with this table, which holds `len` items. Further copies may follow the table, before its padding.
+    /// A filter with this table, which holds `len` items.
     ///
     /// # Panics
-    /// If the storage is shorter than the parameters require.
+    /// If the length of the table is not the one that the parameters require.
     pub fn from_parts(params: P, storage: S, len: usize) -> Self {
-        assert!(storage.len() >= params.table_bytes() + PADDING, "a table has the length of its parameters");
+        Self::with_listed(params, storage, len, 0)
+    }
+
+    /// The same, where a list of so many bytes is between table and padding: further copies.
+    pub fn with_listed(params: P, storage: S, len: usize, listed: usize) -> Self {
+        assert!(storage.len() == params.table_bytes() + listed + PADDING, "a table has the length of its parameters");
         // A call, before there is anything to keep across it.
         let dispatch = Dispatch::best();
         Self { geometry: Geometry::new(&params), params, storage, len, dispatch, copies: None }
@@ -315,9 +320,7 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         items.is_some()
     }
 
-    /// Adds all fingerprints of another one with as many buckets, which lacks the first bit of this one's column: for all of them,
-    /// it is
-    /// `bit`. Returns whether they found room, or `None`, and has done nothing, if there is no quicker way than one by one.
+    /// Adds all fingerprints of another one with as many buckets, which lacks the first bit of this one's column: it is `bit`. Returns whether they found room, or `None`, and has done nothing, if there is no quicker way than one by one.
     pub fn add_half<T: Deref<Target = [u8]>>(&mut self, half: &RawFilter<T, P>, bit: u32) -> Option<bool> {
         let Self { params, storage, len, dispatch, .. } = self;
         let add = AddHalf { params, half: (&half.storage, DeepGeometry::new(&half.params).column), bit };
@@ -347,8 +350,22 @@ impl RawFilter {
     /// Inserts a hash into the table, without counting copies. If it fails, nothing has changed.
     #[cfg(go_files)]
     pub fn insert_into_table(&mut self, hash: Uniform) -> Result<(), InsertError> {
-        let full = InsertErrorKind::Full { items: self.len, slots: self.params.slots() };
-        if self.place(hash, AmongCopies::GoOn) { Ok(()) } else { Err(InsertError::of(full)) }
+        if self.place(hash, AmongCopies::GoOn) { Ok(()) } else { Err(self.refusal(hash)) }
+    }
+
+    /// The error for a hash for which the table has no room, where copies are not counted.
+    #[cfg(go_files)]
+    #[cold]
+    fn refusal(&self, hash: Uniform) -> InsertError {
+        let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
+        let room = self.params.bucket_size() * (1 + u32::from(buckets.0 != buckets.1));
+        let is_crowded = || is_crowded(&self.params, buckets, &|bucket| self.slots(bucket));
+        InsertError::of(match self.occurrences(buckets, fingerprint) {
+            copies if copies == room => InsertErrorKind::Copies { copies },
+            // Up to the capacity, different items have room.
+            _ if self.len < self.params.capacity() && is_crowded() => InsertErrorKind::CopiesOfOthers,
+            _ => InsertErrorKind::Full { items: self.len, slots: self.params.slots() },
+        })
     }
 
     /// Inserts a hash into the table. Returns false, and changes nothing, if no slot was found.
