@@ -15,14 +15,14 @@ WRITE = "to_bytes write_to save snapshot_bytes"
 LOAD = "from_bytes from_bytes_with read_from read_from_with load load_with"
 MERGE = "merge union"
 VIEW = "over over_with over_prefix over_prefix_with verify to_filter data into_data"
-GROW = "table_bytes lanes shards buckets buckets_per_lookup"
+GROW = "table_len table_bytes lanes shards buckets buckets_per_lookup"
 LIMIT = "charged_bytes set_max_bytes shrink try_clone"
 
 PAGES = {
     "struct.CuckooFilter": [READ, PLAN, CHANGE, WRITE, LOAD, MERGE, "new builder table_len to_table write_table"],
     "struct.FilterView": [READ, PLAN, WRITE, VIEW, "over_table over_table_with"],
     "struct.ElasticFilter": [READ, PLAN, CHANGE, WRITE, LOAD, MERGE, GROW, LIMIT,
-                             "new builder insert_unordered into_shared snapshot_index read_snapshot"],
+                             "new builder different insert_unordered into_shared snapshot_index read_snapshot"],
     "struct.ElasticView": [READ, PLAN, WRITE, VIEW, GROW],
     "struct.SharedFilter": [READ, PLAN, CHANGE, WRITE, LOAD, MERGE, GROW, LIMIT, "into_elastic"],
     "go/struct.GoFilter": [READ, PLAN, CHANGE, "filter has_victim into_filter encode save"],

@@ -512,6 +512,87 @@ fn growing_filters() {
         .run(|filter| filter.insert_iter((0..100_000).map(key)).map(drop), |filter, _| has_all(filter, filter.len() as u64));
 }
 
+/// Copies: counted one by one, moved out of full shards, removed, merged, written and read.
+#[test]
+fn copies_in_growing_filters() {
+    let copied = |items: u64, copies: u64| {
+        let mut filter = growing().build().expect("right");
+        (0..items * copies).for_each(|n| filter.insert(&key(n / copies)).expect("any number of copies"));
+        filter
+    };
+    // With several layers.
+    for (items, copies) in [(30, 20), (400, 2), (3000, 3)] {
+        let with_copies = copied(items, copies);
+        let bytes = with_copies.to_bytes();
+        let is_whole = |filter: &ElasticFilter| {
+            assert!(*filter == with_copies && filter.to_bytes() == bytes);
+            filter.assert_consistent();
+        };
+        for more in [key(0), key(items - 1), key(items), 5, 6] {
+            operation("insert beside copies in a growing filter", &|| with_copies.clone()).run(
+                |filter| filter.insert(&more),
+                |filter, inserted| {
+                    if inserted.is_ok() {
+                        assert_eq!(filter.len(), with_copies.len() + 1);
+                    } else {
+                        is_whole(filter);
+                    }
+                },
+            );
+        }
+        operation("remove copies from a growing filter", &|| with_copies.clone()).run(
+            |filter| if (0..items * copies).all(|n| filter.remove(&key(n / copies))) { Ok(()) } else { Err("a lost copy") },
+            |filter, _| assert!(filter.is_empty()),
+        );
+        operation("clone copies", &|| with_copies.clone()).run(
+            |filter| filter.try_clone(),
+            |filter, copy| {
+                assert!(copy.ok().is_none_or(|copy| *copy == *filter));
+                is_whole(filter);
+            },
+        );
+        operation("clear copies", &|| with_copies.clone()).run(
+            |filter| {
+                filter.clear();
+                Ok::<(), koel::OutOfMemory>(())
+            },
+            |filter, _| {
+                filter.assert_consistent();
+                assert!(filter.is_empty() && filter.count(&key(0)) == 0);
+            },
+        );
+        let is_read = |(): &(), read: Result<&ElasticFilter, &SnapshotError>| read.map_or((), is_whole);
+        operation("growing from_bytes with copies", &|| ()).run(|()| ElasticFilter::from_bytes(&bytes), is_read);
+        operation("growing read_from with copies", &|| ()).run(|()| ElasticFilter::read_from(&bytes[..]), is_read);
+        operation("growing view of copies", &|| ()).run(
+            |()| {
+                let view = ElasticView::over(&bytes)?;
+                assert!((0..items).all(|n| u64::from(view.count(&key(n))) >= copies));
+                view.verify()
+            },
+            ignore,
+        );
+        operation("write copies", &|| ()).run(|()| with_copies.write_to(Nowhere(0)), |(), written| assert!(written.is_ok()));
+        operation("snapshot_index of copies", &|| vec![0; bytes.len()]).run(
+            |copy| with_copies.snapshot_index().map(|index| with_copies.read_snapshot(&index, 0, copy)),
+            |copy, read| assert!(read.is_err() || *copy == bytes),
+        );
+        if items < 3000 {
+            operation("merge copies in growing filters", &|| with_copies.clone()).run(
+                |filter| filter.merge(&with_copies),
+                |filter, merged| if merged.is_ok() { assert_eq!(filter.len(), 2 * with_copies.len()) } else { is_whole(filter) },
+            );
+            let fewer = copied(items, 1);
+            operation("unite copies in growing filters", &|| fewer.clone()).run(
+                |filter| filter.union(&with_copies),
+                |filter, united| assert!(united.is_ok() == (filter.len() == with_copies.len()) || filter.len() == fewer.len()),
+            );
+        }
+    }
+    operation("insert copies into a growing filter", &|| growing().build().expect("right"))
+        .run(|filter| filter.insert_iter((0..1200).map(|n| key(n / 3))), |filter, _| filter.assert_consistent());
+}
+
 #[test]
 fn insertions_of_one_item() {
     // Items for which a shard is split, or a layer is added.

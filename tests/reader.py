@@ -204,6 +204,9 @@ class Filter:
     def __contains__(self, item):
         return self.contains_hash(of_number(item) if isinstance(item, int) else self.hash(item))
 
+    def count(self, item):
+        return self.count_hash(of_number(item) if isinstance(item, int) else self.hash(item))
+
 
 class Snapshot(Filter):
     """A filter of fixed size, read from all the bytes of its snapshot."""
@@ -247,9 +250,6 @@ class Snapshot(Filter):
             need(i <= other and 0 < here and here + copies < 2**32, "copies", f"{copies} further copies, {here} in the table")
             self.copies[i, t], last, further = copies, key, further + copies
         need(total == further, "copies", f"{further} further copies, given as {total}")
-
-    def count(self, item):
-        return self.count_hash(of_number(item) if isinstance(item, int) else self.hash(item))
 
     def count_hash(self, x):
         i, other, t = self.locate(x)
@@ -300,7 +300,7 @@ class GrowingSnapshot(Filter):
 
     def read_tables(self, data):
         """Where the last section ends, and what the trailer is the checksum of."""
-        self.items, self.lanes, at, checksums = 0, [], 64, b""
+        self.items, self.lanes, self.copies, at, checksums = 0, [], [], 64, b""
         for lane in range(2**self.la):
             layers, end = self._section(data, at, lane)
             self.lanes.append(layers)
@@ -325,16 +325,65 @@ class GrowingSnapshot(Filter):
         layers = self._layers(records) if records or not has_none else {}
         taken = sum(here for *_, here, _, _ in records)
         need(not (has_none and records and taken == 0), "shards", f"lane {lane} has shards without items")
-        need(taken == items, "count", f"section {lane} says {items} items, its records {taken}")
         sizes = [self.size(layer, d)[2] for layer, d, *_ in records]
-        told = 24 * shards + sum(size + -size % 8 for size in sizes)
-        need(told == length, "shards", f"records and tables have {told} bytes, the section says {length}")
-        for layer, d, _, prefix, here, _, checksum in records:
-            table, end = self._table(data, end, layer, d, checksum)
+        more = length - 24 * shards - sum(size + -size % 8 for size in sizes)
+        entries = (more - 8) // 16
+        fits = more == 0 or more > 8 and more % 16 == 8 and entries <= taken
+        entries = entries if fits and more else 0
+        further = items - taken
+        need(entries <= further <= entries * (2**32 - 1), "count", f"section {lane} says {items} items, its records {taken}")
+        need(fits, "shards", f"section {lane} has {more} bytes beside records and tables")
+        for layer, d, _, prefix, here, _, table_checksum in records:
+            table, end = self._table(data, end, layer, d, table_checksum)
             need(table.items == here, "count", f"a table holds {table.items} items, its record says {here}")
             layers[layer][d, prefix] = table.buckets
+        copies, end = self._copies(data, end, entries, layers, checksum)
+        need(sum(copies.values()) == further, "copies", f"lane {lane} has other than {further} further copies")
+        self.copies.append(copies)
         self.items += items
         return layers, end
+
+    def _copies(self, data, at, entries, layers, seed):
+        """The further copies there, by layer, smaller bucket and what is known of the item, and where they end."""
+        if not entries:
+            return {}, at
+        end = at + 16 * entries
+        need(len(data) >= end + 8, "length", f"there are no {entries} entries of copies")
+        check_sum("table checksum", int.from_bytes(data[end : end + 8], "little"), data[at:end], seed)
+        found, last = {}, (-1, -1)
+        for start in range(at, end, 16):
+            entry = data[start : start + 16]
+            key, layer, copies = int.from_bytes(entry[:11], "little"), entry[11], int.from_bytes(entry[12:], "little")
+            need(last < (layer, key) and copies > 0 and layer in layers, "copies", f"key {key:#x} in layer {layer}")
+            last = layer, key
+            known = self.f + self.depths(layer)[2]
+            bits = known + (self.m - 1).bit_length()
+            number = key * 0xED9DE798E8AE70A5F1DE83E19937733D % 2**bits
+            i, item = number >> known, number % 2**known
+            need(key < 2**bits and item % 2**self.f > 0 and i < self.m, "copies", f"key {key:#x}")
+            need(i <= self.alternate(i, item % 2**self.f), "copies", f"key {key:#x} has the larger bucket")
+            here = self._count_in(layers[layer], layer, i, item)
+            need(0 < here and here + copies < 2**32, "copies", f"{copies} further copies, {here} in the table")
+            found[layer, i, item] = copies
+        return found, end + 8
+
+    def _count_in(self, shards, layer, i, item):
+        """Copies in the tables of a layer of an item of which the layer knows this, with this bucket."""
+        u, t = self.depths(layer)[2], item % 2**self.f
+        d = next(d for d in range(u + 1) if (d, item >> self.f + u - d) in shards)
+        buckets, other = shards[d, item >> self.f + u - d], self.alternate(i, t)
+        stored = item % 2 ** (self.f + u - d)
+        return buckets[i].count(stored) + buckets[other].count(stored)
+
+    def count_hash(self, x):
+        lane, stream = self.lane_and_stream(x)
+        i, other, t = self.locate(x)
+        copies = 0
+        for layer, shards in self.lanes[lane].items():
+            u = self.depths(layer)[2]
+            item = stream >> 61 - u << self.f | t
+            copies += self._count_in(shards, layer, i, item) + self.copies[lane].get((layer, min(i, other), item), 0)
+        return copies
 
     def _table(self, data, at, layer, d, checksum):
         """The table there, and where the next one begins."""

@@ -58,8 +58,7 @@ def check_contents(golden, snapshot, probes):
     for first, end, copies in golden["holds"]:
         for n in range(first, end):
             assert item(golden["items"], "item", n) in snapshot, f"item {n} is lost"
-            if isinstance(snapshot, Snapshot):
-                assert snapshot.count(item(golden["items"], "item", n)) >= copies, f"copies of item {n} are lost"
+            assert snapshot.count(item(golden["items"], "item", n)) >= copies, f"copies of item {n} are lost"
     found = [n for n in range(probes) if item(golden["items"], "probe", n) in snapshot]
     assert found == golden["found"], "other probes are found than by the library"
 
@@ -173,22 +172,26 @@ def check_table_refusals(data):
 
 
 def sections(data):
-    """Where the section of each lane begins, and how many records it has."""
+    """Where the section of each lane begins, how many records it has, and where its further copies are."""
     at = 64
-    while at < len(data) - 8:
+    for copies in GrowingSnapshot(data).copies:
         _, shards, length = struct.unpack_from("<QQQ", data, at)
-        yield at, shards
-        at += 32 + length
+        end = at + 32 + length
+        yield at, shards, range(end - 8 - 16 * len(copies), end - 8) if copies else range(0)
+        at = end
 
 
 def seal(data, lanes):
     """The checksums of header, sections and end, as if nothing had happened."""
     header, checksums = xxh3_64_intdigest(data[:56]), b""
     data = changed(data, 56, header.to_bytes(8, "little"))
-    for lane, (at, shards) in enumerate(lanes):
+    for lane, (at, shards, entries) in enumerate(lanes):
         covered = data[at : at + 24] + data[at + 32 : at + 32 + 24 * shards]
         checksum = xxh3_64_intdigest(covered, seed=(header + lane) % 2**64).to_bytes(8, "little")
         data, checksums = changed(data, at + 24, checksum), checksums + checksum
+        if entries:
+            seed, covered = int.from_bytes(checksum, "little"), data[entries.start : entries.stop]
+            data = changed(data, entries.stop, xxh3_64_intdigest(covered, seed=seed).to_bytes(8, "little"))
     return data[:-8] + xxh3_64_intdigest(checksums, seed=header).to_bytes(8, "little")
 
 
@@ -226,25 +229,47 @@ def check_growing_refusals(data, choose):
         no("parameter", (48, struct.pack("<d", rate)))
     if len(lanes) > 1:
         check_without_records(data, lanes)
-    for at, shards in lanes:
+    for at, shards, entries in lanes:
         chosen = choose.sample(range(shards), min(shards, 4))
-        check_section_refusals(GrowingSnapshot(data), data, no, at, shards, chosen)
+        check_section_refusals(GrowingSnapshot(data), data, no, at, shards, chosen, entries)
+        check_layered_copies(data, no, at, entries)
 
 
 def check_without_records(data, lanes):
     """The last lane has no records, and yet a number of items or a length."""
-    start, _ = lanes[-1]
+    start, *_ = lanes[-1]
     for items, length in ((2**64 - 1, 0), (1, 0), (0, 1)):
         forged = data[:start] + struct.pack("<QQQQ", items, 0, length, 0) + data[-8:]
-        refused(seal(forged, [*lanes[:-1], (start, 0)]), "count", "shards", read=GrowingSnapshot)
+        refused(seal(forged, [*lanes[:-1], (start, 0, range(0))]), "count", "shards", read=GrowingSnapshot)
 
 
-def check_section_refusals(snapshot, data, no, at, shards, chosen):
+def check_layered_copies(data, no, at, entries):
+    """Entries of a key, a layer and a number."""
+    items = int.from_bytes(data[at : at + 8], "little")
+    for start in {*entries[:1], *entries[-16:-15]}:
+        number = int.from_bytes(data[start + 12 : start + 16], "little")
+        for wrong in (0, number + 1, 2**32 - 1):
+            no("copies", (start + 12, struct.pack("<I", wrong)))
+        no("copies", (start, b"\xff" * 11))
+        no("copies", (start + 11, b"\xff"))
+        if len(entries) > 16:
+            other = entries.start if start > entries.start else start + 16
+            no("copies", (start, data[other : other + 12]))
+    if entries:
+        no("copies", (at, struct.pack("<Q", items + 1)))
+        no("count", (at, struct.pack("<Q", 2**64 - 1)))
+        no("count", (at, bytes(8)))
+
+
+def check_section_refusals(snapshot, data, no, at, shards, chosen, entries):
     items, _, length = struct.unpack_from("<QQQ", data, at)
-    no("count", (at, struct.pack("<Q", items + 1)))
-    no("shards", (at + 16, struct.pack("<Q", length + 8)))
+    # With other copies than there are, or too many or few items.
+    wrong = "copies" if entries else "count"
+    no(wrong, (at, struct.pack("<Q", items + 1)))
+    for other in (length + 8, length + 7, 2**64 - 1):
+        no("count or shards" if entries else "shards", (at + 16, struct.pack("<Q", other)))
     if shards:
-        no("shards", (at + 16, bytes(8)))
+        no("count or shards", (at + 16, bytes(8)))
     table = at + 32 + 24 * shards
     for n in range(shards):
         place = at + 32 + 24 * n

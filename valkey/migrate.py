@@ -483,7 +483,7 @@ class Migration:
             self.counts[name.decode()] += 1
             refused = isinstance(reply, Refusal)
             if refused or isinstance(reply, list) and -1 in reply:
-                why = str(reply) if refused else "CF.INSERT answered -1 for an item: it has 8 copies, or koel.max-bytes is reached"
+                why = str(reply) if refused else "CF.INSERT answered -1 for an item: EXPANSION 0 or koel.max-bytes left no room for it"
                 count, _ = self.refused.get(why, (0, None))
                 self.refused[why] = (count + 1, (name.decode(), one.key))
             if name in REPLAYED:

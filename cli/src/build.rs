@@ -22,8 +22,8 @@ use crate::{
 /// the command keeps 8 bytes per item until it has read all of them, and then builds a filter for as many as are different; the
 /// report says how many. With --grow, the filter grows as items come, up to a thousand times its --max-capacity.
 ///
-/// An item that occurs twice is stored twice, and must be removed twice; --unique stores it once. Copies take hardly any room: a
-/// filter is full only of different items. (With --grow, it holds eight copies of an item.)
+/// An item that occurs twice is stored twice, and must be removed twice; --unique stores it once. Copies take hardly any
+/// room: only different items fill a filter or make it grow.
 ///
 /// OUT is replaced atomically once all items are added; if anything fails, it stays unchanged. Other koel commands that change OUT
 /// wait meanwhile. If another program moves, removes or replaces OUT, that is an error, and nothing is written. If there is no OUT

@@ -38,20 +38,19 @@ pub(crate) fn not_built(error: BuildError) -> anyhow::Error {
     }
 }
 
-/// Why a filter that grows refused an item, and what to do.
-pub(crate) fn grow(place: &str, error: &InsertError) -> String {
+/// Why an item was refused by a filter that is not full, and what to do.
+pub(crate) fn refused(place: &str, error: &InsertError) -> String {
     match error.kind() {
-        InsertErrorKind::Copies { .. } | InsertErrorKind::CopiesOfOthers => format!(
-            "{place}: no room for another copy of this item: copies fill both of its buckets, and growing would not help; --unique \
-             stores an item once"
-        ),
+        InsertErrorKind::TooManyCopies => {
+            format!("{place}: this item has {} copies, and no more are counted; --unique stores an item once", u32::MAX)
+        }
         _ => format!("{place}: {error}"),
     }
 }
 
-/// Why there is no room for an item, and what to do. `larger` is the start of the remedy for a filter that is too small.
+/// Why a filter of fixed size refused an item, and what to do. `larger` is the start of the remedy for one that is too small.
 pub(crate) fn full(place: &str, full: &InsertError, filter: &Filter, larger: &str) -> String {
-    let InsertErrorKind::Full { items, slots } = full.kind() else { return format!("{place}: {full}") };
+    let InsertErrorKind::Full { items, slots } = full.kind() else { return refused(place, full) };
     format!(
         "{place}: the filter is full: {items} different items in {slots} slots leave no room for this one; {larger} a --capacity above \
          {}, enough for all different items",

@@ -44,12 +44,8 @@ impl Facts {
     pub(crate) fn koel<H: Hasher>(filter: &CuckooFilter<H>, file_bytes: u64) -> Self {
         // The table and the list of further copies.
         let bytes = file_bytes - filter.params().snapshot_bytes() + filter.params().table_bytes() as u64;
-        let (mut facts, copies) = (Self::new("koel", "koel snapshot", filter.len()), filter.len() - filter.table_len());
-        facts.object["further_copies"] = json!(copies);
-        if copies > 0 {
-            facts = facts.with("  of these", &format!("{copies} copies, counted beside the table"), json!({}));
-        }
-        facts.fixed(filter, filter, bytes, file_bytes)
+        let facts = Self::new("koel", "koel snapshot", filter.len());
+        facts.further_copies(filter.len() - filter.table_len(), "table").fixed(filter, filter, bytes, file_bytes)
     }
 
     /// Of a filter that takes this many bytes as a file of Go's, where an item may be stored outside the table.
@@ -96,6 +92,7 @@ impl Facts {
         let (table, hasher, seed) = (params.table().to_string(), filter.hasher().id().to_string(), params.seed());
         let (capacity, most, bucket_size) = (params.capacity(), params.max_capacity(), params.bucket_size());
         Self::new("koel-growing", "koel snapshot of a filter that grows", filter.len())
+            .further_copies(filter.len() - filter.table_len(), "tables")
             .with(
                 "capacity",
                 &format!("{capacity}, and up to {most} with two buckets per lookup"),
@@ -103,7 +100,7 @@ impl Facts {
             )
             .with(
                 "table",
-                &format!("{table}, in {shards} shards"),
+                &format!("{table}, in {}", counted(shards, "shard")),
                 json!({ "table": table, "lanes": params.lanes(), "shards": shards }),
             )
             .with(
@@ -117,7 +114,7 @@ impl Facts {
             .rate("  at most", "most_false_positive_rate", params.false_positive_rate())
             .hasher(&hasher, seed)
             .fact("table bytes", "table_bytes", filter.table_bytes())
-            .end(&format!("{table} table in {shards} shards, {hasher} seed {seed}"), file_bytes)
+            .end(&format!("{table} table in {}, {hasher} seed {seed}", counted(shards, "shard")), file_bytes)
     }
 
     /// Of a filter that takes this many bytes as a dump of RedisBloom's.
@@ -165,6 +162,15 @@ impl Facts {
     fn fact(self, name: &'static str, field: &str, value: impl ToString + Serialize) -> Self {
         let text = value.to_string();
         self.with(name, &text, json!({ field: value }))
+    }
+
+    /// The copies that are counted beside the `tables`.
+    fn further_copies(mut self, copies: usize, tables: &str) -> Self {
+        self.object["further_copies"] = json!(copies);
+        if copies == 0 {
+            return self;
+        }
+        self.with("  of these", &format!("{copies} copies, counted beside the {tables}"), json!({}))
     }
 
     fn load(self, load: f64, slots: u64) -> Self {

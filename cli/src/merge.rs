@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::bail;
 use clap::Args;
-use koel::{MergeError, hash::AnyHasher};
+use koel::{InsertErrorKind, MergeError, hash::AnyHasher};
 
 use crate::{
     facts::Facts,
@@ -16,8 +16,8 @@ use crate::{
 
 /// Merge several filters into one.
 ///
-/// The new filter holds all items of the others. An item in two of them is stored twice, unless --union is given. Build all filters
-/// with the same options and the same --capacity, enough for all items together; with --grow, the same --max-capacity. Otherwise,
+/// The new filter holds all items of the others. The copies of an item add up, unless --union is given. Build all filters with the
+/// same options and the same --capacity, enough for all different items together; with --grow, the same --max-capacity. Otherwise,
 /// or if not all items fit, nothing is written.
 ///
 /// OUT may be one of the filters. It is replaced atomically or stays unchanged. Other koel commands that change it wait meanwhile;
@@ -96,6 +96,11 @@ impl Merge {
                      build all of them with a --capacity of at least {needed}{more}; nothing was written"
                 )
             }
+            MergeError::Insert(error) if error.kind() == InsertErrorKind::TooManyCopies => anyhow::anyhow!(
+                "{all} and {name}: together, they have more than {} copies of an item, the most that are counted; with --union, \
+                 copies are not added up; nothing was written",
+                u32::MAX
+            ),
             error => anyhow::Error::new(error).context(format!("{first} and {name}")),
         })
     }

@@ -153,9 +153,12 @@ fn any_number_of_copies_is_built_and_counted() {
     let (all, copies) = (numbers(0..1000), |number| "koel\n".repeat(number));
     for list in [copies(9), copies(50_000), all.repeat(2), all.repeat(30) + &copies(9)] {
         let lines = list.lines().count();
-        for options in ["", "--capacity 1001", "--table single --bucket-size 1"] {
-            koel.feed(&list, &format!("build - -o f.koel {options}")).ok();
-            assert_eq!(facts(&koel, "f.koel")["items"], lines);
+        for options in ["", "--capacity 1001", "--table single --bucket-size 1", "--grow", "--grow --bucket-size 1"] {
+            let built = koel.feed(&list, &format!("build - -o f.koel {options}"));
+            let told = facts(&koel, "f.koel");
+            assert_eq!(told["items"], lines);
+            assert_eq!(built.text().contains("\n  of these "), told["further_copies"] != 0, "{}", built.text());
+            built.ok();
             assert_eq!(koel.feed(&list, "query f.koel --count --verify").ok(), format!("{lines}\n").as_bytes());
             // Each can be removed as often as it was added.
             let removed = koel.feed(list.clone() + "koel\n", "remove f.koel");
@@ -168,19 +171,24 @@ fn any_number_of_copies_is_built_and_counted() {
 }
 
 #[test]
-fn a_growing_filter_says_that_there_are_too_many_copies() {
+fn a_filter_does_not_grow_for_copies() {
     let koel = Koel::new();
-    let run = koel.feed("koel\n".repeat(9), "build - -o f.koel --grow");
-    run.error(&["line 9 of standard input", "copies fill both of its buckets", "--unique", "nothing was written"]);
-    assert!(koel.names().is_empty());
-    koel.feed("koel\n".repeat(8), "build - -o f.koel --grow").ok();
-    let before = koel.read("f.koel");
-    koel.run("add f.koel --item koel").error(&[
-        "item 1 of the command line",
-        "copies fill both of its buckets",
-        "--unique",
-        "is unchanged",
-    ]);
-    assert!(koel.read("f.koel") == before);
-    koel.run("add f.koel --item koel --unique").ok();
+    let all = numbers(0..5000);
+    let built = |list: String, name: &str| {
+        let run = koel.feed(list, &format!("build - -o {name} --grow"));
+        let text = run.unbroken();
+        run.ok();
+        (text, facts(&koel, name))
+    };
+    let ((text, once), (again, copies)) = (built(all.clone(), "once.koel"), built(all.repeat(30), "copies.koel"));
+    assert!(once["further_copies"] == 0 && !text.contains("copies, counted"), "{text}");
+    assert_eq!([&copies["items"], &copies["shards"]], [&serde_json::json!(150_000), &once["shards"]]);
+    // The tables hold each item once, and a few copies.
+    let further = copies["further_copies"].as_u64().expect("a number");
+    assert!((143_000..=145_000).contains(&further), "{further}");
+    assert!(again.contains(&format!("of these {further} copies, counted beside the tables")), "{again}");
+    // Without a first pass over the list, only --unique can tell how many are different.
+    let unique = koel.feed(all.repeat(3), "build - -o unique.koel --grow --unique");
+    assert!(unique.text().contains("\n  skipped        10000,") && !unique.text().contains("different"), "{}", unique.text());
+    unique.ok();
 }

@@ -118,6 +118,25 @@ fn common_items_are_added_up_or_united() {
     assert!(koel.read("a.koel") == before);
 }
 
+/// A filter that is merged with itself again and again.
+#[test]
+fn copies_are_added_up_to_four_billion() {
+    let koel = Koel::new();
+    for options in ["--grow", "--capacity 10"] {
+        koel.feed("koel\n", &format!("build - -o f.koel {options}")).ok();
+        for _ in 0..31 {
+            koel.run("merge f.koel f.koel -o f.koel").ok();
+        }
+        let told = facts(&koel, "f.koel");
+        assert!(told["items"] == 1_u64 << 31 && told["further_copies"].as_u64() > Some((1 << 31) - 9), "{told}");
+        let before = koel.read("f.koel");
+        let parts = ["f.koel and f.koel: ", "more than 4294967295 copies of an item", "--union", "nothing was written"];
+        koel.run("merge f.koel f.koel -o f.koel").error(&parts);
+        koel.run("merge f.koel f.koel -o f.koel --union").ok();
+        assert!(koel.read("f.koel") == before);
+    }
+}
+
 /// tests/damaged.rs and tests/convert.rs have what is no snapshot.
 #[test]
 fn mistakes_are_named_wherever_they_come() {

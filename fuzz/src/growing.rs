@@ -79,6 +79,7 @@ fn ask(mut view: View<'_>, filter: &Filter) {
         assert_eq!(found, found_in_view);
     }
     assert!(hashes.iter().all(|&hash| view.count(&Prehashed(hash)) == filter.count(&Prehashed(hash))));
+    filter.assert_consistent();
 }
 
 /// Whatever was read behaves as a filter does.
@@ -88,7 +89,8 @@ fn go_on(mut filter: Filter) {
     let before = filter.len();
     let hashes: Vec<u64> = SplitMix64(before as u64).take(150).collect();
     let mut inserted = Vec::new();
-    for &hash in &hashes {
+    // Some of them several times.
+    for &hash in hashes.iter().chain(&hashes[..20]).chain(&hashes[..3].repeat(20)) {
         if filter.insert(&Prehashed(hash)).is_ok() {
             inserted.push(hash);
         }
@@ -130,23 +132,31 @@ pub fn seal(bytes: &mut [u8]) {
         else {
             return;
         };
-        // All tables of a lane that has one depth only are of the same length.
-        let table = length.saturating_sub(tables - list).checked_div(shards).unwrap_or(0);
+        // As those of layer 0 follow each other.
+        let mut start = tables;
         for shard in 0..shards {
-            let start = tables.saturating_add(table.saturating_mul(shard));
-            if start.saturating_add(table) > bytes.len() {
-                break;
-            }
+            let (f, b, above) =
+                (u64::from(bytes[11]), u64::from(bytes[12]), bytes[29].wrapping_sub(bytes[list + shard * RECORD + 1]));
+            let per_bucket = if bytes[10] == 3 { 4 * f.saturating_sub(1) } else { f * b };
+            let m = u64::from(number(bytes, 24) as u32);
             // The zeros that it is filled up with do not count.
-            let bits = u64::from(bytes[11]) + u64::from(bytes[29].wrapping_sub(bytes[list + shard * RECORD + 1]));
-            let per_bucket = if bytes[10] == 3 { 4 * bits.saturating_sub(1) } else { bits * u64::from(bytes[12]) };
-            let used = (u64::from(number(bytes, 24) as u32) * per_bucket).div_ceil(8).min(table as u64) as usize;
-            let sum = checksum(&bytes[start..start + used], 0);
+            let used = (m * per_bucket).div_ceil(8).saturating_add((m * b * u64::from(above)).div_ceil(8)) as usize;
+            let Some(covered) = start.checked_add(used).and_then(|end| bytes.get(start..end)) else { break };
+            let sum = checksum(covered, 0);
             put(bytes, list + shard * RECORD + 16, sum);
+            start += used.next_multiple_of(8);
         }
         let covered = [&bytes[at..at + 24], &bytes[list..tables]].concat();
         let sum = checksum(&covered, header.wrapping_add(lane));
         put(bytes, at + 24, sum);
+        // What follows the tables are further copies, and their checksum.
+        let end = list.saturating_add(length).saturating_sub(8);
+        if let Some(copies) = bytes.get(start..end).filter(|copies| !copies.is_empty()) {
+            let sum_of_copies = checksum(copies, sum);
+            if end + 8 <= bytes.len() {
+                put(bytes, end, sum_of_copies);
+            }
+        }
         all.extend_from_slice(&sum.to_le_bytes());
         let Some(next) = list.checked_add(length) else { return };
         at = next;

@@ -78,8 +78,8 @@ impl<H> ElasticBuilder<H> {
     /// The most bytes that the filter may take ([`size_in_bytes`](ElasticFilter::size_in_bytes)), at least those of an empty one
     /// ([`ElasticParams::size_in_bytes`]). An item that needs more is refused. By default, there is no limit.
     ///
-    /// Shards are charged the most that they can take, so filters of equal content refuse the same items: an item may be refused
-    /// while the filter takes up to a tenth less than this.
+    /// Shards and lists of copies are charged the most that they can take, so filters of equal content refuse the same items: an
+    /// item may be refused while the filter takes a tenth less than this, or about half of it if most items have copies.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self

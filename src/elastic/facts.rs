@@ -22,6 +22,13 @@ macro_rules! grows {
                 self.core.table_bytes()
             }
 
+            /// The number of items in the tables: all of them, but for the copies that are counted beside the tables
+            /// ([Duplicates](crate::ElasticFilter#duplicates)).
+            #[must_use]
+            pub fn table_len(&self) -> usize {
+                self.core.table_len()
+            }
+
             /// The number of lanes: [`ElasticBuilder::lanes`](crate::ElasticBuilder::lanes).
             #[must_use]
             pub fn lanes(&self) -> usize {
@@ -58,8 +65,8 @@ pub(super) fn summarize(f: &mut fmt::Formatter<'_>, items: usize, shards: usize,
 
 impl<H> ElasticFilter<H> {
     /// The bytes that the filter is charged against [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes), at least
-    /// [`size_in_bytes`](Self::size_in_bytes). Filters with the same parameters and shards are charged the same; how much memory
-    /// they take depends on their history.
+    /// [`size_in_bytes`](Self::size_in_bytes). Filters with the same parameters, shards and number of items with further copies are
+    /// charged the same; how much memory they take depends on their history.
     ///
     /// # Example
     /// ```
@@ -73,6 +80,21 @@ impl<H> ElasticFilter<H> {
     #[must_use]
     pub fn charged_bytes(&self) -> usize {
         self.core.charged()
+    }
+
+    /// The number of different items, as far as stored bits tell them apart: copies count once, in each layer. Takes time proportional
+    /// to the tables.
+    ///
+    /// # Example
+    /// ```
+    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
+    /// filter.insert_batch(&["alice", "bob", "alice"])?;
+    /// assert_eq!((filter.len(), filter.different()), (3, 2));
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn different(&self) -> u64 {
+        self.core.lanes.iter().map(Lane::different).sum()
     }
 
     /// Sets the most bytes that the filter may take, as [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes) does; for

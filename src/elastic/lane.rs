@@ -7,10 +7,11 @@ use core::iter;
 
 use super::{ElasticParams, layer::Layer, pool::Place, shard::Key, stream::Shares};
 use crate::{
+    bits::{low_half, wide},
     filter::{Combine, InsertError, InsertErrorKind, Located, Sought},
     kernel::{Dispatch, Task},
     storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
-    table::{AnySize, Form as _, Geometry, Instructions, Narrow, Uniform},
+    table::{AnySize, Form as _, Geometry, Instructions, Narrow, Uniform, copies},
 };
 
 /// What a lane is charged against a limit beside its layers: its struct, and the lock of one that is shared.
@@ -27,6 +28,8 @@ pub(crate) struct Lane {
     first: Layer,
     /// Added when the bits of the layer before were used up.
     later: Vec<Layer>,
+    /// Whether a layer counts further copies.
+    has_further: bool,
     dispatch: Dispatch,
 }
 
@@ -40,7 +43,7 @@ impl Lane {
     /// A lane with this first layer alone.
     pub(super) fn with_first(params: &ElasticParams, first: Layer) -> Self {
         let (address, shares, dispatch) = (params.address(), params.shares(), first.dispatch());
-        Self { params: *params, address, shares, first, later: Vec::new(), dispatch }
+        Self { params: *params, address, shares, first, later: Vec::new(), has_further: false, dispatch }
     }
 
     /// Adds a later layer that was read.
@@ -48,6 +51,33 @@ impl Lane {
         reserve_exact(&mut self.later, 1)?;
         self.later.push(layer);
         Ok(())
+    }
+
+    /// Adds the further copies of a snapshot, which are valid.
+    pub(super) fn set_further(&mut self, copies: copies::Layered<'_>) -> Result<(), OutOfMemory> {
+        self.layers_mut().try_for_each(|layer| layer.set_further(&copies.of_layer(layer.number())))?;
+        self.note_copies();
+        Ok(())
+    }
+
+    /// The number of copies in the tables of what a key stands for in the layer with this number; 0 if that is nothing.
+    pub(super) fn occurrences_of(&self, layer: u8, listed: copies::Key) -> u32 {
+        self.layers().find(|of_lane| of_lane.number() == layer).map_or(0, |layer| layer.occurrences_of(listed))
+    }
+
+    /// To be called after everything that may have changed the number of further copies, or where items go: whether insertions ask first
+    /// follows from what the lane holds. Insertions into tables need not call it: they only make further copies a smaller share.
+    pub(super) fn note_copies(&mut self) {
+        let (had_further, has_further) = (self.has_further, self.layers().any(Layer::has_further));
+        self.has_further = has_further;
+        if has_further || had_further {
+            let (further, many) = self.layers().fold((0_u64, 0_u64), |(further, many), layer| {
+                (further.saturating_add(layer.further_totals().0), many.saturating_add(layer.many_copies()))
+            });
+            let asks_first = has_further && further >= many;
+            self.layers_mut().for_each(|layer| layer.set_asks_first(false));
+            self.last_mut().set_asks_first(asks_first);
+        }
     }
 
     pub(super) fn layers(&self) -> impl Iterator<Item = &Layer> + Clone {
@@ -153,24 +183,59 @@ impl Lane {
 
     pub(super) fn count(&self, hash: Uniform) -> u32 {
         let key = self.key(hash);
-        self.layers().map(|layer| layer.count(key)).sum()
+        self.layers().map(|layer| layer.count(key)).fold(0, u32::saturating_add)
     }
 
     /// Inserts a hash, if it fits into the last layer as that is; otherwise nothing has changed, and the place of the full shard is
-    /// returned.
+    /// returned. (Or of its shard, where insertions ask first.)
     #[inline]
     pub(super) fn insert(&mut self, hash: Uniform) -> Result<(), Place> {
         let key = self.key(hash);
         self.last_mut().insert(key)
     }
 
-    /// Inserts a hash for which [`insert`](Self::insert) has found this shard full. What the lane is charged may rise by `allowed`
+    /// Inserts a hash for which [`insert`](Self::insert) has returned this place, where insertions ask first. Returns false, and has
+    /// changed nothing, if that takes longer; or if it may change what the lane is charged, and must not.
+    pub(super) fn insert_asking(&mut self, hash: Uniform, place: Place, is_limited: bool) -> bool {
+        self.last().asks_first() && self.insert_after_asking(self.key(hash), place, is_limited)
+    }
+
+    #[inline(never)]
+    fn insert_after_asking(&mut self, key: Key, place: Place, is_limited: bool) -> bool {
+        for layer in self.layers_mut().rev().filter(|layer| layer.contains(key)) {
+            if layer.count_another(key, !is_limited) {
+                // A copy more: insertions go on asking.
+                return true;
+            }
+            if layer.count_in_table(key) > 0 {
+                return false;
+            }
+        }
+        let is_inserted = self.last_mut().insert_unasked(place, key);
+        self.note_copies();
+        is_inserted
+    }
+
+    /// Inserts a hash for which [`insert`](Self::insert) has returned this place. What the lane is charged may rise by `allowed`
     /// bytes. If it fails, nothing has changed.
     #[cold]
-    pub(super) fn insert_growing(&mut self, hash: Uniform, full: Place, allowed: usize) -> Result<(), InsertError> {
+    pub(super) fn insert_growing(&mut self, hash: Uniform, place: Place, allowed: usize) -> Result<(), InsertError> {
         let key = self.key(hash);
+        let result = self.insert_with(place, key, allowed);
+        self.note_copies();
+        result
+    }
+
+    fn insert_with(&mut self, place: Place, key: Key, allowed: usize) -> Result<(), InsertError> {
+        // A copy never makes the lane grow.
+        if let Some(layer) = self.layer_of_copy(key, self.last().number()) {
+            return layer.count_further(key, 1, allowed);
+        }
         let last = self.last_mut();
-        let refused = match last.insert_growing(full, key, allowed) {
+        if last.asks_first() && last.insert_unasked(place, key) {
+            return Ok(());
+        }
+        let refused = match last.insert_growing(place, key, allowed) {
             Ok(true) => return Ok(()),
             Ok(false) => match self.insert_into_new_layer(self.later.len(), key, allowed) {
                 Ok(()) => return Ok(()),
@@ -178,12 +243,19 @@ impl Lane {
             },
             Err(refused) => refused,
         };
-        // Whether there is memory must not decide on where an item goes: other copies of this filter may have more. And copies of the
-        // item are bounded.
-        let may_go_elsewhere =
-            matches!(refused.kind(), InsertErrorKind::CopiesOfOthers | InsertErrorKind::Crowded | InsertErrorKind::Layers);
+        // Whether there is memory must not decide on where an item goes: other copies of this filter may have more.
+        let may_go_elsewhere = matches!(refused.kind(), InsertErrorKind::Crowded | InsertErrorKind::Layers);
         let has_room = may_go_elsewhere && self.layers_mut().rev().any(|layer| layer.insert_as_it_is(key));
         if has_room { Ok(()) } else { Err(refused) }
+    }
+
+    /// The newest layer that has an item for which there is no room in the last layer, of those up to this number: there, a copy is
+    /// counted. None if it may well be another item that is alike by chance, and would make room for itself by a split. (Otherwise, filters
+    /// of the same different items would not be of the same size, as they are within the maximal capacity.)
+    fn layer_of_copy(&mut self, key: Key, number: u8) -> Option<&mut Layer> {
+        let may_be_another = !self.has_further && !self.has_later() && self.first.may_split(key);
+        let is_copy = |layer: &&mut Layer| layer.number() <= number && layer.has(key);
+        self.layers_mut().rev().find(is_copy).filter(|layer| !may_be_another || layer.has_copies_beside(key))
     }
 
     /// Adds a layer with an item, before the later layer with this index. If that is not possible, nothing has changed.
@@ -235,10 +307,11 @@ impl Lane {
         for layer in other.layers() {
             for (shard, prefix) in layer.evenly() {
                 let mut result = Ok(());
-                shard.each_class(|(bucket, _), fingerprint, copies| {
+                shard.each_class(|(bucket, _), fingerprint, in_table| {
                     let key = Key::of_stored(shard.params(), prefix, bucket, fingerprint);
+                    let copies = in_table.saturating_add(layer.further(key));
                     let missing = if how == Combine::Union { self.missing(other, layer, key, copies) } else { copies };
-                    result = (0..missing).try_for_each(|_| self.insert_stored(key, layer.number(), most));
+                    result = self.insert_stored(key, layer.number(), missing, most);
                     if how == Combine::Union {
                         self.remove_finer(key, layer, missing);
                     }
@@ -248,6 +321,7 @@ impl Lane {
             }
         }
         self.drop_empty_layers();
+        self.note_copies();
         Ok(())
     }
 
@@ -256,8 +330,9 @@ impl Lane {
     fn missing(&self, other: &Self, layer: &Layer, key: Key, copies: u32) -> u32 {
         let before = other.layers().take_while(|theirs| theirs.number() < layer.number());
         let ours = self.layers().take_while(|ours| ours.number() <= layer.number());
-        let count = |layer: &Layer| layer.count(key);
-        (copies + before.map(count).sum::<u32>()).saturating_sub(ours.map(count).sum())
+        let count = |layer: &Layer| u64::from(layer.count(key));
+        let missing = (u64::from(copies) + before.map(count).sum::<u64>()).saturating_sub(ours.map(count).sum());
+        low_half(missing.min(u32::MAX.into()))
     }
 
     /// Removes up to `copies` items from layers of higher numbers, for which copies of an item were inserted that cannot be told
@@ -266,32 +341,54 @@ impl Lane {
         let (number, known) = (layer.number(), layer.known_bits());
         let mut left = copies;
         for layer in self.later.iter_mut().filter(|ours| ours.number() > number) {
-            while left > 0 && layer.remove_known(key, known) {
-                left -= 1;
-            }
+            left -= if left > 0 { layer.remove_known(key, known, left) } else { 0 };
         }
     }
 
-    /// Inserts an item of which a layer with this number, and no later one, knows enough bits.
-    fn insert_stored(&mut self, key: Key, number: u8, most: usize) -> Result<(), InsertError> {
-        let after = self.later.partition_point(|layer| layer.number() <= number);
-        let mut reason = InsertError::of(InsertErrorKind::Layers);
-        for at in (0..=after).rev() {
-            let Err(full) = self.layer_mut(at).insert(key) else { return Ok(()) };
+    /// Inserts copies of an item of which a layer with this number, and no later one, knows enough bits: as many as one by one would go
+    /// into tables, and the others are counted at once.
+    fn insert_stored(&mut self, key: Key, number: u8, copies: u32, most: usize) -> Result<(), InsertError> {
+        let mut left = copies;
+        while left > 0 {
+            let last = self.later.partition_point(|layer| layer.number() <= number);
+            let asks_first = self.last().asks_first();
+            let is_copy = asks_first && self.layers().take(last + 1).any(|layer| layer.has(key));
+            if !is_copy && self.layer_mut(last).insert_where_it_leads(key) {
+                left -= 1;
+                continue;
+            }
+            let allowed = most.saturating_sub(self.charged());
+            if let Some(layer) = self.layer_of_copy(key, number) {
+                layer.count_further(key, left, allowed)?;
+                left = 0;
+            } else {
+                self.insert_stored_growing(key, number, last, most)?;
+                left -= 1;
+            }
+            self.note_copies();
+        }
+        Ok(())
+    }
+
+    /// Inserts such an item, which no layer has that knows as few bits, into that with this index, the last one that may have it, or into
+    /// one before it.
+    fn insert_stored_growing(&mut self, key: Key, number: u8, last: usize, most: usize) -> Result<(), InsertError> {
+        for at in (0..=last).rev() {
+            let layer = self.layer_mut(at);
+            if at < last && layer.insert_where_it_leads(key) {
+                return Ok(());
+            }
+            let place = layer.place(key);
             let allowed = most.saturating_sub(self.charged());
             let layer = self.layer_mut(at);
-            match layer.insert_growing(full, key, allowed) {
-                Ok(true) => return Ok(()),
-                Ok(false) if at == after && layer.number() < number => return self.insert_into_new_layer(after, key, allowed),
-                Ok(false) if layer.insert_as_it_is(key) => return Ok(()),
-                Ok(false) => {}
-                Err(refused) if matches!(refused.kind(), InsertErrorKind::Copies { .. } | InsertErrorKind::CopiesOfOthers) => {
-                    reason = refused;
-                }
-                Err(refused) => return Err(refused),
+            match layer.insert_growing(place, key, allowed)? {
+                true => return Ok(()),
+                false if at == last && layer.number() < number => return self.insert_into_new_layer(last, key, allowed),
+                false if layer.insert_as_it_is(key) => return Ok(()),
+                false => {}
             }
         }
-        Err(reason)
+        Err(InsertError::of(InsertErrorKind::Layers))
     }
 
     /// Removes one copy of the hash's fingerprint, of the longest that there is: an item in a later layer, where more of its bits
@@ -299,13 +396,25 @@ impl Lane {
     #[inline]
     pub(super) fn remove(&mut self, hash: Uniform) -> bool {
         let key = self.key(hash);
+        if self.has_further {
+            return self.remove_beside_copies(key);
+        }
         if self.has_later() && self.remove_later(key) {
             return true;
         }
         let is_removed = self.first.remove_and_join(key);
-        if self.first.len() == 0 {
+        if self.first.table_len() == 0 {
             self.drop_empty_layers();
         }
+        is_removed
+    }
+
+    /// The same where there are further copies. A layer gives up those first, so that a table has one as long as there are others.
+    #[cold]
+    fn remove_beside_copies(&mut self, key: Key) -> bool {
+        let is_removed = self.layers_mut().rev().any(|layer| layer.take_copies(key, 1) == 1 || layer.remove_and_join(key));
+        self.drop_empty_layers();
+        self.note_copies();
         is_removed
     }
 
@@ -337,6 +446,7 @@ impl Lane {
         for layer in self.layers_mut() {
             layer.join_all();
         }
+        self.note_copies();
     }
 
     /// Removes all items, and frees the memory that the lane has grown by; without memory for the tables that it begins with, it
@@ -347,12 +457,14 @@ impl Lane {
         } else {
             self.later = Vec::new();
             self.first.empty();
+            self.note_copies();
         }
     }
 
     /// The probability that a hash of this lane is found that was never inserted.
     pub(super) fn false_positive_rate(&self) -> f64 {
-        self.layers().map(Layer::false_positive_rate).sum::<f64>().min(1.0)
+        let times = self.len() as f64 / self.table_len().max(1) as f64;
+        self.layers().map(|layer| layer.false_positive_rate(times)).sum::<f64>().min(1.0)
     }
 
     pub(super) fn dispatch(&self) -> Dispatch {
@@ -365,7 +477,47 @@ impl Lane {
     }
 
     pub fn len(&self) -> usize {
-        self.layers().map(Layer::len).sum()
+        self.layers().map(Layer::len).fold(0, usize::saturating_add)
+    }
+
+    /// The number of items in the tables.
+    pub(super) fn table_len(&self) -> usize {
+        self.layers().map(Layer::table_len).sum()
+    }
+
+    /// The number of different items, in each layer.
+    pub(super) fn different(&self) -> u64 {
+        let mut different = 0;
+        for (shard, _) in self.layers().flat_map(Layer::evenly) {
+            shard.each_class(|_, _, _| {
+                different += 1;
+                true
+            });
+        }
+        different
+    }
+
+    /// All further copies: the number of the layer, the key and the number of copies, in order.
+    pub(crate) fn further_copies(&self) -> impl Iterator<Item = (u8, copies::Key, u32)> + Clone {
+        self.further_copies_from(0, 0).map(|(_, entry)| entry)
+    }
+
+    /// Those from a slot of the layer with this number on, and their slots.
+    pub(crate) fn further_copies_from(
+        &self,
+        number: u8,
+        slot: usize,
+    ) -> impl Iterator<Item = (usize, (u8, copies::Key, u32))> + Clone {
+        let layers = self.layers().filter(move |layer| layer.number() >= number);
+        layers.filter_map(|layer| Some((layer.number(), layer.further_copies()?))).flat_map(move |(layer, copies)| {
+            let entries = copies.iter_from(if layer == number { slot } else { 0 });
+            entries.map(move |(slot, (key, copies))| (slot, (layer, key, copies)))
+        })
+    }
+
+    /// The number of items that have some, each layer by itself.
+    pub(crate) fn entries(&self) -> u64 {
+        self.layers().map(|layer| wide(layer.further_totals().1)).sum()
     }
 
     /// Bytes of all tables, with their padding.
@@ -389,10 +541,10 @@ impl Lane {
     }
 }
 
-/// Equal shards, with equal tables.
+/// Equal shards, with equal tables, and equal copies beside them.
 impl PartialEq for Lane {
     fn eq(&self, other: &Self) -> bool {
-        self.records().eq(other.records())
+        self.records().eq(other.records()) && self.further_copies().eq(other.further_copies())
     }
 }
 
@@ -437,5 +589,11 @@ impl Lane {
         assert!(self.later.last().is_none_or(|layer| layer.len() > 0), "the last layer is empty");
         let is_needed = self.len() > 0 || self.is_unused() || !self.params.layer(0).begins_unused();
         assert!(is_needed, "the lane has shards without items");
+        assert_eq!(self.has_further, self.layers().any(Layer::has_further), "further copies");
+        let mut noted = self.clone();
+        noted.note_copies();
+        let asks_first = |lane: &Self| lane.layers().map(Layer::asks_first).collect::<Vec<_>>();
+        assert_eq!(asks_first(&noted), asks_first(self), "which layer asks first");
+        assert!(self.size_in_bytes() <= self.charged(), "{} bytes, charged {}", self.size_in_bytes(), self.charged());
     }
 }

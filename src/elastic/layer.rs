@@ -13,6 +13,8 @@
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
+mod beside;
+
 use alloc::vec::Vec;
 use core::iter;
 
@@ -23,11 +25,11 @@ use super::{
     stream::Window,
 };
 use crate::{
-    bits::{beyond, index, low_half, wide},
-    filter::{InsertError, InsertErrorKind, Located, is_crowded},
+    bits::{beyond, in_memory, index, low_half, wide},
+    filter::{InsertError, InsertErrorKind, Located},
     kernel::Dispatch,
     storage::{OutOfMemory, reserved, shrink_to},
-    table::{Deep, Form as _, Geometry, Instructions, TableParams as _},
+    table::{Deep, Form as _, Geometry, Instructions, MOST_BUCKETS, TableParams as _, copies},
 };
 
 /// The share of its slots from which on a shard is split, if it can be. Fuller ones would take more time to fill than they save
@@ -44,12 +46,6 @@ const MOST_TO_SHRINK: (usize, usize) = (9, 10);
 /// time.
 const FULL_AT_LAST: (usize, usize) = (31, 32);
 const LARGE: usize = 1 << 12;
-
-/// Where copies of a few items leave no room for another one, a shard is split only if one slot in `LEAST_TO_SPLIT` is taken, and
-/// a new layer is begun only if one in `LEAST_FOR_A_LAYER` is: otherwise copies would make the filter many times as large as its
-/// items.
-const LEAST_TO_SPLIT: usize = 4;
-const LEAST_FOR_A_LAYER: usize = 2;
 
 /// The most entries of a directory for each shard, or in all. Uniform hashes need a few. Chosen ones can make one shard far
 /// deeper than the others, and a directory that follows takes as much memory as it likes.
@@ -70,13 +66,18 @@ pub(super) struct Layer {
     first_bits: Window,
     depth: u8,
     pool: Pool,
-    /// The number of items from which on a shard is split; and from which on one that cannot be split is full.
+    /// The number of items from which on a shard is split; and from which on one that cannot be split is full. Both are 0 where
+    /// insertions [ask first](Self::asks_first).
     full_from: usize,
     full_at_last: usize,
+    /// The two as they are elsewhere.
+    full: [usize; 2],
     /// The number of items up to which a removal joins a shard with its sibling, if that has few as well.
     thin_to: usize,
-    /// The number of items.
+    /// The number of items in the tables.
     len: usize,
+    /// The copies that are not in the tables.
+    copies: Option<copies::Boxed>,
     dispatch: Dispatch,
 }
 
@@ -117,16 +118,19 @@ impl<'a> Directory<'a> {
 impl Layer {
     /// A layer without shards.
     pub fn unused(plan: LayerPlan, dispatch: Dispatch) -> Self {
+        let full = [share(&plan, FULL), full_at_last(&plan)];
         Self {
             probe: Probe::new(&plan.whole),
             directory: Vec::new(),
             first_bits: Window::new(0, 0, 0),
             depth: plan.least_depth,
             pool: Pool::new(&plan),
-            full_from: share(&plan, FULL),
-            full_at_last: full_at_last(&plan),
+            full_from: full[0],
+            full_at_last: full[1],
+            full,
             thin_to: share(&plan, THIN),
             len: 0,
+            copies: None,
             plan,
             dispatch,
         }
@@ -244,6 +248,15 @@ impl Layer {
 
     /// The number of copies of an item.
     pub fn count(&self, key: Key) -> u32 {
+        match self.count_in_table(key) {
+            // There are no further copies, either.
+            0 => 0,
+            in_table => in_table.saturating_add(self.further(key)),
+        }
+    }
+
+    /// The number of those in the tables.
+    pub fn count_in_table(&self, key: Key) -> u32 {
         self.find(key.stream).map_or(0, |place| self.count_in(place, key))
     }
 
@@ -256,27 +269,36 @@ impl Layer {
         self.plan.whole.upper_bits
     }
 
-    /// Removes one item that an item may be a copy of, of whose stream only `known` bits are known. Returns false if there is
-    /// none.
-    pub fn remove_known(&mut self, key: Key, known: u8) -> bool {
+    /// Removes up to `most` items that an item may be a copy of, of whose stream only `known` bits are known. Returns how many.
+    pub fn remove_known(&mut self, key: Key, known: u8, most: u32) -> u32 {
         // All shards to which such a stream may lead.
         let mut next = index(self.first_bits.of(key.stream));
         let end = next + (1 << self.depth.saturating_sub(known));
+        let mut left = most;
         while next < end {
-            let Some(&place) = self.directory.get(next) else { return false };
-            let (shape, header, table) = self.pool.open(place);
-            let depth = header.record.depth();
-            let copies = key.copies_known(&shape.params, shape.upper, known.saturating_sub(depth));
-            let (_, found) = copies.find(&|bucket| shape.slots(self.dispatch, table, bucket));
-            if found.is_some_and(|found| self.dispatch.change_deep(&shape.geometry, table, Located::new(key.buckets, found))) {
-                let items = header.record.items();
-                header.set_items(items - 1);
-                self.len -= 1;
-                return true;
+            let Some(&place) = self.directory.get(next) else { break };
+            let depth = self.depth_of(place);
+            while left > 0 {
+                let (shape, header, table) = self.pool.open(place);
+                let copies = key.copies_known(&shape.params, shape.upper, known.saturating_sub(depth));
+                let (_, found) = copies.find(&|bucket| shape.slots(self.dispatch, table, bucket));
+                let Some(found) = found else { break };
+                // The further ones first, as always.
+                let whole = Key::of_stored(&shape.params, header.record.prefix().into(), key.buckets.0, found);
+                if self.copies.is_some() {
+                    left -= self.take_copies(whole, left);
+                }
+                let (shape, header, table) = self.pool.open(place);
+                if left > 0 && self.dispatch.change_deep(&shape.geometry, table, Located::new(key.buckets, found)) {
+                    let items = header.record.items();
+                    header.set_items(items - 1);
+                    self.len -= 1;
+                    left -= 1;
+                }
             }
             next += 1 << (self.depth - depth);
         }
-        false
+        most - left
     }
 
     /// Inserts an item. If there are no shards yet, or its shard is full, returns the place to call
@@ -458,20 +480,28 @@ impl Layer {
     pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
         let mut directory = reserved(self.directory.len())?;
         directory.extend_from_slice(&self.directory);
-        Ok(Self { directory, pool: self.pool.try_clone()?, ..*self })
+        let copies = self.copies.as_ref().map(|copies| copies[0].try_clone()?.boxed()).transpose()?;
+        Ok(Self { directory, pool: self.pool.try_clone()?, copies, ..*self })
     }
 
-    /// The number of items.
-    pub fn len(&self) -> usize {
+    /// The number of items in the tables.
+    #[inline]
+    pub fn table_len(&self) -> usize {
         self.len
     }
 
-    /// The mean of the shards' false-positive rates, each in proportion to the hashes that lead to it.
-    pub fn false_positive_rate(&self) -> f64 {
+    /// The number of items, further copies included.
+    pub fn len(&self) -> usize {
+        self.len.saturating_add(in_memory(self.further_totals().0))
+    }
+
+    /// The mean of the shards' false-positive rates, each in proportion to the hashes that lead to it. With further copies, the lane has
+    /// `times` as many items as its tables.
+    pub fn false_positive_rate(&self, times: f64) -> f64 {
         let of_shard = |place| {
             let record = self.pool.record(place);
             let share = self.plan.share(record.depth(), record.prefix());
-            share * self.pool.level(record.depth()).shape.false_positive_rate(record.items())
+            share * self.pool.level(record.depth()).shape.false_positive_rate(record.items(), times)
         };
         self.places().map(of_shard).sum()
     }
@@ -483,7 +513,8 @@ impl Layer {
 
     /// The same, and of what leads to them.
     pub fn size_in_bytes(&self) -> usize {
-        self.pool.size_in_bytes() + self.directory.capacity() * size_of::<Place>()
+        let copies = self.copies.as_ref().map_or(0, |copies| copies[0].size_in_bytes());
+        self.pool.size_in_bytes() + self.directory.capacity() * size_of::<Place>() + copies
     }
 
     /// What the layer is charged against a limit, in bytes: at least [`size_in_bytes`](Self::size_in_bytes), and equal for all
@@ -492,7 +523,8 @@ impl Layer {
         if self.is_unused() {
             return 0;
         }
-        self.pool.charged().saturating_add(size_of::<Place>() << self.depth)
+        let copies = self.plan.keys().charge(self.further_totals().1);
+        self.pool.charged().saturating_add(size_of::<Place>() << self.depth).saturating_add(copies)
     }
 
     /// The same of a layer with the shards that it begins with.
@@ -504,8 +536,8 @@ impl Layer {
 // Splitting.
 
 impl Layer {
-    /// Inserts an item for which [`insert`](Self::insert) has returned this place. What the filter is charged may rise by `allowed`
-    /// bytes. Returns false if the upper bits are used up, so that a further layer is needed.
+    /// Inserts an item that the layer does not seem to have, for which [`insert`](Self::insert) has returned this place. What the filter is
+    /// charged may rise by `allowed` bytes. Returns false if the upper bits are used up, so that a further layer is needed.
     ///
     /// Unless it returns true, no item has changed its place. What it does otherwise does not depend on `allowed`, so that filters of
     /// equal content stay equal.
@@ -516,65 +548,30 @@ impl Layer {
                 return Err(InsertError::limit(needed));
             }
             self.begin()?;
-            return Ok(self.insert(key).is_ok());
+            return Ok(self.insert_as_it_is(key));
         }
-        let copies = self.count_in(place, key);
-        if copies == self.room_for_copies() {
-            return Err(InsertError::of(InsertErrorKind::Copies { copies }));
-        }
-        let mut for_copies = self.is_crowded_by_copies(place, key);
-        if for_copies && self.is_thin(place, LEAST_TO_SPLIT) {
-            return Err(InsertError::of(InsertErrorKind::CopiesOfOthers));
-        }
-        for depth in self.depth_of(place) + 1..=self.greatest_depth() {
-            let mut is_thin = false;
-            let is_inserted = self.split(place, depth, key.stream, allowed, |layer, part| {
-                let is_inserted = layer.insert_at(part, key);
-                if !is_inserted {
-                    (is_thin, for_copies) = (layer.is_thin(part, LEAST_TO_SPLIT), layer.is_crowded_by_copies(part, key));
-                }
-                is_inserted
-            })?;
-            if is_inserted {
-                return Ok(true);
-            }
-            if is_thin && for_copies {
-                return Err(InsertError::of(InsertErrorKind::CopiesOfOthers));
-            }
-        }
-        let is_for_a_layer = self.has_grown_up() && !(for_copies && self.is_thin(place, LEAST_FOR_A_LAYER));
-        let is_full = self.depth_of(place) == self.plan.most_depth && self.items(place) >= self.full_at_last;
-        if !(is_for_a_layer && is_full) && self.insert_at(place, key) {
+        if self.insert_for_copies(place, key, allowed)? {
             return Ok(true);
         }
-        match for_copies {
-            _ if is_for_a_layer => Ok(false),
-            true => Err(InsertError::of(InsertErrorKind::CopiesOfOthers)),
-            false => Err(InsertError::of(InsertErrorKind::Crowded)),
+        for depth in self.depth_of(place) + 1..=self.greatest_depth() {
+            if self.split(place, depth, key.stream, allowed, |layer, part| layer.insert_at(part, key))? {
+                return Ok(true);
+            }
         }
+        let is_for_a_layer = self.has_grown_up();
+        if is_for_a_layer && self.depth_of(place) == self.plan.most_depth && self.is_full(place) {
+            return Ok(false);
+        }
+        if self.insert_at(place, key) || self.insert_for_a_copy(place, key, MOST_BUCKETS, allowed)? {
+            return Ok(true);
+        }
+        if is_for_a_layer { Ok(false) } else { Err(InsertError::of(InsertErrorKind::Crowded)) }
     }
 
     /// Inserts an item into the shard to which its stream leads, as that is. Returns false, and changes nothing, if there is no
     /// room.
     pub fn insert_as_it_is(&mut self, key: Key) -> bool {
         self.find(key.stream).is_some_and(|place| self.insert_at(place, key))
-    }
-
-    /// The number of copies of an item that its two buckets have room for.
-    fn room_for_copies(&self) -> u32 {
-        2 * self.plan.whole.bucket_size()
-    }
-
-    /// True if fewer than one slot in `share` are taken.
-    fn is_thin(&self, place: Place, share: usize) -> bool {
-        self.items(place) < self.slots_of_a_shard() / share
-    }
-
-    /// True if copies of a few items, and not too many different ones, leave no room for an item in a shard.
-    fn is_crowded_by_copies(&self, place: Place, key: Key) -> bool {
-        let shape = &self.pool.level(self.depth_of(place)).shape;
-        let slots = |bucket| shape.slots(self.dispatch, self.pool.table(place), bucket);
-        is_crowded(&shape.params, key.buckets, &slots)
     }
 
     /// True if a further layer takes little memory beside this one: one in sixteen slots of those that it may have is taken, or it may
@@ -795,7 +792,8 @@ impl Layer {
             table[..shape.params.table_bytes()].fill(0);
             header.set_items(0);
         }
-        self.len = 0;
+        (self.len, self.copies) = (0, None);
+        self.set_asks_first(false);
     }
 
     /// Gives up all shards of a layer that began without any, if it has no items: what it takes follows from its items.
@@ -840,8 +838,9 @@ impl Layer {
         let number = plan.number;
         assert!(self.plan == *plan, "layer {number} is {:?}, planned as {plan:?}", self.plan);
         assert!(self.dispatch.kernel() == dispatch.kernel(), "layer {number} has another kernel");
-        assert_eq!((self.full_from, self.thin_to), (share(plan, FULL), share(plan, THIN)));
-        assert_eq!(self.full_at_last, full_at_last(plan));
+        assert_eq!(self.thin_to, share(plan, THIN));
+        assert_eq!(self.full, [share(plan, FULL), full_at_last(plan)]);
+        assert_eq!([self.full_from, self.full_at_last], if self.asks_first() { [0, 0] } else { self.full });
         if self.is_unused() {
             assert!(plan.begins_unused() && self.len == 0 && self.size_in_bytes() == 0, "layer {number} has no directory");
             return;
@@ -862,6 +861,7 @@ impl Layer {
             len += record.items();
         });
         assert_eq!(self.len, len, "items of layer {number}");
+        self.assert_copies();
     }
 
     fn assert_shard(&self, place: Place, record: Record) {

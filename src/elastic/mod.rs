@@ -68,17 +68,18 @@ pub(crate) use {
 ///
 /// # Refusals
 /// An item is refused only for one of these reasons ([`InsertErrorKind`](crate::InsertErrorKind)):
-/// - `Copies`, `CopiesOfOthers`: copies fill its buckets; see [Duplicates](ElasticFilter#duplicates).
 /// - `Limit`: the filter would exceed [`max_bytes`](ElasticBuilder::max_bytes). There is no limit by default.
 /// - `OutOfMemory`: memory cannot be allocated.
 /// - `Layers`: the filter holds at least 1,000 times its maximal capacity, and no further layer could keep the rate.
 /// - `Crowded`: too many items have hashes that begin with the same bits. Uniform hashes do not; chosen ones may. Use a secret
 ///   [`seed`](ElasticBuilder::seed) for untrusted input.
+/// - `TooManyCopies`: the item has 2³² − 1 copies.
 ///
 /// # Duplicates
-/// The filter is a multiset, as a [`CuckooFilter`](crate::CuckooFilter#duplicates) is. An item has room for 2b copies, eight by
-/// default, in each layer. A further one is refused, and never makes the filter grow. In a shard less than a quarter full, an item
-/// is also refused if copies of other items fill more than half of its two buckets.
+/// An item can be inserted any number of times, up to 2³² − 1; [`count`](Self::count) says how often it was, and each copy can be
+/// removed. Copies do not make the filter grow. Tables hold every item, and a few copies. Further ones are counted beside them
+/// ([`table_len`](Self::table_len)), in about 10 bytes for each item that has some; insertions and removals take longer then
+/// (docs/DESIGN.md, "Copies"). [`insert_unique`](Self::insert_unique) stores an item once.
 ///
 /// # Removal
 /// Remove only items that were inserted, as with a [`CuckooFilter`](crate::CuckooFilter#removal). Two underfull shards are joined

@@ -53,6 +53,10 @@ impl Core for Elastic {
         self.params.slots_of(self.shards())
     }
 
+    fn load_factor(&self) -> f64 {
+        self.table_len() as f64 / self.slots().max(1) as f64
+    }
+
     fn false_positive_rate(&self) -> f64 {
         self.lanes.iter().map(Lane::false_positive_rate).sum::<f64>() / self.lanes.len() as f64
     }
@@ -134,7 +138,9 @@ impl Task for InsertSome<'_> {
                 *item = last.coming(instructions, item.key);
                 last.approach(instructions, item, false);
             }
-            if !core.lanes[lane].last_mut().insert_coming(instructions, *item) {
+            if !core.lanes[lane].last_mut().insert_coming(instructions, *item)
+                && !core.lanes[lane].insert_asking(Uniform(hash), item.place, core.max_bytes < usize::MAX)
+            {
                 core.insert_growing(lane, Uniform(hash), item.place).map_err(|error| error.at(position))?;
                 has_grown = true;
             }
@@ -183,6 +189,11 @@ impl Elastic {
         self.lanes.iter().map(Lane::shards).sum()
     }
 
+    /// The number of items in the tables.
+    pub(super) fn table_len(&self) -> usize {
+        self.lanes.iter().map(Lane::table_len).sum()
+    }
+
     /// The most layers of a lane.
     pub(super) fn layers(&self) -> usize {
         self.lanes.iter().map(|lane| lane.layers().count()).max().unwrap_or(0)
@@ -218,6 +229,10 @@ impl Elastic {
 
     #[cold]
     fn insert_growing(&mut self, lane: usize, hash: Uniform, full: Place) -> Result<(), InsertError> {
+        // To find out how much is allowed takes time.
+        if self.lanes[lane].insert_asking(hash, full, self.max_bytes < usize::MAX) {
+            return Ok(());
+        }
         let allowed = self.allowed();
         self.lanes[lane].insert_growing(hash, full, allowed).map_err(|error| self.refuse(error))
     }

@@ -3,11 +3,17 @@
 
 use core::iter;
 
-use super::{shard::ShardParams, stream::Shares};
+use super::{
+    shard::{Key, ShardParams},
+    stream::Shares,
+};
 use crate::{
     bits::{in_memory, index},
-    params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, TableKind, at_least_one, mean_matches, safe_load},
-    table::AnySize,
+    params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, TableKind, mean_matches, safe_load},
+    table::{
+        AnySize,
+        copies::{self, Keys},
+    },
 };
 
 /// The longest fingerprint that a table stores.
@@ -227,7 +233,8 @@ fn matches_when_full(f: u32, b: u32, items: u64) -> f64 {
 /// tell the items apart, or too long for further layers. docs/GROWTH.md derives it.
 fn lowest_rate(f: u32, b: u32, items: u64) -> f64 {
     let matches = matches_when_full(f, b, items);
-    let first = at_least_one(matches);
+    // Which the rate is at most, whatever copies there are.
+    let first = matches.min(1.0);
     let needed = items.saturating_mul(TOLD_APART).max(FEWEST_TOLD_APART) as f64;
     match most_spare_bits(f) {
         // `spare_bits` halves what the first layer leaves, but for rounding.
@@ -240,7 +247,7 @@ fn lowest_rate(f: u32, b: u32, items: u64) -> f64 {
 }
 
 /// The number of items among which it is improbable (less than 10⁻⁴) that there are more than 2b with the same fingerprint and
-/// buckets. There is room for 2b of them: a further one would be refused as if it were a copy. The items are spread over the
+/// buckets. There is room for 2b of them: a further one would be counted as if it were a copy. The items are spread over the
 /// combinations of buckets and fingerprint like balls over bins, λ in each: n·λ²ᵇ / (2b + 1)! of them, or so, are the one too
 /// many.
 fn told_apart(f: u32, b: u32) -> f64 {
@@ -279,7 +286,7 @@ fn layer_doublings(growth: u8) -> u8 {
 /// full.
 fn spare_bits(rate: f64, matches: f64) -> u8 {
     let (mut bits, mut second) = (0, matches);
-    while second > (rate - at_least_one(matches)) / 2.0 && bits < MOST_SPARE_BITS {
+    while second > (rate - matches) / 2.0 && bits < MOST_SPARE_BITS {
         (bits, second) = (bits + 1, second / 2.0);
     }
     bits
@@ -295,19 +302,6 @@ fn fit(buckets: u64, b: u32, f: u32) -> u64 {
 fn planned_items(buckets: u64, b: u32, f: u32) -> u64 {
     let fit = fit(buckets, b, f);
     fit.saturating_sub(5 * fit.isqrt()).max(fit / 2)
-}
-
-/// The number of items that a shard may have on average so that it hardly ever gets full, if most items are there several times. Copies
-/// share their buckets, so that a table takes fewer of them, and the numbers in the shards differ as if there were 2b copies.
-fn planned_copies(buckets: u64, b: u32) -> u64 {
-    let fit = buckets * u64::from(b) / if b < 4 { 4 } else { 2 };
-    let (mut least, mut most) = (0, fit);
-    while least < most {
-        let items = (least + most).div_ceil(2);
-        let deviations = 5 * (items * u64::from(2 * b)).isqrt();
-        if items + deviations <= fit { least = items } else { most = items - 1 }
-    }
-    least
 }
 
 /// The fewest buckets of a shard that takes this many items on average.
@@ -332,28 +326,19 @@ impl ElasticParams {
         self.shares
     }
 
-    /// A number that as capacity and maximal capacity gives a filter room for this many items in its first layer, even if most are
-    /// copies. `None` if no filter has room for them.
+    /// A maximal capacity for this many items. `None` if no filter has room for them.
     pub(super) fn sufficient_capacity(&self, items: u64) -> Option<u64> {
-        let suffices = |capacity: u64| {
-            let request = Request {
-                capacity: Some(capacity),
-                max_capacity: Some(capacity),
-                false_positive_rate: Some(self.false_positive_rate),
-                table: Some(self.table),
-                bucket_size: Some(self.bucket_size.into()),
-                seed: self.seed,
-                lanes: Some(self.lanes()),
-            };
-            let params = request.params().ok()?;
-            let in_lane = u128::from(planned_copies(params.buckets.into(), params.bucket_size.into())) << params.most_depth;
-            Some(in_lane << params.shares.lane_bits() >= u128::from(items))
+        let capacity = items.max(self.max_capacity);
+        let request = Request {
+            capacity: Some(capacity),
+            max_capacity: Some(capacity),
+            false_positive_rate: Some(self.false_positive_rate),
+            table: Some(self.table),
+            bucket_size: Some(self.bucket_size.into()),
+            seed: self.seed,
+            lanes: Some(self.lanes()),
         };
-        let mut capacity = items.max(self.max_capacity);
-        while !suffices(capacity)? {
-            capacity = capacity.checked_add(capacity / 8 + 1)?;
-        }
-        Some(capacity)
+        request.params().ok().map(|_| capacity)
     }
 
     /// Where the low fingerprints go, in all shards: as in tables of this many buckets and bits.
@@ -435,6 +420,24 @@ impl LayerPlan {
         ShardParams { upper_bits: self.whole.upper_bits - depth, depth, ..self.whole }
     }
 
+    /// What stands for its items where their copies are counted: the smaller of an item's two buckets, the low fingerprint, and all bits of
+    /// the stream that the layer knows. No split and no join changes them.
+    ///
+    /// The parameters allow for keys of 90 bits: those of bucket numbers have 31 at most, and low fingerprints with the known bits 59,
+    /// since a shard stores no more than 32, of which the least depth, at most 27, is not stored. A snapshot has room for 88 bits. A layer
+    /// with longer ones would begin with 2⁵⁶ buckets, more than any machine can address.
+    pub fn keys(&self) -> Keys {
+        Keys::new(self.whole.buckets.into(), u32::from(self.whole.low_bits) + u32::from(self.whole.upper_bits))
+    }
+
+    /// The item for which a key stands; none if that is nothing.
+    pub fn listed(&self, key: copies::Key) -> Option<Key> {
+        let keys = self.keys();
+        let (bucket, known) = keys.parts(key);
+        // A key has the smaller bucket.
+        Key::of_known(&self.whole, bucket, known).filter(|item| keys.has(key) && item.buckets.1 >= bucket)
+    }
+
     /// Whether a lane has no shards until its first item comes, since it begins with one.
     pub fn begins_unused(&self) -> bool {
         self.least_depth == 0 && self.most_depth > 0
@@ -466,10 +469,8 @@ mod tests {
                 let lane = params;
                 let full = |number| {
                     let LayerPlan { whole, most_depth, .. } = lane.layer(number);
-                    at_least_one(
-                        matches_when_full(params.low_bits.into(), b, LEAST_MAX_CAPACITY)
-                            / (1_u64 << (whole.upper_bits - most_depth)) as f64,
-                    )
+                    matches_when_full(params.low_bits.into(), b, LEAST_MAX_CAPACITY)
+                        / (1_u64 << (whole.upper_bits - most_depth)) as f64
                 };
                 let sum: f64 = (0..6).map(full).sum();
                 assert!(sum <= rate, "{sum} for {rate}, buckets of {b}");
@@ -487,7 +488,7 @@ mod tests {
         let (spare, left) = (spare_bits(rate, matches), most_upper_bits(f as u8));
         let doublings: u8 = (spare..=left).map(|spare| layer_doublings(left - spare)).sum();
         let told_apart = told_apart(f, b) > (items * TOLD_APART).max(FEWEST_TOLD_APART) as f64;
-        33.0 / 32.0 * at_least_one(matches) <= rate && doublings >= FEWEST_DOUBLINGS_BEYOND && told_apart
+        33.0 / 32.0 * matches <= rate && doublings >= FEWEST_DOUBLINGS_BEYOND && told_apart
     }
 
     /// The formula of the lowest rate agrees with the plan of the layers: fingerprints keep that rate, but none that is lower.

@@ -20,7 +20,7 @@ use crate::{
     bits::{PADDING, beyond, index, low_half, wide},
     filter::{Slots, slots},
     kernel::Dispatch,
-    params::{at_least_one, mean_matches},
+    params::{mean_matches, rate_beside_copies},
     storage::{OutOfMemory, Owned, reserve_exact, reserved, shrink_to},
     table::{DeepGeometry, Instructions, TableParams as _},
 };
@@ -134,11 +134,11 @@ impl Shape {
         slots(bucket, |copy| dispatch.read_deep(&self.geometry, bytes, copy))
     }
 
-    /// The probability that an absent item is found in a shard with this many items.
-    pub fn false_positive_rate(&self, items: usize) -> f64 {
+    /// The probability that an absent item is found in a shard with this many items; with further copies, there are `times` as many.
+    pub fn false_positive_rate(&self, items: usize, times: f64) -> f64 {
         let load = items as f64 / self.params.slots() as f64;
         let mean = mean_matches(self.params.low_bits.into(), self.params.bucket_size(), load);
-        at_least_one(mean / (1_u64 << self.params.spare_bits) as f64)
+        rate_beside_copies(mean / (1_u64 << self.params.spare_bits) as f64, times)
     }
 }
 

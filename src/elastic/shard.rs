@@ -11,7 +11,7 @@
 
 use super::stream::Window;
 use crate::{
-    bits::{PADDING, low_half},
+    bits::{PADDING, low_half, mask},
     filter::{Located, Occurrences, Place, RawFilter},
     params::TableKind,
     table::{AmongCopies, AnySize, Fingerprint, Geometry, Pair, TableParams, Uniform},
@@ -54,7 +54,7 @@ impl ShardParams {
         self.table_bytes() + PADDING
     }
 
-    fn stored_bits(self) -> u32 {
+    pub fn stored_bits(self) -> u32 {
         u32::from(self.low_bits) + u32::from(self.upper_bits)
     }
 }
@@ -153,7 +153,7 @@ impl Key {
 
     /// What a shard with these upper bits stores of the item.
     #[inline]
-    fn fingerprint(self, upper: Window) -> Fingerprint {
+    pub fn fingerprint(self, upper: Window) -> Fingerprint {
         self.low.with(upper.of(self.stream))
     }
 
@@ -167,6 +167,20 @@ impl Key {
     #[inline]
     pub fn place(self, params: &ShardParams, upper: Window) -> Place<'_, ShardParams> {
         Place { params, buckets: self.buckets, fingerprint: self.fingerprint(upper), among_copies: AmongCopies::GoOn }
+    }
+
+    /// The low fingerprint, and above it the first bits of the stream, as many as a shard of depth 0 with these parameters stores: all
+    /// that a layer knows of the item besides its buckets, in whichever shard it is.
+    pub fn known(self, whole: &ShardParams) -> u64 {
+        let bits = self.stream >> 1 >> (63 - u32::from(whole.upper_bits));
+        self.low.wide() | bits << whole.low_bits
+    }
+
+    /// The reverse: the key of an item of which this is known, and one of its buckets. None if there is no such item.
+    pub fn of_known(whole: &ShardParams, bucket: u64, known: u64) -> Option<Self> {
+        let low = Fingerprint::new(low_half(known & mask(whole.low_bits.into())))?;
+        let stream = known >> whole.low_bits << 1 << (63 - u32::from(whole.upper_bits));
+        (bucket < whole.buckets()).then(|| Self { buckets: (bucket, whole.alternate(bucket, low)), low, stream })
     }
 
     /// The copies of the item in a shard with these upper bits.

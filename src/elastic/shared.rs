@@ -368,6 +368,10 @@ impl Core for Shared {
         self.params.slots_of(self.shards())
     }
 
+    fn load_factor(&self) -> f64 {
+        self.table_len() as f64 / self.slots().max(1) as f64
+    }
+
     fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
         summarize(f, self.len(), self.shards(), bytes)
     }
@@ -399,6 +403,11 @@ impl Shared {
 
     fn shards(&self) -> usize {
         self.lanes.iter().map(|lane| lane.read().shards()).sum()
+    }
+
+    /// The number of items in the tables.
+    fn table_len(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.read().table_len()).sum()
     }
 
     /// The most layers of a lane.
@@ -495,6 +504,14 @@ impl Shared {
     #[cold]
     fn insert_growing(&self, lane: &mut Writer<'_>, hash: Uniform, full: Place) -> Result<(), InsertError> {
         let is_limited = self.max_bytes() < usize::MAX;
+        // What needs no memory needs no turn.
+        let entries = lane.entries();
+        if lane.insert_asking(hash, full, is_limited) {
+            if lane.entries() != entries {
+                lane.publish();
+            }
+            return Ok(());
+        }
         let turn = is_limited.then(|| self.growth.lock().unwrap_or_else(PoisonError::into_inner));
         let result = lane.insert_growing(hash, full, self.allowed());
         lane.publish();

@@ -36,6 +36,8 @@ impl Lane {
         for listed in layers {
             lane.push_layer(Layer::read(reading, listed)?)?;
         }
+        let copies = reading.copies(&listing, |layer, key| lane.occurrences_of(layer, key))?;
+        lane.set_further(copies)?;
         Ok(lane)
     }
 }
@@ -149,7 +151,7 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         let mut reading = Reading::<ElasticParams>::start(Source::Slice(self.snapshot().all()))?;
         for lane in 0..wide(self.params().lanes()) {
             let listing = reading.listing(lane)?;
-            reading.verify_tables(&listing)?;
+            reading.verify_lane(&listing, |layer, key| self.occurrences_of(lane, layer, key))?;
         }
         reading.finish().map(|_| ())
     }

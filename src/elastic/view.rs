@@ -1,7 +1,7 @@
 //! Shards in a snapshot that the caller keeps: an index of them, and lookups in place.
 
 use alloc::vec::Vec;
-use core::{fmt, iter};
+use core::{fmt, iter, ops::Range};
 
 use super::{
     ElasticParams,
@@ -19,7 +19,10 @@ use crate::{
     kernel::{Dispatch, Hashes, PREFETCH_FROM},
     snapshot::{Listed, Reading, Record, SnapshotError, Source, padded},
     storage::{OutOfMemory, Snapshot, reserved},
-    table::{AnySize, Geometry, TableParams as _},
+    table::{
+        AnySize, Geometry, TableParams as _,
+        copies::{self, LAYERED_BYTES, Layered},
+    },
 };
 
 /// Shards inside a snapshot held in `D`: the core of an [`ElasticView`](crate::ElasticView).
@@ -38,6 +41,8 @@ struct Index {
     address: AnySize,
     dispatch: Dispatch,
     items: usize,
+    /// Those in the tables.
+    in_tables: usize,
     shards: usize,
     false_positive_rate: f64,
 }
@@ -46,10 +51,13 @@ struct Index {
 struct LaneIndex {
     first: LayerIndex,
     later: Vec<LayerIndex>,
+    /// Where the entries of further copies are.
+    copies: Range<usize>,
 }
 
 #[derive(Clone)]
 struct LayerIndex {
+    plan: LayerPlan,
     probe: Probe,
     /// For each value of a stream's first bits, the shard that they lead to.
     directory: Vec<Place>,
@@ -87,32 +95,35 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
     pub(super) fn open<H: Hasher>(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, H), SnapshotError> {
         let mut reading = Reading::<ElasticParams>::start(Source::Slice(data.as_ref()))?;
         let (hasher, params) = (reading.header.hasher(hasher)?, reading.header.fields);
-        let (mut items, mut shards, mut rates) = (0_u64, 0, 0.0);
+        let (mut items, mut in_tables, mut shards, mut rates) = (0_u64, 0, 0, 0.0);
         let mut lanes = reserved(params.lanes())?;
         for number in 0..wide(params.lanes()) {
             let listing = reading.listing(number)?;
             let mut layers = reserved(listing.layers(&params).count())?;
             let (mut offset, mut rate) = (reading.offset, 0.0);
+            let times = listing.items() as f64 / (listing.items() - listing.further).max(1) as f64;
             // What is allocated from here on is for bytes that exist.
-            reading.skip(listing.table_bytes)?;
+            reading.skip(listing.rest())?;
             for Listed { plan, depth, records } in listing.layers(&params) {
                 reading.allow_directory(depth)?;
                 let layer = LayerIndex::new(&plan, depth, records, &mut offset)?;
-                rate += layer.false_positive_rate(&plan, records);
+                rate += layer.false_positive_rate(&plan, records, times);
                 layers.push(layer);
+                in_tables += records.iter().map(|record| index(record.items.into())).sum::<usize>();
                 shards += records.len();
-                items += records.iter().map(|record| u64::from(record.items)).sum::<u64>();
             }
+            items = items.saturating_add(listing.items());
             rates += rate.min(1.0);
             let first = if layers.is_empty() { LayerIndex::unused(&params.layer(0)) } else { layers.remove(0) };
-            lanes.push(LaneIndex { first, later: layers });
+            let copies = index(offset)..index(offset) + index(listing.entries) * LAYERED_BYTES;
+            lanes.push(LaneIndex { first, later: layers, copies });
         }
         let end = index(reading.finish()?);
         let false_positive_rate = rates / lanes.len() as f64;
         let (address, dispatch) = (params.address(), Dispatch::best());
-        // There are slots for all of them in the bytes; only on 32 bits may they be more than a `usize` counts.
+        // With further copies, they may be more than a `usize` counts.
         let items = in_memory(items);
-        let index = Index { lanes, address, dispatch, items, shards, false_positive_rate };
+        let index = Index { lanes, address, dispatch, items, in_tables, shards, false_positive_rate };
         Ok((Self { snapshot: Snapshot::new(data, end), params, index }, hasher))
     }
 }
@@ -131,7 +142,7 @@ impl LayerIndex {
     /// The index of a layer without shards.
     fn unused(plan: &LayerPlan) -> Self {
         let first_bits = Window::new(0, 0, 0);
-        Self { probe: Probe::new(&plan.whole), directory: Vec::new(), first_bits, shapes: Vec::new() }
+        Self { plan: *plan, probe: Probe::new(&plan.whole), directory: Vec::new(), first_bits, shapes: Vec::new() }
     }
 
     /// The index of a layer with these shards, of which the tables begin at `offset`, and moves that behind them.
@@ -144,7 +155,8 @@ impl LayerIndex {
             directory.extend(iter::repeat_n(place, 1 << (depth - record.depth)));
             *offset += wide(padded(plan.shard(record.depth).table_bytes()));
         }
-        Ok(Self { probe: Probe::new(&plan.whole), directory, first_bits: Window::new(0, depth.into(), 0), shapes })
+        let first_bits = Window::new(0, depth.into(), 0);
+        Ok(Self { plan: *plan, probe: Probe::new(&plan.whole), directory, first_bits, shapes })
     }
 
     /// The shard to which a stream leads; none if there are none.
@@ -166,16 +178,22 @@ impl LayerIndex {
         table.is_some_and(|table| dispatch.read(&self.probe.geometry, table, self.probe.locate(key)))
     }
 
+    /// The number of copies of an item in the tables.
     fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
         let place = self.find(key.stream);
         place.map_or(0, |place| self.shapes[place.shape()].count(dispatch, &bytes[place.start()..], key))
     }
 
-    /// The false-positive rate of these shards.
-    fn false_positive_rate(&self, plan: &LayerPlan, records: &[Record]) -> f64 {
+    /// What stands for an item in the list of copies.
+    fn listed(&self, key: Key) -> copies::Key {
+        self.plan.keys().key(key.buckets, key.known(&self.plan.whole))
+    }
+
+    /// The false-positive rate of these shards. With further copies, the lane has `times` as many items as its tables.
+    fn false_positive_rate(&self, plan: &LayerPlan, records: &[Record], times: f64) -> f64 {
         let of_shard = |record: &Record| {
             let shape = &self.shapes[usize::from(record.depth - plan.least_depth)];
-            plan.share(record.depth, record.prefix) * shape.false_positive_rate(index(record.items.into()))
+            plan.share(record.depth, record.prefix) * shape.false_positive_rate(index(record.items.into()), times)
         };
         records.iter().map(of_shard).sum()
     }
@@ -242,8 +260,22 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
 
     fn count(self, hash: Uniform) -> u32 {
         let (lane, key) = (self.lane(hash), self.key(hash));
-        let layers = iter::once(&lane.first).chain(&lane.later);
-        layers.map(|layer| layer.count(self.index.dispatch, self.bytes, key)).sum()
+        let copies = Layered::new(self.bytes.get(lane.copies.clone()).unwrap_or_default());
+        let count = |layer: &LayerIndex| {
+            match layer.count(self.index.dispatch, self.bytes, key) {
+                // There are no further copies, either.
+                0 => 0,
+                in_table if lane.copies.is_empty() => in_table,
+                in_table => in_table.saturating_add(copies.get(layer.plan.number, layer.listed(key))),
+            }
+        };
+        lane.layers().map(count).fold(0, u32::saturating_add)
+    }
+}
+
+impl LaneIndex {
+    fn layers(&self) -> impl Iterator<Item = &LayerIndex> {
+        iter::once(&self.first).chain(&self.later)
     }
 }
 
@@ -251,6 +283,14 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
     #[inline]
     fn all(&self) -> InSnapshot<'_> {
         InSnapshot { bytes: self.snapshot.all(), index: &self.index, params: &self.params }
+    }
+
+    /// The number of copies in the tables of what a key stands for in a layer; 0 if that is nothing.
+    pub(super) fn occurrences_of(&self, lane: u64, layer: u8, listed: copies::Key) -> u32 {
+        let mut layers = self.index.lanes[index(lane)].layers();
+        let found = layers.find(|index| index.plan.number == layer);
+        let item = found.and_then(|index| Some((index, index.plan.listed(listed)?)));
+        item.map_or(0, |(index, key)| index.count(self.index.dispatch, self.snapshot.all(), key))
     }
 
     pub fn params(&self) -> &ElasticParams {
@@ -267,6 +307,11 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
 
     pub(super) fn shards(&self) -> usize {
         self.index.shards
+    }
+
+    /// The number of items in the tables.
+    pub(super) fn table_len(&self) -> usize {
+        self.index.in_tables
     }
 
     /// The most layers of a lane.
@@ -311,6 +356,10 @@ impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
         self.params.slots_of(self.shards())
     }
 
+    fn load_factor(&self) -> f64 {
+        self.table_len() as f64 / self.slots().max(1) as f64
+    }
+
     fn false_positive_rate(&self) -> f64 {
         self.index.false_positive_rate
     }
@@ -321,8 +370,7 @@ impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
 
     fn bytes_behind(&self) -> usize {
         let of_lane = |lane: &LaneIndex| {
-            let layers = iter::once(&lane.first).chain(&lane.later);
-            lane.later.capacity() * size_of::<LayerIndex>() + layers.map(LayerIndex::size_in_bytes).sum::<usize>()
+            lane.later.capacity() * size_of::<LayerIndex>() + lane.layers().map(LayerIndex::size_in_bytes).sum::<usize>()
         };
         let lanes = self.index.lanes.capacity() * size_of::<LaneIndex>();
         self.snapshot.end() + lanes + self.index.lanes.iter().map(of_lane).sum::<usize>()

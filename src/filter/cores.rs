@@ -8,6 +8,7 @@ use super::{Hashed, InsertError, RawFilter, answers_in_order, facts::Load};
 use crate::{
     hash::{HashItem, Uniform},
     kernel::{Hashes, answers},
+    params::{mean_matches, rate_beside_copies},
 };
 
 /// Reading: lookups and properties.
@@ -206,7 +207,9 @@ impl<S: Deref<Target = [u8]>> Core for RawFilter<S> {
     }
 
     fn false_positive_rate(&self) -> f64 {
-        self.params().false_positive_rate_at(self.load_factor())
+        let (params, load) = (self.params(), self.load_factor());
+        let mean = mean_matches(params.fingerprint_bits(), params.bucket_size(), load);
+        rate_beside_copies(mean, self.len() as f64 / self.in_table().max(1) as f64)
     }
 
     fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {

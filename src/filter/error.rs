@@ -40,17 +40,12 @@ pub enum InsertErrorKind {
         /// The number of slots in its table.
         slots: usize,
     },
-    /// In a filter that grows, or one of Go's: copies of the item's own fingerprint fill both its buckets. These are most likely copies of the item. Other items may still
-    /// fit. [`insert_unique`](crate::CuckooFilter::insert_unique) stores an item once.
+    /// In a filter of Go's: copies of the item's own fingerprint fill both its buckets. These are most likely copies of the item.
+    /// Other items may still fit.
     Copies {
         /// The number of copies.
         copies: u32,
     },
-    /// In such a filter, copies of a few other items take most slots in the item's two buckets: in a table below its
-    /// [`capacity`](crate::CuckooFilter::capacity), or where growing would take much memory for few items (a shard less than a
-    /// quarter full, or one that cannot be split and is less than half full). Copies of an item share two buckets, so that they
-    /// need more room than different items.
-    CopiesOfOthers,
     /// The item has 2³² − 1 copies, and no more are counted.
     TooManyCopies,
     /// The filter would take more bytes than [`max_bytes`](crate::ElasticBuilder::max_bytes).
@@ -149,9 +144,6 @@ impl fmt::Display for InsertError {
             InsertErrorKind::TooManyCopies => {
                 f.write_str("the item has 4294967295 copies, and no more are counted; insert_unique stores an item once")
             }
-            InsertErrorKind::CopiesOfOthers => f.write_str(
-                "no room for the item: copies of a few other items fill its two buckets; insert_unique stores an item once",
-            ),
             InsertErrorKind::Limit { needed, max_bytes } => write!(
                 f,
                 "the filter would take {needed} bytes, and the limit is {max_bytes}; remove items, or build the filter with a \
@@ -357,10 +349,6 @@ mod tests {
                 InsertErrorKind::Copies { copies: 8 },
                 "no room for one more copy of the item: 8 with its fingerprint fill its two buckets; insert_unique stores an item \
                  once",
-            ),
-            (
-                InsertErrorKind::CopiesOfOthers,
-                "no room for the item: copies of a few other items fill its two buckets; insert_unique stores an item once",
             ),
             (
                 InsertErrorKind::Limit { needed: 101, max_bytes: 100 },

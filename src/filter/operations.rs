@@ -196,8 +196,9 @@ macro_rules! lookups {
             }
 
             /// The expected false-positive rate ε at the current load, 0 to 1
-            /// ([`Params::false_positive_rate_at`](crate::Params::false_positive_rate_at)). For a growing filter, the mean over all
-            /// shards, weighted by the share of the hashes that lead to each, in time proportional to the number of shards.
+            /// ([`Params::false_positive_rate_at`](crate::Params::false_positive_rate_at)); with copies beside the table, its upper
+            /// bound. For a growing filter, the mean over all shards, weighted by the share of the hashes that lead to each, in time
+            /// proportional to the number of shards.
             #[must_use]
             pub fn false_positive_rate(&self) -> f64 {
                 self.core.false_positive_rate()

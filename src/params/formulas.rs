@@ -11,6 +11,16 @@ pub(crate) fn false_positive_rate(f: u32, b: u32, load: f64) -> f64 {
     at_least_one(mean_matches(f, b, load))
 }
 
+/// The false-positive rate of a filter with further copies beside its table, of which the items in the table alone would match
+/// `mean` times on average: with all copies, `times` as often.
+///
+/// If the copies are of different items that are alike by chance, the rate is that of a table with room for all of them. If they are
+/// of equal items, the table may have each of them once: then no two of its items match the same others, and the rate is the mean.
+/// It is no more than either.
+pub(crate) fn rate_beside_copies(mean: f64, times: f64) -> f64 {
+    mean.min(at_least_one(mean * times))
+}
+
 /// The number of items, on average, that have the fingerprint and the pair of buckets of an item that was never inserted.
 pub(crate) fn mean_matches(f: u32, b: u32, load: f64) -> f64 {
     f64::from(2 * b) * load / fingerprints(f)

@@ -15,7 +15,7 @@ pub use {
     kind::{Addressing, TableKind},
 };
 pub(crate) use {
-    formulas::{at_least_one, false_positive_rate, mean_matches},
+    formulas::{false_positive_rate, mean_matches, rate_beside_copies},
     max_load::safe_load,
     sizing::Request,
 };
@@ -139,11 +139,12 @@ impl Params {
         false_positive_rate(self.fingerprint_bits(), self.bucket_size(), load)
     }
 
-    /// The expected false-positive rate with [`capacity`](Self::capacity) items. A builder compares it with the rate that it
-    /// was given.
+    /// The highest expected false-positive rate with [`capacity`](Self::capacity) items, however many copies they have: 2bα/(2ᶠ − 1),
+    /// or 1 if that is more. Items of which none has copies have a
+    /// [slightly lower one](Self::false_positive_rate_at) (docs/TUNING.md). A builder compares it with the rate that it was given.
     #[must_use]
     pub fn false_positive_rate_at_capacity(&self) -> f64 {
-        self.false_positive_rate_at(self.capacity() as f64 / self.slots() as f64)
+        mean_matches(self.fingerprint_bits(), self.bucket_size(), self.capacity() as f64 / self.slots() as f64).min(1.0)
     }
 }
 

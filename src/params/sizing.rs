@@ -1,7 +1,7 @@
 //! From a request to [`Params`]: the smallest table that satisfies it, before anything is allocated.
 
 use super::{
-    Addressing, DEFAULT_BUCKET_SIZE, ParamError, Params, TableKind, false_positive_rate,
+    Addressing, DEFAULT_BUCKET_SIZE, ParamError, Params, TableKind,
     max_load::{Load, Measured},
     mean_matches, safe_load,
 };
@@ -54,9 +54,10 @@ impl Request {
         }
     }
 
-    /// The error for a size that no table has. Tables that are precise enough set the limit, if there are any.
+    /// The error for a size that no table has. Tables that are precise enough set the limit, if there are any; otherwise those that
+    /// have any precision.
     fn too_large(&self, size: Size, precision: Precision) -> ParamError {
-        let mut most = (false, 0);
+        let mut most = (false, false, 0);
         for f in precision.shortest..=precision.longest {
             for kind in TableKind::ALL {
                 if self.table.is_some_and(|only| only != kind) {
@@ -68,12 +69,13 @@ impl Request {
                     Size::Capacity(_) => wide(table.capacity()),
                     Size::Buckets(_) => table.buckets(),
                 };
-                most = most.max((table.false_positive_rate_at_capacity() <= precision.rate, reached));
+                let rate = table.false_positive_rate_at_capacity();
+                most = most.max((rate <= precision.rate, rate < 1.0, reached));
             }
         }
         match size {
-            Size::Capacity(given) => ParamError::Capacity { given, most: index(most.1) },
-            Size::Buckets(given) => ParamError::Buckets { given, most: most.1, addressing: self.addressing },
+            Size::Capacity(given) => ParamError::Capacity { given, most: index(most.2) },
+            Size::Buckets(given) => ParamError::Buckets { given, most: most.2, addressing: self.addressing },
         }
     }
 
@@ -136,8 +138,7 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     /// What is found for a bucket size and lengths of fingerprints that some table takes.
     fn of(request: &'a Request, size: Size, Precision { shortest, longest, rate }: Precision) -> Self {
-        // 1 − e^−x ≤ ε for x ≤ −ln(1 − ε), and that is ε + ε²/2 + ε³/3 + … < ε + ε²/2(1 − ε).
-        let most_matches = rate * (1.0 - rate / 2.0) / (1.0 - rate) * (1.0 + ROUNDING);
+        let most_matches = if rate < 1.0 { rate * (1.0 + ROUNDING) } else { f64::INFINITY };
         let rank = (usize::MAX, u32::MAX);
         let mut search = Self { request, size, rate, most_matches, sized: None, smallest: None, rank, lowest: None };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded to a number of 64 bits")]
@@ -183,12 +184,15 @@ impl<'a> Search<'a> {
         if self.smallest.is_some() && is_excluded {
             return true;
         }
-        let rate = false_positive_rate(f, b, load);
+        // Which it is at most, whatever copies there are.
+        let rate = mean_matches(f, b, load).min(1.0);
         for kind in TableKind::ALL {
             if table.is_none_or(|only| only == kind)
                 && let Ok(table) = self.request.with(kind, f, buckets)
             {
-                self.lowest = Some(self.lowest.map_or(rate, |lowest| lowest.min(rate)));
+                if rate < 1.0 {
+                    self.lowest = Some(self.lowest.map_or(rate, |lowest| lowest.min(rate)));
+                }
                 let rank = (table.table_bytes(), (kind as u32) << 8 | f);
                 if rate <= self.rate && rank < self.rank {
                     (self.smallest, self.rank) = (Some(table), rank);
@@ -292,12 +296,14 @@ mod tests {
         let least = least_tables(request)?;
         let tables: Vec<_> = least.iter().filter_map(|&least| smallest_with(least, size)).collect();
         let smallest = tables.iter().filter(|table| is_allowed(table)).min_by_key(|table| table.table_bytes());
-        let lowest = tables.iter().map(Params::false_positive_rate_at_capacity).min_by(f64::total_cmp);
+        let rates = tables.iter().map(Params::false_positive_rate_at_capacity);
+        let lowest = rates.filter(|&rate| rate < 1.0).min_by(f64::total_cmp);
         let largest = least.iter().filter_map(|least| least.with_buckets(least.most_buckets()));
-        let by_precision = |table: Params| (is_allowed(&table), table.buckets(), table.capacity());
+        let precision = |table: &Params| (is_allowed(table), table.false_positive_rate_at_capacity() < 1.0);
+        let by_precision = |table: Params| (precision(&table), table.buckets(), table.capacity());
         let largest: Vec<_> = largest.map(by_precision).collect();
-        let best = largest.iter().any(|&(is_precise, ..)| is_precise);
-        let largest = || largest.iter().filter(|&&(is_precise, ..)| is_precise == best);
+        let best = largest.iter().map(|&(precision, ..)| precision).max();
+        let largest = || largest.iter().filter(|&&(precision, ..)| Some(precision) == best);
         match (smallest, lowest, request.false_positive_rate, size) {
             (Some(&smallest), ..) => Ok(smallest),
             (None, Some(lowest), Some(given), _) => Err(ParamError::FalsePositiveRate { given, lowest }),

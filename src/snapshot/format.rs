@@ -9,6 +9,7 @@
 //! │ table          │       │ section, 32    │ │
 //! ├────────────────┤       │ records, 24 ×n │ │ of each lane
 //! │ copies, if any │       │ tables, n      │ │
+//! │                │       │ copies, if any │ │
 //! ├────────────────┤       ├────────────────┤ ┘
 //! │ checksum, 8    │       │ checksum, 8    │ of the sections' checksums
 //! └────────────────┘       └────────────────┘
@@ -28,7 +29,7 @@ use crate::{
     params::{Addressing, ParamError, Params, TableKind},
     snapshot::{SnapshotError, SnapshotErrorKind as Kind},
     storage,
-    table::copies,
+    table::copies::{self, LAYERED_BYTES},
 };
 
 /// A name, followed by bytes that a transfer in text mode would alter, as in PNG.
@@ -72,6 +73,9 @@ pub(crate) const RECORD_BYTES: usize = 24;
 /// place.
 pub(crate) const TRAILER_BYTES: usize = 8;
 const _: () = assert!(TRAILER_BYTES == PADDING);
+
+/// The length of a checksum.
+pub(super) const CHECKSUM_BYTES: usize = 8;
 
 /// Tables behind a list begin at multiples of this.
 const TABLE_ALIGNMENT: usize = 8;
@@ -300,8 +304,20 @@ impl ElasticParams {
 pub(super) struct Section {
     pub items: u64,
     pub shards: u64,
-    /// The length of the list and the tables that follow.
+    /// The length of the list, the tables and the further copies that follow.
     pub length: u64,
+}
+
+/// The length of so many entries of a lane's further copies, and their checksum, which that of the section seeds. (It has one of its own,
+/// so that a view is opened without reading them.)
+pub(crate) fn layered_bytes(entries: u64) -> u64 {
+    if entries == 0 { 0 } else { entries.saturating_mul(wide(LAYERED_BYTES)).saturating_add(wide(CHECKSUM_BYTES)) }
+}
+
+/// The number of entries that take so many bytes; none if no number does.
+pub(super) fn layered_entries(bytes: u64) -> Option<u64> {
+    let entries = bytes.saturating_sub(wide(CHECKSUM_BYTES)) / wide(LAYERED_BYTES);
+    (layered_bytes(entries) == bytes).then_some(entries)
 }
 
 impl Section {

@@ -12,8 +12,8 @@ use std::{
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
     format::{
-        Checksum, Fixed, HEADER_BYTES, Header, HeaderBytes, MAGIC, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES,
-        checksum, not_a_snapshot, padded, section_checksum,
+        CHECKSUM_BYTES, Checksum, Fixed, HEADER_BYTES, Header, HeaderBytes, MAGIC, RECORD_BYTES, Record, SECTION_BYTES, Section,
+        TRAILER_BYTES, checksum, layered_bytes, layered_entries, not_a_snapshot, number, padded, section_checksum,
     },
     verify,
 };
@@ -22,7 +22,10 @@ use crate::{
     elastic::{ElasticParams, LayerPlan, Shard, ShardParams},
     filter::RawFilter,
     storage::{OutOfMemory, Owned, reserved},
-    table::{TableParams as _, copies},
+    table::{
+        TableParams as _,
+        copies::{self, Key, Layered},
+    },
 };
 
 /// The size of the first pieces in bytes; a forged header makes a reader allocate no more than this.
@@ -191,7 +194,7 @@ impl<'a> Reading<'a> {
         let computed = section_checksum(&bytes, iter::once(&self.buffer), lane, self.header.checksum);
         check_sum(start, "list of shards", stored, computed)?;
         self.checksum.update(&stored.to_le_bytes());
-        Listing::decode(&self.header.fields, &self.buffer, lane, &section, start)
+        Listing::decode(&self.header.fields, &self.buffer, lane, &section, start, stored)
     }
 
     /// The next table, with its padding, of a shard with these parameters.
@@ -207,18 +210,36 @@ impl<'a> Reading<'a> {
         Ok(&self.buffer)
     }
 
-    /// Reads and verifies all tables of a lane.
-    pub fn verify_tables(&mut self, listing: &Listing) -> Result<(), SnapshotError> {
+    /// The further copies of a lane, which follow its tables, verified. `occurrences` counts copies in the tables: those of what a key
+    /// stands for in the layer with this number.
+    pub fn copies(&mut self, listing: &Listing, occurrences: impl Fn(u8, Key) -> u32) -> Result<Layered<'_>, SnapshotError> {
+        let start = self.offset;
+        self.buffer.clear();
+        if listing.entries > 0 {
+            // What is longer than memory is longer than the bytes.
+            self.next(in_memory(layered_bytes(listing.entries)), |_, _| {})?;
+            let end = self.buffer.len() - CHECKSUM_BYTES;
+            let stored = number(&self.buffer, end);
+            self.buffer.truncate(end);
+            check_sum(start, "list of copies", stored, checksum(&self.buffer, listing.checksum))?;
+        }
+        let copies = Layered::new(&self.buffer);
+        verify::copies_of_layers(copies, start, listing.further, occurrences)?;
+        Ok(copies)
+    }
+
+    /// Reads and verifies all tables of a lane, and its further copies. `occurrences` is as for [`copies`](Self::copies).
+    pub fn verify_lane(&mut self, listing: &Listing, occurrences: impl Fn(u8, Key) -> u32) -> Result<(), SnapshotError> {
         let params = self.header.fields;
         for layer in listing.layers(&params) {
             for record in layer.records {
                 self.table(layer.plan.shard(record.depth), record)?;
             }
         }
-        Ok(())
+        self.copies(listing, occurrences).map(|_| ())
     }
 
-    /// Goes on behind the tables of a lane. The owner of a stream must seek there.
+    /// Goes on so many bytes further. The owner of a stream must seek there.
     pub fn skip(&mut self, len: u64) -> Result<(), SnapshotError> {
         if let Source::Slice(left) = &mut self.source {
             let Some(rest) = usize::try_from(len).ok().and_then(|len| left.get(len..)) else {
@@ -264,13 +285,13 @@ pub(super) fn check_lists(mut file: &File, len: u64) -> Result<(), SnapshotError
     let params = reading.header.fields;
     for lane in 0..wide(params.lanes()) {
         let listing = reading.listing(lane)?;
-        let end = reading.offset.saturating_add(listing.table_bytes);
+        let end = reading.offset.saturating_add(listing.rest());
         if end > len {
             return Err(too_short(len, end));
         }
         let moved = file.seek(SeekFrom::Start(end));
         moved.map_err(|error| SnapshotError::io(end, "the file cannot be read further", error))?;
-        reading.skip(listing.table_bytes)?;
+        reading.skip(listing.rest())?;
         listing.layers(&params).try_for_each(|layer| reading.allow_directory(layer.depth))?;
     }
     reading.finish_at_end()
@@ -281,6 +302,11 @@ pub(crate) struct Listing {
     records: Vec<Record>,
     /// The length of all tables with what they are filled up with.
     pub table_bytes: u64,
+    /// The number of items that have further copies, and the number of these.
+    pub entries: u64,
+    pub further: u64,
+    /// Of the section.
+    checksum: u64,
 }
 
 /// The shards of a layer, which are never none.
@@ -292,8 +318,15 @@ pub(crate) struct Listed<'a> {
 }
 
 impl Listing {
-    /// Validates the list of a lane, of which the section begins at `start`.
-    fn decode(params: &ElasticParams, list: &[u8], lane: u64, section: &Section, start: u64) -> Result<Self, SnapshotError> {
+    /// Validates the list of a lane, of which the section begins at `start` and has this checksum.
+    fn decode(
+        params: &ElasticParams,
+        list: &[u8],
+        lane: u64,
+        section: &Section,
+        start: u64,
+        checksum: u64,
+    ) -> Result<Self, SnapshotError> {
         let may_be_unused = params.layer(0).begins_unused();
         let is_unused = may_be_unused && list.is_empty();
         let records = if is_unused { Vec::new() } else { records(params, list, start + wide(SECTION_BYTES))? };
@@ -301,24 +334,41 @@ impl Listing {
         if may_be_unused && !is_unused && found == 0 {
             return Err(SnapshotError::new(Kind::Shards, start, "lane {} has shards, but no items in them", [lane]));
         }
-        if found != section.items {
-            let words = "the shards of lane {} hold {} items, but its header says {}";
-            return Err(SnapshotError::new(Kind::Count, start, words, [lane, found, section.items]));
-        }
-        let mut listing = Self { records, table_bytes: 0 };
+        let mut listing = Self { records, table_bytes: 0, entries: 0, further: 0, checksum };
         let in_layer = |layer: Listed<'_>| {
             let tables = layer.records.iter().map(|record| wide(padded(layer.plan.shard(record.depth).table_bytes())));
             tables.fold(0, u64::saturating_add)
         };
         listing.table_bytes = listing.layers(params).map(in_layer).fold(0, u64::saturating_add);
         // A sum that has reached the greatest number is no length, whatever the header says.
-        match listing.table_bytes.checked_add(wide(list.len())) {
-            Some(found) if found == section.length => Ok(listing),
-            found => {
-                let words = "lane {} has {} bytes, but its header says {}";
-                Err(SnapshotError::new(Kind::Shards, start, words, [lane, found.unwrap_or(u64::MAX), section.length]))
-            }
+        let known = listing.table_bytes.checked_add(wide(list.len()));
+        let entries =
+            known.and_then(|known| layered_entries(section.length.checked_sub(known)?)).filter(|&entries| entries <= found);
+        listing.entries = entries.unwrap_or(0);
+        // Each entry is for an item in the tables, with at most 2³² − 1 copies.
+        let further = section.items.checked_sub(found);
+        let is_possible = |further: &u64| (listing.entries..=listing.entries.saturating_mul(u32::MAX.into())).contains(further);
+        let Some(further) = further.filter(is_possible) else {
+            let words = "the shards of lane {} hold {} items, but its header says {}";
+            return Err(SnapshotError::new(Kind::Count, start, words, [lane, found, section.items]));
+        };
+        listing.further = further;
+        if entries.is_some() {
+            return Ok(listing);
         }
+        let words = "lane {} has {} bytes, but its header says {}";
+        Err(SnapshotError::new(Kind::Shards, start, words, [lane, known.unwrap_or(u64::MAX), section.length]))
+    }
+
+    /// The length of tables and further copies.
+    pub fn rest(&self) -> u64 {
+        self.table_bytes.saturating_add(layered_bytes(self.entries))
+    }
+
+    /// The number of items, further copies included.
+    pub fn items(&self) -> u64 {
+        let found: u64 = self.records.iter().map(|record| u64::from(record.items)).sum();
+        found.saturating_add(self.further)
     }
 
     /// The layers, in order.

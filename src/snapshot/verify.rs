@@ -14,7 +14,7 @@ use crate::{
     storage::Snapshot,
     table::{
         Corrupt, TableParams,
-        copies::{ENTRY_BYTES, Listed},
+        copies::{ENTRY_BYTES, Key, LAYERED_BYTES, Layered, Listed},
     },
 };
 
@@ -148,7 +148,7 @@ fn piece<S: Deref<Target = [u8]>, P: TableParams>(
 /// Validates the further copies, whose list begins at `start`: the entries are in order, each of an item that the table has, and
 /// the total is their sum.
 fn copies<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, listed: Listed<'_>, start: u64) -> Result<(), SnapshotError> {
-    let (mut expected, mut sum) = (0, 0);
+    let (mut expected, mut sum) = (0, 0_u64);
     for ((key, number), at) in listed.iter().zip((start + 8..).step_by(ENTRY_BYTES)) {
         let corrupt = |words| Err(SnapshotError::new(Kind::Copies, at, words, []));
         if key < expected || number == 0 {
@@ -159,7 +159,7 @@ fn copies<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, listed: Listed<'_>, st
             occurrences if occurrences.checked_add(number).is_none() => return corrupt("an item has more than 2³² − 1 copies"),
             _ => {}
         }
-        (expected, sum) = (key.saturating_add(1), sum + u64::from(number));
+        (expected, sum) = (key + 1, sum.saturating_add(number.into()));
     }
     let total = listed.total();
     if sum == total {
@@ -167,6 +167,31 @@ fn copies<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, listed: Listed<'_>, st
     }
     let words = "there are {} further copies, but their number is given as {}";
     Err(SnapshotError::new(Kind::Copies, start, words, [sum, total]))
+}
+
+/// Validates the further copies of a lane, whose list begins at `start`: the entries are in order, each of an item that the tables have, and
+/// there are as many as the section's header says.
+pub(super) fn copies_of_layers(
+    list: Layered<'_>,
+    start: u64,
+    total: u64,
+    occurrences: impl Fn(u8, Key) -> u32,
+) -> Result<(), SnapshotError> {
+    let (mut last, mut sum) = (None, 0_u64);
+    for ((layer, key, number), at) in list.iter().zip((start..).step_by(LAYERED_BYTES)) {
+        let corrupt = |words| Err(SnapshotError::new(Kind::Copies, at, words, []));
+        if last >= Some((layer, key)) || number == 0 {
+            return corrupt("the entry of an item with further copies is not in order, or has none");
+        }
+        match occurrences(layer, key) {
+            0 => return corrupt("an item has further copies, but no table has it"),
+            occurrences if occurrences.checked_add(number).is_none() => return corrupt("an item has more than 2³² − 1 copies"),
+            _ => {}
+        }
+        (last, sum) = (Some((layer, key)), sum.saturating_add(number.into()));
+    }
+    let words = "further copies are {}, but they are {} by the header of their lane";
+    if sum == total { Ok(()) } else { Err(SnapshotError::new(Kind::Copies, start, words, [sum, total])) }
 }
 
 fn check_end(params: &impl TableParams, bytes: &[u8], start: u64) -> Result<(), SnapshotError> {

@@ -4,13 +4,15 @@ use alloc::vec::Vec;
 use core::{borrow::Borrow, fmt, ops::Deref};
 
 use super::format::{
-    Checksum, HEADER_BYTES, Header, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, checksum, padded,
+    CHECKSUM_BYTES, Checksum, HEADER_BYTES, Header, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, checksum,
+    layered_bytes, padded,
 };
 use crate::{
     bits::{in_memory, index, wide},
     elastic::{ElasticFilter, ElasticParams, Lane},
     hash::{Hasher, HasherId},
     storage::{OutOfMemory, reserved},
+    table::copies::{LAYERED_BYTES, encode_layered},
 };
 
 /// Passes all bytes of a growing filter's snapshot to `write`, piece after piece. Takes each lane when it is that one's turn.
@@ -28,6 +30,7 @@ pub(crate) fn write<L: Borrow<Lane>, E>(
         for (_, table) in lane.borrow().records() {
             writing.table(table)?;
         }
+        writing.copies(lane.borrow())?;
     }
     writing.finish()
 }
@@ -39,8 +42,9 @@ struct Writing<F> {
     seed: u64,
     /// Of the sections' checksums.
     checksum: Checksum,
-    /// The number of the next section.
+    /// The number of the next section, and the checksum of the last one.
     lane: u64,
+    section: u64,
 }
 
 impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
@@ -48,7 +52,7 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
     fn start(params: &ElasticParams, hasher: HasherId, mut write: F) -> Result<Self, E> {
         let (header, seed) = Header::<ElasticParams>::encode(params, hasher);
         write(&header)?;
-        Ok(Self { write, seed, checksum: Checksum::new(seed), lane: 0 })
+        Ok(Self { write, seed, checksum: Checksum::new(seed), lane: 0, section: 0 })
     }
 
     /// Writes what comes before the tables of a lane. Goes through the list of shards, and computes each table's checksum, twice,
@@ -57,7 +61,7 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
         let list = lane.records().map(|(record, table)| Record { checksum: checksum(table, 0), ..record });
         let (section, checksum) = section(lane).encode(list.clone(), self.lane, self.seed);
         self.checksum.update(&checksum.to_le_bytes());
-        self.lane += 1;
+        (self.lane, self.section) = (self.lane + 1, checksum);
         (self.write)(&section)?;
         let (mut piece, mut len) = ([0; 128 * RECORD_BYTES], 0);
         for record in list {
@@ -76,6 +80,31 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
         (self.write)(&[0; 8][..padded(table.len()) - table.len()])
     }
 
+    /// Writes what comes behind the tables of a lane.
+    fn copies(&mut self, lane: &Lane) -> Result<(), E> {
+        let (mut piece, mut len) = ([0; 256 * LAYERED_BYTES], 0);
+        for entry in lane.further_copies() {
+            if len == piece.len() {
+                (self.write)(&piece)?;
+                len = 0;
+            }
+            piece[len..len + LAYERED_BYTES].copy_from_slice(&encode_layered(entry));
+            len += LAYERED_BYTES;
+        }
+        (self.write)(&piece[..len])?;
+        self.checksum_of_copies(lane)
+    }
+
+    /// Writes the end of that.
+    fn checksum_of_copies(&mut self, lane: &Lane) -> Result<(), E> {
+        if lane.entries() == 0 {
+            return Ok(());
+        }
+        let mut checksum = Checksum::new(self.section);
+        lane.further_copies().for_each(|entry| checksum.update(&encode_layered(entry)));
+        (self.write)(&checksum.finish().to_le_bytes())
+    }
+
     /// Writes the trailer.
     fn finish(mut self) -> Result<(), E> {
         (self.write)(&self.checksum.finish().to_le_bytes())
@@ -91,11 +120,12 @@ pub(crate) fn snapshot_bytes<L: Deref<Target = Lane>>(lanes: impl Iterator<Item 
 /// The header of a lane's section.
 fn section(lane: &Lane) -> Section {
     let of_shard = |(_, table): (Record, &[u8])| wide(RECORD_BYTES + padded(table.len()));
-    Section { items: wide(lane.len()), shards: wide(lane.shards()), length: lane.records().map(of_shard).sum() }
+    let length = lane.records().map(of_shard).sum::<u64>() + layered_bytes(lane.entries());
+    Section { items: wide(lane.len()), shards: wide(lane.shards()), length }
 }
 
-/// What a snapshot of an [`ElasticFilter`] has besides its tables: header, lists of shards and checksums, about 24 bytes per
-/// shard. Made by [`ElasticFilter::snapshot_index`], so that [`ElasticFilter::read_snapshot`] can start anywhere.
+/// What a snapshot of an [`ElasticFilter`] has besides its tables and its further copies: header, lists of shards and checksums, about 24
+/// bytes per shard. Made by [`ElasticFilter::snapshot_index`], so that [`ElasticFilter::read_snapshot`] can start anywhere.
 ///
 /// It belongs to the filter as it was when the index was made. `read_snapshot` has an example.
 #[derive(Clone)]
@@ -104,19 +134,31 @@ pub struct SnapshotIndex {
     outline: Vec<u8>,
     /// Where the tables of each lane are.
     tables: Vec<Tables>,
+    /// Of every so many entries among further copies, where the first one is, lane after lane.
+    marks: Vec<Mark>,
     /// The length of the snapshot.
     bytes: u64,
 }
 
-/// The tables of a lane: a gap in the outline.
+/// The tables of a lane, and its further copies: a gap in the outline.
 #[derive(Clone, Copy)]
 struct Tables {
     /// Bytes of the outline that come before them.
     outline: usize,
-    /// Where they begin and end in the snapshot.
+    /// Where they begin, where the copies do, and where these end in the snapshot.
     start: u64,
+    copies: u64,
     end: u64,
+    /// The first of the marks.
+    mark: usize,
 }
+
+/// Where an entry is: the number of its layer, and its slot there.
+#[derive(Clone, Copy)]
+struct Mark(u8, usize);
+
+/// Entries from one mark to the next.
+const MARKED: usize = 256;
 
 impl SnapshotIndex {
     /// The length of the snapshot in bytes.
@@ -128,13 +170,14 @@ impl SnapshotIndex {
     /// The memory used by the index, in bytes.
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
-        size_of::<Self>() + self.outline.capacity() + self.tables.capacity() * size_of::<Tables>()
+        let marks = self.marks.capacity() * size_of::<Mark>();
+        size_of::<Self>() + self.outline.capacity() + self.tables.capacity() * size_of::<Tables>() + marks
     }
 
     /// Copies bytes from this offset on, as far as there are any. Returns how many, which is none only at the end.
     fn read_once(&self, lanes: &[Lane], offset: u64, bytes: &mut [u8]) -> usize {
         let lane = self.tables.partition_point(|tables| tables.end <= offset);
-        let Some(&Tables { outline, start, end }) = self.tables.get(lane) else {
+        let Some(&Tables { outline, start, copies, end, mark }) = self.tables.get(lane) else {
             // Behind all tables.
             let left = index(self.bytes.saturating_sub(offset));
             return copy(&self.outline[self.outline.len() - left..], bytes);
@@ -142,9 +185,30 @@ impl SnapshotIndex {
         if offset < start {
             return copy(&self.outline[outline - index(start - offset)..outline], bytes);
         }
-        let len = in_memory(end - offset).min(bytes.len());
-        read_tables(lanes.get(lane), index(offset - start), &mut bytes[..len]);
+        let part_end = if offset < copies { copies } else { end };
+        let len = in_memory(part_end - offset).min(bytes.len());
+        if offset < copies {
+            read_tables(lanes.get(lane), index(offset - start), &mut bytes[..len]);
+        } else {
+            self.read_copies(lanes.get(lane), mark, index(offset - copies), &mut bytes[..len]);
+        }
         len
+    }
+
+    /// Copies the bytes of a lane's further copies from this offset on. Where there are none, since the filter has changed, zeros.
+    fn read_copies(&self, lane: Option<&Lane>, mark: usize, offset: usize, bytes: &mut [u8]) {
+        let (entry, mut within) = (offset / LAYERED_BYTES, offset % LAYERED_BYTES);
+        let from = self.marks.get(mark + entry / MARKED).map(|&Mark(layer, slot)| (layer, slot));
+        let entries = lane.zip(from).into_iter().flat_map(|(lane, (layer, slot))| lane.further_copies_from(layer, slot));
+        let mut done = 0;
+        for entry in entries.skip(entry % MARKED).map(|(_, entry)| encode_layered(entry)) {
+            done += copy(&entry[within..], &mut bytes[done..]);
+            within = 0;
+            if done == bytes.len() {
+                return;
+            }
+        }
+        bytes[done..].fill(0);
     }
 }
 
@@ -175,7 +239,10 @@ impl<H> ElasticFilter<H> {
     {
         let lanes = &self.core.lanes;
         let lists = |lane: &Lane| SECTION_BYTES + lane.shards() * RECORD_BYTES;
-        let mut outline = reserved(HEADER_BYTES + lanes.iter().map(lists).sum::<usize>() + TRAILER_BYTES)?;
+        let ends = |lane: &Lane| if lane.entries() == 0 { 0 } else { CHECKSUM_BYTES };
+        let mut outline =
+            reserved(HEADER_BYTES + lanes.iter().map(|lane| lists(lane) + ends(lane)).sum::<usize>() + TRAILER_BYTES)?;
+        let mut marks = reserved(lanes.iter().map(|lane| index(lane.entries()).div_ceil(MARKED)).sum())?;
         let mut writing = Writing::start(&self.core.params, self.hasher.id(), |piece| {
             outline.extend_from_slice(piece);
             Ok::<(), OutOfMemory>(())
@@ -184,13 +251,18 @@ impl<H> ElasticFilter<H> {
         let (mut before, mut end) = (HEADER_BYTES, wide(HEADER_BYTES));
         for lane in lanes {
             writing.section(lane)?;
+            writing.checksum_of_copies(lane)?;
             before += lists(lane);
-            let start = end + wide(lists(lane));
+            let (start, rest) = (end + wide(lists(lane)), wide(ends(lane)));
             end += wide(SECTION_BYTES) + section(lane).length;
-            tables.push(Tables { outline: before, start, end });
+            let copies = end - layered_bytes(lane.entries());
+            tables.push(Tables { outline: before, start, copies, end: end - rest, mark: marks.len() });
+            before += ends(lane);
+            let entries = lane.further_copies_from(0, 0).step_by(MARKED);
+            marks.extend(entries.map(|(slot, (layer, ..))| Mark(layer, slot)));
         }
         writing.finish()?;
-        Ok(SnapshotIndex { outline, tables, bytes: end + wide(TRAILER_BYTES) })
+        Ok(SnapshotIndex { outline, tables, marks, bytes: end + wide(TRAILER_BYTES) })
     }
 
     /// Copies the bytes of the filter's snapshot from this offset on, without making all of it. Returns how many bytes were

@@ -1,7 +1,8 @@
 //! Further copies: how often items are in a filter beyond what its table holds (docs/DESIGN.md, "Copies").
 //!
 //! A table has every item at least once. Copies that are in the way of other items are counted here instead: for a fingerprint in
-//! its pair of buckets, which is all that a filter knows of an item, the number of further copies.
+//! its pair of buckets, which is all that a filter knows of an item, the number of further copies. (A layer of a growing filter also
+//! knows bits of the item's stream, wherever it stores them. They are a part of the fingerprint here.)
 //!
 //! The list is a table of linear probing in which keys are in order: a key's home grows with the key, and a key is at home or in
 //! the first slot behind smaller keys. So entries are written and read in order, and growing is one pass over them. A snapshot has
@@ -12,7 +13,7 @@ use alloc::{boxed::Box, vec::Vec};
 use crate::{
     bits::{index, low_half, mask, product, wide},
     storage::{OutOfMemory, reserved},
-    table::{Fingerprint, INVERSE, MULTIPLIER, Pair},
+    table::{INVERSE, MULTIPLIER, Pair},
 };
 
 /// The number of further copies that an item may have, whatever its number in the table, which has room for 2 · 16.
@@ -32,8 +33,19 @@ pub(crate) fn listed_bytes(entries: u64) -> u64 {
 /// The most bytes that an entry takes on average, unless its key is very long.
 const MOST_BYTES: usize = 12;
 
-/// Slots are written in windows of so many bytes, and as many follow the last one.
-const WINDOW: usize = 16;
+/// Slots are read and written in windows of so many bytes, and as many follow the last one.
+const WINDOW: usize = size_of::<Key>();
+const _: () = assert!(Keys::MOST_BITS.div_ceil(8) * 8 + u32::BITS <= Key::BITS);
+
+/// The inverse of [`MULTIPLIER`] modulo 2¹²⁸. (A step of Newton's method doubles the bits that are right.)
+const LONG_INVERSE: Key = {
+    let (inverse, multiplier) = (INVERSE as Key, MULTIPLIER as Key);
+    inverse.wrapping_mul(2_u128.wrapping_sub(multiplier.wrapping_mul(inverse)))
+};
+const _: () = assert!(LONG_INVERSE.wrapping_mul(MULTIPLIER as Key) == 1);
+
+/// What stands for an item in a list. Never 0.
+pub(crate) type Key = u128;
 
 /// The keys of a filter: one for each fingerprint in its pair of buckets.
 ///
@@ -41,32 +53,51 @@ const WINDOW: usize = 16;
 /// depend on all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keys {
-    /// Bits of a fingerprint, and of a key: 64 at most.
+    /// Bits of a fingerprint, and of a key. In a filter of fixed size, a key has 64 at most.
     fingerprint_bits: u32,
     bits: u32,
 }
 
 impl Keys {
+    /// Bits of the longest key: those of the buckets and of the fingerprint of a growing filter, whatever its parameters.
+    const MOST_BITS: u32 = 31 + 32 + 27;
+
     pub fn new(buckets: u64, fingerprint_bits: u32) -> Self {
-        Self { fingerprint_bits, bits: (u64::BITS - (buckets - 1).leading_zeros() + fingerprint_bits).min(u64::BITS) }
+        let bits = u64::BITS - (buckets - 1).leading_zeros() + fingerprint_bits;
+        debug_assert!(bits <= Self::MOST_BITS);
+        Self { fingerprint_bits, bits: bits.min(Self::MOST_BITS) }
     }
 
-    /// Never 0.
+    /// The key of a fingerprint, which is not 0, in two buckets.
     #[inline]
-    pub fn key(self, (first, second): Pair, fingerprint: Fingerprint) -> u64 {
-        (first.min(second) << self.fingerprint_bits | fingerprint.wide()).wrapping_mul(MULTIPLIER) & self.mask()
+    pub fn key(self, (first, second): Pair, fingerprint: u64) -> Key {
+        let number = Key::from(first.min(second)) << self.fingerprint_bits | Key::from(fingerprint);
+        number.wrapping_mul(MULTIPLIER.into()) & self.mask()
     }
 
     /// The smaller bucket and the fingerprint of a key. Both may be ones that no item has.
-    pub fn parts(self, key: u64) -> (u64, Option<Fingerprint>) {
-        let number = key.wrapping_mul(INVERSE) & self.mask();
-        (number >> self.fingerprint_bits, Fingerprint::new(low_half(number & mask(self.fingerprint_bits))))
+    pub fn parts(self, key: Key) -> (u64, u64) {
+        let number = key.wrapping_mul(LONG_INVERSE) & self.mask();
+        (low_word(number >> self.fingerprint_bits), low_word(number) & mask(self.fingerprint_bits))
+    }
+
+    /// Whether there are keys of so many bits.
+    pub fn has(self, key: Key) -> bool {
+        key <= self.mask()
+    }
+
+    /// At least what a list of so many entries takes, whatever was in it before, unless its keys were chosen: a table is made smaller
+    /// when three eighths of its homes are empty.
+    pub fn charge(self, entries: usize) -> usize {
+        let slot = Layout::for_number(self, u32::MAX).slot_bytes;
+        let slots = entries.saturating_add(entries / 8 * 5).saturating_add(entries / 32).saturating_add(16);
+        if entries == 0 { 0 } else { slots.saturating_mul(slot).saturating_add(WINDOW + size_of::<Copies>()) }
     }
 
     /// The bits of a key.
     #[inline]
-    fn mask(self) -> u64 {
-        u64::MAX >> (u64::BITS - self.bits)
+    fn mask(self) -> Key {
+        Key::MAX >> (Key::BITS - self.bits)
     }
 }
 
@@ -76,7 +107,7 @@ struct Layout {
     /// The bit at which the number begins.
     number_at: u32,
     slot_bytes: usize,
-    key_mask: u64,
+    key_mask: Key,
     most_number: u32,
 }
 
@@ -128,6 +159,13 @@ impl Copies {
         Self { keys, layout, bytes: Vec::new(), slots: 0, homes: 0, entries: 0, most: 0, total: 0 }
     }
 
+    /// A copy of the same size, or an error if memory cannot be allocated.
+    pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
+        let mut bytes = reserved(self.bytes.len())?;
+        bytes.extend_from_slice(&self.bytes);
+        Ok(Self { bytes, ..*self })
+    }
+
     pub fn boxed(self) -> Result<Boxed, OutOfMemory> {
         let mut one = reserved(1)?;
         one.push(self);
@@ -135,7 +173,7 @@ impl Copies {
     }
 
     /// Entries that are in order, none of them twice, with keys and numbers above 0.
-    pub fn from_sorted(keys: Keys, entries: &(impl Iterator<Item = (u64, u32)> + Clone)) -> Result<Self, OutOfMemory> {
+    pub fn from_sorted(keys: Keys, entries: &(impl Iterator<Item = (Key, u32)> + Clone)) -> Result<Self, OutOfMemory> {
         let (count, most) = entries.clone().fold((0, 0), |(count, most), (_, number)| (count + 1, number.max(most)));
         let layout = Layout::for_number(keys, most);
         Self::with_homes(keys, layout, layout.homes_for(count), entries)
@@ -145,7 +183,7 @@ impl Copies {
         keys: Keys,
         layout: Layout,
         homes: usize,
-        entries: &(impl Iterator<Item = (u64, u32)> + Clone),
+        entries: &(impl Iterator<Item = (Key, u32)> + Clone),
     ) -> Result<Self, OutOfMemory> {
         // Keys near the last home may overflow into these slots. Chosen keys can need more of them.
         let mut behind = 4 + homes / 64;
@@ -163,7 +201,7 @@ impl Copies {
     }
 
     /// Adds entries, which are in order, to an empty table. Returns false if they need more slots. Three remain empty behind them.
-    fn fill(&mut self, entries: impl Iterator<Item = (u64, u32)>) -> bool {
+    fn fill(&mut self, entries: impl Iterator<Item = (Key, u32)>) -> bool {
         let mut next = 0;
         for (key, number) in entries {
             let slot = self.home(key).max(next);
@@ -193,18 +231,27 @@ impl Copies {
     }
 
     /// The number of further copies of an item.
-    pub fn get(&self, key: u64) -> u32 {
+    pub fn get(&self, key: Key) -> u32 {
         self.find(key).map_or(0, |slot| self.number(slot))
     }
 
+    pub fn keys(&self) -> Keys {
+        self.keys
+    }
+
     /// All entries, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u32)> + Clone {
-        (0..self.slots).map(|slot| self.slot(slot)).filter(|&(key, _)| key != 0)
+    pub fn iter(&self) -> impl Iterator<Item = (Key, u32)> + Clone {
+        self.iter_from(0).map(|(_, entry)| entry)
+    }
+
+    /// Those from a slot on, with their slots.
+    pub fn iter_from(&self, slot: usize) -> impl Iterator<Item = (usize, (Key, u32))> + Clone {
+        (slot..self.slots).map(|slot| (slot, self.slot(slot))).filter(|&(_, (key, _))| key != 0)
     }
 
     /// Adds copies of an item. Returns false, and does nothing, if it would have more than `most` here. If it fails, nothing has
     /// changed.
-    pub fn add(&mut self, key: u64, copies: u32, most: u32) -> Result<bool, OutOfMemory> {
+    pub fn add(&mut self, key: Key, copies: u32, most: u32) -> Result<bool, OutOfMemory> {
         let found = self.find(key);
         let number = found.map_or(0, |slot| self.number(slot));
         let Some(sum) = number.checked_add(copies).filter(|&sum| sum <= most) else { return Ok(false) };
@@ -234,12 +281,7 @@ impl Copies {
         Ok(())
     }
 
-    /// Adds a copy of a fingerprint with these two buckets. Returns false, and does nothing, if it has too many.
-    pub fn add_pair(&mut self, buckets: Pair, fingerprint: Fingerprint) -> Result<bool, OutOfMemory> {
-        self.add(self.keys.key(buckets, fingerprint), 1, MOST)
-    }
-
-    fn insert_at(&mut self, slot: usize, key: u64, copies: u32) {
+    fn insert_at(&mut self, slot: usize, key: Key, copies: u32) {
         let size = self.layout.slot_bytes;
         let end = (slot..self.slots).find(|&slot| self.key(slot) == 0).unwrap_or(slot);
         self.bytes.copy_within(slot * size..end * size, (slot + 1) * size);
@@ -247,16 +289,17 @@ impl Copies {
         self.entries += 1;
     }
 
-    /// Removes one copy of an item. Returns false if it has no further ones.
-    pub fn take(&mut self, key: u64) -> bool {
-        let Ok(slot) = self.find(key) else { return false };
-        let number = self.number(slot) - 1;
-        self.set(slot, key, number);
-        self.total -= 1;
-        if number == 0 {
+    /// Removes up to so many copies of an item. Returns how many: fewer if it has no further ones.
+    pub fn take(&mut self, key: Key, most: u32) -> u32 {
+        let Ok(slot) = self.find(key) else { return 0 };
+        let number = self.number(slot);
+        let taken = number.min(most);
+        self.set(slot, key, number - taken);
+        self.total -= u64::from(taken);
+        if taken == number {
             self.close(slot);
         }
-        true
+        taken
     }
 
     /// Removes an entry. Those behind it that are not at home move up.
@@ -268,14 +311,14 @@ impl Copies {
         self.set(end - 1, 0, 0);
         self.entries -= 1;
         // Without memory for a smaller table, this one stays.
-        if self.homes > self.layout.homes_for(0) && self.entries < self.homes / 2 {
+        if self.homes > self.layout.homes_for(0) && self.entries < self.homes / 8 * 5 {
             _ = self.rebuild(self.layout, self.entries);
         }
     }
 
     /// The slot of a key, or else that where it would be inserted.
     #[inline]
-    fn find(&self, key: u64) -> Result<usize, usize> {
+    fn find(&self, key: Key) -> Result<usize, usize> {
         let mut slot = self.home(key);
         loop {
             match self.key(slot) {
@@ -287,14 +330,15 @@ impl Copies {
     }
 
     #[inline]
-    fn home(&self, key: u64) -> usize {
-        index(product(key << (u64::BITS - self.keys.bits), wide(self.homes)).0)
+    fn home(&self, key: Key) -> usize {
+        let first_bits = low_word(key << (Key::BITS - self.keys.bits) >> u64::BITS);
+        index(product(first_bits, wide(self.homes)).0)
     }
 
     /// 0 in an empty slot, and behind the last one.
     #[inline]
-    fn key(&self, slot: usize) -> u64 {
-        load(&self.bytes, slot * self.layout.slot_bytes) & self.layout.key_mask
+    fn key(&self, slot: usize) -> Key {
+        self.window(slot) & self.layout.key_mask
     }
 
     #[inline]
@@ -304,21 +348,28 @@ impl Copies {
 
     /// The key and the number in a slot.
     #[inline]
-    fn slot(&self, slot: usize) -> (u64, u32) {
-        let Layout { number_at, slot_bytes, key_mask, most_number } = self.layout;
-        let window = self.bytes.get(slot * slot_bytes..).and_then(|bytes| bytes.first_chunk::<WINDOW>());
-        let window = window.map_or(0, |window| u128::from_le_bytes(*window));
-        (low_word(window) & key_mask, low_half(low_word(window >> number_at)) & most_number)
+    fn slot(&self, slot: usize) -> (Key, u32) {
+        let Layout { number_at, key_mask, most_number, .. } = self.layout;
+        let window = self.window(slot);
+        (window & key_mask, low_half(low_word(window >> number_at)) & most_number)
+    }
+
+    /// The bytes from a slot on.
+    #[inline]
+    fn window(&self, slot: usize) -> u128 {
+        let window = self.bytes.get(slot * self.layout.slot_bytes..).and_then(|bytes| bytes.first_chunk::<WINDOW>());
+        window.map_or(0, |window| u128::from_le_bytes(*window))
     }
 
     #[inline]
-    fn set(&mut self, slot: usize, key: u64, number: u32) {
+    fn set(&mut self, slot: usize, key: Key, number: u32) {
         let Layout { number_at, slot_bytes, .. } = self.layout;
         let Some(window) = self.bytes.get_mut(slot * slot_bytes..).and_then(|bytes| bytes.first_chunk_mut::<WINDOW>()) else {
             return;
         };
-        let entry = u128::from(key) | u128::from(number) << number_at;
-        let others = u128::MAX << (8 * slot_bytes);
+        let entry = key | u128::from(number) << number_at;
+        // In two steps, since a slot may be as long as a window.
+        let others = u128::MAX << (8 * slot_bytes - 1) << 1;
         *window = (u128::from_le_bytes(*window) & others | entry).to_le_bytes();
     }
 }
@@ -380,26 +431,75 @@ impl<'a> Listed<'a> {
         load(self.0, 0)
     }
 
-    pub fn get(self, key: u64) -> u32 {
+    pub fn get(self, key: Key) -> u32 {
         let list = self.list();
         list.binary_search_by_key(&key, |entry| decode(entry).0).map_or(0, |at| decode(&list[at]).1)
     }
 
-    pub fn iter(self) -> impl Iterator<Item = (u64, u32)> + Clone + use<'a> {
+    pub fn iter(self) -> impl Iterator<Item = (Key, u32)> + Clone + use<'a> {
         self.list().iter().map(decode)
     }
 }
 
 /// The bytes of an entry in a snapshot.
-pub(crate) fn encode((key, number): (u64, u32)) -> [u8; ENTRY_BYTES] {
+pub(crate) fn encode((key, number): (Key, u32)) -> [u8; ENTRY_BYTES] {
     let mut bytes = [0; ENTRY_BYTES];
-    bytes[..8].copy_from_slice(&key.to_le_bytes());
+    bytes[..8].copy_from_slice(&low_word(key).to_le_bytes());
     bytes[8..].copy_from_slice(&number.to_le_bytes());
     bytes
 }
 
-fn decode(entry: &[u8; ENTRY_BYTES]) -> (u64, u32) {
-    (load(entry, 0), load_number(entry, 8))
+fn decode(entry: &[u8; ENTRY_BYTES]) -> (Key, u32) {
+    (load(entry, 0).into(), load_number(entry, 8))
+}
+
+/// An entry in the snapshot of a growing filter: a key of 11 bytes, a byte for its layer and a number of 4 bytes.
+pub(crate) const LAYERED_BYTES: usize = 16;
+
+/// Bits of a key there.
+const LAYERED_KEY_BITS: u32 = 88;
+const LAYERED_KEY_MASK: Key = Key::MAX >> (Key::BITS - LAYERED_KEY_BITS);
+
+/// The further copies of a lane in a snapshot: entries in the order of layers, and then of keys. If the bytes are corrupt, answers may be
+/// wrong.
+#[derive(Clone, Copy)]
+pub(crate) struct Layered<'a>(&'a [[u8; LAYERED_BYTES]]);
+
+impl<'a> Layered<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes.as_chunks().0)
+    }
+
+    pub fn get(self, layer: u8, key: Key) -> u32 {
+        let found = self.0.binary_search_by_key(&(layer, key), |entry| {
+            let (layer, key, _) = decode_layered(entry);
+            (layer, key)
+        });
+        found.map_or(0, |at| decode_layered(&self.0[at]).2)
+    }
+
+    /// All entries: layer, key and number.
+    pub fn iter(self) -> impl Iterator<Item = (u8, Key, u32)> + Clone + use<'a> {
+        self.0.iter().map(decode_layered)
+    }
+
+    /// Those of a layer.
+    pub fn of_layer(self, layer: u8) -> impl Iterator<Item = (Key, u32)> + Clone + use<'a> {
+        let start = self.0.partition_point(|entry| decode_layered(entry).0 < layer);
+        let end = self.0.partition_point(|entry| decode_layered(entry).0 <= layer);
+        Self(self.0.get(start..end).unwrap_or_default()).iter().map(|(_, key, number)| (key, number))
+    }
+}
+
+/// The bytes of such an entry.
+pub(crate) fn encode_layered((layer, key, number): (u8, Key, u32)) -> [u8; LAYERED_BYTES] {
+    debug_assert!(key <= LAYERED_KEY_MASK);
+    (Key::from(number) << 96 | Key::from(layer) << LAYERED_KEY_BITS | key).to_le_bytes()
+}
+
+fn decode_layered(entry: &[u8; LAYERED_BYTES]) -> (u8, Key, u32) {
+    let (key, number) = (Key::from_le_bytes(*entry) & LAYERED_KEY_MASK, [entry[12], entry[13], entry[14], entry[15]]);
+    (entry[11], key, u32::from_le_bytes(number))
 }
 
 #[cfg(test)]
@@ -408,7 +508,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn check(copies: &Copies, model: &BTreeMap<u64, u32>) {
+    fn check(copies: &Copies, model: &BTreeMap<Key, u32>) {
         assert!(copies.iter().eq(model.iter().map(|(&key, &number)| (key, number))));
         assert_eq!((copies.entries(), copies.total()), (model.len(), model.values().map(|&number| u64::from(number)).sum()));
         let homes: Vec<_> = (0..copies.slots).filter(|&slot| copies.number(slot) > 0).collect();
@@ -417,6 +517,10 @@ mod tests {
             assert!((home..=slot).all(|slot| copies.number(slot) > 0), "slot {slot}, home {home}");
         }
         assert!(copies.slots == 0 || copies.key(copies.slots - 1) == 0);
+        assert!(copies.entries() == 0 || copies.size_in_bytes() <= copies.keys.charge(copies.entries()) || copies.homes < 64);
+        if copies.keys.bits > u64::BITS {
+            return;
+        }
         let mut bytes = copies.total().to_le_bytes().to_vec();
         bytes.extend(copies.iter().flat_map(encode));
         let listed = Listed::new(&bytes);
@@ -431,8 +535,8 @@ mod tests {
         /// Against a map, in tables of all sizes; keys close together, at both ends, and anywhere.
         #[test]
         fn entries_are_those_of_a_map(
-            bits in 8_u32..=64,
-            operations in prop::collection::vec((0_u8..4, any::<u64>(), 1_u32..1000), 0..600),
+            bits in 8_u32..=Keys::MOST_BITS,
+            operations in prop::collection::vec((0_u8..4, any::<Key>(), 1_u32..1000), 0..600),
         ) {
             let keys = Keys { fingerprint_bits: 4, bits };
             let mut copies = Copies::new(keys);
@@ -443,9 +547,9 @@ mod tests {
                     1 => keys.mask() - number % 16,
                     _ => (number & keys.mask()).max(1),
                 };
-                let present: Option<u64> = model.range(key..).next().map(|(&key, _)| key);
+                let present: Option<Key> = model.range(key..).next().map(|(&key, _)| key);
                 if let (3, Some(key)) = (kind, present) {
-                    prop_assert!(copies.take(key));
+                    prop_assert_eq!(copies.take(key, 1), 1);
                     let number = model.get_mut(&key).expect("it is there");
                     *number -= 1;
                     if *number == 0 {
@@ -460,10 +564,9 @@ mod tests {
             }
             check(&copies, &model);
             for key in model.keys().copied().collect::<Vec<_>>() {
-                for _ in 0..model[&key] {
-                    prop_assert!(copies.take(key));
-                }
-                prop_assert!(!copies.take(key));
+                let half = model[&key] / 2;
+                prop_assert_eq!((copies.take(key, half), copies.take(key, u32::MAX)), (half, model[&key] - half));
+                prop_assert_eq!(copies.take(key, 1), 0);
             }
             check(&copies, &BTreeMap::new());
         }
@@ -474,23 +577,38 @@ mod tests {
         let keys = Keys::new(1 << 20, 13);
         assert_eq!((keys.bits, Layout::new(keys, 1).slot_bytes), (33, 6));
         for (bucket, value) in [(0, 1), (7, 8191), (1 << 19, 4096)] {
-            let fingerprint = Fingerprint::new(value).expect("not 0");
-            let key = keys.key((bucket, (1 << 20) - 1), fingerprint);
-            assert_eq!(key, keys.key(((1 << 20) - 1, bucket), fingerprint));
-            assert_eq!(keys.parts(key), (bucket, Some(fingerprint)));
+            let key = keys.key((bucket, (1 << 20) - 1), value);
+            assert_eq!(key, keys.key(((1 << 20) - 1, bucket), value));
+            assert_eq!(keys.parts(key), (bucket, value));
         }
         assert_eq!(Keys::new(1 << 32, 32).bits, 64);
+        let longest = Keys::new(1 << 31, 59);
+        assert_eq!((longest.bits, longest.parts(longest.key((1 << 30, u64::MAX), mask(59) - 7))), (90, (1 << 30, mask(59) - 7)));
+    }
+
+    #[test]
+    fn layers_have_entries_of_their_own() {
+        let entries = [(0, 7, 1), (0, LAYERED_KEY_MASK, 2), (3, 0, u32::MAX), (3, 7, 9), (255, LAYERED_KEY_MASK >> 8, 5)];
+        let bytes: Vec<u8> = entries.into_iter().flat_map(encode_layered).collect();
+        let list = Layered::new(&bytes);
+        assert!(list.iter().eq(entries));
+        assert!(list.of_layer(3).eq([(0, u32::MAX), (7, 9)]) && list.of_layer(1).count() == 0);
+        assert!(entries.into_iter().all(|(layer, key, number)| list.get(layer, key) == number));
+        assert_eq!((list.get(1, 7), list.get(3, 8)), (0, 0));
     }
 
     /// The memory that docs/DESIGN.md states: at most 12 bytes for each entry.
     #[test]
     fn an_entry_takes_few_bytes() {
-        for (buckets, fingerprint_bits) in [(1 << 18, 13), (1 << 25, 13), (1 << 20, 8)] {
+        // The last one is that of a layer.
+        for (buckets, fingerprint_bits) in [(1 << 18, 13), (1 << 25, 13), (1 << 20, 8), (1 << 8, 13 + 16)] {
             let keys = Keys::new(buckets, fingerprint_bits);
             let mut copies = Copies::new(keys);
             let mut most = 0.0_f64;
             for item in 0..if cfg!(miri) { 1500 } else { 20_000_u64 } {
-                copies.add((item + 1).wrapping_mul(0x9e37_79b9_7f4a_7c55) & keys.mask(), 1, u32::MAX).expect("there is memory");
+                copies
+                    .add(Key::from(item + 1).wrapping_mul(0x9e37_79b9_7f4a_7c55) & keys.mask(), 1, u32::MAX)
+                    .expect("there is memory");
                 if item > 1000 {
                     most = most.max(copies.size_in_bytes() as f64 / copies.entries() as f64);
                 }

@@ -43,7 +43,7 @@ pub(crate) use packed::codebook;
 pub(crate) use packed::codebook::CODEWORD_BITS;
 pub(crate) use packed::{Deep, Narrow, Packed, PackedGeometry, Wide, WideDeep};
 pub(crate) use single::{Single, SingleDeep, SingleGeometry};
-pub(crate) use walk::{AmongCopies, Crowded, Crowding, place, place_all, place_elsewhere};
+pub(crate) use walk::{AmongCopies, Crowd, Crowded, FEW_BUCKETS, MOST_BUCKETS, Placed, place, place_all, place_elsewhere};
 
 /// The f ≤ 32 bits that a bucket stores of an item. Never 0, which marks an empty slot. (Held in 64 bits, since the addressing
 /// arithmetic has 64 bits.)

@@ -1,6 +1,6 @@
 //! A limit of memory, and parameters at the edge.
 
-use koel::{BuildError, ElasticFilter, InsertErrorKind, ParamError, Prehashed, TableKind};
+use koel::{BuildError, ElasticFilter, InsertErrorKind, ParamError, Prehashed, TableKind, Xxh3};
 
 #[test]
 fn a_limit_is_kept_and_removals_make_room_again() {
@@ -124,7 +124,13 @@ fn layers_come_to_an_end() {
     let mut read = ElasticFilter::from_bytes(&filter.to_bytes()).unwrap();
     assert!((0..items).all(|n| read.remove(&n)) && read.is_empty());
     let (before, copy) = (filter.len(), filter.clone());
-    assert!(filter.merge(&copy).is_err() && filter.len() == before);
+    // No further layer is needed for copies, but for other items.
+    filter.merge(&copy).unwrap();
+    assert_eq!(filter.len(), 2 * before);
+    let mut other = ElasticFilter::new(filter.params(), Xxh3).unwrap();
+    other.insert_iter(items..items + items / 2).unwrap();
+    let (before, bytes) = (filter.len(), filter.to_bytes());
+    assert!(filter.merge(&other).is_err() && filter.len() == before && filter.to_bytes() == bytes);
 }
 
 /// A rate that further layers could not keep is refused with the lowest that works, for every table, bucket size and capacity. The
@@ -292,6 +298,55 @@ fn a_limit_refuses_the_same_items_in_every_copy() {
             assert!(unlimited.to_bytes() == bytes);
         }
     }
+}
+
+/// Copies are charged, too: what would exceed the limit is refused and changes nothing, and what is counted for an item that has further
+/// copies already is not.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn copies_are_within_the_limit() {
+    let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(100);
+    let mut refused = [0; 2];
+    for limit in (8000..50_000).step_by(2900) {
+        for copies in [2, 3, 20] {
+            let mut filter = builder.clone().max_bytes(limit).build().unwrap();
+            let mut unlimited = builder.clone().build().unwrap();
+            let mut read = filter.clone();
+            for n in 0..9000 {
+                // Each once, and then all of them again and again; or all copies in a row.
+                let item = if limit % 200 == 0 { n % (9000 / copies) } else { n / copies };
+                let before = (n % 7 == 0).then(|| filter.to_bytes());
+                let (answer, again) = (filter.insert(&item), read.insert(&item));
+                assert_eq!(answer, again);
+                match answer {
+                    Ok(()) => unlimited.insert(&item).unwrap(),
+                    Err(error) => {
+                        assert!(matches!(error.kind(), InsertErrorKind::Limit { .. }), "{error}");
+                        refused[usize::from(filter.contains(&item))] += 1;
+                        assert!(before.is_none_or(|before| before == filter.to_bytes()));
+                    }
+                }
+                assert!(filter.size_in_bytes() <= limit && filter.charged_bytes() <= limit, "{filter}");
+                if n % 500 == 0 {
+                    read = ElasticFilter::from_bytes(&filter.to_bytes()).unwrap();
+                    read.set_max_bytes(limit);
+                    assert!(unlimited == filter, "{n}: {unlimited} and {filter}");
+                    filter.assert_consistent();
+                }
+                if n % 3 == 0 && filter.remove(&(item / 2)) {
+                    assert!(read.remove(&(item / 2)) && unlimited.remove(&(item / 2)));
+                }
+            }
+            assert!(read == filter && unlimited == filter);
+            // A merge is within the limit, or changes nothing.
+            let before = filter.clone();
+            if filter.merge(&before).is_err() {
+                assert!(filter == before);
+            }
+            assert!(filter.charged_bytes() <= limit);
+        }
+    }
+    assert!(refused.iter().all(|&times| times > 100), "{refused:?}");
 }
 
 /// After saving, loading and setting the limit again, a filter of any growing type accepts and refuses the same items as before.

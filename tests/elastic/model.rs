@@ -2,14 +2,21 @@
 
 use std::collections::HashMap;
 
-use koel::ElasticFilter;
+use koel::{ElasticFilter, Xxh3};
 use proptest::{prelude::*, test_runner::RngSeed};
 
 #[derive(Clone, Debug)]
 enum Operation {
     Insert(u16),
+    /// Inserts or removes so many copies.
+    Copies(u16, u32, bool),
     Unique(u16),
     Remove(u16),
+    /// Goes on with what a snapshot gives back.
+    Reread,
+    /// Doubles all copies, or leaves them as they are.
+    Merge,
+    Union,
     Shrink,
     /// Inserts or removes this many at once.
     Many(u16, u16, bool),
@@ -18,9 +25,15 @@ enum Operation {
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let operation = prop_oneof![
         8 => (0..2000u16).prop_map(Operation::Insert),
+        4 => (0..2000u16, prop_oneof![1..20u32, 1..3000u32], any::<bool>()).prop_map(|(item, copies, is_insertion)| {
+            Operation::Copies(item % 40 * 50, copies, is_insertion)
+        }),
         2 => (0..2000u16).prop_map(Operation::Unique),
         6 => (0..2000u16).prop_map(Operation::Remove),
         1 => Just(Operation::Shrink),
+        1 => Just(Operation::Reread),
+        1 => Just(Operation::Merge),
+        1 => Just(Operation::Union),
         2 => (0..2000u16, 0..1500u16, any::<bool>()).prop_map(|(first, items, insert)| Operation::Many(first, items, insert)),
     ];
     prop::collection::vec(operation, 1..60)
@@ -35,17 +48,13 @@ impl Model {
     }
 
     fn len(&self) -> usize {
-        self.0.values().sum::<u32>() as usize
+        self.0.values().map(|&copies| copies as usize).sum()
     }
 }
 
 fn insert(filter: &mut ElasticFilter, model: &mut Model, item: u16) {
-    let before = filter.len();
-    match filter.insert(&item) {
-        Ok(()) => *model.0.entry(item).or_default() += 1,
-        // The rate is so low that only copies of the item itself can be in the way.
-        Err(_) => assert_eq!((model.count(item), filter.len()), (8, before)),
-    }
+    filter.insert(&item).expect("any number of copies");
+    *model.0.entry(item).or_default() += 1;
 }
 
 fn remove(filter: &mut ElasticFilter, model: &mut Model, item: u16) {
@@ -71,6 +80,34 @@ proptest! {
                     model.0.entry(item).and_modify(|copies| *copies = (*copies).max(1)).or_insert(1);
                 }
                 Operation::Remove(item) => remove(&mut filter, &mut model, item),
+                Operation::Copies(item, copies, is_insertion) => {
+                    for _ in 0..copies {
+                        if is_insertion {
+                            insert(&mut filter, &mut model, item);
+                        } else {
+                            remove(&mut filter, &mut model, item);
+                        }
+                    }
+                }
+                Operation::Reread => filter = ElasticFilter::from_bytes(&filter.to_bytes()).unwrap(),
+                // Beyond the plan, a merge may be refused.
+                Operation::Merge => {
+                    let copy = filter.clone();
+                    if model.len() < 1_000_000 && filter.merge(&copy).is_ok() {
+                        model.0.values_mut().for_each(|copies| *copies *= 2);
+                    }
+                }
+                Operation::Union => {
+                    let mut other = ElasticFilter::new(filter.params(), Xxh3).unwrap();
+                    for (&item, &copies) in &model.0 {
+                        (0..copies.min(9)).for_each(|_| other.insert(&item).unwrap());
+                    }
+                    let before = filter.to_bytes();
+                    match filter.union(&other) {
+                        Ok(()) => {}
+                        Err(_) => prop_assert!(filter.to_bytes() == before),
+                    }
+                }
                 Operation::Shrink => filter.shrink(),
                 Operation::Many(first, items, is_insertion) => {
                     for item in (first..first + items).step_by(3) {
@@ -83,6 +120,7 @@ proptest! {
                 }
             }
             prop_assert_eq!(filter.len(), model.len());
+            filter.assert_consistent();
         }
         for item in 0..4000 {
             prop_assert_eq!(filter.count(&item), model.count(item), "{}", item);

@@ -42,12 +42,31 @@ pub(super) fn kinds() -> Vec<ElasticFilter> {
     ]
 }
 
+/// The same, and some in which items are several times.
+pub(super) fn all_kinds() -> Vec<ElasticFilter> {
+    let mut all = kinds();
+    all.extend([
+        repeated(small().capacity(9000).max_capacity(9000), 3000, 5),
+        repeated(small().lanes(4), 20_000, 2),
+        repeated(small().max_capacity(1000), 9000, 3),
+        repeated(small().table(TableKind::Single).bucket_size(2), 2000, 20),
+    ]);
+    all
+}
+
+/// Each item so many times, of which most are counted beside the tables. The last layers have copies, too.
+fn repeated(builder: ElasticBuilder, items: u64, copies: u64) -> ElasticFilter {
+    let mut filter = builder.build().expect("right");
+    filter.insert_iter((0..items * copies).map(|n| key(n / copies))).expect("any number of copies");
+    filter
+}
+
 /// Filters of the same content have the same bytes, whichever type holds it and in whichever way they are written.
 #[test]
 #[cfg(not(target_family = "wasm"))]
 fn every_type_is_written_and_read_in_the_same_ways() {
     let path = env::temp_dir().join(format!("koel-types-{}.koel", process::id()));
-    for filter in kinds() {
+    for filter in all_kinds() {
         let bytes = filter.to_bytes();
         let view = ElasticView::over(&bytes).expect("as it was written");
         let shared = SharedFilter::from_bytes(&bytes).expect("as it was written");
@@ -140,7 +159,7 @@ fn each_reader_says_which_one_to_use() {
 
 #[test]
 fn truncated_and_longer_bytes_are_refused() {
-    let bytes = filled(small(), 1000).to_bytes();
+    let bytes = repeated(small(), 1000, 3).to_bytes();
     for len in (0..300).chain((300..bytes.len()).step_by(97)).chain(bytes.len() - 20..bytes.len()) {
         let error = ElasticFilter::from_bytes(&bytes[..len]).unwrap_err();
         assert!(error.kind() == Kind::Length && error.offset() == len as u64, "{len}: {error}");
@@ -151,11 +170,15 @@ fn truncated_and_longer_bytes_are_refused() {
 
 #[test]
 fn every_altered_bit_is_noticed() {
-    let bytes = filled(small().capacity(10).max_capacity(300), 100).to_bytes();
-    for bit in 0..8 * bytes.len() {
-        let mut altered = bytes.clone();
-        altered[bit / 8] ^= 1 << (bit % 8);
-        assert!(ElasticFilter::from_bytes(&altered).is_err(), "bit {bit} of {}", 8 * bytes.len());
+    for bytes in [
+        filled(small().capacity(10).max_capacity(300), 100).to_bytes(),
+        repeated(small().capacity(10).max_capacity(300), 40, 50).to_bytes(),
+    ] {
+        for bit in 0..8 * bytes.len() {
+            let mut altered = bytes.clone();
+            altered[bit / 8] ^= 1 << (bit % 8);
+            assert!(ElasticFilter::from_bytes(&altered).is_err(), "bit {bit} of {}", 8 * bytes.len());
+        }
     }
 }
 
@@ -226,6 +249,96 @@ fn forged_fields_are_refused_or_harmless() {
     }
     // The seed, the capacities and the rate may be anything; what leads to tables may not.
     assert!((300..900).contains(&accepted), "{accepted}");
+}
+
+/// Where the entries of a lane's further copies are.
+fn entries(bytes: &[u8], section: usize) -> std::ops::Range<usize> {
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes")) as usize;
+    let end = section + SECTION + number(section + 16) - 8;
+    // Each is of an item in the tables: their number is not in the bytes, but what their checksum covers.
+    let stored = number(end) as u64;
+    let seed = number(section + 24) as u64;
+    let starts = (section + SECTION..end).rev().filter(|start| (end - start).is_multiple_of(ENTRY));
+    let start = starts.into_iter().find(|&start| xxh3_64_with_seed(&bytes[start..end], seed) == stored);
+    start.expect("there are copies")..end
+}
+
+/// Makes the checksum of these entries right, too.
+fn seal_entries(bytes: &mut [u8], sections: &[usize], section: usize, entries: &std::ops::Range<usize>) {
+    seal(bytes, sections);
+    let seed = u64::from_le_bytes(bytes[section + 24..section + 32].try_into().expect("eight bytes"));
+    let checksum = xxh3_64_with_seed(&bytes[entries.clone()], seed);
+    bytes[entries.end..entries.end + 8].copy_from_slice(&checksum.to_le_bytes());
+}
+
+const ENTRY: usize = 16;
+
+/// Entries of copies that nobody writes: out of order, twice, of none, of items that are not there, more than there may be.
+#[test]
+fn forged_copies_are_refused() {
+    for builder in [small().capacity(10).max_capacity(600).lanes(2), small().capacity(2000).max_capacity(2000)] {
+        let bytes = repeated(builder, 1500, 4).to_bytes();
+        let sections = sections(&bytes);
+        let section = sections[sections.len() - 1];
+        let range = entries(&bytes, section);
+        let list: Vec<[u8; ENTRY]> = bytes[range.clone()].as_chunks().0.to_vec();
+        assert!(list.len() > 300);
+        let items = u64::from_le_bytes(bytes[section..section + 8].try_into().expect("eight"));
+        let forge = |list: &[[u8; ENTRY]], items: u64| {
+            let mut forged = bytes.clone();
+            forged[range.clone()].copy_from_slice(list.as_flattened());
+            forged[section..section + 8].copy_from_slice(&items.to_le_bytes());
+            seal_entries(&mut forged, &sections, section, &range);
+            forged
+        };
+        assert!(forge(&list, items) == bytes, "the test seals as the library does");
+        let refused = |list: &[[u8; ENTRY]], items: u64, kind: Kind, words: &str| {
+            let forged = forge(list, items);
+            let error = ElasticFilter::from_bytes(&forged).expect_err(words);
+            assert!(error.kind() == kind && error.to_string().contains(words), "{words}: {error}");
+            assert_eq!(ElasticFilter::read_from(&forged[..]).expect_err(words).to_string(), error.to_string());
+            let Ok(view) = ElasticView::over(&forged) else { return assert_eq!(kind, Kind::Count) };
+            assert_eq!(view.verify().expect_err(words).to_string(), error.to_string());
+            assert_eq!(view.to_filter().expect_err(words).to_string(), error.to_string());
+            // It answers nevertheless.
+            assert!((0..1500).all(|n| view.contains(&key(n)) && view.count(&key(n)) > 0));
+        };
+        let changed = |at: usize, byte: usize, value: u8| {
+            let mut list = list.clone();
+            list[at][byte] = value;
+            list
+        };
+        let mut swapped = list.clone();
+        swapped.swap(4, 5);
+        refused(&swapped, items, Kind::Copies, "not in order");
+        let mut twice = list.clone();
+        twice[5] = twice[4];
+        refused(&twice, items, Kind::Copies, "not in order");
+        let mut none = list.clone();
+        none[7][12..].fill(0);
+        refused(&none, items, Kind::Copies, "or has none");
+        refused(&changed(0, 0, list[0][0] ^ 1), items, Kind::Copies, "no table has it");
+        refused(&changed(list.len() - 1, 10, 0xff), items, Kind::Copies, "no table has it");
+        refused(&changed(list.len() - 1, 11, 200), items, Kind::Copies, "no table has it");
+        let mut many = list.clone();
+        many[9][12..].fill(0xff);
+        refused(&many, items, Kind::Copies, "more than 2³² − 1 copies");
+        refused(&changed(3, 12, list[3][12] + 1), items, Kind::Copies, "by the header of their lane");
+        refused(&list, items + 1, Kind::Copies, "by the header of their lane");
+        refused(&list, 0, Kind::Count, "its header says 0");
+        refused(&list, u64::MAX, Kind::Count, "its header says");
+        // Anything at random.
+        for n in 0..2000 {
+            let mut list = list.clone();
+            let at = key(n) as usize % list.len();
+            list[at][key(n + 7) as usize % ENTRY] ^= 1 << (n % 8);
+            let forged = forge(&list, if n % 2 == 0 { items } else { items + n });
+            let is_refused = ElasticFilter::from_bytes(&forged).is_err();
+            let view = ElasticView::over(&forged).expect("its lists of shards are right");
+            assert_eq!(view.verify().is_err(), is_refused);
+            assert!(view.contains(&key(n % 1500)) && view.count(&key(n % 1500)) > 0);
+        }
+    }
 }
 
 #[test]

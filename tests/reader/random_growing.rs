@@ -6,7 +6,8 @@ use crate::{
     random::{Random, judged},
     split_mix::SplitMix64,
 };
-use koel::{ElasticFilter, TableKind};
+use koel::{ElasticFilter, TableKind, hash::AnyHasher};
+use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const SNAPSHOTS: usize = 24;
@@ -16,6 +17,7 @@ const SMALL: usize = 4000;
 const HEADER: usize = 64;
 const SECTION: usize = 32;
 const RECORD: usize = 24;
+const ENTRY: usize = 16;
 
 pub(crate) fn goldens() -> Vec<Growing> {
     let mut random = Random(SplitMix64(3));
@@ -27,6 +29,10 @@ fn golden(random: &mut Random, n: usize) -> Growing {
     let capacity = random.of(&[10, 20, 300]);
     let items = random.of(&[20, 100, 500, 6000]);
     let removed = random.of(&[0, 0, 0, items / 2, items]);
+    // Of some items, there are more copies than a table has room for.
+    let mut steps = vec![Step::Insert(0..items)];
+    steps.extend(vec![Step::Insert(0..items.min(random.of(&[3, 60, 600]))); random.of(&[0, 0, 1, 2, 30])]);
+    steps.push(Step::Remove(0..removed));
     Growing {
         file: format!("growing_{n}.koel"),
         table,
@@ -37,7 +43,7 @@ fn golden(random: &mut Random, n: usize) -> Growing {
         lanes: random.of(&[1, 1, 2, 8]),
         seed: random.word(),
         items: random.of(&[Items::Text, Items::U32, Items::Long, Items::Hash]),
-        steps: vec![Step::Insert(0..items), Step::Remove(0..removed)],
+        steps,
         shrink: random.of(&[false, true]),
         answers: None,
     }
@@ -49,17 +55,19 @@ pub(crate) fn damaged(files: &[Growing]) -> Vec<String> {
     let made = files.iter().map(|golden| golden.make().0.to_bytes());
     let small = made.filter(|bytes| bytes.len() <= SMALL);
     let damaged = small.flat_map(|bytes| vec![bytes; DAMAGED]).map(|bytes| damage(&mut random, bytes));
-    damaged.map(|bytes| judged(&bytes, ElasticFilter::from_bytes(&bytes).map_err(|error| error.kind()).err())).collect()
+    let read = |bytes: &[u8]| ElasticFilter::from_bytes_with(bytes, AnyHasher::from_id).map_err(|error| error.kind());
+    damaged.map(|bytes| judged(&bytes, read(&bytes).err())).collect()
 }
 
 fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
     let records = HEADER..HEADER + SECTION + RECORD * read(&bytes, HEADER + 8);
+    let copies = copies(&bytes);
     let anywhere = random.below(bytes.len());
     // Twice as often as not, there is but one thing wrong.
     if random.below(3) == 0 {
         bytes[anywhere] ^= 1 << random.below(8);
     }
-    let at = match random.below(9) {
+    let at = match random.below(11) {
         0 => {
             bytes.truncate(random.below(bytes.len()));
             return bytes;
@@ -80,8 +88,14 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
             let length = read(&bytes, HEADER + 16).min(bytes.len() - 8 - HEADER - SECTION);
             bytes.splice(HEADER..HEADER + SECTION + length, [0; SECTION]);
             bytes[HEADER..HEADER + 8].fill(0xff);
-            seal(&mut bytes);
+            seal(&mut bytes, &[]);
             return bytes;
+        }
+        // Of an entry of further copies.
+        9 | 10 if !copies.iter().all(Range::is_empty) => {
+            let lists: Vec<_> = copies.iter().filter(|list| !list.is_empty()).collect();
+            let list = lists[random.below(lists.len())];
+            list.start + random.below(list.len())
         }
         // As if nothing had happened: a bit anywhere, a field of the header, of a section, of a record.
         3 => anywhere,
@@ -96,21 +110,44 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
         _ => random.of(&[0, 1, 2, 3, 4, 5, 8, 12, 13, 15, 16, 17, 27, 28, 31, 32, 33, 127, 128, 255]),
     };
     bytes[at] = value;
-    seal(&mut bytes);
+    seal(&mut bytes, &copies);
     bytes
 }
 
+/// Where the further copies of each lane are, in a snapshot that is right: found by their checksums.
+fn copies(bytes: &[u8]) -> Vec<Range<usize>> {
+    let (mut at, mut all) = (HEADER, Vec::new());
+    while at < bytes.len() - 8 {
+        let records = at + SECTION + read(bytes, at + 8) * RECORD;
+        let end = at + SECTION + read(bytes, at + 16);
+        let last = end.saturating_sub(8).max(records);
+        let is_list = |start: &usize| {
+            let checksum = xxh3_64_with_seed(&bytes[*start..last], read(bytes, at + 24) as u64);
+            last + 8 == end && checksum == read(bytes, last) as u64
+        };
+        let start = (records..last).rev().skip(ENTRY - 1).step_by(ENTRY).find(is_list);
+        all.push(start.map_or(0..0, |start| start..last));
+        at = end;
+    }
+    all
+}
+
 /// Makes all checksums right that can be found, as a forger does.
-fn seal(bytes: &mut [u8]) {
+fn seal(bytes: &mut [u8], copies: &[Range<usize>]) {
     let end = bytes.len() - 8;
     let header = xxh3_64_with_seed(&bytes[..HEADER - 8], 0);
     bytes[HEADER - 8..HEADER].copy_from_slice(&header.to_le_bytes());
-    let (mut at, mut lane, mut all) = (HEADER, 0, Vec::new());
+    let (mut at, mut lane, mut all) = (HEADER, 0_usize, Vec::new());
     while end.saturating_sub(at) >= SECTION {
         let records = at + SECTION..end.min((at + SECTION).saturating_add(read(bytes, at + 8).saturating_mul(RECORD)));
-        let checksum = xxh3_64_with_seed(&[&bytes[at..at + 24], &bytes[records.clone()]].concat(), header.wrapping_add(lane));
+        let checksum =
+            xxh3_64_with_seed(&[&bytes[at..at + 24], &bytes[records.clone()]].concat(), header.wrapping_add(lane as u64));
         bytes[at + 24..at + SECTION].copy_from_slice(&checksum.to_le_bytes());
         all.extend(checksum.to_le_bytes());
+        if let Some(list) = copies.get(lane).filter(|list| !list.is_empty()) {
+            let checksum = xxh3_64_with_seed(&bytes[list.clone()], checksum);
+            bytes[list.end..list.end + 8].copy_from_slice(&checksum.to_le_bytes());
+        }
         at = records.start.saturating_add(read(bytes, at + 16));
         lane += 1;
     }

@@ -10,7 +10,7 @@ static ITEMS: AtomicU64 = AtomicU64::new(0);
 static IMPORTED: AtomicU64 = AtomicU64::new(0);
 static LOADS: AtomicU64 = AtomicU64::new(0);
 static GROWTHS: AtomicU64 = AtomicU64::new(0);
-static REFUSALS: [AtomicU64; Refusal::KINDS.len()] = [const { AtomicU64::new(0) }; Refusal::KINDS.len()];
+static REFUSALS: [AtomicU64; Refusal::COUNTED.len()] = [const { AtomicU64::new(0) }; Refusal::COUNTED.len()];
 
 /// A filter's part of the counts.
 pub(crate) struct OfFilter {
@@ -68,7 +68,7 @@ pub(crate) fn grown() {
 
 /// This many items, or a filter, were refused.
 pub(crate) fn refused(refusal: Refusal, items: usize) {
-    REFUSALS[refusal as usize].fetch_add(items as u64, Relaxed);
+    REFUSALS[refusal.counter()].fetch_add(items as u64, Relaxed);
 }
 
 /// The fields of the section of INFO. Called from a signal handler, too, when the server reports a crash.
@@ -82,7 +82,7 @@ pub(crate) fn each(mut show: impl FnMut(&'static std::ffi::CStr, u64)) {
     ];
     own.into_iter().for_each(|(name, count)| show(name, count.load(Relaxed)));
     show(c"bytes", memory_taken());
-    for ((_, name), count) in Refusal::KINDS.iter().zip(&REFUSALS) {
+    for ((name, _), count) in Refusal::COUNTED.iter().zip(&REFUSALS) {
         show(name, count.load(Relaxed));
     }
 }

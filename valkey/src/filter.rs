@@ -35,6 +35,8 @@ pub(crate) struct Filter {
     pub(crate) imported: Option<RedisBloomFilter>,
     /// Items removed from the own filter since it was made or compacted.
     pub(crate) deleted: u64,
+    /// The number of different items in the own filter, from when it was first needed: only where the filter must not expand.
+    different: Option<u64>,
     /// What dumps have computed, until the next change.
     pub(crate) dump: RefCell<Option<Dump>>,
     /// Is the filter as it was when a dump of RedisBloom's chunks began? Their iterators have no room to say of what content they are.
@@ -45,7 +47,7 @@ pub(crate) struct Filter {
 /// What bounds an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// For clients: the most bytes of a filter, and the capacity of one that does not expand.
+    /// For clients: the most bytes of a filter; and the capacity of one that does not expand, in different items.
     Bytes(usize),
     /// For what a primary or an append-only file says was done: nothing. The server that executed the client's command has
     /// decided.
@@ -65,26 +67,35 @@ impl Limit {
 /// Why an item was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Copies of it fill its buckets.
-    Copies,
-    /// The filter must not grow beyond its capacity.
+    /// The filter must not have more different items than its capacity.
     Capacity,
     /// The filter may not take more bytes.
     Limit,
     /// The filter can grow no further.
     Growth,
     OutOfMemory,
+    /// It has as many copies as can be counted. INFO counts it with those for which the filter cannot grow.
+    Copies,
 }
 
 impl Refusal {
-    /// All reasons, with the names of their counts.
-    pub(crate) const KINDS: [(Self, &CStr); 5] = [
-        (Self::Copies, c"refused_copies"),
-        (Self::Capacity, c"refused_capacity"),
-        (Self::Limit, c"refused_max_bytes"),
-        (Self::Growth, c"refused_growth"),
-        (Self::OutOfMemory, c"refused_out_of_memory"),
+    /// The reasons that INFO counts, by their names there.
+    pub(crate) const COUNTED: [(&CStr, Self); 4] = [
+        (c"refused_capacity", Self::Capacity),
+        (c"refused_max_bytes", Self::Limit),
+        (c"refused_growth", Self::Growth),
+        (c"refused_out_of_memory", Self::OutOfMemory),
     ];
+
+    /// The place of its count in that list.
+    pub(crate) fn counter(self) -> usize {
+        match self {
+            Self::Capacity => 0,
+            Self::Limit => 1,
+            Self::Growth | Self::Copies => 2,
+            Self::OutOfMemory => 3,
+        }
+    }
 }
 
 impl Filter {
@@ -114,7 +125,7 @@ impl Filter {
         // Of an imported filter, what is there, not what its header says, which nothing vouches for.
         let taken = imported.as_ref().map_or(0, RedisBloomFilter::taken);
         let counted = OfFilter::new(items + taken, imported.is_some());
-        Self { plan, own, imported, deleted, dump: RefCell::new(None), is_as_dumped: Cell::new(false), counted }
+        Self { plan, own, imported, deleted, different: None, dump: RefCell::new(None), is_as_dumped: Cell::new(false), counted }
     }
 
     /// The plan, and as long as there are imported items only, that of the filter that new items would go into. It follows from
@@ -145,8 +156,9 @@ impl Filter {
         self.counted.change(inserted, removed);
     }
 
-    /// The own filter, to insert items, and the number of items that it may take before it must be weighed again, at least one.
-    fn growing(&mut self, limit: Limit) -> Result<(&mut ElasticFilter, usize), Refusal> {
+    /// The own filter, to insert items, and how many it may take, whatever they are. Beyond them, it depends on whether an item is a
+    /// copy.
+    fn growing(&mut self, limit: Limit) -> Result<(&mut ElasticFilter, u64), Refusal> {
         let plan = self.plan();
         let own = match &mut self.own {
             Some(own) => own,
@@ -162,17 +174,40 @@ impl Filter {
         };
         own.set_max_bytes(limit.bytes());
         let room = match limit {
-            Limit::Bytes(_) if plan.expansion == 0 => plan.capacity.unsigned_abs().saturating_sub(own.len() as u64),
-            _ => u64::MAX,
+            Limit::Bytes(_) if plan.expansion > 0 => u64::MAX,
+            // All items may be different ones, which are not counted yet.
+            Limit::Bytes(_) if self.different.is_none() => plan.capacity.unsigned_abs().saturating_sub(own.len() as u64),
+            Limit::Bytes(_) => 0,
+            Limit::None => {
+                self.different = None;
+                u64::MAX
+            }
         };
-        if room == 0 { Err(Refusal::Capacity) } else { Ok((own, usize::try_from(room).unwrap_or(usize::MAX))) }
+        Ok((own, room))
+    }
+
+    /// The number of different items in the own filter. It follows from the content, so that all copies of a filter accept the same.
+    fn different(&mut self) -> u64 {
+        match &self.own {
+            None => 0,
+            // Its capacity is exceeded, or items were chosen to crowd a table.
+            Some(own) if has_layers(own) => u64::MAX,
+            Some(own) => *self.different.get_or_insert_with(|| own.different()),
+        }
+    }
+
+    /// Notes that a different item came, or went, where these are counted.
+    fn note_different(&mut self, has_come: bool, has_gone: bool) {
+        let is_counted = self.own.as_ref().is_some_and(|own| !has_layers(own));
+        self.different =
+            self.different.filter(|_| is_counted).map(|items| (items + u64::from(has_come)).saturating_sub(has_gone.into()));
     }
 
     /// Inserts by `insert`, which says how many items it inserted. If it inserts none, nothing has changed.
     fn inserting(&mut self, insert: impl FnOnce(&mut Self) -> usize) {
         let has_none = self.own.is_none();
         match insert(self) {
-            0 if has_none => self.own = None,
+            0 if has_none => (self.own, self.different) = (None, None),
             0 => {}
             inserted => self.change(inserted as u64, 0),
         }
@@ -190,9 +225,20 @@ impl Filter {
 
     /// The same, without noting the change.
     fn insert_one(&mut self, item: &[u8], limit: Limit) -> Result<(), Refusal> {
-        let result =
-            self.growing(limit).and_then(|(own, _)| counting_growth(|| own.insert(item)).map_err(|error| refusal(error.kind())));
-        result.inspect_err(|&refusal| counts::refused(refusal, 1))
+        self.weigh_and_insert(item, limit).inspect_err(|&refusal| counts::refused(refusal, 1))
+    }
+
+    fn weigh_and_insert(&mut self, item: &[u8], limit: Limit) -> Result<(), Refusal> {
+        let (own, room) = self.growing(limit)?;
+        // A copy takes none of the capacity.
+        let is_another = room == 0 && own.count(item) == 0;
+        if is_another && self.different() >= self.plan.capacity.unsigned_abs() {
+            return Err(Refusal::Capacity);
+        }
+        let (own, _) = self.growing(limit)?;
+        counting_growth(|| own.insert(item)).map_err(|error| refusal(error.kind()))?;
+        self.note_different(is_another, false);
+        Ok(())
     }
 
     /// Inserts an item unless it is there. Returns true if it was inserted.
@@ -221,7 +267,12 @@ impl Filter {
                     return answers.extend(iter::repeat_n(Answer::Refused, left.len()));
                 }
             };
-            let some = &left[..left.len().min(room)];
+            if room == 0 {
+                answers.push(if self.insert_one(left[0], limit).is_ok() { Answer::Inserted } else { Answer::Refused });
+                left = &left[1..];
+                continue;
+            }
+            let some = &left[..usize::try_from(room).map_or(left.len(), |room| left.len().min(room))];
             let result = counting_growth(|| own.insert_batch(some));
             let inserted = result.as_ref().map_or_else(InsertError::position, |()| some.len());
             answers.extend(iter::repeat_n(Answer::Inserted, inserted));
@@ -286,7 +337,13 @@ impl Filter {
     pub(crate) fn remove(&mut self, item: &[u8]) -> bool {
         // The own filter first: it tells items apart better.
         let from_own = self.own.as_mut().is_some_and(|own| own.remove(item));
-        self.deleted += u64::from(from_own);
+        if from_own {
+            self.deleted += 1;
+            if self.different.is_some() {
+                let is_gone = self.own.as_ref().is_none_or(|own| own.count(item) == 0);
+                self.note_different(false, is_gone);
+            }
+        }
         let is_removed = from_own || self.imported.as_mut().is_some_and(|imported| imported.remove(item));
         if is_removed {
             self.change(0, 1);
@@ -321,9 +378,11 @@ impl Filter {
         let before = own.len() as u64;
         own.union(others).map_err(|error| Failure::new(format_args!("ERR the filters cannot be united: {error}")))?;
         let (items, most) = (own.len() as u64, self.plan.capacity.unsigned_abs());
-        if limit != Limit::None && self.plan.expansion == 0 && items > most {
+        self.different = None;
+        if limit != Limit::None && self.plan.expansion == 0 && items > most && self.different() > most {
             return Err(Failure::new(format_args!(
-                "Filter is full: the union has {items} items, its capacity is {most}, and EXPANSION 0; unite them in one that expands"
+                "Filter is full: the union has more than {most} different items, its capacity, and EXPANSION 0; unite them in one that \
+                 expands"
             )));
         }
         self.change(items - before, 0);
@@ -381,14 +440,14 @@ impl Filter {
     }
 
     /// The words for a refusal.
-    pub(crate) fn words(&self, refusal: Refusal, item: &[u8], limit: Limit) -> Failure {
+    pub(crate) fn words(&self, refusal: Refusal, limit: Limit) -> Failure {
         match refusal {
             Refusal::Copies => Failure::new(format_args!(
-                "Filter is full: no room for one more copy of this item, of which there are {}; CF.ADDNX adds it once",
-                self.count(item)
+                "Filter is full: this item has {} copies, the most that are counted; CF.ADDNX adds an item only once",
+                u32::MAX
             )),
             Refusal::Capacity => Failure::new(format_args!(
-                "Filter is full: it has {} items, its capacity, and EXPANSION 0; reserve one that expands",
+                "Filter is full: its capacity is {} different items, and EXPANSION 0; reserve one that expands",
                 self.plan().capacity
             )),
             Refusal::Limit => Failure::new(format_args!(
@@ -403,6 +462,11 @@ impl Filter {
             Refusal::OutOfMemory => Failure::out_of_memory(),
         }
     }
+}
+
+/// True if a filter has grown beyond its plan. An item may then be in several layers, so that different ones are not counted.
+fn has_layers(own: &ElasticFilter) -> bool {
+    own.buckets_per_lookup() > 2
 }
 
 /// Inserts by `insert`, and counts it if it takes memory.
@@ -422,7 +486,7 @@ fn inserted(answers: &[Answer]) -> usize {
 
 fn refusal(kind: InsertErrorKind) -> Refusal {
     match kind {
-        InsertErrorKind::Copies { .. } | InsertErrorKind::CopiesOfOthers => Refusal::Copies,
+        InsertErrorKind::TooManyCopies => Refusal::Copies,
         InsertErrorKind::Limit { .. } => Refusal::Limit,
         InsertErrorKind::OutOfMemory { .. } => Refusal::OutOfMemory,
         _ => Refusal::Growth,
@@ -460,16 +524,40 @@ mod tests {
         answers
     }
 
+    const CLIENT: Limit = Limit::Bytes(1 << 30);
+
     #[test]
-    fn a_ninth_copy_is_refused_alone() {
+    fn copies_are_refused_only_where_they_cannot_be_counted() {
         let mut filter = filter(1);
-        let items: Vec<&[u8]> = iter::repeat_n(&b"a"[..], 9).chain([&b"b"[..]]).collect();
-        let answers = insert_all(&mut filter, &items, Limit::None);
-        assert_eq!(answers.iter().position(|&answer| answer == Answer::Refused), Some(8));
-        assert!(answers[9] == Answer::Inserted && filter.count(b"a") == 8 && filter.contains(b"b"));
-        assert_eq!(filter.insert(b"a", Limit::None), Err(Refusal::Copies));
-        let words = filter.words(Refusal::Copies, b"a", Limit::None).to_string();
-        assert!(words.starts_with("Filter is full") && words.contains('8'), "{words}");
+        let items: Vec<&[u8]> = iter::repeat_n(&b"a"[..], 1000).chain([&b"b"[..]]).collect();
+        assert_eq!(insert_all(&mut filter, &items, CLIENT), [Answer::Inserted; 1001]);
+        assert_eq!((filter.count(b"a"), filter.count(b"b"), filter.items()), (1000, 1, 1001));
+        assert!((0..1000).all(|_| filter.remove(b"a")) && !filter.remove(b"a") && filter.contains(b"b"));
+        // Copies are doubled, and one is added, until there are 2³² − 1.
+        filter.insert(b"a", CLIENT).unwrap();
+        let one = filter.copy().unwrap().own.unwrap();
+        let own = filter.own.as_mut().unwrap();
+        for _ in 1..32 {
+            own.merge(&own.clone()).unwrap();
+            own.merge(&one).unwrap();
+        }
+        let before = own.to_bytes();
+        assert_eq!(filter.insert(b"a", CLIENT), Err(Refusal::Copies));
+        assert_eq!(insert_all(&mut filter, &[b"a", b"a"], Limit::None), [Answer::Refused; 2]);
+        assert_eq!(filter.insert_unique(b"a", CLIENT), Ok(false));
+        assert!(filter.count(b"a") == u32::MAX.into() && filter.own.as_ref().unwrap().to_bytes() == before);
+        let words = filter.words(Refusal::Copies, CLIENT).to_string();
+        assert!(words.starts_with("Filter is full") && words.contains("4294967295") && words.contains("CF.ADDNX"), "{words}");
+        assert!(filter.remove(b"a") && filter.insert(b"a", CLIENT).is_ok() && filter.insert(b"c", CLIENT).is_ok());
+    }
+
+    /// Every reason has a count, and the one of its name.
+    #[test]
+    fn refusals_have_counts() {
+        for (at, &(_, refusal)) in Refusal::COUNTED.iter().enumerate() {
+            assert_eq!(refusal.counter(), at);
+        }
+        assert_eq!(Refusal::Copies.counter(), Refusal::Growth.counter());
     }
 
     #[test]
@@ -483,7 +571,58 @@ mod tests {
         assert_eq!(filter.insert(b"x", Limit::Bytes(1 << 30)), Err(Refusal::Capacity));
         assert!(filter.remove(b"3") && filter.insert(b"x", Limit::Bytes(1 << 30)).is_ok());
         // What a primary has done is done here.
-        assert_eq!(insert_all(&mut filter, &items[..2], Limit::None), [Answer::Inserted; 2]);
+        let others: [&[u8]; 2] = [b"y", b"z"];
+        assert_eq!(insert_all(&mut filter, &others, Limit::None), [Answer::Inserted; 2]);
+        assert_eq!(filter.insert(b"v", Limit::Bytes(1 << 30)), Err(Refusal::Capacity));
+    }
+
+    /// Each of as many different items as the capacity, eight times, and no other one; in either order, in one command or in many.
+    #[test]
+    fn copies_take_none_of_the_capacity() {
+        let names: Vec<String> = (0..2000).map(|n| n.to_string()).collect();
+        let items: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+        let in_a_row = items.iter().flat_map(|&item| iter::repeat_n(item, 8)).collect::<Vec<_>>();
+        let by_passes = iter::repeat_n(&items, 8).flatten().copied().collect::<Vec<_>>();
+        for order in [in_a_row, by_passes] {
+            for size in [1, 700, usize::MAX] {
+                let mut filter = Filter::new(Plan { capacity: 2000, expansion: 0, error_rate: 0.0001, seed: 0 }, CLIENT).unwrap();
+                for some in order.chunks(size.min(order.len())) {
+                    assert!(insert_all(&mut filter, some, CLIENT).iter().all(|&answer| answer == Answer::Inserted));
+                }
+                assert_eq!(filter.insert(b"another", CLIENT), Err(Refusal::Capacity));
+                assert_eq!(insert_all(&mut filter, &[b"0", b"another"], CLIENT), [Answer::Inserted, Answer::Refused]);
+                assert!(filter.remove(b"0") && items.iter().all(|item| filter.count(item) == 8));
+                // The last copy makes room.
+                (0..7).for_each(|_| assert!(filter.remove(b"0")));
+                assert_eq!(filter.insert(b"another", CLIENT), Err(Refusal::Capacity));
+                assert!(filter.remove(b"0") && filter.insert(b"another", CLIENT).is_ok());
+                assert_eq!(filter.insert(b"0", CLIENT), Err(Refusal::Capacity));
+            }
+        }
+    }
+
+    /// The number of different items is right where it is known, though items collide: a copy of the filter accepts the same.
+    #[test]
+    fn different_items_are_counted() {
+        let plan = Plan { capacity: 500, expansion: 0, error_rate: 0.3, seed: 0 };
+        let (mut filter, mut random) = (Filter::new(plan, CLIENT).unwrap(), 1_u64);
+        let mut known = 0;
+        for turn in 0..40_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let item = ((random >> 40) % 1200).to_le_bytes();
+            match random >> 61 {
+                0..=3 => _ = filter.insert(&item, CLIENT),
+                4 | 5 => _ = filter.remove(&item),
+                6 => _ = insert_all(&mut filter, &[&item, &item, b"x"], CLIENT),
+                _ if turn % 10 == 0 => _ = filter.compact(),
+                _ => _ = filter.insert(b"y", if turn % 100 == 1 { Limit::None } else { CLIENT }),
+            }
+            if let Some(different) = filter.different {
+                known += 1;
+                assert_eq!(filter.own.as_ref().unwrap().different(), different, "after {turn}");
+            }
+        }
+        assert!(known > 10_000 && filter.own.as_ref().unwrap().buckets_per_lookup() == 2, "{known}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ const MOST_LANES: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Plan {
     pub(crate) capacity: i64,
-    /// 0 if the filter must not hold more than `capacity` items.
+    /// 0 if the filter must not hold more than `capacity` different items.
     pub(crate) expansion: i64,
     pub(crate) error_rate: f64,
     pub(crate) seed: i64,

@@ -163,7 +163,7 @@ def make_zoo(call):
     add_all(call, "plain", items("plain-", 3000))
     for item in items("plain-", 500):
         assert call("CF.DEL", "plain", item) == 1
-    call("CF.RESERVE", "fixed", 100, "EXPANSION", 0, "SEED", 77)
+    call("CF.RESERVE", "fixed", 100, "EXPANSION", 0, "ERROR", 0.0001, "SEED", 77)
     assert insert(call, "fixed", items("fixed-", 150)) == [1] * 100 + [-1] * 50
     call("CF.RESERVE", "sharp", 5000, "ERROR", 0.0001, "EXPANSION", 4, "SEED", 2**63 - 1)
     add_all(call, "sharp", items("sharp-", 20_000))

@@ -56,8 +56,10 @@ def test_insert(ask, yes, full):
     same(ask("CF.INSERT", "f", "NOCREATE", "ITEMS", "c"), [yes])
     same(ask("CF.INSERT", "g", "CAPACITY", 5000, "ERROR", 0.001, "ITEMS", "a"), [yes])
     assert float(info(ask, "g")["Error rate"]) == 0.001
-    same(ask("CF.INSERT", "f", "ITEMS", *["d"] * 9, "e"), [yes] * 8 + [full, yes])
+    same(ask("CF.INSERT", "f", "ITEMS", *["d"] * 9, "e"), [yes] * 10)
     same(ask("CF.MEXISTS", "f", "a", "b", "c", "d", "e"), [yes] * 5)
+    ask("CF.RESERVE", "h", 4, "EXPANSION", 0)
+    same(ask("CF.INSERT", "h", "ITEMS", *"abcde", "a"), [yes] * 4 + [full, yes])
 
 
 def test_insert_takes_words_as_items(ask, yes):
@@ -93,9 +95,11 @@ def test_missing_key(ask, no):
 
 
 def test_count(ask):
-    for copies in range(1, 9):
+    for copies in range(1, 40):
         ask("CF.ADD", "f", "a")
         same(ask("CF.COUNT", "f", "a"), copies)
+    ask("CF.INSERT", "f", "ITEMS", *["a"] * 1000)
+    same(ask("CF.COUNT", "f", "a"), 1039)
     same(ask("CF.COUNT", "f", "b"), 0)
 
 

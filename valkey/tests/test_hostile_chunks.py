@@ -15,8 +15,8 @@ ERRORS = ("Invalid position", "Invalid header", "Couldn't create filter!", "Coul
 
 @pytest.fixture
 def small(call):
-    """The chunks of a small filter."""
-    add_all(call, "small", items("item-", 2000))
+    """The chunks of a small filter, with copies."""
+    add_all(call, "small", items("item-", 2000) + items("item-", 300) * 40)
     return dump(call, "small")
 
 

@@ -1,5 +1,6 @@
 """Filters that RedisBloom wrote (tests/data/redisbloom): answers and bytes that come out are RedisBloom's."""
 
+import json
 import subprocess
 
 import pytest
@@ -150,6 +151,31 @@ def test_copies_in_both_filters(call):
         same(call("CF.DEL", "f", "key-0"), 1)
         same(call("CF.COUNT", "f", "key-0"), left)
     same(call("CF.DEL", "f", "key-0"), 0)
+
+
+def test_copies_in_several_sub_filters(call):
+    """Each item has 1 to 20 copies, a sub-filter has room for four: RedisBloom's counts arrive, and every copy can be removed."""
+    fixture = json.loads((FIXTURES / "copies.json").read_text())
+    chunks, copies = chunks_of(fixture), fixture["copies"]
+    keys = items(fixture["key_prefix"], len(copies))
+    load(call, "f", chunks)
+    assert dump(call, "f") == chunks
+    found = info(call, "f")
+    assert {name: found[name] for name in fixture["info"]} == fixture["info"]
+    same(call("COPY", "f", "grown"), 1)
+    load(call, "compacted", chunks)
+    same(call("CF.COMPACT", "compacted"), "OK")
+    # More copies go into the filter beside it.
+    add_all(call, "grown", [key for key in keys for _ in range(30)])
+    load(call, "again", dump(call, "grown"))
+    for key, more in [("f", 0), ("compacted", 0), ("grown", 30), ("again", 30)]:
+        counts = [count + more for count in fixture["counts"]]
+        assert call.pipeline([("CF.COUNT", key, item) for item in keys]) == counts, key
+        assert min(map(int.__sub__, counts, copies)) >= more
+        same(call("DEBUG", "RELOAD"), "OK")
+        removals = [("CF.DEL", key, item) for item, number in zip(keys, copies) for _ in range(number + more)]
+        assert call.pipeline(removals) == [1] * len(removals), key
+        assert info(call, key)["Number of items inserted"] == 0 and sum(exist(call, key, keys)) == 0
 
 
 def test_a_filter_that_does_not_grow_takes_no_new_items(call):

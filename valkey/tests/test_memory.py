@@ -213,6 +213,7 @@ class Load:
 
     def insert_by(self, command, key):
         some = self.new_items(self.choose.choice([1, 10, 700, 3000])) + self.some_items(key, 5)
+        some += self.some_items(key, 400) * self.choose.choice([0, 0, 3, 12])
         for item, answer in zip(some, self.send(command, key, "ITEMS", *some) or []):
             if answer == 1:
                 self.acknowledged[key][item] += 1
@@ -230,7 +231,7 @@ class Load:
             answers = self.send("CF.MEXISTS", key, *some)
             assert answers is None or all(answers)
             assert self.send("CF.EXISTS", key, some[0]) == 1
-            assert self.send("CF.COUNT", key, some[0]) >= 1
+            assert all(self.send("CF.COUNT", key, item) >= self.acknowledged[key][item] for item in some[:10])
 
     def look(self, key):
         self.send("CF.INFO", key)
@@ -242,7 +243,7 @@ class Load:
         self.send("CF.COMPACT", key)
 
     def reserve(self, key):
-        self.send("CF.RESERVE", key, self.choose.choice([4, 1000, 100_000]), "EXPANSION", self.choose.choice([1, 50]))
+        self.send("CF.RESERVE", key, self.choose.choice([4, 1000, 100_000]), "EXPANSION", self.choose.choice([0, 1, 50]))
 
     def delete(self, key):
         if self.send("DEL", key) is not None:

@@ -241,8 +241,9 @@ def test_a_user_with_few_rights(source, server, call):
 @pytest.mark.parametrize("ending", [b"$EOF:", b"$"])
 def test_what_redisbloom_replicates(server, call, ending):
     """Commands that changed nothing at the source change nothing that matters at the target."""
-    names = [*NAMES, "rb_empty.chunks"]
-    source = RedisBloom({name: fixture_named(name) for name in names}, ending)
+    names, empty = [*NAMES, "rb_empty.chunks", "rb_fixed"], fixture_named("rb_empty.chunks")
+    fixed = {**empty, "info": {**empty["info"], "Expansion rate": 0}}
+    source = RedisBloom({name: fixed if name == "rb_fixed" else fixture_named(name) for name in names}, ending)
     fixture = fixture_named("rb_deleted.chunks")
     probes = items(fixture["probe_prefix"], 2000)
     file = server.folder / "items"
@@ -262,8 +263,12 @@ def test_what_redisbloom_replicates(server, call, ending):
         source.write("CF.ADDNX", NAMES[1], "key-1")  # It was there.
         source.write("CF.INSERT", "rb_empty.chunks", "CAPACITY", 4, "ITEMS", *[f"n{n}" for n in range(5000)])
         source.write("EXEC")
-        for _ in range(9):
+        for _ in range(20):
             source.write("CF.ADD", "rb_empty.chunks", "same")
+        source.write("CF.INSERT", "rb_fixed", "ITEMS", *[f"n{n}" for n in range(1024)])
+        source.write("CF.ADD", "rb_fixed", "n1")
+        source.write("CF.ADD", "rb_fixed", "one more")
+        source.write("CF.INSERT", "rb_fixed", "ITEMS", "n2", "two more")
         source.write("CF.DEL", NAMES[1], "key-1")
         source.write("CF.DEL", "rb_empty.chunks", "n0")
         source.write("CF.COMPACT", NAMES[0])
@@ -271,9 +276,12 @@ def test_what_redisbloom_replicates(server, call, ending):
     finally:
         source.close()
     wait_until(lambda: source.acknowledged == len(source.stream))
-    assert "1 writes were refused by the target, as CF.ADD of b'rb_empty.chunks': Filter is full" in said
+    assert "1 writes were refused by the target, as CF.ADD of b'rb_fixed': Filter is full" in said
+    assert "1 writes were refused by the target, as CF.INSERT of b'rb_fixed': CF.INSERT answered -1" in said
     assert "2 removals were replayed" in said and "4 filters moved" not in said
     all_exist(call, "rb_empty.chunks", items("n", 4999, 1) + [b"same"])
+    all_exist(call, "rb_fixed", items("n", 1024))
+    assert [call("CF.COUNT", *at) for at in (("rb_empty.chunks", "same"), ("rb_fixed", "n1"), ("rb_fixed", "n2"))] == [20, 2, 2]
     assert exist(call, "rb_empty.chunks", ["n0"]) == [0] and info(call, "rb_empty.chunks")["Error rate"] == b"0.0001"
     assert exist(call, NAMES[2], ["before the dump: its chunks have it", "of another database"]) == [0, 0]
     all_exist(call, NAMES[1], [item for item in kept(fixture) if item != b"key-1"])

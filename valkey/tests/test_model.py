@@ -97,14 +97,17 @@ def test_what_is_replicated(start):
         same(call("CF.INSERTNX", "fixed", "ITEMS", "a", "c", "d", "e"), [0, 1, 1, -1])
         same(call("CF.ADDNX", "fixed", "a"), 0)
         call("CF.ADD", "new", "a")
-        same(call("CF.INSERT", "new", "ITEMS", *["a"] * 8, "b"), [1] * 7 + [-1, 1])
+        same(call("CF.INSERT", "new", "ITEMS", *["a"] * 8, "b"), [1] * 9)
+        # A full filter takes copies of what it has.
+        same(call("CF.INSERT", "fixed", "ITEMS", "e", "a", "f", "a"), [-1, 1, -1, 1])
     path = next((server.folder / "appendonlydir").glob("*.incr.aof"))
     lines = [line for line in path.read_bytes().split(b"\r\n") if line[:1] not in (b"$", b"*", b"#")]
     words = b" ".join(lines).decode().split("CF.")[1:]
     # Several commands of one are a transaction.
     assert [re.sub(" *(SELECT 0|MULTI|EXEC)", "", word).strip() for word in words] == [
         "RESERVE fixed 4 EXPANSION 0 ERROR 1e-2 SEED 0", "INSERT fixed ITEMS a b", "INSERT fixed NOCREATE ITEMS c d",
-        "RESERVE new 1024 EXPANSION 1 ERROR 1e-2 SEED 0", "ADD new a", "INSERT new NOCREATE ITEMS a a a a a a a b",
+        "RESERVE new 1024 EXPANSION 1 ERROR 1e-2 SEED 0", "ADD new a", "INSERT new ITEMS a a a a a a a a b",
+        "INSERT fixed NOCREATE ITEMS a a",
     ]
 
 
@@ -161,7 +164,10 @@ class Model:
 
     def insert(self, key):
         some = self.new_items(self.choose.choice([1, 20, 3000, 12_000])) + self.known_items(key, 10)
-        some += some[:1] * self.choose.choice([0, 0, 9])
+        some += some[:1] * self.choose.choice([0, 0, 9, 2000]) + some[:50] * self.choose.choice([0, 0, 12, 60])
+        if self.choose.random() < 0.2:
+            some += self.known_items(key, 3000) * self.choose.choice([1, 5])
+            self.choose.shuffle(some)
         if self.choose.random() < 0.4:
             self.change_limit(key)
         command = self.choose.choice(["CF.INSERT", "CF.INSERTNX"])
@@ -169,13 +175,16 @@ class Model:
         self.acknowledge(key, some, self.send(command, key, *options, "ITEMS", *some))
 
     def add(self, key):
-        for item in self.new_items(20) + self.known_items(key, 3):
+        for item in self.new_items(20) + self.known_items(key, 3) * self.choose.choice([1, 1, 20]):
             self.acknowledge(key, [item], [self.send(self.choose.choice(["CF.ADD", "CF.ADDNX"]), key, item)])
 
     def remove(self, key):
         for item in self.known_items(key, self.choose.choice([1, 10, 100])):
-            assert self.send("CF.DEL", key, item) == 1
-            self.acknowledged[key][item] -= 1
+            # One of its copies, half of them, or all.
+            copies = self.acknowledged[key][item]
+            for _ in range(min(self.choose.choice([1, 1, (copies + 1) // 2, copies]), 200)):
+                assert self.send("CF.DEL", key, item) == 1
+                self.acknowledged[key][item] -= 1
             if not self.acknowledged[key][item]:
                 del self.acknowledged[key][item]
 
@@ -183,7 +192,8 @@ class Model:
         some = self.known_items(key, 500)
         if some:
             assert all(self.send("CF.MEXISTS", key, *some, *self.new_items(2000))[: len(some)])
-            assert self.send("CF.COUNT", key, some[0]) >= self.acknowledged[key][some[0]]
+            for item in [*some[:20], max(self.acknowledged[key], key=self.acknowledged[key].get)]:
+                assert self.send("CF.COUNT", key, item) >= self.acknowledged[key][item]
 
     def compact(self, key):
         self.send("CF.COMPACT", key)

@@ -115,12 +115,12 @@ def test_creation(pair):
 
 
 def test_refused_items(pair):
-    """Copies beyond the eighth, filters that are full, and the limit of memory, which is another one on the replica."""
+    """Filters that are full, for which copies are not refused, and the limit of memory, which is another one on the replica."""
     primary, replica = synced(pair)
     with primary.connect() as call:
-        some = ["a"] * 10 + ["b"] + ["c"] * 9 + ["d"]
-        same(call("CF.INSERT", "copies", "ITEMS", *some), [1] * 8 + [-1] * 2 + [1] * 9 + [-1, 1])
-        refused("Filter is full", call, "CF.ADD", "copies", "a")
+        some = ["a"] * 100 + ["b"] + ["c"] * 9 + ["d"]
+        same(call("CF.INSERT", "copies", "ITEMS", *some), [1] * 111)
+        same(call("CF.ADD", "copies", "a"), 1)
         call("CF.RESERVE", "fixed", 100, "EXPANSION", 0)
         assert insert(call, "fixed", items("item-", 150)) == [1] * 100 + [-1] * 50
         same(call("CF.INSERTNX", "fixed", "ITEMS", "item-1", "new"), [0, -1])
@@ -133,6 +133,7 @@ def test_refused_items(pair):
         call("CF.RESERVE", "full", 4, "EXPANSION", 0)
         same(call("CF.INSERT", "full", "ITEMS", 1, 2, 3, 4), [1] * 4)
         same(call("CF.INSERT", "full", "ITEMS", 5, 6), [-1, -1])
+        same(call("CF.INSERT", "full", "ITEMS", 5, *[4] * 10, 6, *[1] * 10), [-1] + [1] * 10 + [-1] + [1] * 10)
         same(call("CF.INSERTNX", "copies", "ITEMS", "a", "b"), [0, 0])
     same_states(primary, replica)
 

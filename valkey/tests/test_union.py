@@ -21,6 +21,31 @@ def test_copies(call):
     assert digest(call, "new") == before
 
 
+def test_many_copies(call):
+    """The larger number, whichever filter has it, however many there are."""
+    numbers = {"x": (9, 1), "y": (3, 17), "z": (1000, 999), "w": (0, 500), "v": (500, 0), "u": (60, 60)}
+    for key in "ab":
+        call("CF.RESERVE", key, 10_000)
+        add_all(call, key, items(f"{key}-", 3000) + items("both-", 3000) * (12 if key == "a" else 9))
+        add_all(call, key, [item for item, copies in numbers.items() for _ in range(copies["ab".index(key)])])
+    same(call("COPY", "a", "c"), 1)
+    same(call("CF.UNION", "a", "b"), "OK")
+    same(call("CF.UNION", "b", "c"), "OK")
+    for key in "ab":
+        assert {item: call("CF.COUNT", key, item) for item in numbers} == {item: max(copies) for item, copies in numbers.items()}
+        counted = call.pipeline([("CF.COUNT", key, item) for item in items("both-", 3000)])
+        assert min(counted) == 12 and sum(count > 12 for count in counted) < 60
+        found = info(call, key)["Number of items inserted"]
+        assert 0 <= 6000 + 12 * 3000 + sum(map(max, numbers.values())) - found < 200
+    before = digest(call, "a")
+    same(call("CF.UNION", "a", "b", "c"), "OK")
+    assert digest(call, "a") == before
+    # Copies go one by one.
+    for copies in range(1000):
+        same(call("CF.DEL", "a", "z"), 1)
+    same(call("CF.COUNT", "a", "z"), 0)
+
+
 def test_large_filters(call):
     """Two halves that share a third, and grow."""
     for n, key in enumerate("ab"):
@@ -71,7 +96,7 @@ def test_replicas_and_files(start):
         call("CF.RESERVE", "a", 1000, "EXPANSION", 50)
         call("CF.RESERVE", "b", 1000, "EXPANSION", 50)
         insert(call, "a", items("item-", 20_000))
-        insert(call, "b", items("other-", 20_000))
+        insert(call, "b", items("other-", 20_000) + items("item-", 100) * 50)
         same(call("CF.UNION", "a", "b"), "OK")
         same(call("CF.UNION", "c", "b"), "OK")
         expected = {key: digest(call, key) for key in "abc"}

@@ -62,7 +62,7 @@ impl Changing {
                 Ok(fresh) => inserted += u64::from(fresh),
                 Err(error) => match self {
                     Self::Fixed(filter) => bail!("{}; {end}", errors::full(&items.place(), &error, filter, larger)),
-                    Self::Growing(_) => bail!("{}; {end}", errors::grow(&items.place(), &error)),
+                    Self::Growing(_) => bail!("{}; {end}", errors::refused(&items.place(), &error)),
                 },
             }
         }

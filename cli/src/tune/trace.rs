@@ -295,7 +295,7 @@ impl<'a> Tried<'a> {
         };
         Self::new((String::from(GROWING), object), trace, empty, |filter| {
             let slots = filter.buckets() as f64 * f64::from(filter.params().bucket_size());
-            (filter.len() as f64 / slots, filter.size_in_bytes())
+            (filter.table_len() as f64 / slots, filter.size_in_bytes())
         })
     }
 }
@@ -394,12 +394,8 @@ fn notes(trace: &Trace, tried: &[Tried<'_>], picture: Option<&Path>) -> String {
         String::from("ns: per operation of this log, the median of several rounds; hashing is not included."),
     ];
     notes.extend(disturbed(tried.iter().map(|tried| &tried.time)));
-    let refuses = |growing| tried.iter().any(|tried| (tried.label == GROWING) == growing && tried.replay.refused_insertions > 0);
-    if refuses(false) {
+    if tried.iter().any(|tried| tried.replay.refused_insertions > 0) {
         notes.push(String::from("Insertions were refused: give a larger --items."));
-    }
-    if refuses(true) {
-        notes.push(String::from("growing: refused copies of a key, since there is no room for more of them in its two buckets."));
     }
     notes.extend(picture.map(|path| format!("Picture: {}", path.display())));
     paragraphs(&notes)

@@ -21,7 +21,7 @@ use std::{
 
 use anyhow::ensure;
 use koel::{
-    Addressing, CuckooFilter,
+    Addressing, CuckooFilter, ElasticFilter,
     go::{GoFilter, MetroHash64},
 };
 use koel_lab::{Axis, Chart, Series, chart};
@@ -79,23 +79,29 @@ trait Multiset {
     }
 }
 
-impl Multiset for CuckooFilter {
-    fn insert(&mut self, key: u64) -> bool {
-        self.insert(&key).is_ok()
-    }
+macro_rules! koel {
+    ($($filter:ty),*) => {$(
+        impl Multiset for $filter {
+            fn insert(&mut self, key: u64) -> bool {
+                self.insert(&key).is_ok()
+            }
 
-    fn contains(&self, key: u64) -> bool {
-        self.contains(&key)
-    }
+            fn contains(&self, key: u64) -> bool {
+                self.contains(&key)
+            }
 
-    fn remove(&mut self, key: u64) -> Option<bool> {
-        Some(self.remove(&key))
-    }
+            fn remove(&mut self, key: u64) -> Option<bool> {
+                Some(self.remove(&key))
+            }
 
-    fn count(&self, key: u64) -> Option<u64> {
-        Some(self.count(&key).into())
-    }
+            fn count(&self, key: u64) -> Option<u64> {
+                Some(self.count(&key).into())
+            }
+        }
+    )*};
 }
+
+koel!(CuckooFilter, ElasticFilter);
 
 impl Multiset for cuckoofilter::CuckooFilter<Mixer> {
     /// A refused item is in the filter all the same, and another item was dropped for it.
@@ -307,6 +313,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
     let fixed = |name, make| Kind { name, make, is_exact: false, is_fixed: true };
     let growing = |name, make| Kind { name, make, is_exact: false, is_fixed: false };
     let koel: Make = |items, _| Ok(Box::new(CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build()?));
+    let koel_growing: Make = |_, _| Ok(Box::new(ElasticFilter::builder().false_positive_rate(RATE).build()?));
     let cuckoo: Make = |items, _| Ok(Box::new(cuckoofilter::CuckooFilter::<Mixer>::with_capacity(items)));
     let go: Make = |items, _| {
         let builder = CuckooFilter::builder().capacity(items).false_positive_rate(RATE).addressing(Addressing::PowerOfTwo);
@@ -326,6 +333,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
         fixed("Go's linvon/cuckoo-filter", go),
         fixed("RedisBloom, EXPANSION 0", |items, _| Ok(Box::new(RedisBloom::new(items, 2, false)))),
         fixed("qfilter 0.3", quotient),
+        Kind { is_exact: true, ..growing("koel, growing", koel_growing) },
         growing("RedisBloom, EXPANSION 1", |items, _| Ok(Box::new(RedisBloom::new(items, 2, true)))),
         growing("scalable_cuckoo_filter 0.5, at most 64 MiB", list),
         growing("qfilter 0.3, told all copies", growing_quotient),

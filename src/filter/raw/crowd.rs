@@ -6,9 +6,10 @@ use super::{
 };
 use crate::{
     bits::{index, wide},
+    params::Params,
     storage::OutOfMemory,
     table::{
-        Address, AmongCopies, Crowded, Crowding, Fingerprint, Pair, Uniform,
+        Address, AmongCopies, Crowd, Crowded, FEW_BUCKETS, Fingerprint, MOST_BUCKETS, Pair, Placed, Uniform,
         copies::{self, Copies, Listed},
     },
 };
@@ -75,11 +76,12 @@ impl RawFilter {
 
     /// Counts further copies of an item that the table has. If it fails, nothing has changed.
     fn count_further(&mut self, buckets: Pair, fingerprint: Fingerprint, number: u32) -> Result<(), InsertError> {
-        let key = self.keys().key(buckets, fingerprint);
+        let key = self.keys().key(buckets, fingerprint.wide());
         let mut added = self.copies_mut()?.add(key, number, copies::MOST);
         if added == Ok(false) {
-            let most = u32::MAX - self.crowded(buckets, fingerprint, Crowding::Count)?;
-            added = self.copies_mut()?.add(key, number, most);
+            let mut in_table = 0;
+            self.crowded(&mut |crowd| in_table = crowd.count(buckets, fingerprint))?;
+            added = self.copies_mut()?.add(key, number, u32::MAX - in_table);
         }
         if added != Ok(true) {
             self.drop_no_copies();
@@ -96,8 +98,8 @@ impl RawFilter {
     #[inline(never)]
     pub(super) fn remove_beside_copies(&mut self, hash: Uniform) -> bool {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
-        let key = self.keys().key(buckets, fingerprint);
-        let is_taken = self.copies.as_mut().is_some_and(|copies| copies[0].take(key));
+        let key = self.keys().key(buckets, fingerprint.wide());
+        let is_taken = self.copies.as_mut().is_some_and(|copies| copies[0].take(key, 1) == 1);
         if !is_taken {
             return self.remove_from_table(hash);
         }
@@ -117,23 +119,31 @@ impl RawFilter {
         Ok(())
     }
 
-    /// Inserts a fingerprint for which the table has no room: a second copy of another one gives way. If it fails, nothing has
-    /// changed.
+    /// Inserts a fingerprint for which the table has no room: a second copy of another one gives way, and if there are many, all of
+    /// them. If it fails, nothing has changed.
     fn place_crowded(&mut self, buckets: Pair, fingerprint: Fingerprint) -> Result<(), InsertError> {
-        if self.crowded(buckets, fingerprint, Crowding::Place)? == 0 {
+        let mut placed = Ok(Placed::NoSecond);
+        self.crowded(&mut |crowd| {
+            placed = crowd.place(buckets, fingerprint, MOST_BUCKETS, true);
+            if matches!(placed, Ok(Placed::Behind(searched)) if searched < FEW_BUCKETS) {
+                crowd.sweep();
+            }
+        })?;
+        let Placed::Behind(_) = placed? else {
             return Err(InsertError::of(InsertErrorKind::Full { items: self.in_table(), slots: self.params.slots() }));
-        }
+        };
         self.len += 1;
         Ok(())
     }
 
-    fn crowded(&mut self, buckets: Pair, fingerprint: Fingerprint, crowding: Crowding) -> Result<u32, OutOfMemory> {
+    /// Shows the table to a function, which may move copies out of it.
+    fn crowded(&mut self, act: &mut dyn FnMut(&mut Crowd<'_, Params>)) -> Result<(), OutOfMemory> {
         self.copies_mut()?;
         let Self { params, geometry, storage, dispatch, copies, .. } = self;
-        let Some(copies) = copies else { return Ok(0) };
-        let crowded = Crowded { params: &*params, buckets, fingerprint, copies: &mut copies[0], crowding };
-        let done = dispatch.change(geometry, storage, crowded);
+        if let Some(copies) = copies {
+            dispatch.change(geometry, storage, Crowded { params: &*params, above: 0, copies: &mut copies[0], act });
+        }
         self.drop_no_copies();
-        done
+        Ok(())
     }
 }

@@ -23,7 +23,7 @@ use crate::{
     },
 };
 use scan::{AddHalf, CopyValues, FillPart, FirstCorrupt, InsertBatch, Prefetch, Receive, RemoveBatch, Taken};
-pub(crate) use scan::{Located, Occurrences, Place, Slots, Sought, is_crowded, slots};
+pub(crate) use scan::{Located, Occurrences, Place, Slots, Sought, slots};
 
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: the core of a
 /// [`CuckooFilter`](crate::CuckooFilter), or one of the shards that make up a larger filter.
@@ -90,7 +90,7 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     }
 
     /// All further copies: keys and numbers, in order.
-    pub fn further_copies(&self) -> impl Iterator<Item = (u64, u32)> + Clone {
+    pub fn further_copies(&self) -> impl Iterator<Item = (copies::Key, u32)> + Clone {
         self.copies.iter().flat_map(|copies| copies[0].iter()).chain(self.listed().iter())
     }
 
@@ -229,8 +229,8 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
     /// The number of further copies of a fingerprint in its two buckets.
     fn further(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
         match &self.copies {
-            Some(copies) => copies[0].get(self.keys().key(buckets, fingerprint)),
-            None if self.listed().entries() > 0 => self.listed().get(self.keys().key(buckets, fingerprint)),
+            Some(copies) => copies[0].get(self.keys().key(buckets, fingerprint.wide())),
+            None if self.listed().entries() > 0 => self.listed().get(self.keys().key(buckets, fingerprint.wide())),
             None => 0,
         }
     }
@@ -259,11 +259,12 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
     }
 
     /// The number of copies in the table of what a key stands for; 0 if that is nothing.
-    pub fn occurrences_of(&self, key: u64) -> u32 {
-        let (bucket, Some(fingerprint)) = self.keys().parts(key) else { return 0 };
+    pub fn occurrences_of(&self, key: copies::Key) -> u32 {
+        let (bucket, fingerprint) = self.keys().parts(key);
+        let Some(fingerprint) = Fingerprint::new(low_half(fingerprint)) else { return 0 };
         let buckets = (bucket, self.params.alternate(bucket.min(self.params.buckets() - 1), fingerprint));
         // A key has the smaller bucket, and no bits above it.
-        let is_key = bucket < self.params.buckets() && self.keys().key(buckets, fingerprint) == key && bucket <= buckets.1;
+        let is_key = bucket < self.params.buckets() && self.keys().key(buckets, fingerprint.wide()) == key && bucket <= buckets.1;
         if is_key { self.occurrences(buckets, fingerprint) } else { 0 }
     }
 
@@ -359,11 +360,8 @@ impl RawFilter {
     fn refusal(&self, hash: Uniform) -> InsertError {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
         let room = self.params.bucket_size() * (1 + u32::from(buckets.0 != buckets.1));
-        let is_crowded = || is_crowded(&self.params, buckets, &|bucket| self.slots(bucket));
         InsertError::of(match self.occurrences(buckets, fingerprint) {
             copies if copies == room => InsertErrorKind::Copies { copies },
-            // Up to the capacity, different items have room.
-            _ if self.len < self.params.capacity() && is_crowded() => InsertErrorKind::CopiesOfOthers,
             _ => InsertErrorKind::Full { items: self.len, slots: self.params.slots() },
         })
     }

@@ -64,40 +64,6 @@ fn each_in((first, second): Pair, slots: &dyn Fn(u64) -> Slots, mut act: impl Fn
     }
 }
 
-/// The most buckets of a table in which [`is_crowded`] counts.
-const MOST_COUNTED: u64 = 1 << 12;
-
-/// True if copies of few items fill these buckets: half of the slots have a fingerprint of which there is another copy in its two
-/// buckets, and there are more such fingerprints in the table than chance explains. (Different items may share fingerprint and
-/// buckets.)
-#[cold]
-pub(crate) fn is_crowded<P: TableParams>(params: &P, buckets: Pair, slots: &dyn Fn(u64) -> Slots) -> bool {
-    let is_repeated = |bucket, fingerprint| {
-        let buckets = (bucket, params.alternate(bucket, fingerprint));
-        Occurrences { buckets, fingerprint, unknown: 0 }.count(slots) > 1
-    };
-    let (mut repeated, mut all) = (0, 0);
-    let mut count = |buckets| {
-        each_in(buckets, slots, |bucket, fingerprint| {
-            repeated += u64::from(is_repeated(bucket, fingerprint));
-            all += 1;
-        });
-        repeated
-    };
-    let room = if buckets.0 == buckets.1 { 1 } else { 2 };
-    if 2 * count(buckets) < u64::from(room * params.bucket_size()) {
-        return false;
-    }
-    // Counts a part of a large table: a refusal must not take time in proportion to it.
-    let counted = params.buckets().min(MOST_COUNTED);
-    for bucket in (0..counted).filter(|&bucket| bucket != buckets.0 && bucket != buckets.1) {
-        count((bucket, bucket));
-    }
-    // Of n items, 2n² / (m·2ᶠ) are expected. A few more are as probable as a pair is.
-    let bits = params.fingerprint_bits() + params.column_bits();
-    repeated > 2 + ((8 * all * all / counted) >> bits)
-}
-
 /// The copies of a fingerprint in its two buckets, of which the bits in `unknown` may differ.
 #[derive(Clone, Copy)]
 pub(crate) struct Occurrences {
@@ -372,36 +338,5 @@ fn prefetch_alternates(table: &impl Table, address: Address, hashes: &[u64]) {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use core::cell::Cell;
-
-    /// A refusal reads a bounded number of buckets, however large the table is, and still tells copies of one item, which fill its
-    /// two buckets, from different items that do.
-    #[test]
-    fn crowds_are_recognized_in_a_part_of_a_large_table() {
-        let params =
-            crate::CuckooFilter::builder().buckets(1 << 20).fingerprint_bits(12).params().expect("the parameters are right");
-        let read = Cell::new(0_u64);
-        let full_of = |fingerprint: fn(u64) -> u32| {
-            let read = &read;
-            move |bucket: u64| {
-                read.set(read.get() + 1);
-                let mut slots = [0; MOST_SLOTS];
-                slots[..4].fill(if bucket < 2 { fingerprint(bucket) } else { 0 });
-                slots
-            }
-        };
-        let Some(fingerprint) = Fingerprint::new(7) else { unreachable!() };
-        let buckets = (0, params.alternate(0, fingerprint));
-        assert!(is_crowded(&params, buckets, &full_of(|_| 7)));
-        let different =
-            |bucket: u64| core::array::from_fn(|slot| if bucket < 2 && slot < 4 { 10 + low_half(slot as u64) } else { 0 });
-        assert!(!is_crowded(&params, buckets, &different));
-        assert!(read.get() < 8 * MOST_COUNTED, "{} buckets are read", read.get());
     }
 }

@@ -17,7 +17,7 @@ mod tests;
 
 use alloc::vec::Vec;
 
-pub(crate) use crowd::{Crowded, Crowding};
+pub(crate) use crowd::{Crowd, Crowded, FEW_BUCKETS, MOST_BUCKETS, Placed};
 
 use super::{Change, Fingerprint, MOST_SLOTS, Pair, Table, TableMut, TableParams, fingerprints};
 use crate::bits::index;

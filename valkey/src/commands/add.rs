@@ -70,7 +70,7 @@ fn add(
         create(context, &mut key, name, settings::default_plan())?;
     }
     let filter = super::existing(&mut key)?.ok_or_else(Failure::not_found)?;
-    let is_new = insert(filter, item, limit).map_err(|refusal| filter.words(refusal, item, limit))?;
+    let is_new = insert(filter, item, limit).map_err(|refusal| filter.words(refusal, limit))?;
     if is_new {
         context.replicate();
     }
