@@ -402,7 +402,8 @@ fn grown(items: u64) -> ElasticFilter {
 /// Of a filter that begins with tables, too: where there is no memory for them, it keeps those that it has.
 #[test]
 fn growing_filters_that_are_cleared() {
-    for (builder, has_tables) in [(growing(), false), (growing().capacity(500), true), (growing().capacity(1000), true)] {
+    let large = growing().capacity(20_000).max_capacity(100_000);
+    for (builder, has_tables) in [(growing(), false), (large, true), (growing().capacity(1000), true)] {
         assert_eq!(builder.clone().build().expect("right").table_bytes() > 0, has_tables);
         let make = || {
             let mut filter = builder.clone().build().expect("right");
@@ -421,6 +422,35 @@ fn growing_filters_that_are_cleared() {
             has_all(&filter, 5000);
         });
     }
+}
+
+/// On the way from a list to tables, and back.
+#[test]
+fn growing_filters_of_few_items() {
+    let before = grown(100);
+    assert_eq!(before.shards(), 0);
+    operation("insert into a filter of few items", &|| before.clone()).run(
+        |filter| filter.insert_iter((100..400).chain(0..20).map(key)).map_err(|error| error.position()),
+        |filter, inserted| {
+            let items = 100 + inserted.map_or_else(|&position| position as u64, |_| 320);
+            assert_eq!(filter.len() as u64, items);
+            has_all(filter, items.min(400));
+            filter.assert_consistent();
+            assert!(filter.shards() > 0 || items < 400);
+        },
+    );
+    let before = grown(400);
+    assert!(before.shards() > 0);
+    let remove = |filter: &mut ElasticFilter| {
+        (0..390).for_each(|n| assert!(filter.remove(&key(n)), "item {n}"));
+        Ok::<(), koel::OutOfMemory>(())
+    };
+    operation("remove until few items are left", &|| before.clone()).run(remove, |filter, _| {
+        assert_eq!(filter.len(), 10);
+        assert!((390..400).all(|n| filter.contains(&key(n))), "{filter}");
+        let read = ElasticFilter::from_bytes(&filter.to_bytes()).expect("as it was written");
+        assert!(read == *filter);
+    });
 }
 
 #[test]

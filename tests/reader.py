@@ -23,6 +23,7 @@ ANY_SIZE, POWER_OF_TWO = 0, 1
 CODEBOOK = list(combinations_with_replacement(range(16), 4))  # in lexicographic order: the codeword is the index
 WORD = 2**64 - 1
 C = 0x9E3779B97F4A7C15
+INVERSE_OF_C = 0xED9DE798E8AE70A5F1DE83E19937733D  # modulo 2**128
 
 
 class SnapshotError(ValueError):
@@ -300,7 +301,7 @@ class GrowingSnapshot(Filter):
 
     def read_tables(self, data):
         """Where the last section ends, and what the trailer is the checksum of."""
-        self.items, self.lanes, self.copies, at, checksums = 0, [], [], 64, b""
+        self.items, self.lanes, self.few, self.copies, at, checksums = 0, [], [], [], 64, b""
         for lane in range(2**self.la):
             layers, end = self._section(data, at, lane)
             self.lanes.append(layers)
@@ -311,25 +312,31 @@ class GrowingSnapshot(Filter):
         """Each has been, when it was read."""
 
     def _section(self, data, at, lane):
-        """The shards of each layer of a lane, and where its section ends."""
+        """The shards of each layer of a lane, none if it has a list instead, and where its section ends."""
         need(len(data) >= at + 32, "length", f"there is no section {lane}")
         items, shards, length, checksum = SECTION.unpack_from(data, at)
         need(24 * shards < 2**64, "shards", f"{shards} records")
-        end = at + 32 + 24 * shards
+        # A lane without shards has the number of the items in its list instead of records.
+        end = at + 32 + (24 * shards if shards or not length else 8)
         need(len(data) >= end, "length", f"section {lane} has no room for {shards} records")
         covered = data[at : at + 24] + data[at + 32 : end]
         check_sum("table checksum", checksum, covered, (self.checksum + lane) % 2**64)
-        records = list(RECORD.iter_unpack(data[at + 32 : end]))
-        # A lane that begins with one shard has none while it has no items.
-        has_none = self.d0 == 0 < self.g
-        layers = self._layers(records) if records or not has_none else {}
-        taken = sum(here for *_, here, _, _ in records)
-        need(not (has_none and records and taken == 0), "shards", f"lane {lane} has shards without items")
+        records = list(RECORD.iter_unpack(data[at + 32 : end])) if shards else []
+        # A lane that begins with few shards and grows may have none: then it has a list of its items.
+        may_have_none = self.d0 <= 3 and self.d0 < self.g
+        has_none = may_have_none and not shards
+        few = int.from_bytes(data[at + 32 : end], "little") if has_none else 0
+        layers = {} if has_none else self._layers(records)
+        taken = few + sum(here for *_, here, _, _ in records)
+        need(not may_have_none or taken or not length, "shards", f"lane {lane} has shards or a list without items")
+        need(few < 2**32, "count", f"lane {lane} has {few} items in a list")
         sizes = [self.size(layer, d)[2] for layer, d, *_ in records]
-        more = length - 24 * shards - sum(size + -size % 8 for size in sizes)
-        entries = (more - 8) // 16
-        fits = more == 0 or more > 8 and more % 16 == 8 and entries <= taken
-        entries = entries if fits and more else 0
+        more = at + 32 + length - end - sum(size + -size % 8 for size in sizes)
+        keys = few * self._key_bytes()
+        filled_up = keys + -keys % 8
+        entries = max(more - filled_up - 8, 0) // 16
+        fits = more == (filled_up + 16 * entries + 8 if keys + entries else 0) and entries <= taken
+        entries = entries if fits else 0
         further = items - taken
         need(entries <= further <= entries * (2**32 - 1), "count", f"section {lane} says {items} items, its records {taken}")
         need(fits, "shards", f"section {lane} has {more} bytes beside records and tables")
@@ -337,35 +344,59 @@ class GrowingSnapshot(Filter):
             table, end = self._table(data, end, layer, d, table_checksum)
             need(table.items == here, "count", f"a table holds {table.items} items, its record says {here}")
             layers[layer][d, prefix] = table.buckets
-        copies, end = self._copies(data, end, entries, layers, checksum)
+        start, end = end, end + filled_up + 16 * entries
+        need(not start < end or len(data) >= end + 8, "length", f"there are no {few} items and {entries} entries of copies")
+        if start < end:
+            check_sum("table checksum", int.from_bytes(data[end : end + 8], "little"), data[start:end], checksum)
+        self.few.append(self._few(data[start : start + keys]))
+        need(not any(data[start + keys : start + filled_up]), "table", "a list is filled up with something else than zeros")
+        copies = self._copies(data[start + filled_up : end], layers)
+        end += 8 if start < end else 0
         need(sum(copies.values()) == further, "copies", f"lane {lane} has other than {further} further copies")
         self.copies.append(copies)
         self.items += items
         return layers, end
 
-    def _copies(self, data, at, entries, layers, seed):
-        """The further copies there, by layer, smaller bucket and what is known of the item, and where they end."""
-        if not entries:
-            return {}, at
-        end = at + 16 * entries
-        need(len(data) >= end + 8, "length", f"there are no {entries} entries of copies")
-        check_sum("table checksum", int.from_bytes(data[end : end + 8], "little"), data[at:end], seed)
+    def _key_bytes(self):
+        """The length of a key of an item in a list."""
+        return (self.f + self.g + (self.m - 1).bit_length() + 7) // 8
+
+    def _few(self, data):
+        """The items of a lane without shards: the smaller bucket of each, and what is known of it."""
+        known_bits, size = self.f + self.g, self._key_bytes()
+        key_bits = known_bits + (self.m - 1).bit_length()
+        keys = [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
+        few, last = set(), -1
+        for key in keys:
+            need(last < key, "table", "keys are out of order")
+            last = key
+            number = key * INVERSE_OF_C % 2**key_bits
+            i, item = number >> known_bits, number % 2**known_bits
+            t = item % 2**self.f
+            need(key < 2**key_bits and t > 0 and i < self.m, "table", f"key {key:#x}")
+            need(i <= self.alternate(i, t), "table", f"key {key:#x} has the larger bucket")
+            few.add((i, item))
+        return few
+
+    def _copies(self, data, layers):
+        """The further copies there, by layer, smaller bucket and what is known of the item."""
         found, last = {}, (-1, -1)
-        for start in range(at, end, 16):
+        for start in range(0, len(data), 16):
             entry = data[start : start + 16]
             key, layer, copies = int.from_bytes(entry[:11], "little"), entry[11], int.from_bytes(entry[12:], "little")
-            need(last < (layer, key) and copies > 0 and layer in layers, "copies", f"key {key:#x} in layer {layer}")
+            is_there = layer in layers or layer == 0 and not layers
+            need(last < (layer, key) and copies > 0 and is_there, "copies", f"key {key:#x} in layer {layer}")
             last = layer, key
             known = self.f + self.depths(layer)[2]
             bits = known + (self.m - 1).bit_length()
-            number = key * 0xED9DE798E8AE70A5F1DE83E19937733D % 2**bits
+            number = key * INVERSE_OF_C % 2**bits
             i, item = number >> known, number % 2**known
             need(key < 2**bits and item % 2**self.f > 0 and i < self.m, "copies", f"key {key:#x}")
             need(i <= self.alternate(i, item % 2**self.f), "copies", f"key {key:#x} has the larger bucket")
-            here = self._count_in(layers[layer], layer, i, item)
+            here = self._count_in(layers[layer], layer, i, item) if layers else int((i, item) in self.few[-1])
             need(0 < here and here + copies < 2**32, "copies", f"{copies} further copies, {here} in the table")
             found[layer, i, item] = copies
-        return found, end + 8
+        return found
 
     def _count_in(self, shards, layer, i, item):
         """Copies in the tables of a layer of an item of which the layer knows this, with this bucket."""
@@ -383,7 +414,15 @@ class GrowingSnapshot(Filter):
             u = self.depths(layer)[2]
             item = stream >> 61 - u << self.f | t
             copies += self._count_in(shards, layer, i, item) + self.copies[lane].get((layer, min(i, other), item), 0)
+        if self.is_among_few(x):
+            copies += 1 + self.copies[lane].get((0, min(i, other), stream >> 61 - self.g << self.f | t), 0)
         return copies
+
+    def is_among_few(self, x):
+        """Whether a lane without shards has it in its list."""
+        lane, stream = self.lane_and_stream(x)
+        i, other, t = self.locate(x)
+        return (min(i, other), stream >> 61 - self.g << self.f | t) in self.few[lane]
 
     def _table(self, data, at, layer, d, checksum):
         """The table there, and where the next one begins."""
@@ -454,7 +493,7 @@ class GrowingSnapshot(Filter):
     def contains_hash(self, x):
         lane, _ = self.lane_and_stream(x)
         i, other, _ = self.locate(x)
-        found = False
+        found = self.is_among_few(x)
         for layer, d, prefix, t, bits in self.places(x):
             buckets = self.lanes[lane][layer][d, prefix]
             found |= any(stored % 2**bits == t for stored in buckets[i] + buckets[other])

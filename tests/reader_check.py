@@ -172,12 +172,13 @@ def check_table_refusals(data):
 
 
 def sections(data):
-    """Where the section of each lane begins, how many records it has, and where its further copies are."""
-    at = 64
-    for copies in GrowingSnapshot(data).copies:
+    """Where the section of each lane begins, how many records it has, and where its further copies are, and its lists."""
+    at, snapshot = 64, GrowingSnapshot(data)
+    for few, copies in zip(snapshot.few, snapshot.copies):
         _, shards, length = struct.unpack_from("<QQQ", data, at)
         end = at + 32 + length
-        yield at, shards, range(end - 8 - 16 * len(copies), end - 8) if copies else range(0)
+        entries = range(end - 8 - 16 * len(copies), end - 8) if copies else range(0)
+        yield at, shards, entries, range(at + 40, end - 8) if few else entries
         at = end
 
 
@@ -185,13 +186,14 @@ def seal(data, lanes):
     """The checksums of header, sections and end, as if nothing had happened."""
     header, checksums = xxh3_64_intdigest(data[:56]), b""
     data = changed(data, 56, header.to_bytes(8, "little"))
-    for lane, (at, shards, entries) in enumerate(lanes):
-        covered = data[at : at + 24] + data[at + 32 : at + 32 + 24 * shards]
+    for lane, (at, _, _, lists) in enumerate(lanes):
+        _, shards, length = struct.unpack_from("<QQQ", data, at)
+        covered = data[at : at + 24] + data[at + 32 : at + 32 + (24 * shards if shards or not length else 8)]
         checksum = xxh3_64_intdigest(covered, seed=(header + lane) % 2**64).to_bytes(8, "little")
         data, checksums = changed(data, at + 24, checksum), checksums + checksum
-        if entries:
-            seed, covered = int.from_bytes(checksum, "little"), data[entries.start : entries.stop]
-            data = changed(data, entries.stop, xxh3_64_intdigest(covered, seed=seed).to_bytes(8, "little"))
+        if lists:
+            seed, covered = int.from_bytes(checksum, "little"), data[lists.start : lists.stop]
+            data = changed(data, lists.stop, xxh3_64_intdigest(covered, seed=seed).to_bytes(8, "little"))
     return data[:-8] + xxh3_64_intdigest(checksums, seed=header).to_bytes(8, "little")
 
 
@@ -229,18 +231,37 @@ def check_growing_refusals(data, choose):
         no("parameter", (48, struct.pack("<d", rate)))
     if len(lanes) > 1:
         check_without_records(data, lanes)
-    for at, shards, entries in lanes:
+    for at, shards, entries, lists in lanes:
         chosen = choose.sample(range(shards), min(shards, 4))
         check_section_refusals(GrowingSnapshot(data), data, no, at, shards, chosen, entries)
         check_layered_copies(data, no, at, entries)
+        if not shards and lists:
+            check_few(GrowingSnapshot(data), data, no, at)
 
 
 def check_without_records(data, lanes):
     """The last lane has no records, and yet a number of items or a length."""
     start, *_ = lanes[-1]
+    kinds = ("count", "shards", "table checksum")
     for items, length in ((2**64 - 1, 0), (1, 0), (0, 1)):
         forged = data[:start] + struct.pack("<QQQQ", items, 0, length, 0) + data[-8:]
-        refused(seal(forged, [*lanes[:-1], (start, 0, range(0))]), "count", "shards", read=GrowingSnapshot)
+        refused(seal(forged, [*lanes[:-1], (start, 0, range(0), range(0))]), *kinds, read=GrowingSnapshot)
+
+
+def check_few(snapshot, data, no, at):
+    """The list of a lane without records."""
+    number, size = int.from_bytes(data[at + 32 : at + 40], "little"), snapshot._key_bytes()
+    keys, end = at + 40, at + 40 + number * size
+    no("shards", (at + 32, bytes(8)))
+    for other in (number - 1, number + 1, 2**64 - 1):
+        no("shards or count or table", (at + 32, struct.pack("<Q", other)))
+    no("count", (at + 16, bytes(8)))
+    no("table", (end - size, b"\xff" * size))
+    if number > 1:
+        no("table", (keys, data[end - size : end]))
+        no("table", (keys, data[keys + size : keys + 2 * size]))
+    if number * size % 8:
+        no("table", (end, b"\1"))
 
 
 def check_layered_copies(data, no, at, entries):
@@ -266,8 +287,10 @@ def check_section_refusals(snapshot, data, no, at, shards, chosen, entries):
     # With other copies than there are, or too many or few items.
     wrong = "copies" if entries else "count"
     no(wrong, (at, struct.pack("<Q", items + 1)))
+    # Of an empty lane, what follows would be the number of its items.
+    kinds = "count or shards" if entries else "shards" if length else "count or shards or table checksum"
     for other in (length + 8, length + 7, 2**64 - 1):
-        no("count or shards" if entries else "shards", (at + 16, struct.pack("<Q", other)))
+        no(kinds, (at + 16, struct.pack("<Q", other)))
     if shards:
         no("count or shards", (at + 16, bytes(8)))
     table = at + 32 + 24 * shards

@@ -128,8 +128,9 @@ pub fn seal(bytes: &mut [u8]) {
         }
         let (shards, length) = (number(bytes, at + 8) as usize, number(bytes, at + 16) as usize);
         let list = at + SECTION;
-        let Some(tables) = shards.checked_mul(RECORD).and_then(|len| list.checked_add(len)).filter(|&end| end <= bytes.len())
-        else {
+        // A lane without shards has the number of its items instead of records.
+        let records = if shards == 0 && length > 0 { Some(8) } else { shards.checked_mul(RECORD) };
+        let Some(tables) = records.and_then(|len| list.checked_add(len)).filter(|&end| end <= bytes.len()) else {
             return;
         };
         // As those of layer 0 follow each other.
@@ -149,7 +150,7 @@ pub fn seal(bytes: &mut [u8]) {
         let covered = [&bytes[at..at + 24], &bytes[list..tables]].concat();
         let sum = checksum(&covered, header.wrapping_add(lane));
         put(bytes, at + 24, sum);
-        // What follows the tables are further copies, and their checksum.
+        // What follows the tables are few items or further copies, and their checksum.
         let end = list.saturating_add(length).saturating_sub(8);
         if let Some(copies) = bytes.get(start..end).filter(|copies| !copies.is_empty()) {
             let sum_of_copies = checksum(copies, sum);

@@ -57,8 +57,8 @@ impl<H> ElasticBuilder<H> {
         self
     }
 
-    /// The number of different items that fit before a shard is split. By default, the filter starts without tables, and takes 3
-    /// KB with its first item.
+    /// The number of different items that fit before a shard is split. By default, the filter has no tables, but a list of some four bytes
+    /// for each item, until it has a thousand. So it is with any capacity for which it would begin with a few shards.
     pub fn capacity(mut self, items: usize) -> Self {
         self.request.capacity = Some(wide(items));
         self
@@ -100,7 +100,7 @@ impl<H> ElasticBuilder<H> {
     /// The number of lanes, a power of two from 1 to 256: parts of the filter that grow on their own, and that a
     /// [`SharedFilter`](crate::SharedFilter) locks on their own. By default, 1, and 64 for [`build_shared`](Self::build_shared).
     ///
-    /// A lane without items takes some 400 bytes.
+    /// A lane without items takes some 360 bytes, and one with up to 256 items a list of four bytes or so for each.
     pub fn lanes(mut self, lanes: usize) -> Self {
         self.request.lanes = Some(lanes);
         self

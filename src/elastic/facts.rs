@@ -16,7 +16,7 @@ pub(super) const FILTER_BYTES: usize = 1 << 9;
 macro_rules! grows {
     (impl [$($generics:tt)*] $filter:ty) => {
         impl<$($generics)*> $filter {
-            /// Bytes of all tables, with their padding. For a view, the length of the snapshot.
+            /// Bytes of all tables with their padding, and of the lists of small lanes. For a view, the length of the snapshot.
             #[must_use]
             pub fn table_bytes(&self) -> usize {
                 self.core.table_bytes()
@@ -35,7 +35,7 @@ macro_rules! grows {
                 self.params().lanes()
             }
 
-            /// The number of shards.
+            /// The number of shards; none of a lane with few items.
             #[must_use]
             pub fn shards(&self) -> usize {
                 self.core.shards()
@@ -148,12 +148,12 @@ impl ElasticParams {
         self.false_positive_rate
     }
 
-    /// Bytes of an empty filter's tables, with their padding; `usize::MAX` if they are more. A lane that starts with a single
-    /// table has none until its first item. Takes constant time.
+    /// Bytes of an empty filter's tables, with their padding; `usize::MAX` if they are more. 0 if each lane keeps a list as long as it
+    /// has few items. Takes constant time.
     ///
     /// # Example
     /// ```
-    /// let builder = koel::ElasticFilter::builder().capacity(1000).false_positive_rate(0.001);
+    /// let builder = koel::ElasticFilter::builder().capacity(100_000).false_positive_rate(0.001);
     /// assert_eq!(builder.clone().params()?.table_bytes(), builder.build()?.table_bytes());
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
@@ -162,8 +162,8 @@ impl ElasticParams {
         first_table_bytes(&self.layer(0)).saturating_mul(self.lanes())
     }
 
-    /// The most bytes that an empty filter with these parameters takes: the least that
-    /// [`max_bytes`](super::ElasticBuilder::max_bytes) has to allow. `usize::MAX` if they are more. Takes constant time.
+    /// The most bytes that an empty filter with these parameters takes, with the tables that it gets when it no longer has few items: the
+    /// least that [`max_bytes`](super::ElasticBuilder::max_bytes) has to allow. `usize::MAX` if they are more. Takes constant time.
     ///
     /// # Example
     /// ```

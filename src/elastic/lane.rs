@@ -5,13 +5,13 @@
 use alloc::vec::Vec;
 use core::iter;
 
-use super::{ElasticParams, layer::Layer, pool::Place, shard::Key, stream::Shares};
+use super::{ElasticParams, layer::Layer, pool::Place, shard::Key};
 use crate::{
     bits::{low_half, wide},
     filter::{Combine, InsertError, InsertErrorKind, Located, Sought},
     kernel::{Dispatch, Task},
     storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
-    table::{AnySize, Form as _, Geometry, Instructions, Narrow, Uniform, copies},
+    table::{AnySize, Fingerprint, Form as _, Geometry, Instructions, Narrow, Uniform, copies},
 };
 
 /// What a lane is charged against a limit beside its layers: its struct, and the lock of one that is shared.
@@ -24,7 +24,6 @@ pub(crate) struct Lane {
     params: ElasticParams,
     /// Where the low fingerprints go, in all its shards.
     address: AnySize,
-    shares: Shares,
     first: Layer,
     /// Added when the bits of the layer before were used up.
     later: Vec<Layer>,
@@ -42,8 +41,8 @@ impl Lane {
 
     /// A lane with this first layer alone.
     pub(super) fn with_first(params: &ElasticParams, first: Layer) -> Self {
-        let (address, shares, dispatch) = (params.address(), params.shares(), first.dispatch());
-        Self { params: *params, address, shares, first, later: Vec::new(), has_further: false, dispatch }
+        let (address, dispatch) = (params.address(), first.dispatch());
+        Self { params: *params, address, first, later: Vec::new(), has_further: false, dispatch }
     }
 
     /// Adds a later layer that was read.
@@ -113,6 +112,11 @@ impl Lane {
         self.layers().map(Layer::shards).sum()
     }
 
+    /// The number of slots of all shards; or of the items in a list instead.
+    pub(super) fn slots(&self) -> u64 {
+        self.params.slots_of(self.shards()) + wide(self.number_of_few())
+    }
+
     #[inline]
     pub(super) fn contains(&self, hash: Uniform) -> bool {
         self.dispatch.run(Find { lane: self, hash })
@@ -127,7 +131,7 @@ impl Lane {
     /// What the lane needs of a hash.
     #[inline]
     pub(super) fn key(&self, hash: Uniform) -> Key {
-        Key::new(&self.address, self.shares.stream(hash), hash)
+        Key::new(&self.address, self.params.shares().stream(hash), hash)
     }
 
     /// The layout of the first layer's tables.
@@ -136,7 +140,7 @@ impl Lane {
         self.first.geometry()
     }
 
-    /// The table of the first layer to which a stream leads; none if the lane has had no items yet.
+    /// The table of the first layer to which a stream leads; none if the lane has no tables.
     #[inline(always)]
     pub(super) fn table(&self, stream: u64) -> Option<&[u8]> {
         self.first.table(stream)
@@ -149,7 +153,7 @@ impl Lane {
         self.first.directory()
     }
 
-    /// True if the lane has had no items yet, and has no tables.
+    /// True if the lane has no tables, since it has few items.
     #[inline]
     pub(super) fn is_unused(&self) -> bool {
         self.first.is_unused()
@@ -159,6 +163,13 @@ impl Lane {
     #[inline]
     pub(super) fn has_later(&self) -> bool {
         !self.later.is_empty()
+    }
+
+    /// The answer of a lookup that has found no table. Takes what that has in registers.
+    #[cold]
+    #[inline(never)]
+    fn is_among_few(&self, first: u64, second: u64, low: Fingerprint, stream: u64) -> bool {
+        self.first.is_among_few(Key::of_parts((first, second), low, stream))
     }
 
     /// Prefetches the buckets of a hash in the layer that takes new items.
@@ -227,6 +238,9 @@ impl Lane {
     }
 
     fn insert_with(&mut self, place: Place, key: Key, allowed: usize) -> Result<(), InsertError> {
+        if self.is_unused() {
+            return self.insert_among_few(key, u8::MAX, allowed);
+        }
         // A copy never makes the lane grow.
         if let Some(layer) = self.layer_of_copy(key, self.last().number()) {
             return layer.count_further(key, 1, allowed);
@@ -247,6 +261,40 @@ impl Lane {
         let may_go_elsewhere = matches!(refused.kind(), InsertErrorKind::Crowded | InsertErrorKind::Layers);
         let has_room = may_go_elsewhere && self.layers_mut().rev().any(|layer| layer.insert_as_it_is(key));
         if has_room { Ok(()) } else { Err(refused) }
+    }
+
+    /// Inserts an item into a lane without tables, which gets some if it has no room for one more. No layer after that with this number
+    /// may have the item.
+    fn insert_among_few(&mut self, key: Key, number: u8, allowed: usize) -> Result<(), InsertError> {
+        if self.first.is_among_few(key) {
+            return self.first.count_further(key, 1, allowed);
+        }
+        if !self.first.has_room_for_few() {
+            match self.with_tables(key, number) {
+                Ok(grown) => {
+                    let needed = grown.charged().saturating_sub(self.charged());
+                    if needed > allowed {
+                        return Err(InsertError::limit(needed));
+                    }
+                    *self = grown;
+                    return Ok(());
+                }
+                // Chosen items, for which tables have no room, must not keep out all others.
+                Err(refused) if matches!(refused.kind(), InsertErrorKind::Crowded | InsertErrorKind::Layers) => {}
+                Err(refused) => return Err(refused),
+            }
+        }
+        self.first.insert_among_few(key, allowed)
+    }
+
+    /// A lane with the items of this one, which has no tables, and with one more, in tables.
+    fn with_tables(&self, key: Key, number: u8) -> Result<Self, InsertError> {
+        let mut grown = Self::with_first(&self.params, Layer::new(self.params.layer(0), self.dispatch)?);
+        for (key, copies) in self.first.few_items() {
+            grown.insert_stored(key, 0, copies, usize::MAX)?;
+        }
+        grown.insert_stored(key, number, 1, usize::MAX)?;
+        Ok(grown)
     }
 
     /// The newest layer that has an item for which there is no room in the last layer, of those up to this number: there, a copy is
@@ -305,16 +353,20 @@ impl Lane {
     /// lane may be charged `most` bytes. If it fails, some have been inserted.
     fn merge(&mut self, other: &Self, how: Combine, most: usize) -> Result<(), InsertError> {
         for layer in other.layers() {
+            let mut take = |key, copies| {
+                let missing = if how == Combine::Union { self.missing(other, layer, key, copies) } else { copies };
+                let result = self.insert_stored(key, layer.number(), missing, most);
+                if how == Combine::Union {
+                    self.remove_finer(key, layer, missing);
+                }
+                result
+            };
+            layer.few_items().try_for_each(|(key, copies)| take(key, copies))?;
             for (shard, prefix) in layer.evenly() {
                 let mut result = Ok(());
-                shard.each_class(|(bucket, _), fingerprint, in_table| {
+                shard.each_class(&mut |(bucket, _), fingerprint, in_table| {
                     let key = Key::of_stored(shard.params(), prefix, bucket, fingerprint);
-                    let copies = in_table.saturating_add(layer.further(key));
-                    let missing = if how == Combine::Union { self.missing(other, layer, key, copies) } else { copies };
-                    result = self.insert_stored(key, layer.number(), missing, most);
-                    if how == Combine::Union {
-                        self.remove_finer(key, layer, missing);
-                    }
+                    result = take(key, in_table.saturating_add(layer.further(key)));
                     result.is_ok()
                 });
                 result?;
@@ -350,6 +402,18 @@ impl Lane {
     fn insert_stored(&mut self, key: Key, number: u8, copies: u32, most: usize) -> Result<(), InsertError> {
         let mut left = copies;
         while left > 0 {
+            if self.is_unused() {
+                let allowed = most.saturating_sub(self.charged());
+                if self.first.is_among_few(key) {
+                    self.first.count_further(key, left, allowed)?;
+                    left = 0;
+                } else {
+                    self.insert_among_few(key, number, allowed)?;
+                    left -= 1;
+                }
+                self.note_copies();
+                continue;
+            }
             let last = self.later.partition_point(|layer| layer.number() <= number);
             let asks_first = self.last().asks_first();
             let is_copy = asks_first && self.layers().take(last + 1).any(|layer| layer.has(key));
@@ -403,7 +467,7 @@ impl Lane {
             return true;
         }
         let is_removed = self.first.remove_and_join(key);
-        if self.first.table_len() == 0 {
+        if self.first.has_few() {
             self.drop_empty_layers();
         }
         is_removed
@@ -428,15 +492,16 @@ impl Lane {
         is_removed
     }
 
-    /// A later layer that has become empty is not needed, and neither are the shards of an empty lane.
+    /// A later layer that has become empty is not needed, and neither are the shards of a lane with few items.
+    #[inline(never)]
     fn drop_empty_layers(&mut self) {
         let layers = self.later.len();
         while self.later.pop_if(|layer| layer.len() == 0).is_some() {}
         if self.later.len() < layers {
             shrink_to(&mut self.later, 0);
         }
-        if self.later.is_empty() {
-            self.first.release();
+        if self.later.is_empty() && self.first.release() {
+            self.note_copies();
         }
     }
 
@@ -487,9 +552,9 @@ impl Lane {
 
     /// The number of different items, in each layer.
     pub(super) fn different(&self) -> u64 {
-        let mut different = 0;
+        let mut different = wide(self.first.list_of_few().len());
         for (shard, _) in self.layers().flat_map(Layer::evenly) {
-            shard.each_class(|_, _, _| {
+            shard.each_class(&mut |_, _, _| {
                 different += 1;
                 true
             });
@@ -513,6 +578,21 @@ impl Lane {
             let entries = copies.iter_from(if layer == number { slot } else { 0 });
             entries.map(move |(slot, (key, copies))| (slot, (layer, key, copies)))
         })
+    }
+
+    /// What stands for the different items of a lane without tables, in order.
+    pub(crate) fn few(&self) -> impl Iterator<Item = copies::Key> {
+        self.first.list_of_few().keys()
+    }
+
+    /// Their number.
+    pub(crate) fn number_of_few(&self) -> usize {
+        self.first.list_of_few().len()
+    }
+
+    /// The length of such a key in a snapshot.
+    pub(crate) fn key_bytes(&self) -> usize {
+        self.first.key_bytes()
     }
 
     /// The number of items that have some, each layer by itself.
@@ -544,7 +624,8 @@ impl Lane {
 /// Equal shards, with equal tables, and equal copies beside them.
 impl PartialEq for Lane {
     fn eq(&self, other: &Self) -> bool {
-        self.records().eq(other.records()) && self.further_copies().eq(other.further_copies())
+        let has_equal_few = self.first.list_of_few() == other.first.list_of_few();
+        has_equal_few && self.records().eq(other.records()) && self.further_copies().eq(other.further_copies())
     }
 }
 
@@ -567,7 +648,8 @@ impl Task for Find<'_> {
         }
         // The first layer has no spare bits, so that nothing but the low fingerprint is compared.
         let (buckets, fingerprint) = lane.address.buckets(hash);
-        let Some(table) = lane.table(lane.shares.stream(hash)) else { return lane.first.has_no_table() };
+        let stream = lane.params.shares().stream(hash);
+        let Some(table) = lane.table(stream) else { return lane.is_among_few(buckets.0, buckets.1, fingerprint, stream) };
         match lane.geometry() {
             Geometry::Narrow(geometry) => Narrow::read(geometry, table, instructions, Sought { buckets, fingerprint }),
             // A function of its own, so that this one needs none of its registers.
@@ -587,6 +669,7 @@ impl Lane {
         let numbers: Vec<u8> = self.layers().map(Layer::number).collect();
         assert!(numbers.windows(2).all(|two| two[0] < two[1]), "the numbers of layers do not increase: {numbers:?}");
         assert!(self.later.last().is_none_or(|layer| layer.len() > 0), "the last layer is empty");
+        assert!(!self.is_unused() || self.later.is_empty(), "the lane has later layers, and no tables in the first one");
         let is_needed = self.len() > 0 || self.is_unused() || !self.params.layer(0).begins_unused();
         assert!(is_needed, "the lane has shards without items");
         assert_eq!(self.has_further, self.layers().any(Layer::has_further), "further copies");

@@ -9,7 +9,7 @@
 //!                                    11 ──▶ place ──┘
 //! ```
 //!
-//! A layer that begins with one shard has none, and no directory, while it has no items.
+//! A layer that begins with few shards has none, and no directory, while it has few items: these are [in a list](Few).
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -19,6 +19,7 @@ use alloc::vec::Vec;
 use core::iter;
 
 use super::{
+    few::Few,
     plan::LayerPlan,
     pool::{Place, Pool, Record, charged_when_empty},
     shard::{self, Key, Probe, Shard, ShardMut},
@@ -40,6 +41,9 @@ const FULL: (usize, usize) = (15, 16);
 /// that the joined shard is far from full. On request, siblings are joined that together fill at most the other share of one.
 const THIN: (usize, usize) = (1, 5);
 const MOST_TO_SHRINK: (usize, usize) = (9, 10);
+
+/// A layer that began without shards gives them up when it has this share of the items with which it got them.
+const FEW_AGAIN: usize = 4;
 
 /// The share from which on a shard that cannot be split is full if it is large, unless it is planned for more items. The walks for the
 /// last items of a large table take 10 microseconds each, and the shards of a filter that is planned for its size are full at the same
@@ -71,11 +75,15 @@ pub(super) struct Layer {
     full_from: usize,
     full_at_last: usize,
     /// The two as they are elsewhere.
-    full: [usize; 2],
+    full: [u32; 2],
     /// The number of items up to which a removal joins a shard with its sibling, if that has few as well.
-    thin_to: usize,
-    /// The number of items in the tables.
+    thin_to: u32,
+    /// The number of items up to which a removal gives up all shards.
+    few_to: u32,
+    /// The number of items in the tables, or in the list.
     len: usize,
+    /// The items of a layer that has no shards yet.
+    few: Few,
     /// The copies that are not in the tables.
     copies: Option<copies::Boxed>,
     dispatch: Dispatch,
@@ -127,9 +135,11 @@ impl Layer {
             pool: Pool::new(&plan),
             full_from: full[0],
             full_at_last: full[1],
-            full,
-            thin_to: share(&plan, THIN),
+            full: full.map(items_of_a_shard),
+            thin_to: items_of_a_shard(share(&plan, THIN)),
+            few_to: if plan.begins_unused() { items_of_a_shard(plan.most_few() / FEW_AGAIN) } else { 0 },
             len: 0,
+            few: Few::new(plan.keys().bits()),
             copies: None,
             plan,
             dispatch,
@@ -218,7 +228,7 @@ impl Layer {
         &self.probe.geometry
     }
 
-    /// The table to which a stream leads. If there is none, [`has_no_table`](Self::has_no_table) says why.
+    /// The table to which a stream leads. If there is none, [`is_among_few`](Self::is_among_few) answers.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     pub fn table(&self, stream: u64) -> Option<&[u8]> {
@@ -228,13 +238,13 @@ impl Layer {
     /// The answer of a lookup that has found no table: there is none only if the layer has no shards yet.
     #[cold]
     #[inline(never)]
-    pub fn has_no_table(&self) -> bool {
-        if self.is_unused() { false } else { beyond() }
+    pub fn is_among_few(&self, key: Key) -> bool {
+        if self.is_unused() { self.few.has(self.listed(key)) } else { beyond() }
     }
 
     #[inline]
     pub fn contains(&self, key: Key) -> bool {
-        let Some(table) = self.table(key.stream) else { return self.has_no_table() };
+        let Some(table) = self.table(key.stream) else { return self.is_among_few(key) };
         self.dispatch.read(&self.probe.geometry, table, self.probe.locate(key))
     }
 
@@ -255,9 +265,9 @@ impl Layer {
         }
     }
 
-    /// The number of those in the tables.
+    /// The number of those in the tables, or in the list of few items.
     pub fn count_in_table(&self, key: Key) -> u32 {
-        self.find(key.stream).map_or(0, |place| self.count_in(place, key))
+        self.find(key.stream).map_or_else(|| self.few.has(self.listed(key)).into(), |place| self.count_in(place, key))
     }
 
     fn count_in(&self, place: Place, key: Key) -> u32 {
@@ -396,10 +406,11 @@ impl Layer {
     /// was a copy.
     #[inline]
     pub fn remove_and_join(&mut self, key: Key) -> bool {
-        let Some((place, items)) = self.remove(key) else { return false };
-        if items <= self.thin_to {
+        let Some((place, items)) = self.remove(key) else { return self.is_unused() && self.remove_of_few(key) };
+        let thin_to = index(self.thin_to.into());
+        if items <= thin_to {
             // Without memory for the joined shard, they stay two.
-            let _ = self.join(place, 2 * self.thin_to);
+            let _ = self.join(place, 2 * thin_to);
         }
         true
     }
@@ -468,6 +479,12 @@ impl Layer {
         self.plan.number
     }
 
+    /// True if there are so few items that the layer may need no shards.
+    #[inline]
+    pub fn has_few(&self) -> bool {
+        self.len <= index(self.few_to.into())
+    }
+
     pub fn dispatch(&self) -> Dispatch {
         self.dispatch
     }
@@ -481,7 +498,7 @@ impl Layer {
         let mut directory = reserved(self.directory.len())?;
         directory.extend_from_slice(&self.directory);
         let copies = self.copies.as_ref().map(|copies| copies[0].try_clone()?.boxed()).transpose()?;
-        Ok(Self { directory, pool: self.pool.try_clone()?, copies, ..*self })
+        Ok(Self { directory, pool: self.pool.try_clone()?, few: self.few.try_clone()?, copies, ..*self })
     }
 
     /// The number of items in the tables.
@@ -498,6 +515,9 @@ impl Layer {
     /// The mean of the shards' false-positive rates, each in proportion to the hashes that lead to it. With further copies, the lane has
     /// `times` as many items as its tables.
     pub fn false_positive_rate(&self, times: f64) -> f64 {
+        if self.is_unused() {
+            return self.plan.rate_of_few(self.len);
+        }
         let of_shard = |place| {
             let record = self.pool.record(place);
             let share = self.plan.share(record.depth(), record.prefix());
@@ -506,30 +526,116 @@ impl Layer {
         self.places().map(of_shard).sum()
     }
 
-    /// Bytes of all blocks of tables.
+    /// Bytes of all blocks of tables, or of the list of few items.
     pub fn table_bytes(&self) -> usize {
-        self.pool.table_bytes()
+        self.pool.table_bytes() + self.few.size_in_bytes()
     }
 
     /// The same, and of what leads to them.
     pub fn size_in_bytes(&self) -> usize {
         let copies = self.copies.as_ref().map_or(0, |copies| copies[0].size_in_bytes());
-        self.pool.size_in_bytes() + self.directory.capacity() * size_of::<Place>() + copies
+        self.pool.size_in_bytes() + self.directory.capacity() * size_of::<Place>() + self.few.size_in_bytes() + copies
     }
 
     /// What the layer is charged against a limit, in bytes: at least [`size_in_bytes`](Self::size_in_bytes), and equal for all
     /// layers of equal content.
     pub fn charged(&self) -> usize {
-        if self.is_unused() {
-            return 0;
-        }
         let copies = self.plan.keys().charge(self.further_totals().1);
+        if self.is_unused() {
+            return self.few.charge(self.len).saturating_add(copies);
+        }
         self.pool.charged().saturating_add(size_of::<Place>() << self.depth).saturating_add(copies)
     }
 
     /// The same of a layer with the shards that it begins with.
     pub fn charged_when_empty(plan: &LayerPlan) -> usize {
         charged_when_empty(plan).saturating_add(size_of::<Place>() << plan.least_depth)
+    }
+}
+
+// Few items.
+
+impl Layer {
+    /// The items of a layer without shards.
+    pub fn list_of_few(&self) -> &Few {
+        &self.few
+    }
+
+    /// The length of a key of that list in a snapshot.
+    pub fn key_bytes(&self) -> usize {
+        self.plan.keys().bytes()
+    }
+
+    /// A layer without shards that has these items, in order.
+    pub fn of_few(
+        plan: LayerPlan,
+        keys: impl ExactSizeIterator<Item = copies::Key>,
+        dispatch: Dispatch,
+    ) -> Result<Self, OutOfMemory> {
+        let few = Few::from_sorted(plan.keys().bits(), keys)?;
+        Ok(Self { len: few.len(), few, ..Self::unused(plan, dispatch) })
+    }
+
+    /// The same as an iterator, with the copies of each.
+    pub fn few_items(&self) -> impl Iterator<Item = (Key, u32)> {
+        self.few.keys().filter_map(|listed| {
+            let key = self.plan.listed(listed)?;
+            Some((key, 1 + self.further(key)))
+        })
+    }
+
+    /// True if a layer without shards takes an item more as it is. If not, it is time for shards; and if chosen items do not fit into
+    /// those, again when there are twice as many.
+    pub fn has_room_for_few(&self) -> bool {
+        let most = self.plan.most_few();
+        !self.len.is_multiple_of(most) || !(self.len / most).is_power_of_two()
+    }
+
+    /// Inserts an item that is not there into a layer without shards. What the filter is charged may rise by `allowed` bytes. If it
+    /// fails, nothing has changed.
+    pub fn insert_among_few(&mut self, key: Key, allowed: usize) -> Result<(), InsertError> {
+        let needed = self.few.charge(self.len + 1).saturating_sub(self.few.charge(self.len));
+        if needed > allowed {
+            return Err(InsertError::limit(needed));
+        }
+        self.few.insert(self.listed(key))?;
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Removes an item from a layer without shards. Returns whether it was there.
+    #[cold]
+    fn remove_of_few(&mut self, key: Key) -> bool {
+        let is_removed = self.few.remove(self.listed(key));
+        self.len -= usize::from(is_removed);
+        is_removed
+    }
+
+    /// Gives up all shards of a layer that began without any, if it has few items again. Without memory for the list of these, they
+    /// stay. Returns whether it did.
+    pub fn release(&mut self) -> bool {
+        let may_be_few = self.has_few() && !self.is_unused() && self.plan.begins_unused();
+        may_be_few && self.without_shards().map(|few| *self = few).is_ok()
+    }
+
+    /// A layer with the same items, and without shards.
+    fn without_shards(&self) -> Result<Self, InsertError> {
+        let mut layer = Self::unused(self.plan, self.dispatch);
+        for place in self.places() {
+            let (shard, prefix) = self.pool.shard(self.dispatch, place);
+            let mut result = Ok(());
+            shard.each_class(&mut |(bucket, _), fingerprint, in_table| {
+                let key = Key::of_stored(shard.params(), prefix.into(), bucket, fingerprint);
+                let further = (in_table - 1).saturating_add(self.further(key));
+                result = layer.insert_among_few(key, usize::MAX).and_then(|()| match further {
+                    0 => Ok(()),
+                    _ => layer.count_further(key, further, usize::MAX),
+                });
+                result.is_ok()
+            });
+            result?;
+        }
+        Ok(layer)
     }
 }
 
@@ -542,14 +648,6 @@ impl Layer {
     /// Unless it returns true, no item has changed its place. What it does otherwise does not depend on `allowed`, so that filters of
     /// equal content stay equal.
     pub fn insert_growing(&mut self, place: Place, key: Key, allowed: usize) -> Result<bool, InsertError> {
-        if self.is_unused() {
-            let needed = Self::charged_when_empty(&self.plan);
-            if needed > allowed {
-                return Err(InsertError::limit(needed));
-            }
-            self.begin()?;
-            return Ok(self.insert_as_it_is(key));
-        }
         if self.insert_for_copies(place, key, allowed)? {
             return Ok(true);
         }
@@ -795,19 +893,17 @@ impl Layer {
         (self.len, self.copies) = (0, None);
         self.set_asks_first(false);
     }
-
-    /// Gives up all shards of a layer that began without any, if it has no items: what it takes follows from its items.
-    pub fn release(&mut self) {
-        if self.len == 0 && self.plan.begins_unused() {
-            *self = Self::unused(self.plan, self.dispatch);
-        }
-    }
 }
 
 /// A share of the slots of a layer's shards. A shard of fewer than 16 slots is always split: so small a table is soon too full for an
 /// item of which both buckets are taken.
 fn share(plan: &LayerPlan, (numerator, denominator): (usize, usize)) -> usize {
     plan.whole.slots() / denominator * numerator
+}
+
+/// A number of items in a shard, which has fewer than 2³².
+fn items_of_a_shard(items: usize) -> u32 {
+    u32::try_from(items).unwrap_or(u32::MAX)
 }
 
 /// The number of items from which on a shard of the greatest depth is full.
@@ -838,13 +934,19 @@ impl Layer {
         let number = plan.number;
         assert!(self.plan == *plan, "layer {number} is {:?}, planned as {plan:?}", self.plan);
         assert!(self.dispatch.kernel() == dispatch.kernel(), "layer {number} has another kernel");
-        assert_eq!(self.thin_to, share(plan, THIN));
-        assert_eq!(self.full, [share(plan, FULL), full_at_last(plan)]);
-        assert_eq!([self.full_from, self.full_at_last], if self.asks_first() { [0, 0] } else { self.full });
+        assert_eq!(self.thin_to, items_of_a_shard(share(plan, THIN)));
+        assert_eq!(self.full, [share(plan, FULL), full_at_last(plan)].map(items_of_a_shard));
+        let full_from = if self.asks_first() { 0 } else { index(self.full[0].into()) };
+        assert_eq!(self.full_from, full_from);
         if self.is_unused() {
-            assert!(plan.begins_unused() && self.len == 0 && self.size_in_bytes() == 0, "layer {number} has no directory");
+            assert!(plan.begins_unused() && self.pool.len() == 0, "layer {number} has no directory");
+            self.assert_copies();
+            self.few.assert_consistent();
+            assert_eq!(self.few.len(), self.len, "items of layer {number}");
+            assert!(self.few.keys().all(|key| plan.listed(key).is_some()), "layer {number} lists what is no item");
             return;
         }
+        assert!(self.few.len() == 0 && self.few.size_in_bytes() == 0, "layer {number} has shards and a list of items");
         assert_eq!(self.pool.levels().len(), usize::from(self.depth - plan.least_depth) + 1, "levels of layer {number}");
         assert!(self.depth == plan.least_depth || self.pool.level(self.depth).len() > 0, "depth of layer {number}");
         assert_eq!(self.directory.len(), 1 << self.depth, "directory of layer {number}");

@@ -6,6 +6,7 @@
 
 mod builder;
 mod facts;
+mod few;
 mod lane;
 mod layer;
 mod look_up;
@@ -33,6 +34,7 @@ pub use shared::SharedFilter;
 pub use {builder::ElasticBuilder, plan::ElasticParams};
 use {facts::grows, view::SnapshotShards};
 pub(crate) use {
+    few::Listed as Few,
     lane::Lane,
     plan::LayerPlan,
     shard::{Shard, ShardParams},
@@ -60,7 +62,10 @@ pub(crate) use {
 /// - The [`false_positive_rate`](Self::false_positive_rate) never exceeds the requested one, at any size.
 ///
 /// # Growth
-/// The filter consists of shards, small tables of equal numbers of buckets. A full shard splits in two: each item gives up one
+/// A filter of few items is a list of what its tables would know of them, in four bytes each or so: up to a thousand items, or 256 in each
+/// of several lanes.
+///
+/// A larger one consists of shards, small tables of equal numbers of buckets. A full shard splits in two: each item gives up one
 /// bit of its fingerprint, which selects its half. So splitting needs no items, and takes a fraction of a millisecond.
 /// Fingerprints begin long enough for all splits up to [`max_capacity`](ElasticBuilder::max_capacity). Beyond it, the filter adds
 /// a second layer of shards for new items, and lookups of absent items read two buckets more. Further layers follow, as long as

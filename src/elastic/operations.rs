@@ -50,7 +50,7 @@ impl Core for Elastic {
     }
 
     fn slots(&self) -> u64 {
-        self.params.slots_of(self.shards())
+        self.lanes.iter().map(Lane::slots).sum()
     }
 
     fn load_factor(&self) -> f64 {

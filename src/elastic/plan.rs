@@ -11,7 +11,7 @@ use crate::{
     bits::{in_memory, index},
     params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, TableKind, mean_matches, safe_load},
     table::{
-        AnySize,
+        AnySize, TableParams as _,
         copies::{self, Keys},
     },
 };
@@ -47,6 +47,14 @@ const FEWEST_IN_LANE: u64 = 2000;
 /// buckets: those of smaller tables get full too soon.
 const FEWEST_SHARDS: u64 = 4;
 const FEWEST_GROWING_BUCKETS: u64 = 32;
+
+/// A lane that grows begins without shards if they would be 2³ at most: so few are allocated and filled in microseconds.
+const FEW_SHARDS: u8 = 3;
+
+/// How many items a lane without shards has at most: with so many, they take less memory than tables, but lookups and insertions several
+/// times as long. Fewer, if there are several lanes: a filter of ten thousand items and more is made for speed.
+const MOST_FEW: usize = 1 << 10;
+const MOST_FEW_IN_LANE: usize = 1 << 8;
 
 /// The fewest buckets of a shard.
 const FEWEST_BUCKETS: u64 = 8;
@@ -322,6 +330,7 @@ impl ElasticParams {
         1 << self.shares.lane_bits()
     }
 
+    #[inline]
     pub(super) fn shares(&self) -> Shares {
         self.shares
     }
@@ -438,9 +447,24 @@ impl LayerPlan {
         Key::of_known(&self.whole, bucket, known).filter(|item| keys.has(key) && item.buckets.1 >= bucket)
     }
 
-    /// Whether a lane has no shards until its first item comes, since it begins with one.
+    /// Whether a lane has no shards while it has few items, since it begins with few and grows.
     pub fn begins_unused(&self) -> bool {
-        self.least_depth == 0 && self.most_depth > 0
+        self.least_depth <= FEW_SHARDS && self.least_depth < self.most_depth
+    }
+
+    /// How many items such a lane takes without shards: so many that the shards that it gets then are well filled.
+    pub fn most_few(&self) -> usize {
+        // Tables of buckets with one slot are full at half of their slots.
+        let fit = self.whole.slots() / if self.whole.bucket_size == 1 { 2 } else { 1 };
+        let most = if self.shares.lane_bits() == 0 { MOST_FEW } else { MOST_FEW_IN_LANE };
+        // A third more than fit into the first shards, which are split then.
+        most.min((fit / 3 * 4) << self.least_depth.min(FEW_SHARDS)).max(1)
+    }
+
+    /// At least the probability that an absent item is taken for one of so many in a lane without shards: half of the keys of so many
+    /// bits, and an eighth more hashes than others, in a lane that is staggered, lead to a pair of buckets or its mirror image.
+    pub fn rate_of_few(&self, items: usize) -> f64 {
+        (items as f64 / (1_u128 << self.keys().bits().saturating_sub(3)) as f64).min(1.0)
     }
 
     /// The number of items that fit into a shard, whatever they are.

@@ -544,6 +544,9 @@ impl Pool {
 
 /// Bytes of the blocks that a layer begins with.
 pub(super) fn first_table_bytes(plan: &LayerPlan) -> usize {
+    if plan.begins_unused() {
+        return 0;
+    }
     let level = Level::new(plan, plan.least_depth);
     level.blocks_for(1 << plan.least_depth).saturating_mul(level.block_bytes())
 }

@@ -143,6 +143,10 @@ impl Key {
         Self { buckets, low, stream }
     }
 
+    pub fn of_parts(buckets: Pair, low: Fingerprint, stream: u64) -> Self {
+        Self { buckets, low, stream }
+    }
+
     /// The key of an item with this fingerprint in a shard, to which the stream leads with `prefix`.
     pub fn of_stored(params: &ShardParams, prefix: u64, bucket: u64, fingerprint: Fingerprint) -> Self {
         let known = prefix << params.upper_bits | fingerprint.wide() >> params.low_bits;

@@ -365,7 +365,7 @@ impl Core for Shared {
     }
 
     fn slots(&self) -> u64 {
-        self.params.slots_of(self.shards())
+        self.lanes.iter().map(|lane| lane.read().slots()).sum()
     }
 
     fn load_factor(&self) -> f64 {

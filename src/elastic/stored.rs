@@ -36,7 +36,11 @@ impl Lane {
         for listed in layers {
             lane.push_layer(Layer::read(reading, listed)?)?;
         }
-        let copies = reading.copies(&listing, |layer, key| lane.occurrences_of(layer, key))?;
+        let lists = reading.lists(&listing)?;
+        if listing.few > 0 {
+            lane = Self::with_first(&params, Layer::of_few(params.layer(0), lists.few.keys(), Dispatch::best())?);
+        }
+        let copies = lists.copies(|layer, key| lane.occurrences_of(layer, key))?;
         lane.set_further(copies)?;
         Ok(lane)
     }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::{fmt, iter, ops::Range};
 
 use super::{
-    ElasticParams,
+    ElasticParams, Few,
     facts::summarize,
     look_up::{Shards, contains_all},
     plan::LayerPlan,
@@ -17,7 +17,7 @@ use crate::{
     filter::Core,
     hash::{Hasher, HasherId, Uniform},
     kernel::{Dispatch, Hashes, PREFETCH_FROM},
-    snapshot::{Listed, Reading, Record, SnapshotError, Source, padded},
+    snapshot::{Listed, Reading, Record, SnapshotError, Source, padded, padded_keys},
     storage::{OutOfMemory, Snapshot, reserved},
     table::{
         AnySize, Geometry, TableParams as _,
@@ -43,6 +43,8 @@ struct Index {
     items: usize,
     /// Those in the tables.
     in_tables: usize,
+    /// Of those, the ones in lanes without shards.
+    few: u64,
     shards: usize,
     false_positive_rate: f64,
 }
@@ -51,6 +53,8 @@ struct Index {
 struct LaneIndex {
     first: LayerIndex,
     later: Vec<LayerIndex>,
+    /// Where the items of a lane without shards are.
+    few: Range<usize>,
     /// Where the entries of further copies are.
     copies: Range<usize>,
 }
@@ -95,7 +99,7 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
     pub(super) fn open<H: Hasher>(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, H), SnapshotError> {
         let mut reading = Reading::<ElasticParams>::start(Source::Slice(data.as_ref()))?;
         let (hasher, params) = (reading.header.hasher(hasher)?, reading.header.fields);
-        let (mut items, mut in_tables, mut shards, mut rates) = (0_u64, 0, 0, 0.0);
+        let (mut items, mut in_tables, mut all_few, mut shards, mut rates) = (0_u64, 0, 0_u64, 0, 0.0);
         let mut lanes = reserved(params.lanes())?;
         for number in 0..wide(params.lanes()) {
             let listing = reading.listing(number)?;
@@ -112,18 +116,23 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
                 in_tables += records.iter().map(|record| index(record.items.into())).sum::<usize>();
                 shards += records.len();
             }
-            items = items.saturating_add(listing.items());
+            let plan = params.layer(0);
+            rate += plan.rate_of_few(index(listing.few));
+            in_tables += index(listing.few);
+            (items, all_few) = (items.saturating_add(listing.items()), all_few + listing.few);
             rates += rate.min(1.0);
-            let first = if layers.is_empty() { LayerIndex::unused(&params.layer(0)) } else { layers.remove(0) };
-            let copies = index(offset)..index(offset) + index(listing.entries) * LAYERED_BYTES;
-            lanes.push(LaneIndex { first, later: layers, copies });
+            let first = if layers.is_empty() { LayerIndex::unused(&plan) } else { layers.remove(0) };
+            let few = index(offset)..index(offset) + index(listing.few) * plan.keys().bytes();
+            let copies = index(offset + padded_keys(listing.few, plan.keys().bytes()));
+            let copies = copies..copies + index(listing.entries) * LAYERED_BYTES;
+            lanes.push(LaneIndex { first, later: layers, few, copies });
         }
         let end = index(reading.finish()?);
         let false_positive_rate = rates / lanes.len() as f64;
         let (address, dispatch) = (params.address(), Dispatch::best());
         // With further copies, they may be more than a `usize` counts.
         let items = in_memory(items);
-        let index = Index { lanes, address, dispatch, items, in_tables, shards, false_positive_rate };
+        let index = Index { lanes, address, dispatch, items, in_tables, few: all_few, shards, false_positive_rate };
         Ok((Self { snapshot: Snapshot::new(data, end), params, index }, hasher))
     }
 }
@@ -217,6 +226,21 @@ impl<'a> InSnapshot<'a> {
         &self.index.lanes[self.params.shares().lane(hash)]
     }
 
+    /// True if a lane without shards has an item in its list.
+    #[cold]
+    fn is_among_few(self, lane: &LaneIndex, key: Key) -> bool {
+        let few = self.bytes.get(lane.few.clone()).unwrap_or_default();
+        Few::new(few, lane.first.plan.keys().bytes()).has(lane.first.listed(key))
+    }
+
+    /// The number of copies of an item in the tables of a layer, or in the list instead.
+    fn occurrences(self, lane: &LaneIndex, layer: &LayerIndex, key: Key) -> u32 {
+        if layer.directory.is_empty() {
+            return self.is_among_few(lane, key).into();
+        }
+        layer.count(self.index.dispatch, self.bytes, key)
+    }
+
     #[inline]
     fn key(self, hash: Uniform) -> Key {
         Key::new(&self.index.address, self.params.shares().stream(hash), hash)
@@ -255,6 +279,9 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
     #[inline]
     fn contains(self, hash: Uniform) -> bool {
         let (lane, key) = (self.lane(hash), self.key(hash));
+        if lane.first.directory.is_empty() {
+            return self.is_among_few(lane, key);
+        }
         lane.first.contains(self.index.dispatch, self.bytes, key) || !lane.later.is_empty() && self.later_contain(hash)
     }
 
@@ -262,7 +289,7 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
         let (lane, key) = (self.lane(hash), self.key(hash));
         let copies = Layered::new(self.bytes.get(lane.copies.clone()).unwrap_or_default());
         let count = |layer: &LayerIndex| {
-            match layer.count(self.index.dispatch, self.bytes, key) {
+            match self.occurrences(lane, layer, key) {
                 // There are no further copies, either.
                 0 => 0,
                 in_table if lane.copies.is_empty() => in_table,
@@ -285,12 +312,12 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         InSnapshot { bytes: self.snapshot.all(), index: &self.index, params: &self.params }
     }
 
-    /// The number of copies in the tables of what a key stands for in a layer; 0 if that is nothing.
+    /// The number of copies in the tables, or in the list instead, of what a key stands for in a layer; 0 if that is nothing.
     pub(super) fn occurrences_of(&self, lane: u64, layer: u8, listed: copies::Key) -> u32 {
-        let mut layers = self.index.lanes[index(lane)].layers();
-        let found = layers.find(|index| index.plan.number == layer);
+        let lane = &self.index.lanes[index(lane)];
+        let found = lane.layers().find(|index| index.plan.number == layer);
         let item = found.and_then(|index| Some((index, index.plan.listed(listed)?)));
-        item.map_or(0, |(index, key)| index.count(self.index.dispatch, self.snapshot.all(), key))
+        item.map_or(0, |(index, key)| self.all().occurrences(lane, index, key))
     }
 
     pub fn params(&self) -> &ElasticParams {
@@ -353,7 +380,7 @@ impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
     }
 
     fn slots(&self) -> u64 {
-        self.params.slots_of(self.shards())
+        self.params.slots_of(self.shards()) + self.index.few
     }
 
     fn load_factor(&self) -> f64 {

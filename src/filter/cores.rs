@@ -50,7 +50,8 @@ pub(crate) trait Core {
     fn slots(&self) -> u64;
 
     fn load_factor(&self) -> f64 {
-        self.len() as f64 / self.slots() as f64
+        // A growing filter may have no slots yet.
+        self.len() as f64 / self.slots().max(1) as f64
     }
 
     fn false_positive_rate(&self) -> f64;

@@ -168,7 +168,8 @@ macro_rules! lookups {
                 self.core.capacity()
             }
 
-            /// The number of slots in all tables; for a table of m buckets of b slots, m·b.
+            /// The number of slots in all tables; for a table of m buckets of b slots, m·b. Where a growing filter has a list of its few items
+            /// instead, each of them counts as one.
             #[must_use]
             pub fn slots(&self) -> usize {
                 $crate::bits::in_memory(self.core.slots())

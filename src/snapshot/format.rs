@@ -304,30 +304,41 @@ impl ElasticParams {
 pub(super) struct Section {
     pub items: u64,
     pub shards: u64,
-    /// The length of the list, the tables and the further copies that follow.
+    /// The length of the list, the tables and the further copies that follow; of a lane without shards, of the list of its items.
     pub length: u64,
 }
 
-/// The length of so many entries of a lane's further copies, and their checksum, which that of the section seeds. (It has one of its own,
-/// so that a view is opened without reading them.)
-pub(crate) fn layered_bytes(entries: u64) -> u64 {
-    if entries == 0 { 0 } else { entries.saturating_mul(wide(LAYERED_BYTES)).saturating_add(wide(CHECKSUM_BYTES)) }
+/// The length of so many keys of items in a list, with the zeros that it is filled up with.
+pub(crate) fn padded_keys(few: u64, key_bytes: usize) -> u64 {
+    let (alignment, keys) = (wide(TABLE_ALIGNMENT), few.saturating_mul(wide(key_bytes)));
+    keys.checked_next_multiple_of(alignment).unwrap_or(u64::MAX)
 }
 
-/// The number of entries that take so many bytes; none if no number does.
-pub(super) fn layered_entries(bytes: u64) -> Option<u64> {
-    let entries = bytes.saturating_sub(wide(CHECKSUM_BYTES)) / wide(LAYERED_BYTES);
-    (layered_bytes(entries) == bytes).then_some(entries)
+/// The length of a lane's lists: so many keys of items, so many entries of further copies, and a checksum of both, which that of the
+/// section seeds. (They have one of their own, so that a view is opened without reading them.)
+pub(crate) fn list_bytes(few: u64, key_bytes: usize, entries: u64) -> u64 {
+    let lists = padded_keys(few, key_bytes).saturating_add(entries.saturating_mul(wide(LAYERED_BYTES)));
+    if lists == 0 { 0 } else { lists.saturating_add(wide(CHECKSUM_BYTES)) }
 }
+
+/// The number of entries in lists that take so many bytes; none if no number does.
+pub(super) fn list_entries(few: u64, key_bytes: usize, bytes: u64) -> Option<u64> {
+    let entries = bytes.checked_sub(list_bytes(few, key_bytes, 0))?;
+    let entries = if few == 0 { entries.saturating_sub(wide(CHECKSUM_BYTES)) } else { entries } / wide(LAYERED_BYTES);
+    (list_bytes(few, key_bytes, entries) == bytes).then_some(entries)
+}
+
+/// Instead of records, a lane without shards that has items has the number of the different ones.
+pub(crate) const NUMBER_BYTES: usize = 8;
 
 impl Section {
     /// Encodes the header of the lane with this number, for this list. Also returns its checksum.
-    pub fn encode(&self, list: impl Iterator<Item = Record>, lane: u64, seed: u64) -> ([u8; SECTION_BYTES], u64) {
+    pub fn encode(&self, list: impl Iterator<Item = impl AsRef<[u8]>>, lane: u64, seed: u64) -> ([u8; SECTION_BYTES], u64) {
         let mut bytes = [0; SECTION_BYTES];
         put(&mut bytes, 0, self.items.to_le_bytes());
         put(&mut bytes, 8, self.shards.to_le_bytes());
         put(&mut bytes, 16, self.length.to_le_bytes());
-        let checksum = section_checksum(&bytes, list.map(|record| record.encode()), lane, seed);
+        let checksum = section_checksum(&bytes, list, lane, seed);
         put(&mut bytes, 24, checksum.to_le_bytes());
         (bytes, checksum)
     }

@@ -12,14 +12,15 @@ use std::{
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
     format::{
-        CHECKSUM_BYTES, Checksum, Fixed, HEADER_BYTES, Header, HeaderBytes, MAGIC, RECORD_BYTES, Record, SECTION_BYTES, Section,
-        TRAILER_BYTES, checksum, layered_bytes, layered_entries, not_a_snapshot, number, padded, section_checksum,
+        CHECKSUM_BYTES, Checksum, Fixed, HEADER_BYTES, Header, HeaderBytes, MAGIC, NUMBER_BYTES, RECORD_BYTES, Record,
+        SECTION_BYTES, Section, TRAILER_BYTES, checksum, list_bytes, list_entries, not_a_snapshot, number, padded, padded_keys,
+        section_checksum,
     },
     verify,
 };
 use crate::{
     bits::{PADDING, in_memory, index, wide},
-    elastic::{ElasticParams, LayerPlan, Shard, ShardParams},
+    elastic::{ElasticParams, Few, LayerPlan, Shard, ShardParams},
     filter::RawFilter,
     storage::{OutOfMemory, Owned, reserved},
     table::{
@@ -185,7 +186,10 @@ impl<'a> Reading<'a> {
         let mut bytes = [0; SECTION_BYTES];
         bytes.copy_from_slice(&self.buffer);
         let (section, stored) = Section::decode(&bytes);
-        let len = usize::try_from(section.shards).ok().and_then(|shards| shards.checked_mul(RECORD_BYTES));
+        let len = match section.shards {
+            0 if section.length > 0 => Some(NUMBER_BYTES),
+            shards => usize::try_from(shards).ok().and_then(|shards| shards.checked_mul(RECORD_BYTES)),
+        };
         let Some(len) = len else {
             let words = "lane {} has {} shards, more than this machine can address";
             return Err(SnapshotError::new(Kind::Shards, start, words, [lane, section.shards]));
@@ -210,25 +214,33 @@ impl<'a> Reading<'a> {
         Ok(&self.buffer)
     }
 
-    /// The further copies of a lane, which follow its tables, verified. `occurrences` counts copies in the tables: those of what a key
-    /// stands for in the layer with this number.
-    pub fn copies(&mut self, listing: &Listing, occurrences: impl Fn(u8, Key) -> u32) -> Result<Layered<'_>, SnapshotError> {
-        let start = self.offset;
+    /// The lists of a lane, which follow its tables: the keys of its items, if it has no shards, verified; and its further copies, which are
+    /// [not yet](Lists::copies).
+    pub fn lists(&mut self, listing: &Listing) -> Result<Lists<'_>, SnapshotError> {
+        let (start, plan) = (self.offset, self.header.fields.layer(0));
+        let key_bytes = plan.keys().bytes();
+        let len = list_bytes(listing.few, key_bytes, listing.entries);
         self.buffer.clear();
-        if listing.entries > 0 {
+        if len > 0 {
             // What is longer than memory is longer than the bytes.
-            self.next(in_memory(layered_bytes(listing.entries)), |_, _| {})?;
+            self.next(in_memory(len), |_, _| {})?;
             let end = self.buffer.len() - CHECKSUM_BYTES;
             let stored = number(&self.buffer, end);
             self.buffer.truncate(end);
-            check_sum(start, "list of copies", stored, checksum(&self.buffer, listing.checksum))?;
+            check_sum(start, "list of items or copies", stored, checksum(&self.buffer, listing.checksum))?;
         }
-        let copies = Layered::new(&self.buffer);
-        verify::copies_of_layers(copies, start, listing.further, occurrences)?;
-        Ok(copies)
+        let (keys, copies) = self.buffer.split_at(index(padded_keys(listing.few, key_bytes)));
+        let copies_at = start + wide(keys.len());
+        let (keys, zeros) = keys.split_at(index(listing.few) * key_bytes);
+        let few = Few::new(keys, key_bytes);
+        verify::few(few, start, &plan)?;
+        if zeros.iter().any(|&byte| byte != 0) {
+            return Err(SnapshotError::new(Kind::Table, start + wide(keys.len()), "the bytes behind a list are not zero", []));
+        }
+        Ok(Lists { few, copies: Layered::new(copies), start: copies_at, further: listing.further })
     }
 
-    /// Reads and verifies all tables of a lane, and its further copies. `occurrences` is as for [`copies`](Self::copies).
+    /// Reads and verifies all tables of a lane, and its lists. `occurrences` is as for [`Lists::copies`].
     pub fn verify_lane(&mut self, listing: &Listing, occurrences: impl Fn(u8, Key) -> u32) -> Result<(), SnapshotError> {
         let params = self.header.fields;
         for layer in listing.layers(&params) {
@@ -236,7 +248,7 @@ impl<'a> Reading<'a> {
                 self.table(layer.plan.shard(record.depth), record)?;
             }
         }
-        self.copies(listing, occurrences).map(|_| ())
+        self.lists(listing)?.copies(occurrences).map(|_| ())
     }
 
     /// Goes on so many bytes further. The owner of a stream must seek there.
@@ -297,6 +309,24 @@ pub(super) fn check_lists(mut file: &File, len: u64) -> Result<(), SnapshotError
     reading.finish_at_end()
 }
 
+/// What follows the tables of a lane.
+pub(crate) struct Lists<'a> {
+    pub few: Few<'a>,
+    copies: Layered<'a>,
+    /// Where the copies begin, and how many there should be.
+    start: u64,
+    further: u64,
+}
+
+impl<'a> Lists<'a> {
+    /// The further copies, verified. `occurrences` counts copies in the tables, or in the list: those of what a key stands for in the layer
+    /// with this number.
+    pub fn copies(self, occurrences: impl Fn(u8, Key) -> u32) -> Result<Layered<'a>, SnapshotError> {
+        verify::copies_of_layers(self.copies, self.start, self.further, occurrences)?;
+        Ok(self.copies)
+    }
+}
+
 /// A validated list of a lane's shards.
 pub(crate) struct Listing {
     records: Vec<Record>,
@@ -305,6 +335,10 @@ pub(crate) struct Listing {
     /// The number of items that have further copies, and the number of these.
     pub entries: u64,
     pub further: u64,
+    /// The number of different items of a lane without shards.
+    pub few: u64,
+    /// The length of the lists.
+    list_bytes: u64,
     /// Of the section.
     checksum: u64,
 }
@@ -328,13 +362,18 @@ impl Listing {
         checksum: u64,
     ) -> Result<Self, SnapshotError> {
         let may_be_unused = params.layer(0).begins_unused();
-        let is_unused = may_be_unused && list.is_empty();
+        let is_unused = may_be_unused && section.shards == 0;
+        let few = if is_unused && !list.is_empty() { number(list, 0) } else { 0 };
         let records = if is_unused { Vec::new() } else { records(params, list, start + wide(SECTION_BYTES))? };
-        let found: u64 = records.iter().map(|record| u64::from(record.items)).sum();
-        if may_be_unused && !is_unused && found == 0 {
-            return Err(SnapshotError::new(Kind::Shards, start, "lane {} has shards, but no items in them", [lane]));
+        let found = records.iter().map(|record| u64::from(record.items)).sum::<u64>() + few;
+        let mut listing = Self { records, table_bytes: 0, entries: 0, further: 0, few, list_bytes: 0, checksum };
+        if may_be_unused && found == 0 && !list.is_empty() {
+            return Err(SnapshotError::new(Kind::Shards, start, "lane {} has shards or a list, but no items in them", [lane]));
         }
-        let mut listing = Self { records, table_bytes: 0, entries: 0, further: 0, checksum };
+        if few > u32::MAX.into() {
+            let words = "lane {} has {} items in a list, more than there can be";
+            return Err(SnapshotError::new(Kind::Count, start, words, [lane, few]));
+        }
         let in_layer = |layer: Listed<'_>| {
             let tables = layer.records.iter().map(|record| wide(padded(layer.plan.shard(record.depth).table_bytes())));
             tables.fold(0, u64::saturating_add)
@@ -342,10 +381,12 @@ impl Listing {
         listing.table_bytes = listing.layers(params).map(in_layer).fold(0, u64::saturating_add);
         // A sum that has reached the greatest number is no length, whatever the header says.
         let known = listing.table_bytes.checked_add(wide(list.len()));
-        let entries =
-            known.and_then(|known| layered_entries(section.length.checked_sub(known)?)).filter(|&entries| entries <= found);
+        let key_bytes = params.layer(0).keys().bytes();
+        let entries = known.and_then(|known| list_entries(few, key_bytes, section.length.checked_sub(known)?));
+        let entries = entries.filter(|&entries| entries <= found);
         listing.entries = entries.unwrap_or(0);
-        // Each entry is for an item in the tables, with at most 2³² − 1 copies.
+        listing.list_bytes = list_bytes(few, key_bytes, listing.entries);
+        // Each entry is for an item in the tables or in the list, with at most 2³² − 1 copies.
         let further = section.items.checked_sub(found);
         let is_possible = |further: &u64| (listing.entries..=listing.entries.saturating_mul(u32::MAX.into())).contains(further);
         let Some(further) = further.filter(is_possible) else {
@@ -360,15 +401,15 @@ impl Listing {
         Err(SnapshotError::new(Kind::Shards, start, words, [lane, known.unwrap_or(u64::MAX), section.length]))
     }
 
-    /// The length of tables and further copies.
+    /// The length of tables and lists.
     pub fn rest(&self) -> u64 {
-        self.table_bytes.saturating_add(layered_bytes(self.entries))
+        self.table_bytes.saturating_add(self.list_bytes)
     }
 
     /// The number of items, further copies included.
     pub fn items(&self) -> u64 {
         let found: u64 = self.records.iter().map(|record| u64::from(record.items)).sum();
-        found.saturating_add(self.further)
+        found.saturating_add(self.further).saturating_add(self.few)
     }
 
     /// The layers, in order.

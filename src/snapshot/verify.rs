@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     bits::{index, wide},
+    elastic::{Few, LayerPlan},
     filter::RawFilter,
     hash::HasherId,
     storage::Snapshot,
@@ -192,6 +193,22 @@ pub(super) fn copies_of_layers(
     }
     let words = "further copies are {}, but they are {} by the header of their lane";
     if sum == total { Ok(()) } else { Err(SnapshotError::new(Kind::Copies, start, words, [sum, total])) }
+}
+
+/// Validates the items of a lane without shards, whose list begins at `start`: their keys are in order, and each is that of an item.
+pub(super) fn few(few: Few<'_>, start: u64, plan: &LayerPlan) -> Result<(), SnapshotError> {
+    let mut last = None;
+    for (key, at) in few.keys().zip((start..).step_by(plan.keys().bytes())) {
+        let corrupt = |words| Err(SnapshotError::new(Kind::Table, at, words, []));
+        if last >= Some(key) {
+            return corrupt("the keys of a lane's items are not in order");
+        }
+        if plan.listed(key).is_none() {
+            return corrupt("the key of a lane's item is one that no item has");
+        }
+        last = Some(key);
+    }
+    Ok(())
 }
 
 fn check_end(params: &impl TableParams, bytes: &[u8], start: u64) -> Result<(), SnapshotError> {

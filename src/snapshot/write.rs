@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::{borrow::Borrow, fmt, ops::Deref};
 
 use super::format::{
-    CHECKSUM_BYTES, Checksum, HEADER_BYTES, Header, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, checksum,
-    layered_bytes, padded,
+    CHECKSUM_BYTES, Checksum, HEADER_BYTES, Header, NUMBER_BYTES, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES,
+    checksum, list_bytes, padded, padded_keys,
 };
 use crate::{
     bits::{in_memory, index, wide},
@@ -30,7 +30,7 @@ pub(crate) fn write<L: Borrow<Lane>, E>(
         for (_, table) in lane.borrow().records() {
             writing.table(table)?;
         }
-        writing.copies(lane.borrow())?;
+        writing.lists(lane.borrow())?;
     }
     writing.finish()
 }
@@ -58,18 +58,24 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
     /// Writes what comes before the tables of a lane. Goes through the list of shards, and computes each table's checksum, twice,
     /// instead of keeping them in memory.
     fn section(&mut self, lane: &Lane) -> Result<(), E> {
-        let list = lane.records().map(|(record, table)| Record { checksum: checksum(table, 0), ..record });
-        let (section, checksum) = section(lane).encode(list.clone(), self.lane, self.seed);
+        let few = wide(lane.number_of_few()).to_le_bytes();
+        let few = &few[..number_bytes(lane)];
+        let list = lane.records().map(|(record, table)| Record { checksum: checksum(table, 0), ..record }.encode());
+        let (section, checksum) = match few {
+            [] => section(lane).encode(list.clone(), self.lane, self.seed),
+            few => section(lane).encode([few].into_iter(), self.lane, self.seed),
+        };
         self.checksum.update(&checksum.to_le_bytes());
         (self.lane, self.section) = (self.lane + 1, checksum);
         (self.write)(&section)?;
+        (self.write)(few)?;
         let (mut piece, mut len) = ([0; 128 * RECORD_BYTES], 0);
         for record in list {
             if len == piece.len() {
                 (self.write)(&piece)?;
                 len = 0;
             }
-            piece[len..len + RECORD_BYTES].copy_from_slice(&record.encode());
+            piece[len..len + RECORD_BYTES].copy_from_slice(&record);
             len += RECORD_BYTES;
         }
         (self.write)(&piece[..len])
@@ -80,28 +86,28 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
         (self.write)(&[0; 8][..padded(table.len()) - table.len()])
     }
 
-    /// Writes what comes behind the tables of a lane.
-    fn copies(&mut self, lane: &Lane) -> Result<(), E> {
+    /// Writes what comes behind the tables of a lane, or instead of them.
+    fn lists(&mut self, lane: &Lane) -> Result<(), E> {
         let (mut piece, mut len) = ([0; 256 * LAYERED_BYTES], 0);
-        for entry in lane.further_copies() {
-            if len == piece.len() {
-                (self.write)(&piece)?;
+        for Entry(bytes, entry_len) in entries(lane, 0, (0, 0)) {
+            if len + entry_len > piece.len() {
+                (self.write)(&piece[..len])?;
                 len = 0;
             }
-            piece[len..len + LAYERED_BYTES].copy_from_slice(&encode_layered(entry));
-            len += LAYERED_BYTES;
+            piece[len..len + entry_len].copy_from_slice(&bytes[..entry_len]);
+            len += entry_len;
         }
         (self.write)(&piece[..len])?;
-        self.checksum_of_copies(lane)
+        self.checksum_of_lists(lane)
     }
 
     /// Writes the end of that.
-    fn checksum_of_copies(&mut self, lane: &Lane) -> Result<(), E> {
-        if lane.entries() == 0 {
+    fn checksum_of_lists(&mut self, lane: &Lane) -> Result<(), E> {
+        if bytes_of_lists(lane) == 0 {
             return Ok(());
         }
         let mut checksum = Checksum::new(self.section);
-        lane.further_copies().for_each(|entry| checksum.update(&encode_layered(entry)));
+        entries(lane, 0, (0, 0)).for_each(|Entry(bytes, len)| checksum.update(&bytes[..len]));
         (self.write)(&checksum.finish().to_le_bytes())
     }
 
@@ -109,6 +115,35 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
     fn finish(mut self) -> Result<(), E> {
         (self.write)(&self.checksum.finish().to_le_bytes())
     }
+}
+
+/// An item of a lane without shards, or a further copy: its first bytes, as many as the second field says.
+struct Entry([u8; LAYERED_BYTES], usize);
+
+/// Those of a lane: its few items, from the one with this number on, what they are filled up with, and its further copies, from a slot of the
+/// layer with this number on.
+fn entries(lane: &Lane, few: usize, (layer, slot): (u8, usize)) -> impl Iterator<Item = Entry> {
+    let key_bytes = lane.key_bytes();
+    let keys = lane.few().map(move |key| Entry(key.to_le_bytes(), key_bytes));
+    let zeros = Entry([0; LAYERED_BYTES], index(bytes_of_keys(lane)) - lane.number_of_few() * key_bytes);
+    let copies = lane.further_copies_from(layer, slot);
+    let few = keys.chain([zeros]).skip(few);
+    few.chain(copies.map(|(_, entry)| Entry(encode_layered(entry), LAYERED_BYTES)))
+}
+
+/// The length of the items, filled up.
+fn bytes_of_keys(lane: &Lane) -> u64 {
+    padded_keys(wide(lane.number_of_few()), lane.key_bytes())
+}
+
+/// The length of all, with a checksum.
+fn bytes_of_lists(lane: &Lane) -> u64 {
+    list_bytes(wide(lane.number_of_few()), lane.key_bytes(), lane.entries())
+}
+
+/// The length of the number of its few items.
+fn number_bytes(lane: &Lane) -> usize {
+    if lane.number_of_few() == 0 { 0 } else { NUMBER_BYTES }
 }
 
 /// The length of a snapshot with these lanes.
@@ -120,11 +155,11 @@ pub(crate) fn snapshot_bytes<L: Deref<Target = Lane>>(lanes: impl Iterator<Item 
 /// The header of a lane's section.
 fn section(lane: &Lane) -> Section {
     let of_shard = |(_, table): (Record, &[u8])| wide(RECORD_BYTES + padded(table.len()));
-    let length = lane.records().map(of_shard).sum::<u64>() + layered_bytes(lane.entries());
+    let length = wide(number_bytes(lane)) + lane.records().map(of_shard).sum::<u64>() + bytes_of_lists(lane);
     Section { items: wide(lane.len()), shards: wide(lane.shards()), length }
 }
 
-/// What a snapshot of an [`ElasticFilter`] has besides its tables and its further copies: header, lists of shards and checksums, about 24
+/// What a snapshot of an [`ElasticFilter`] has besides its tables and its items in lists: header, lists of shards and checksums, about 24
 /// bytes per shard. Made by [`ElasticFilter::snapshot_index`], so that [`ElasticFilter::read_snapshot`] can start anywhere.
 ///
 /// It belongs to the filter as it was when the index was made. `read_snapshot` has an example.
@@ -140,14 +175,14 @@ pub struct SnapshotIndex {
     bytes: u64,
 }
 
-/// The tables of a lane, and its further copies: a gap in the outline.
+/// The tables of a lane, and its lists: a gap in the outline.
 #[derive(Clone, Copy)]
 struct Tables {
     /// Bytes of the outline that come before them.
     outline: usize,
-    /// Where they begin, where the copies do, and where these end in the snapshot.
+    /// Where they begin, where the lists do, and where these end in the snapshot.
     start: u64,
-    copies: u64,
+    lists: u64,
     end: u64,
     /// The first of the marks.
     mark: usize,
@@ -177,7 +212,7 @@ impl SnapshotIndex {
     /// Copies bytes from this offset on, as far as there are any. Returns how many, which is none only at the end.
     fn read_once(&self, lanes: &[Lane], offset: u64, bytes: &mut [u8]) -> usize {
         let lane = self.tables.partition_point(|tables| tables.end <= offset);
-        let Some(&Tables { outline, start, copies, end, mark }) = self.tables.get(lane) else {
+        let Some(&Tables { outline, start, lists, end, mark }) = self.tables.get(lane) else {
             // Behind all tables.
             let left = index(self.bytes.saturating_sub(offset));
             return copy(&self.outline[self.outline.len() - left..], bytes);
@@ -185,24 +220,34 @@ impl SnapshotIndex {
         if offset < start {
             return copy(&self.outline[outline - index(start - offset)..outline], bytes);
         }
-        let part_end = if offset < copies { copies } else { end };
+        let part_end = if offset < lists { lists } else { end };
         let len = in_memory(part_end - offset).min(bytes.len());
-        if offset < copies {
+        if offset < lists {
             read_tables(lanes.get(lane), index(offset - start), &mut bytes[..len]);
         } else {
-            self.read_copies(lanes.get(lane), mark, index(offset - copies), &mut bytes[..len]);
+            self.read_lists(lanes.get(lane), mark, index(offset - lists), &mut bytes[..len]);
         }
         len
     }
 
-    /// Copies the bytes of a lane's further copies from this offset on. Where there are none, since the filter has changed, zeros.
-    fn read_copies(&self, lane: Option<&Lane>, mark: usize, offset: usize, bytes: &mut [u8]) {
-        let (entry, mut within) = (offset / LAYERED_BYTES, offset % LAYERED_BYTES);
-        let from = self.marks.get(mark + entry / MARKED).map(|&Mark(layer, slot)| (layer, slot));
-        let entries = lane.zip(from).into_iter().flat_map(|(lane, (layer, slot))| lane.further_copies_from(layer, slot));
+    /// Copies the bytes of a lane's lists from this offset on. Where there are none, since the filter has changed, zeros.
+    fn read_lists(&self, lane: Option<&Lane>, mark: usize, offset: usize, bytes: &mut [u8]) {
+        let (few, key_bytes) = lane.map_or((0, 1), |lane| (lane.number_of_few(), lane.key_bytes()));
+        let (first, from, behind, mut within) = match offset.checked_sub(lane.map_or(0, |lane| index(bytes_of_keys(lane)))) {
+            None => {
+                let first = few.min(offset / key_bytes);
+                (first, (0, 0), 0, offset - first * key_bytes)
+            }
+            Some(offset) => {
+                let entry = offset / LAYERED_BYTES;
+                let from =
+                    self.marks.get(mark + entry / MARKED).map_or((u8::MAX, usize::MAX), |&Mark(layer, slot)| (layer, slot));
+                (few + 1, from, entry % MARKED, offset % LAYERED_BYTES)
+            }
+        };
         let mut done = 0;
-        for entry in entries.skip(entry % MARKED).map(|(_, entry)| encode_layered(entry)) {
-            done += copy(&entry[within..], &mut bytes[done..]);
+        for Entry(entry, len) in lane.into_iter().flat_map(|lane| entries(lane, first, from)).skip(behind) {
+            done += copy(&entry[within.min(len)..len], &mut bytes[done..]);
             within = 0;
             if done == bytes.len() {
                 return;
@@ -238,8 +283,8 @@ impl<H> ElasticFilter<H> {
         H: Hasher,
     {
         let lanes = &self.core.lanes;
-        let lists = |lane: &Lane| SECTION_BYTES + lane.shards() * RECORD_BYTES;
-        let ends = |lane: &Lane| if lane.entries() == 0 { 0 } else { CHECKSUM_BYTES };
+        let lists = |lane: &Lane| SECTION_BYTES + number_bytes(lane) + lane.shards() * RECORD_BYTES;
+        let ends = |lane: &Lane| if bytes_of_lists(lane) == 0 { 0 } else { CHECKSUM_BYTES };
         let mut outline =
             reserved(HEADER_BYTES + lanes.iter().map(|lane| lists(lane) + ends(lane)).sum::<usize>() + TRAILER_BYTES)?;
         let mut marks = reserved(lanes.iter().map(|lane| index(lane.entries()).div_ceil(MARKED)).sum())?;
@@ -251,12 +296,12 @@ impl<H> ElasticFilter<H> {
         let (mut before, mut end) = (HEADER_BYTES, wide(HEADER_BYTES));
         for lane in lanes {
             writing.section(lane)?;
-            writing.checksum_of_copies(lane)?;
+            writing.checksum_of_lists(lane)?;
             before += lists(lane);
             let (start, rest) = (end + wide(lists(lane)), wide(ends(lane)));
             end += wide(SECTION_BYTES) + section(lane).length;
-            let copies = end - layered_bytes(lane.entries());
-            tables.push(Tables { outline: before, start, copies, end: end - rest, mark: marks.len() });
+            let lists = end - bytes_of_lists(lane);
+            tables.push(Tables { outline: before, start, lists, end: end - rest, mark: marks.len() });
             before += ends(lane);
             let entries = lane.further_copies_from(0, 0).step_by(MARKED);
             marks.extend(entries.map(|(slot, (layer, ..))| Mark(layer, slot)));

@@ -81,6 +81,11 @@ impl Keys {
         (low_word(number >> self.fingerprint_bits), low_word(number) & mask(self.fingerprint_bits))
     }
 
+    /// The bits of a key.
+    pub fn bits(self) -> u32 {
+        self.bits
+    }
+
     /// Whether there are keys of so many bits.
     pub fn has(self, key: Key) -> bool {
         key <= self.mask()
@@ -94,7 +99,11 @@ impl Keys {
         if entries == 0 { 0 } else { slots.saturating_mul(slot).saturating_add(WINDOW + size_of::<Copies>()) }
     }
 
-    /// The bits of a key.
+    /// The length of a key in bytes.
+    pub fn bytes(self) -> usize {
+        index(self.bits.div_ceil(8).into())
+    }
+
     #[inline]
     fn mask(self) -> Key {
         Key::MAX >> (Key::BITS - self.bits)
@@ -383,7 +392,7 @@ impl PartialEq for Copies {
 
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "returns the lower half")]
-fn low_word(value: u128) -> u64 {
+pub(crate) fn low_word(value: u128) -> u64 {
     value as u64
 }
 

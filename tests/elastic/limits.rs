@@ -239,7 +239,7 @@ fn chosen_items_take_little_memory() {
     let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(1000).max_capacity(1 << 32);
     let hashes = chosen(14, 3000);
     let mut filter = builder.clone().build().unwrap();
-    let empty = filter.size_in_bytes();
+    let empty = builder.clone().params().unwrap().size_in_bytes();
     let mut crowded = 0;
     for &hash in &hashes {
         let before = filter.len();

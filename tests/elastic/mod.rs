@@ -10,6 +10,8 @@ pub(crate) mod composed;
 mod duplicates;
 #[cfg(feature = "std")]
 mod extent;
+#[cfg(feature = "std")]
+mod few;
 mod forms;
 #[cfg(feature = "std")]
 mod golden;

@@ -104,7 +104,7 @@ fn every_tree_of_merges_gives_the_filter_that_was_filled_at_once() {
             assert_eq!(merged.params(), whole.params());
             let near = |one: f64, other: f64, share: f64| (one - other).abs() <= share * other;
             let share = if are_several { 0.1 } else { 1e-9 };
-            let sizes = |filter: &ElasticFilter| [filter.shards() as f64, filter.size_in_bytes() as f64];
+            let sizes = |filter: &ElasticFilter| [filter.shards() as f64, filter.charged_bytes() as f64];
             let are_near = sizes(&merged).iter().zip(sizes(&whole)).all(|(&one, other)| near(one, other, share));
             assert!(are_near && near(merged.false_positive_rate(), stated, share), "{merged} instead of {whole}");
             merged.assert_consistent();

@@ -32,6 +32,7 @@ pub(super) fn kinds() -> Vec<ElasticFilter> {
     vec![
         filled(small(), 0),
         filled(small(), 400),
+        filled(small().lanes(4), 700),
         filled(small(), 20_000),
         filled(small().max_capacity(1000), 30_000),
         filled(small().capacity(9000).max_capacity(9000), 9000),
@@ -46,6 +47,8 @@ pub(super) fn kinds() -> Vec<ElasticFilter> {
 pub(super) fn all_kinds() -> Vec<ElasticFilter> {
     let mut all = kinds();
     all.extend([
+        repeated(small(), 100, 3),
+        repeated(small().lanes(4), 999, 2),
         repeated(small().capacity(9000).max_capacity(9000), 3000, 5),
         repeated(small().lanes(4), 20_000, 2),
         repeated(small().max_capacity(1000), 9000, 3),
@@ -200,7 +203,10 @@ fn seal(bytes: &mut [u8], sections: &[usize]) {
     let mut all = Vec::new();
     for (lane, &at) in sections.iter().enumerate() {
         let shards = u64::from_le_bytes(bytes[at + 8..at + 16].try_into().expect("eight bytes"));
-        let end = (at + SECTION).saturating_add((shards as usize).saturating_mul(RECORD)).min(bytes.len());
+        let length = u64::from_le_bytes(bytes[at + 16..at + 24].try_into().expect("eight bytes"));
+        // A lane without shards has the number of its items instead of records.
+        let records = if shards == 0 && length > 0 { 8 } else { (shards as usize).saturating_mul(RECORD) };
+        let end = (at + SECTION).saturating_add(records).min(bytes.len());
         let covered = [&bytes[at..at + 24], &bytes[at + SECTION..end]].concat();
         let checksum = xxh3_64_with_seed(&covered, header.wrapping_add(lane as u64)).to_le_bytes();
         bytes[at + 24..at + SECTION].copy_from_slice(&checksum);
@@ -272,6 +278,46 @@ fn seal_entries(bytes: &mut [u8], sections: &[usize], section: usize, entries: &
 }
 
 const ENTRY: usize = 16;
+
+/// Lists of few items that nobody writes: out of order, twice, of what is no item, of other numbers.
+#[test]
+fn forged_lists_are_refused() {
+    let bytes = repeated(small(), 101, 2).to_bytes();
+    let (sections, section) = (sections(&bytes), HEADER);
+    let key_bytes = (bytes.len() - 8 - HEADER - SECTION - 8 - 101 * ENTRY - 8) / 101;
+    let (number, keys) = (section + SECTION, section + SECTION + 8);
+    let (end, lists) = (keys + 101 * key_bytes, keys..bytes.len() - 16);
+    let key = |n: usize| bytes[keys + n * key_bytes..][..key_bytes].to_vec();
+    let refused = |changes: &[(usize, &[u8])], kinds: &[Kind]| {
+        let mut forged = bytes.clone();
+        for (at, new) in changes {
+            forged[*at..at + new.len()].copy_from_slice(new);
+        }
+        seal_entries(&mut forged, &sections, section, &lists);
+        let error = ElasticFilter::from_bytes(&forged).unwrap_err();
+        assert!(kinds.contains(&error.kind()), "{changes:?}: {error}");
+        assert_eq!(ElasticFilter::read_from(&forged[..]).unwrap_err().to_string(), error.to_string());
+        if let Ok(view) = ElasticView::over(&forged) {
+            assert_eq!(view.verify().unwrap_err().to_string(), error.to_string());
+            // It may answer anything.
+            let _ = (0..1000).filter(|n| view.contains(&super::snapshots::key(*n))).count();
+        }
+    };
+    refused(&[(keys, &key(1))], &[Kind::Table]);
+    refused(&[(keys, &key(1)), (keys + key_bytes, &key(0))], &[Kind::Table]);
+    refused(&[(keys + 100 * key_bytes, &vec![0xff; key_bytes])], &[Kind::Table, Kind::Copies]);
+    // The key of another item, of which there are no further copies.
+    let other = u64::from_le_bytes([&key(50)[..], &[0; 8]].concat()[..8].try_into().expect("eight")) + 1;
+    refused(&[(keys + 50 * key_bytes, &other.to_le_bytes()[..key_bytes])], &[Kind::Table, Kind::Copies]);
+    assert!((end - keys) % 8 > 0, "the list is filled up");
+    refused(&[(end, &[1])], &[Kind::Table]);
+    for wrong in [0_u64, 1, 100, 102, u64::MAX] {
+        refused(&[(number, &wrong.to_le_bytes())], &[Kind::Shards, Kind::Count, Kind::Table]);
+    }
+    for wrong in [0_u64, 100, 101, 1 << 40, u64::MAX] {
+        refused(&[(section, &wrong.to_le_bytes())], &[Kind::Shards, Kind::Count, Kind::Copies]);
+    }
+}
 
 /// Entries of copies that nobody writes: out of order, twice, of none, of items that are not there, more than there may be.
 #[test]
@@ -358,7 +404,7 @@ fn claims_of_much_take_no_memory() {
 /// A table whose fingerprints have upper bits only, with the right checksum: splitting would leave nothing of them.
 #[test]
 fn fingerprints_without_low_bits_are_refused() {
-    let builder = small().table(TableKind::Single).bucket_size(1).capacity(10).max_capacity(600);
+    let builder = small().table(TableKind::Single).bucket_size(1).capacity(10_000);
     let mut bytes = filled(builder, 1).to_bytes();
     let sections = sections(&bytes);
     let shards = bytes[sections[0] + 8] as usize;

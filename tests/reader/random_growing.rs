@@ -118,8 +118,15 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
 fn copies(bytes: &[u8]) -> Vec<Range<usize>> {
     let (mut at, mut all) = (HEADER, Vec::new());
     while at < bytes.len() - 8 {
-        let records = at + SECTION + read(bytes, at + 8) * RECORD;
         let end = at + SECTION + read(bytes, at + 16);
+        if read(bytes, at + 8) == 0 {
+            // A lane without shards has the number of its items, and lists.
+            let start = at + SECTION + 8;
+            all.push(if start < end { start..end - 8 } else { 0..0 });
+            at = end;
+            continue;
+        }
+        let records = at + SECTION + read(bytes, at + 8) * RECORD;
         let last = end.saturating_sub(8).max(records);
         let is_list = |start: &usize| {
             let checksum = xxh3_64_with_seed(&bytes[*start..last], read(bytes, at + 24) as u64);
@@ -139,7 +146,9 @@ fn seal(bytes: &mut [u8], copies: &[Range<usize>]) {
     bytes[HEADER - 8..HEADER].copy_from_slice(&header.to_le_bytes());
     let (mut at, mut lane, mut all) = (HEADER, 0_usize, Vec::new());
     while end.saturating_sub(at) >= SECTION {
-        let records = at + SECTION..end.min((at + SECTION).saturating_add(read(bytes, at + 8).saturating_mul(RECORD)));
+        let shards = read(bytes, at + 8);
+        let records = if shards == 0 && read(bytes, at + 16) > 0 { 8 } else { shards.saturating_mul(RECORD) };
+        let records = at + SECTION..end.min((at + SECTION).saturating_add(records));
         let checksum =
             xxh3_64_with_seed(&[&bytes[at..at + 24], &bytes[records.clone()]].concat(), header.wrapping_add(lane as u64));
         bytes[at + 24..at + SECTION].copy_from_slice(&checksum.to_le_bytes());

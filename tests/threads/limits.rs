@@ -57,8 +57,12 @@ fn lanes_keep_the_rate() {
         let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(items as usize).max_capacity(items as usize);
         for builder in [builder.clone(), builder.max_capacity(100 * items as usize)] {
             let filter = builder.lanes(lanes).build_shared().expect("the parameters are right");
-            let bytes = filter.table_bytes();
-            filter.insert_batch(&(0..items).collect::<Vec<u64>>()).expect("it grows");
+            // Then every lane has too many items for a list.
+            let most = items / 8 * 7;
+            filter.insert_batch(&(0..most).collect::<Vec<u64>>()).expect("it grows");
+            let (bytes, shards) = (filter.table_bytes(), filter.shards());
+            assert!(shards % lanes == 0 && (shards / lanes).is_power_of_two(), "nothing is split: {filter}");
+            filter.insert_batch(&(most..items).collect::<Vec<u64>>()).expect("it grows");
             assert_eq!(filter.table_bytes(), bytes, "nothing is split before the capacity: {filter}");
             let samples = 400_000_u64;
             let wrong = (0..samples).filter(|n| filter.contains(&(n | 1 << 50))).count() as f64;

@@ -13,6 +13,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::{
     filter::Filter,
     reply::{Failure, reserved},
+    server::boxed,
 };
 
 /// The longest chunk.
@@ -53,6 +54,13 @@ pub(crate) struct Dump {
     moment: u64,
 }
 
+impl Dump {
+    /// Bytes of memory, with those of the struct.
+    pub(crate) fn size_in_bytes(&self) -> usize {
+        size_of::<Self>() - size_of::<SnapshotIndex>() + self.index.size_in_bytes()
+    }
+}
+
 impl Filter {
     /// The moment of the present content. Takes time in proportion to the content, unless it is known since the last change.
     pub(crate) fn moment(&self) -> Result<u64, Failure> {
@@ -73,8 +81,8 @@ impl Filter {
                 // A snapshot ends with a checksum of all that leads to its tables, their checksums included.
                 let mut checksum = [0; 8];
                 own.read_snapshot(&index, index.snapshot_bytes() - 8, &mut checksum);
-                let checksum = u64::from_le_bytes(checksum) ^ self.imported.as_ref().map_or(0, imported_checksum);
-                none.insert(Dump { index, moment: checksum % MOMENTS + 1 })
+                let checksum = u64::from_le_bytes(checksum) ^ self.imported.as_deref().map_or(0, imported_checksum);
+                none.insert(boxed(Dump { index, moment: checksum % MOMENTS + 1 })?)
             }
         };
         Ok(act(dump))
@@ -82,7 +90,7 @@ impl Filter {
 
     /// Does the filter have chunks of RedisBloom's?
     pub(crate) fn is_only_imported(&self) -> Option<&RedisBloomFilter> {
-        if self.own.is_none() { self.imported.as_ref() } else { None }
+        if self.own.is_none() { self.imported.as_deref() } else { None }
     }
 
     /// The bytes of a dump that is not RedisBloom's, from an offset on, this many at most.
@@ -123,7 +131,7 @@ impl Filter {
 
     /// The length of what comes before the snapshot.
     fn imported_bytes(&self) -> u64 {
-        self.imported.as_ref().map_or(0, |imported| PREFIX_BYTES as u64 + dump_file_bytes(imported))
+        self.imported.as_deref().map_or(0, |imported| PREFIX_BYTES as u64 + dump_file_bytes(imported))
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
     plan::Plan,
     reply::{Answer, Failure, reserved},
     server::allocations,
+    server::boxed,
 };
 
 /// The capacity of the filter for new items beside an imported one, if that has fewer.
@@ -32,13 +33,13 @@ pub(crate) struct Filter {
     pub(crate) plan: Plan,
     /// `None` as long as there are imported items only.
     pub(crate) own: Option<ElasticFilter>,
-    pub(crate) imported: Option<RedisBloomFilter>,
+    pub(crate) imported: Option<Box<RedisBloomFilter>>,
     /// Items removed from the own filter since it was made or compacted.
     pub(crate) deleted: u64,
     /// The number of different items in the own filter, from when it was first needed: only where the filter must not expand.
     different: Option<u64>,
     /// What dumps have computed, until the next change.
-    pub(crate) dump: RefCell<Option<Dump>>,
+    pub(crate) dump: RefCell<Option<Box<Dump>>>,
     /// Is the filter as it was when a dump of RedisBloom's chunks began? Their iterators have no room to say of what content they are.
     pub(crate) is_as_dumped: Cell<bool>,
     counted: OfFilter,
@@ -120,10 +121,10 @@ impl Filter {
     }
 
     /// A filter of these parts.
-    pub(crate) fn with(plan: Plan, own: Option<ElasticFilter>, imported: Option<RedisBloomFilter>, deleted: u64) -> Self {
+    pub(crate) fn with(plan: Plan, own: Option<ElasticFilter>, imported: Option<Box<RedisBloomFilter>>, deleted: u64) -> Self {
         let items = own.as_ref().map_or(0, ElasticFilter::len) as u64;
         // Of an imported filter, what is there, not what its header says, which nothing vouches for.
-        let taken = imported.as_ref().map_or(0, RedisBloomFilter::taken);
+        let taken = imported.as_ref().map_or(0, |imported| imported.taken());
         let counted = OfFilter::new(items + taken, imported.is_some());
         Self { plan, own, imported, deleted, different: None, dump: RefCell::new(None), is_as_dumped: Cell::new(false), counted }
     }
@@ -146,7 +147,7 @@ impl Filter {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.own.as_ref().is_none_or(ElasticFilter::is_empty) && self.imported.as_ref().is_none_or(RedisBloomFilter::is_empty)
+        self.own.as_ref().is_none_or(ElasticFilter::is_empty) && self.imported.as_ref().is_none_or(|imported| imported.is_empty())
     }
 
     /// To be called with every change, with the numbers of items that came and went.
@@ -408,7 +409,7 @@ impl Filter {
 
     /// What compaction changes: tables that are joined are fewer.
     fn arrangement(&self) -> (u64, usize, u64) {
-        let imported = self.imported.as_ref().map_or(0, imported_checksum);
+        let imported = self.imported.as_deref().map_or(0, imported_checksum);
         (self.deleted, self.own.as_ref().map_or(0, ElasticFilter::shards), imported)
     }
 
@@ -416,7 +417,8 @@ impl Filter {
     /// the server defragments.
     pub(crate) fn copy(&self) -> Option<Self> {
         let own = self.own.as_ref().map(ElasticFilter::try_clone).transpose().ok()?;
-        let imported = self.imported.as_ref().map(RedisBloomFilter::try_clone).transpose().ok()?;
+        let imported = self.imported.as_ref().map(|imported| imported.try_clone()).transpose().ok()?;
+        let imported = imported.map(boxed).transpose().ok()?;
         Some(Self { is_as_dumped: self.is_as_dumped.clone(), ..Self::with(self.plan, own, imported, self.deleted) })
     }
 
@@ -426,16 +428,16 @@ impl Filter {
         let own = self.own.as_ref().map_or(0, ElasticFilter::charged_bytes) as u64;
         let of_imported =
             |imported: &RedisBloomFilter| imported.slots() as u64 + imported.sub_filters() as u64 * SUB_FILTER_BYTES;
-        size_of::<Self>() as u64 + own + self.imported.as_ref().map_or(0, of_imported)
+        size_of::<Self>() as u64 + own + self.imported.as_deref().map_or(0, of_imported)
     }
 
     /// Bytes of memory, with those of the struct.
     pub(crate) fn size_in_bytes(&self) -> usize {
-        let dump = self.dump.borrow().as_ref().map_or(0, |dump| dump.index.size_in_bytes());
+        let dump = self.dump.borrow().as_ref().map_or(0, |dump| dump.size_in_bytes());
         let behind = |total: Option<usize>, of_struct| total.map_or(0, |total| total - of_struct);
         size_of::<Self>()
             + behind(self.own.as_ref().map(ElasticFilter::size_in_bytes), size_of::<ElasticFilter>())
-            + behind(self.imported.as_ref().map(RedisBloomFilter::size_in_bytes), size_of::<RedisBloomFilter>())
+            + self.imported.as_ref().map_or(0, |imported| imported.size_in_bytes())
             + dump
     }
 

@@ -19,6 +19,7 @@ use crate::{
     filter::{Filter, Limit, Refusal},
     plan::Plan,
     reply::{Failure, reserved},
+    server::boxed,
 };
 
 /// The start of every snapshot of koel's.
@@ -133,9 +134,13 @@ impl Load {
         match self.arriving {
             Arriving::RedisBloom(loader) => {
                 let imported = loader.finish().map_err(|error| wrong_chunk(&error))?;
-                Ok(Filter::with(self.plan, None, Some(imported), 0))
+                Ok(Filter::with(self.plan, None, Some(boxed(imported)?), 0))
             }
-            Arriving::Own(pieces) => pieces.finish(self.plan, self.deleted).map_err(|error| wrong_chunk(&error)),
+            Arriving::Own(pieces) => {
+                let (own, imported) = pieces.finish().map_err(|error| wrong_chunk(&error))?;
+                let imported = imported.map(boxed).transpose()?;
+                Ok(Filter::with(of_snapshot(&own, self.plan), Some(own), imported, self.deleted))
+            }
         }
     }
 
@@ -206,7 +211,7 @@ impl Pieces {
     }
 
     /// Reads the filter. Each piece is freed as soon as it was read, so that memory does not double.
-    fn finish(self, plan: Plan, deleted: u64) -> Result<Filter, SnapshotError> {
+    fn finish(self) -> Result<(ElasticFilter, Option<RedisBloomFilter>), SnapshotError> {
         let has_both = self.before > 0;
         let mut bytes = Draining { pieces: self.bytes, read: 0 };
         let imported = if has_both {
@@ -216,8 +221,7 @@ impl Pieces {
         } else {
             None
         };
-        let own = ElasticFilter::read_from(&mut bytes)?;
-        Ok(Filter::with(of_snapshot(&own, plan), Some(own), imported, deleted))
+        Ok((ElasticFilter::read_from(&mut bytes)?, imported))
     }
 }
 

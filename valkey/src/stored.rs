@@ -18,7 +18,6 @@ use crate::{
 };
 
 /// See the module.
-#[expect(clippy::large_enum_variant, reason = "filters are the rule")]
 pub(crate) enum Stored {
     Filter(Filter),
     /// Invisible until its last chunk has come.
@@ -98,7 +97,7 @@ impl Value for Stored {
             }
             _ if kind & !(OWN | IMPORTED) == 0 && kind != 0 => {
                 let own = (kind & OWN != 0).then(|| load_own(stream)).transpose()?;
-                let imported = (kind & IMPORTED != 0).then(|| load_imported(stream)).transpose()?;
+                let imported = (kind & IMPORTED != 0).then(|| boxed(load_imported(stream)?)).transpose()?;
                 Ok(Self::Filter(Filter::with(plan, own, imported, deleted)))
             }
             _ => Err(Failure::new(format_args!("{kind} is no kind of filter"))),
@@ -162,7 +161,7 @@ impl Value for Stored {
                     let _ = own.write_to(&mut pieces);
                 }
                 pieces.finish();
-                let imported = filter.imported.iter().flat_map(RedisBloomFilter::chunks);
+                let imported = filter.imported.iter().flat_map(|imported| imported.chunks());
                 imported.for_each(|(_, bytes)| checksum.add(bytes));
                 number(checksum.0);
             }

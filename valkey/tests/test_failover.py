@@ -58,7 +58,11 @@ class Writer(Worker):
 
 def is_role(server, role):
     with server.connect() as call:
-        text = call("INFO", "replication")
+        try:
+            text = call("INFO", "replication")
+        except OSError:
+            # A sentinel that promotes a replica closes its clients' connections.
+            return False
         return b"role:%b\r" % role in text and (role == b"master" or b"master_link_status:up" in text)
 
 

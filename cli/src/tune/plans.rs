@@ -372,7 +372,10 @@ impl Growing {
             from = to;
             shift = self.shift(from, 2 * capacity.max(FEWEST_SIMULATED), most_simulated);
         }
-        course.stages[0].bytes = bytes_now as u64;
+        // A filter without tables has its first items in a list.
+        if bytes_now > 0 {
+            course.stages[0].bytes = bytes_now as u64;
+        }
         Ok(course)
     }
 

@@ -294,8 +294,9 @@ impl<'a> Tried<'a> {
             builder.build().map_err(errors::not_built)
         };
         Self::new((String::from(GROWING), object), trace, empty, |filter| {
-            let slots = filter.buckets() as f64 * f64::from(filter.params().bucket_size());
-            (filter.table_len() as f64 / slots, filter.size_in_bytes())
+            // As long as there are few items, they are in a list.
+            let load = if filter.shards() == 0 { 0.0 } else { filter.load_factor() };
+            (load, filter.size_in_bytes())
         })
     }
 }

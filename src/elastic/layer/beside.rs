@@ -38,7 +38,7 @@ impl Layer {
     }
 
     pub fn set_asks_first(&mut self, asks_first: bool) {
-        [self.full_from, self.full_at_last] = if asks_first { [0, 0] } else { self.full };
+        [self.full_from, self.full_at_last] = if asks_first { [0, 0] } else { self.full.map(|items| index(items.into())) };
     }
 
     /// The number of further copies from which on insertions should ask first: more than there are of different items that share
@@ -53,7 +53,7 @@ impl Layer {
     /// True if a shard is full: it is to be split, or a further layer begun.
     pub fn is_full(&self, place: Place) -> bool {
         let record = self.pool.record(place);
-        let [full_from, full_at_last] = self.full;
+        let [full_from, full_at_last] = self.full.map(|items| index(items.into()));
         record.items() >= full_from && (record.items() >= full_at_last || record.depth() < self.plan.most_depth)
     }
 
@@ -92,7 +92,7 @@ impl Layer {
     }
 
     /// What stands for an item in the list of copies.
-    fn listed(&self, key: Key) -> copies::Key {
+    pub fn listed(&self, key: Key) -> copies::Key {
         self.plan.keys().key(key.buckets, key.known(&self.plan.whole))
     }
 
@@ -295,7 +295,7 @@ impl Layer {
         let (shard, prefix) = self.pool.shard(self.dispatch, place);
         let above = u64::from(prefix) << shard.params().stored_bits();
         let mut seconds = Seconds { copies: 0, entries: 0 };
-        shard.each_class(|buckets: Pair, fingerprint: Fingerprint, copies| {
+        shard.each_class(&mut |buckets: Pair, fingerprint: Fingerprint, copies| {
             if copies > 1 {
                 let listed = self.plan.keys().key(buckets, above | fingerprint.wide());
                 seconds.copies += u64::from(copies - 1);

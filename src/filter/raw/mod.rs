@@ -184,7 +184,7 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
 
     /// Calls `act` with each fingerprint, its two buckets and the number of its copies in them, once for all copies, until it
     /// returns false. Returns false if it did.
-    pub fn each_class(&self, mut act: impl FnMut(Pair, Fingerprint, u32) -> bool) -> bool {
+    pub fn each_class(&self, act: &mut dyn FnMut(Pair, Fingerprint, u32) -> bool) -> bool {
         let count = |values: &[u32], value| low_half(wide(values.iter().filter(|&&other| other == value).count()));
         self.each_bucket(|bucket, values| {
             values.iter().enumerate().all(|(slot, &value)| {
@@ -515,7 +515,7 @@ impl RawFilter {
     pub fn combine_equal(&mut self, other: &Self, how: Combine) -> Result<(), InsertError> {
         let mut combined = self.to_owned()?;
         let mut result = Ok(());
-        other.each_class(|buckets, fingerprint, occurrences| {
+        other.each_class(&mut |buckets, fingerprint, occurrences| {
             let theirs = occurrences.saturating_add(other.further(buckets, fingerprint));
             // An insertion moves no copy out of its pair of buckets. So those counted in the copy are those of this filter.
             let more = match how {
@@ -533,11 +533,11 @@ impl RawFilter {
     #[cold]
     pub fn different(&self, other: &Self) -> (usize, usize) {
         let (mut different, mut in_both) = (0, 0);
-        self.each_class(|_, _, _| {
+        self.each_class(&mut |_, _, _| {
             different += 1;
             true
         });
-        other.each_class(|buckets, fingerprint, _| {
+        other.each_class(&mut |buckets, fingerprint, _| {
             let is_in_both = self.occurrences(buckets, fingerprint) > 0;
             in_both += usize::from(is_in_both);
             different += usize::from(!is_in_both);

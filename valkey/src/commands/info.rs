@@ -66,7 +66,7 @@ impl Command for Debug {
 /// The eight fields of RedisBloom, which clients need, and then others. They follow from the filter's content: copies, replicas and
 /// restarted servers say the same.
 fn fields(filter: &Filter) -> [(&'static str, Field); 15] {
-    let (own, imported) = (filter.own.as_ref(), filter.imported.as_ref());
+    let (own, imported) = (filter.own.as_ref(), filter.imported.as_deref());
     let integer = |number: u64| Field::Integer(i64::try_from(number).unwrap_or(i64::MAX));
     let sum = |of_own: fn(&ElasticFilter) -> u64, of_imported: fn(&RedisBloomFilter) -> u64| {
         integer(own.map_or(0, of_own).saturating_add(imported.map_or(0, of_imported)))

@@ -1,0 +1,203 @@
+//! Filters of few items, which have lists instead of tables: until they have many, and when they have few again.
+
+use super::snapshots::{filled, key};
+use koel::{ElasticBuilder, ElasticFilter, ElasticView, InsertErrorKind, Prehashed, SharedFilter};
+
+fn default() -> ElasticBuilder {
+    ElasticFilter::builder().false_positive_rate(0.01)
+}
+
+/// With tables from a few hundred items on.
+fn tiny() -> [ElasticBuilder; 3] {
+    let single = default().bucket_size(1).capacity(10).max_capacity(600);
+    [default().capacity(1).max_capacity(1000), single.clone(), single.lanes(4).max_capacity(20_000)]
+}
+
+/// What docs/GROWTH.md states.
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn few_items_take_little_memory() {
+    for (items, most) in [(0, 460), (5, 500), (100, 880), (1000, 3800)] {
+        let filter = filled(default(), items);
+        assert!(filter.size_in_bytes() <= most && filter.shards() == 0, "{filter}");
+    }
+    let shared = default().build_shared().expect("right");
+    shared.insert_iter((0..10_000).map(key)).expect("it grows");
+    assert!(shared.size_in_bytes() <= 70_000 && shared.shards() == 0, "{shared}");
+}
+
+/// In every way that a filter is asked.
+#[track_caller]
+fn check(filter: &ElasticFilter, copies: &[u32]) {
+    filter.assert_consistent();
+    assert!(filter.size_in_bytes() <= filter.charged_bytes(), "{filter}");
+    let bytes = filter.to_bytes();
+    let view = ElasticView::over(&bytes).expect("as it was written");
+    view.verify().expect("as it was written");
+    let read = ElasticFilter::from_bytes(&bytes).expect("as it was written");
+    assert!(read == *filter && read.to_bytes() == bytes && read.charged_bytes() == filter.charged_bytes(), "{filter}");
+    let sum = copies.iter().map(|&copies| copies as usize).sum::<usize>();
+    assert_eq!([filter.len(), view.len()], [sum; 2], "{filter}");
+    assert_eq!((filter.slots(), filter.shards()), (view.slots(), view.shards()));
+    assert!((filter.false_positive_rate() - view.false_positive_rate()).abs() <= 1e-12, "{filter}");
+    let keys: Vec<u64> = (0..2 * copies.len() as u64).map(key).collect();
+    let (mut found, mut found_by_view) = (vec![false; keys.len()], vec![false; keys.len()]);
+    filter.contains_batch(&keys, &mut found);
+    view.contains_batch(&keys, &mut found_by_view);
+    for (n, key) in keys.iter().enumerate() {
+        let (count, expected) = (filter.count(key), copies.get(n).copied().unwrap_or(0));
+        // Another item may be alike.
+        assert!(
+            count >= expected && view.count(key) == count,
+            "item {n} is there {expected} times, and is counted {count} times"
+        );
+        assert!([found[n], found_by_view[n], view.contains(key)] == [filter.contains(key); 3]);
+        assert!(filter.contains(key) || expected == 0, "item {n} is lost");
+    }
+}
+
+/// One item after the other, beyond what a list takes, and back; and copies of some.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn lists_become_tables_and_tables_become_lists() {
+    let [two, three] = [(default(), 1200), (default().lanes(4), 1400)];
+    for (builder, items) in tiny().into_iter().zip([500, 300, 1400]).chain([two, three]) {
+        let mut filter = builder.build().expect("right");
+        let mut copies = vec![0; items];
+        let mut forms = Vec::new();
+        let note = |filter: &ElasticFilter, forms: &mut Vec<bool>| {
+            let has_tables = filter.shards() > 0;
+            if forms.last() != Some(&has_tables) {
+                forms.push(has_tables);
+            }
+        };
+        let step = items / 50;
+        for n in 0..items {
+            filter.insert(&key(n as u64)).expect("it grows");
+            copies[n] = 1;
+            for copy in 0..n % 7 / 5 * 3 {
+                filter.insert(&key((n / 2) as u64)).expect("any number of copies");
+                copies[n / 2] += 1;
+                assert!(copy < 3);
+            }
+            note(&filter, &mut forms);
+            if n % step == 0 {
+                check(&filter, &copies);
+            }
+        }
+        check(&filter, &copies);
+        for n in 0..items {
+            while copies[n] > 0 {
+                assert!(filter.remove(&key(n as u64)), "item {n} of {filter}");
+                copies[n] -= 1;
+            }
+            note(&filter, &mut forms);
+            if n % step == 0 || n + 10 > items {
+                check(&filter, &copies);
+            }
+        }
+        assert_eq!(forms, [false, true, false], "{filter}");
+        assert!(filter.is_empty() && filter.to_bytes() == ElasticFilter::new(filter.params(), koel::Xxh3).unwrap().to_bytes());
+    }
+}
+
+/// Sums and unions of filters of both forms have what both have, whichever is first, and in whichever form it is.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn forms_are_merged_with_each_other() {
+    for builder in tiny() {
+        for (ours, theirs) in [(3, 5), (60, 70), (200, 180), (15, 90), (400, 15), (15, 400), (400, 500), (0, 12), (120, 0)] {
+            let filled = |from: u64, items: u64, more: u64| {
+                let mut filter = builder.clone().build().expect("right");
+                filter.insert_iter((from..from + items).map(key)).expect("it grows");
+                filter.insert_iter((from..from + items).step_by(3).flat_map(|n| (0..more).map(move |_| key(n)))).expect("copies");
+                filter
+            };
+            let (one, other) = (filled(0, ours, 2), filled(ours / 2, theirs, 10));
+            let (mut sum, mut union) = (one.clone(), one.clone());
+            sum.merge(&other).expect("it grows");
+            union.union(&other).expect("it grows");
+            sum.assert_consistent();
+            union.assert_consistent();
+            assert_eq!(sum.len(), one.len() + other.len());
+            for n in 0..ours + theirs {
+                let [here, there] = [&one, &other].map(|filter| filter.count(&key(n)));
+                assert!(
+                    sum.count(&key(n)) >= here.max(there) && union.count(&key(n)) >= here.max(there),
+                    "{n} of {ours}, {theirs}"
+                );
+                assert!(here.min(there) == 0 || sum.count(&key(n)) > here.max(there), "{n} of {ours}, {theirs}");
+            }
+            let read = ElasticFilter::from_bytes(&sum.to_bytes()).expect("as it was written");
+            assert!(read == sum);
+            let mut cleared = sum;
+            cleared.clear();
+            assert!(cleared.is_empty() && cleared.shards() == 0);
+        }
+    }
+}
+
+/// A refused item leaves all as it was, in a list and on the way to tables; and where there is room for more, it is taken.
+#[test]
+fn a_limit_holds_for_lists_and_for_the_first_tables() {
+    for builder in tiny() {
+        let least = builder.clone().params().expect("right").size_in_bytes();
+        let mut tables = 0;
+        for limit in (least..least + 900).step_by(19) {
+            let mut filter = builder.clone().max_bytes(limit).build().expect("it is allowed");
+            for n in 0..1100 {
+                let before = filter.to_bytes();
+                if let Err(error) = filter.insert(&key(n)) {
+                    assert!(matches!(error.kind(), InsertErrorKind::Limit { .. }), "{error}");
+                    assert!(filter.to_bytes() == before);
+                    let mut read = ElasticFilter::from_bytes(&before).expect("as it was written");
+                    read.set_max_bytes(limit);
+                    let refused = read.insert(&key(n)).unwrap_err();
+                    assert!(matches!(refused.kind(), InsertErrorKind::Limit { .. }), "{refused}");
+                    break;
+                }
+                assert!(filter.charged_bytes() <= limit);
+            }
+            tables += usize::from(filter.shards() > 0);
+            filter.assert_consistent();
+        }
+        assert!(tables > 0);
+    }
+}
+
+/// Items that no table has room for stay in the list, with all that come after them.
+#[test]
+fn chosen_items_keep_out_no_others() {
+    let [builder, ..] = tiny();
+    let mut filter = builder.build().expect("right");
+    // Alike in all that a shard knows of them but a few bits.
+    let hash = |n: u64| (n << 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59 | 1 << 62;
+    for n in 0..20 {
+        let _ = filter.insert(&Prehashed(hash(n)));
+    }
+    let before = filter.len();
+    for n in 0..2000 {
+        filter.insert(&key(n)).expect("others are taken");
+        assert!(filter.contains(&key(n)));
+    }
+    assert_eq!(filter.len(), before + 2000);
+    filter.assert_consistent();
+}
+
+/// Lanes get tables one by one.
+#[test]
+fn lanes_of_a_shared_filter_have_one_or_the_other() {
+    let filter = default().lanes(8).build_shared().expect("right");
+    let items: Vec<u64> = (0..2040).map(key).collect();
+    filter.insert_batch(&items).expect("it grows");
+    let lanes = filter.shards();
+    assert!((1..8).contains(&lanes), "{filter}");
+    let mut found = vec![false; items.len()];
+    filter.contains_batch(&items, &mut found);
+    assert!(found.iter().all(|&found| found) && filter.len() == items.len());
+    let read = SharedFilter::from_bytes(&filter.to_bytes()).expect("as it was written");
+    assert!(read == filter);
+    let mut removed = vec![false; items.len()];
+    filter.remove_batch(&items, &mut removed);
+    assert!(removed.iter().all(|&removed| removed) && filter.is_empty() && filter.shards() == 0);
+}
