@@ -91,6 +91,11 @@ impl Facts {
         let (params, shards, reads) = (filter.params(), filter.shards(), filter.buckets_per_lookup());
         let (table, hasher, seed) = (params.table().to_string(), filter.hasher().id().to_string(), params.seed());
         let (capacity, most, bucket_size) = (params.capacity(), params.max_capacity(), params.bucket_size());
+        let in_shards = counted(shards, "shard");
+        let (in_table, shown) = match shards {
+            0 => (format!("{table}, when there are more items"), String::from("a list of few items")),
+            _ => (format!("{table}, in {in_shards}"), format!("{table} table in {in_shards}")),
+        };
         Self::new("koel-growing", "koel snapshot of a filter that grows", filter.len())
             .further_copies(filter.len() - filter.table_len(), "tables")
             .with(
@@ -98,11 +103,7 @@ impl Facts {
                 &format!("{capacity}, and up to {most} with two buckets per lookup"),
                 json!({ "capacity": capacity, "max_capacity": most }),
             )
-            .with(
-                "table",
-                &format!("{table}, in {}", counted(shards, "shard")),
-                json!({ "table": table, "lanes": params.lanes(), "shards": shards }),
-            )
+            .with("table", &in_table, json!({ "table": table, "lanes": params.lanes(), "shards": shards }))
             .with(
                 "buckets",
                 &format!("of {}; a lookup reads {reads}", counted(bucket_size, "slot")),
@@ -114,7 +115,7 @@ impl Facts {
             .rate("  at most", "most_false_positive_rate", params.false_positive_rate())
             .hasher(&hasher, seed)
             .fact("table bytes", "table_bytes", filter.table_bytes())
-            .end(&format!("{table} table in {}, {hasher} seed {seed}", counted(shards, "shard")), file_bytes)
+            .end(&format!("{shown}, {hasher} seed {seed}"), file_bytes)
     }
 
     /// Of a filter that takes this many bytes as a dump of RedisBloom's.

@@ -461,10 +461,12 @@ impl LayerPlan {
         most.min((fit / 3 * 4) << self.least_depth.min(FEW_SHARDS)).max(1)
     }
 
-    /// At least the probability that an absent item is taken for one of so many in a lane without shards: half of the keys of so many
-    /// bits, and an eighth more hashes than others, in a lane that is staggered, lead to a pair of buckets or its mirror image.
+    /// At least the probability that an absent item is taken for one of so many in a lane without shards: of those with the same low
+    /// fingerprint, buckets and first bits of the stream. In a lane that is staggered, an eighth more hashes than others lead to some bits.
     pub fn rate_of_few(&self, items: usize) -> f64 {
-        (items as f64 / (1_u128 << self.keys().bits().saturating_sub(3)) as f64).min(1.0)
+        let matches =
+            mean_matches(self.whole.low_bits.into(), self.whole.bucket_size(), items as f64 / self.whole.slots() as f64);
+        (9.0 / 8.0 * matches / (1_u64 << self.whole.upper_bits) as f64).min(1.0)
     }
 
     /// The number of items that fit into a shard, whatever they are.
