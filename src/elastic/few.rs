@@ -130,7 +130,7 @@ impl Few {
         self.bytes.capacity()
     }
 
-    /// What a list of so many keys takes.
+    /// The memory of a list of this many keys, in bytes.
     pub fn charge(&self, items: usize) -> usize {
         if items == 0 { 0 } else { Layout::new(self.key_bits.into(), items).capacity() }
     }
@@ -166,7 +166,7 @@ impl Few {
         reserve_exact(&mut self.bytes, after.capacity() - before.bytes())?;
         self.bytes.resize(after.bytes(), 0);
         let (highs, new_highs, low_bytes) = (before.high_bytes(), after.high_bytes(), after.low_bytes());
-        // Those behind it first: nothing is written before it has been read.
+        // From the end on, so that no byte is overwritten before it has been moved.
         let lows = |highs: usize, number: usize| highs + number * low_bytes;
         self.bytes.copy_within(lows(highs, number)..before.bytes(), lows(new_highs, number + 1));
         self.bytes.copy_within(highs..lows(highs, number), new_highs);

@@ -27,7 +27,7 @@ pub(crate) struct Lane {
     first: Layer,
     /// Added when the bits of the layer before were used up.
     later: Vec<Layer>,
-    /// Whether a layer counts further copies.
+    /// True if a layer has further copies.
     has_further: bool,
     dispatch: Dispatch,
 }
@@ -238,7 +238,7 @@ impl Lane {
     }
 
     fn insert_with(&mut self, place: Place, key: Key, allowed: usize) -> Result<(), InsertError> {
-        if self.is_unused() {
+        if self.is_unused() && !self.first.is_among_few(key) {
             return self.insert_among_few(key, u8::MAX, allowed);
         }
         // A copy never makes the lane grow.
@@ -257,18 +257,15 @@ impl Lane {
             },
             Err(refused) => refused,
         };
-        // Whether there is memory must not decide on where an item goes: other copies of this filter may have more.
+        // Where an item goes must not depend on the memory that there is: a replica may have more.
         let may_go_elsewhere = matches!(refused.kind(), InsertErrorKind::Crowded | InsertErrorKind::Layers);
         let has_room = may_go_elsewhere && self.layers_mut().rev().any(|layer| layer.insert_as_it_is(key));
         if has_room { Ok(()) } else { Err(refused) }
     }
 
-    /// Inserts an item into a lane without tables, which gets some if it has no room for one more. No layer after that with this number
-    /// may have the item.
+    /// Inserts an item into a lane without tables that does not have it. If the list has no room for one more, the lane gets tables; no
+    /// layer after that with this number may have the item.
     fn insert_among_few(&mut self, key: Key, number: u8, allowed: usize) -> Result<(), InsertError> {
-        if self.first.is_among_few(key) {
-            return self.first.count_further(key, 1, allowed);
-        }
         if !self.first.has_room_for_few() {
             match self.with_tables(key, number) {
                 Ok(grown) => {
@@ -402,16 +399,10 @@ impl Lane {
     fn insert_stored(&mut self, key: Key, number: u8, copies: u32, most: usize) -> Result<(), InsertError> {
         let mut left = copies;
         while left > 0 {
-            if self.is_unused() {
-                let allowed = most.saturating_sub(self.charged());
-                if self.first.is_among_few(key) {
-                    self.first.count_further(key, left, allowed)?;
-                    left = 0;
-                } else {
-                    self.insert_among_few(key, number, allowed)?;
-                    left -= 1;
-                }
+            if self.is_unused() && !self.first.is_among_few(key) {
+                self.insert_among_few(key, number, most.saturating_sub(self.charged()))?;
                 self.note_copies();
+                left -= 1;
                 continue;
             }
             let last = self.later.partition_point(|layer| layer.number() <= number);

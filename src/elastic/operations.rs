@@ -49,12 +49,12 @@ impl Core for Elastic {
         self.params.max_capacity()
     }
 
-    fn slots(&self) -> u64 {
-        self.lanes.iter().map(Lane::slots).sum()
+    fn table_len(&self) -> usize {
+        self.lanes.iter().map(Lane::table_len).sum()
     }
 
-    fn load_factor(&self) -> f64 {
-        self.table_len() as f64 / self.slots().max(1) as f64
+    fn slots(&self) -> u64 {
+        self.lanes.iter().map(Lane::slots).sum()
     }
 
     fn false_positive_rate(&self) -> f64 {
@@ -141,7 +141,7 @@ impl Task for InsertSome<'_> {
             if !core.lanes[lane].last_mut().insert_coming(instructions, *item)
                 && !core.lanes[lane].insert_asking(Uniform(hash), item.place, core.max_bytes < usize::MAX)
             {
-                core.insert_growing(lane, Uniform(hash), item.place).map_err(|error| error.at(position))?;
+                core.grow(lane, Uniform(hash), item.place).map_err(|error| error.at(position))?;
                 has_grown = true;
             }
         }
@@ -189,11 +189,6 @@ impl Elastic {
         self.lanes.iter().map(Lane::shards).sum()
     }
 
-    /// The number of items in the tables.
-    pub(super) fn table_len(&self) -> usize {
-        self.lanes.iter().map(Lane::table_len).sum()
-    }
-
     /// The most layers of a lane.
     pub(super) fn layers(&self) -> usize {
         self.lanes.iter().map(|lane| lane.layers().count()).max().unwrap_or(0)
@@ -230,9 +225,11 @@ impl Elastic {
     #[cold]
     fn insert_growing(&mut self, lane: usize, hash: Uniform, full: Place) -> Result<(), InsertError> {
         // To find out how much is allowed takes time.
-        if self.lanes[lane].insert_asking(hash, full, self.max_bytes < usize::MAX) {
-            return Ok(());
-        }
+        if self.lanes[lane].insert_asking(hash, full, self.max_bytes < usize::MAX) { Ok(()) } else { self.grow(lane, hash, full) }
+    }
+
+    /// The same where asking first does not help.
+    fn grow(&mut self, lane: usize, hash: Uniform, full: Place) -> Result<(), InsertError> {
         let allowed = self.allowed();
         self.lanes[lane].insert_growing(hash, full, allowed).map_err(|error| self.refuse(error))
     }

@@ -439,6 +439,11 @@ impl LayerPlan {
         Keys::new(self.whole.buckets.into(), u32::from(self.whole.low_bits) + u32::from(self.whole.upper_bits))
     }
 
+    /// What stands for an item there.
+    pub fn key_of(&self, item: Key) -> copies::Key {
+        self.keys().key(item.buckets, item.known(&self.whole))
+    }
+
     /// The item for which a key stands; none if that is nothing.
     pub fn listed(&self, key: copies::Key) -> Option<Key> {
         let keys = self.keys();
@@ -461,8 +466,9 @@ impl LayerPlan {
         most.min((fit / 3 * 4) << self.least_depth.min(FEW_SHARDS)).max(1)
     }
 
-    /// At least the probability that an absent item is taken for one of so many in a lane without shards: of those with the same low
-    /// fingerprint, buckets and first bits of the stream. In a lane that is staggered, an eighth more hashes than others lead to some bits.
+    /// The highest false-positive rate of a lane without shards that has this many items. An absent item is found if its low fingerprint,
+    /// its buckets and the known bits of its stream are those of one that is there. In a staggered lane, some values of these bits are an
+    /// eighth more frequent than the mean.
     pub fn rate_of_few(&self, items: usize) -> f64 {
         let matches =
             mean_matches(self.whole.low_bits.into(), self.whole.bucket_size(), items as f64 / self.whole.slots() as f64);

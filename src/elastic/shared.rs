@@ -368,8 +368,8 @@ impl Core for Shared {
         self.lanes.iter().map(|lane| lane.read().slots()).sum()
     }
 
-    fn load_factor(&self) -> f64 {
-        self.table_len() as f64 / self.slots().max(1) as f64
+    fn table_len(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.read().table_len()).sum()
     }
 
     fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
@@ -403,11 +403,6 @@ impl Shared {
 
     fn shards(&self) -> usize {
         self.lanes.iter().map(|lane| lane.read().shards()).sum()
-    }
-
-    /// The number of items in the tables.
-    fn table_len(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.read().table_len()).sum()
     }
 
     /// The most layers of a lane.

@@ -193,11 +193,6 @@ impl LayerIndex {
         place.map_or(0, |place| self.shapes[place.shape()].count(dispatch, &bytes[place.start()..], key))
     }
 
-    /// What stands for an item in the list of copies.
-    fn listed(&self, key: Key) -> copies::Key {
-        self.plan.keys().key(key.buckets, key.known(&self.plan.whole))
-    }
-
     /// The false-positive rate of these shards. With further copies, the lane has `times` as many items as its tables.
     fn false_positive_rate(&self, plan: &LayerPlan, records: &[Record], times: f64) -> f64 {
         let of_shard = |record: &Record| {
@@ -230,7 +225,7 @@ impl<'a> InSnapshot<'a> {
     #[cold]
     fn is_among_few(self, lane: &LaneIndex, key: Key) -> bool {
         let few = self.bytes.get(lane.few.clone()).unwrap_or_default();
-        Few::new(few, lane.first.plan.keys().bytes()).has(lane.first.listed(key))
+        Few::new(few, lane.first.plan.keys().bytes()).has(lane.first.plan.key_of(key))
     }
 
     /// The number of copies of an item in the tables of a layer, or in the list instead.
@@ -293,7 +288,7 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
                 // There are no further copies, either.
                 0 => 0,
                 in_table if lane.copies.is_empty() => in_table,
-                in_table => in_table.saturating_add(copies.get(layer.plan.number, layer.listed(key))),
+                in_table => in_table.saturating_add(copies.get(layer.plan.number, layer.plan.key_of(key))),
             }
         };
         lane.layers().map(count).fold(0, u32::saturating_add)
@@ -334,11 +329,6 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
 
     pub(super) fn shards(&self) -> usize {
         self.index.shards
-    }
-
-    /// The number of items in the tables.
-    pub(super) fn table_len(&self) -> usize {
-        self.index.in_tables
     }
 
     /// The most layers of a lane.
@@ -383,8 +373,8 @@ impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
         self.params.slots_of(self.shards()) + self.index.few
     }
 
-    fn load_factor(&self) -> f64 {
-        self.table_len() as f64 / self.slots().max(1) as f64
+    fn table_len(&self) -> usize {
+        self.index.in_tables
     }
 
     fn false_positive_rate(&self) -> f64 {

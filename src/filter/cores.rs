@@ -49,9 +49,14 @@ pub(crate) trait Core {
 
     fn slots(&self) -> u64;
 
+    /// The number of items in the tables: those that are not copies beside them.
+    fn table_len(&self) -> usize {
+        self.len()
+    }
+
     fn load_factor(&self) -> f64 {
         // A growing filter may have no slots yet.
-        self.len() as f64 / self.slots().max(1) as f64
+        self.table_len() as f64 / self.slots().max(1) as f64
     }
 
     fn false_positive_rate(&self) -> f64;
@@ -203,8 +208,8 @@ impl<S: Deref<Target = [u8]>> Core for RawFilter<S> {
         self.params().buckets() * u64::from(self.params().bucket_size())
     }
 
-    fn load_factor(&self) -> f64 {
-        self.in_table() as f64 / Core::slots(self) as f64
+    fn table_len(&self) -> usize {
+        self.in_table()
     }
 
     fn false_positive_rate(&self) -> f64 {

@@ -18,17 +18,18 @@ use crate::{
     },
 };
 
-/// Second copies are moved out of a shard if they are one in so many of its items: fewer would take more time than a split.
-const FEW: u64 = 8;
+/// A shard has many second copies if one in this many of its items is one. Then they are moved out; to move fewer takes longer than a
+/// split.
+const MANY: u64 = 8;
 
-/// The same of a shard that cannot be split, which costs a further layer: hardly more than there are by chance.
-const FEW_AT_LAST: u64 = 1 << 10;
+/// The same for a shard that cannot be split, where the alternative is a further layer: hardly more than there are by chance.
+const MANY_AT_LAST: u64 = 1 << 10;
 
-/// Insertions ask first whether an item is there if one in so many items is a further copy: asking takes time.
-const FEWEST_ASKED: u32 = 6;
+/// Insertions ask first whether an item is there if one in this many items is a further copy. Asking takes time.
+const MANY_FURTHER: u64 = 64;
 
-/// For each of those, slots that are looked at before all of a shard are.
-const GLANCE: u64 = 2;
+/// A sample of a shard, before all of it is searched for copies, has [`MANY`] times this many slots.
+const SAMPLED: u64 = 2;
 
 impl Layer {
     /// Whether insertions have to ask first whether an item is there, so that copies are counted at once:
@@ -47,7 +48,7 @@ impl Layer {
         let shard = self.plan.shard(self.depth);
         let by_chance =
             wide(self.len).saturating_mul(shard.bucket_size.into()) >> (u32::from(shard.low_bits) + u32::from(shard.upper_bits));
-        by_chance.max(wide(self.len) >> FEWEST_ASKED)
+        by_chance.max(wide(self.len) / MANY_FURTHER)
     }
 
     /// True if a shard is full: it is to be split, or a further layer begun.
@@ -93,7 +94,7 @@ impl Layer {
 
     /// What stands for an item in the list of copies.
     pub fn listed(&self, key: Key) -> copies::Key {
-        self.plan.keys().key(key.buckets, key.known(&self.plan.whole))
+        self.plan.key_of(key)
     }
 
     /// The number of further copies of an item: those that are not in a table.
@@ -186,8 +187,10 @@ impl Layer {
             let is_in_the_way = !self.is_full(place) && self.is_between_copies(place, key);
             return if is_in_the_way { self.insert_for_a_copy(place, key, FEW_BUCKETS, allowed) } else { Ok(false) };
         };
+        // An item that looks like another one there becomes a second copy, too.
+        let is_alike = self.count_in_table(key) == 1 && self.further(key) == 0;
         // The item first: if it finds no room even so, all stays as it was.
-        let needed = self.charge_of_entries(entries);
+        let needed = self.charge_of_entries(entries + usize::from(is_alike));
         if needed > allowed {
             return Err(InsertError::limit(needed));
         }
@@ -249,11 +252,11 @@ impl Layer {
 
     /// Looks at a part of a shard: false if few items are there twice.
     fn may_have_many(&self, place: Place) -> bool {
-        let (params, few) = (&self.pool.level(self.depth_of(place)).shape.params, self.few(place));
-        let step = (params.buckets() * u64::from(params.bucket_size()) / (GLANCE * few)).max(1);
+        let (params, many) = (&self.pool.level(self.depth_of(place)).shape.params, self.many(place));
+        let step = (params.buckets() * u64::from(params.bucket_size()) / (SAMPLED * many)).max(1);
         let (repeated, all) = self.repeated(place, (0..params.buckets()).step_by(index(step)));
         // Of each second copy, there is a first one, too.
-        2 * few * repeated > all && repeated > 2 * self.by_chance(place, 2 * all)
+        2 * many * repeated > all && repeated > 2 * self.by_chance(place, 2 * all)
     }
 
     /// True if half of what an item's two buckets have is there twice, and it is not by chance.
@@ -279,9 +282,9 @@ impl Layer {
         (repeated, all)
     }
 
-    /// Second copies are many if they are one in so many items.
-    fn few(&self, place: Place) -> u64 {
-        if self.depth_of(place) < self.plan.most_depth { FEW } else { FEW_AT_LAST }
+    /// A shard has many second copies if one in this many of its items is one.
+    fn many(&self, place: Place) -> u64 {
+        if self.depth_of(place) < self.plan.most_depth { MANY } else { MANY_AT_LAST }
     }
 
     /// Of so many items of a shard, this many share everything that is known of them with a different one, or fewer.
@@ -309,7 +312,7 @@ impl Layer {
     /// True if a shard has so many second copies that they are to be moved out: more than chance makes different items alike.
     fn are_many(&self, place: Place, copies: u64) -> bool {
         let items = wide(self.items(place));
-        copies * self.few(place) >= items && copies > 2 * self.by_chance(place, items)
+        copies * self.many(place) >= items && copies > 2 * self.by_chance(place, items)
     }
 }
 
