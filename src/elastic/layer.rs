@@ -30,7 +30,10 @@ use crate::{
     filter::{InsertError, InsertErrorKind, Located},
     kernel::Dispatch,
     storage::{OutOfMemory, reserved, shrink_to},
-    table::{Deep, Form as _, Geometry, Instructions, MOST_BUCKETS, TableParams as _, copies},
+    table::{
+        Deep, Form as _, Geometry, Instructions, MOST_BUCKETS, TableParams as _,
+        copies::{self, Further},
+    },
 };
 
 /// The share of its slots from which on a shard is split, if it can be. Fuller ones would take more time to fill than they save
@@ -85,7 +88,7 @@ pub(super) struct Layer {
     /// The items of a layer that has no shards yet.
     few: Few,
     /// The copies that are not in the tables.
-    copies: Option<copies::Boxed>,
+    copies: Further,
     dispatch: Dispatch,
 }
 
@@ -140,7 +143,7 @@ impl Layer {
             few_to: if plan.begins_unused() { items_of_a_shard(plan.most_few() / FEW_AGAIN) } else { 0 },
             len: 0,
             few: Few::new(plan.keys().bits()),
-            copies: None,
+            copies: Further::NONE,
             plan,
             dispatch,
         }
@@ -295,7 +298,7 @@ impl Layer {
                 let Some(found) = found else { break };
                 // The further ones first, as always.
                 let whole = Key::of_stored(&shape.params, header.record.prefix().into(), key.buckets.0, found);
-                if self.copies.is_some() {
+                if self.has_further() {
                     left -= self.take_copies(whole, left);
                 }
                 let (shape, header, table) = self.pool.open(place);
@@ -497,8 +500,13 @@ impl Layer {
     pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
         let mut directory = reserved(self.directory.len())?;
         directory.extend_from_slice(&self.directory);
-        let copies = self.copies.as_ref().map(|copies| copies[0].try_clone()?.boxed()).transpose()?;
-        Ok(Self { directory, pool: self.pool.try_clone()?, few: self.few.try_clone()?, copies, ..*self })
+        Ok(Self {
+            directory,
+            pool: self.pool.try_clone()?,
+            few: self.few.try_clone()?,
+            copies: self.copies.try_clone()?,
+            ..*self
+        })
     }
 
     /// The number of items in the tables.
@@ -533,8 +541,10 @@ impl Layer {
 
     /// The same, and of what leads to them.
     pub fn size_in_bytes(&self) -> usize {
-        let copies = self.copies.as_ref().map_or(0, |copies| copies[0].size_in_bytes());
-        self.pool.size_in_bytes() + self.directory.capacity() * size_of::<Place>() + self.few.size_in_bytes() + copies
+        self.pool.size_in_bytes()
+            + self.directory.capacity() * size_of::<Place>()
+            + self.few.size_in_bytes()
+            + self.copies.size_in_bytes()
     }
 
     /// What the layer is charged against a limit, in bytes: at least [`size_in_bytes`](Self::size_in_bytes), and equal for all
@@ -890,7 +900,7 @@ impl Layer {
             table[..shape.params.table_bytes()].fill(0);
             header.set_items(0);
         }
-        (self.len, self.copies) = (0, None);
+        (self.len, self.copies) = (0, Further::NONE);
         self.set_asks_first(false);
     }
 }

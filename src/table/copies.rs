@@ -158,8 +158,73 @@ pub(crate) struct Copies {
     total: u64,
 }
 
-/// Behind a pointer, so that filters without further copies stay small. (A box of one, which is allocated fallibly.)
-pub(crate) type Boxed = Box<[Copies; 1]>;
+/// The further copies of a filter, or of a layer: none, or a list behind a pointer, so that filters without any stay small. (A box of
+/// one, which is allocated fallibly.)
+#[derive(Clone)]
+pub(crate) struct Further(Option<Box<[Copies; 1]>>);
+
+impl Further {
+    pub const NONE: Self = Self(None);
+
+    /// Entries that are in order, none of them twice, with keys and numbers above 0.
+    pub fn from_sorted(keys: Keys, entries: &(impl Iterator<Item = (Key, u32)> + Clone)) -> Result<Self, OutOfMemory> {
+        let copies = Copies::from_sorted(keys, entries)?;
+        if copies.entries == 0 { Ok(Self::NONE) } else { copies.boxed() }
+    }
+
+    /// A copy of the same size, or an error if memory cannot be allocated.
+    pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
+        self.list().map_or(Ok(Self::NONE), |copies| copies.try_clone()?.boxed())
+    }
+
+    #[inline]
+    pub fn are_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub fn list(&self) -> Option<&Copies> {
+        self.0.as_ref().map(|list| &list[0])
+    }
+
+    pub fn list_mut(&mut self) -> Option<&mut Copies> {
+        self.0.as_mut().map(|list| &mut list[0])
+    }
+
+    /// The list, if need be a new one, which [must not stay empty](Self::drop_empty).
+    pub fn list_or_new(&mut self, keys: Keys) -> Result<&mut Copies, OutOfMemory> {
+        let list = match self.0.take() {
+            Some(list) => list,
+            None => Copies::new(keys).in_a_box()?,
+        };
+        Ok(&mut self.0.insert(list)[0])
+    }
+
+    /// Frees an empty list.
+    pub fn drop_empty(&mut self) {
+        self.0.take_if(|list| list[0].entries == 0);
+    }
+
+    /// The number of further copies of an item.
+    pub fn get(&self, key: Key) -> u32 {
+        self.list().map_or(0, |copies| copies.get(key))
+    }
+
+    /// Removes up to so many copies of an item. Returns how many: fewer if it has no further ones.
+    pub fn take(&mut self, key: Key, most: u32) -> u32 {
+        let taken = self.list_mut().map_or(0, |copies| copies.take(key, most));
+        self.drop_empty();
+        taken
+    }
+
+    /// Their number, and that of items that have some.
+    pub fn totals(&self) -> (u64, usize) {
+        self.list().map_or((0, 0), |copies| (copies.total, copies.entries))
+    }
+
+    pub fn size_in_bytes(&self) -> usize {
+        self.list().map_or(0, Copies::size_in_bytes)
+    }
+}
 
 impl Copies {
     /// None yet.
@@ -175,7 +240,11 @@ impl Copies {
         Ok(Self { bytes, ..*self })
     }
 
-    pub fn boxed(self) -> Result<Boxed, OutOfMemory> {
+    fn boxed(self) -> Result<Further, OutOfMemory> {
+        Ok(Further(Some(self.in_a_box()?)))
+    }
+
+    fn in_a_box(self) -> Result<Box<[Self; 1]>, OutOfMemory> {
         let mut one = reserved(1)?;
         one.push(self);
         one.try_into().map_err(|_| OutOfMemory::of(size_of::<Self>()))
@@ -223,16 +292,6 @@ impl Copies {
             next = slot + 1;
         }
         true
-    }
-
-    /// The number of items that have further copies.
-    pub fn entries(&self) -> usize {
-        self.entries
-    }
-
-    /// The number of further copies.
-    pub fn total(&self) -> u64 {
-        self.total
     }
 
     pub fn size_in_bytes(&self) -> usize {
@@ -519,21 +578,21 @@ mod tests {
 
     fn check(copies: &Copies, model: &BTreeMap<Key, u32>) {
         assert!(copies.iter().eq(model.iter().map(|(&key, &number)| (key, number))));
-        assert_eq!((copies.entries(), copies.total()), (model.len(), model.values().map(|&number| u64::from(number)).sum()));
+        assert_eq!((copies.entries, copies.total), (model.len(), model.values().map(|&number| u64::from(number)).sum()));
         let homes: Vec<_> = (0..copies.slots).filter(|&slot| copies.number(slot) > 0).collect();
         for &slot in &homes {
             let home = copies.home(copies.key(slot));
             assert!((home..=slot).all(|slot| copies.number(slot) > 0), "slot {slot}, home {home}");
         }
         assert!(copies.slots == 0 || copies.key(copies.slots - 1) == 0);
-        assert!(copies.entries() == 0 || copies.size_in_bytes() <= copies.keys.charge(copies.entries()) || copies.homes < 64);
+        assert!(copies.entries == 0 || copies.size_in_bytes() <= copies.keys.charge(copies.entries) || copies.homes < 64);
         if copies.keys.bits > u64::BITS {
             return;
         }
-        let mut bytes = copies.total().to_le_bytes().to_vec();
+        let mut bytes = copies.total.to_le_bytes().to_vec();
         bytes.extend(copies.iter().flat_map(encode));
         let listed = Listed::new(&bytes);
-        assert_eq!((listed.entries(), listed.total()), (copies.entries(), copies.total()));
+        assert_eq!((listed.entries(), listed.total()), (copies.entries, copies.total));
         assert!(listed.iter().eq(copies.iter()));
         assert!(model.iter().all(|(&key, &number)| listed.get(key) == number && copies.get(key) == number));
         let read = Copies::from_sorted(copies.keys, &listed.iter()).expect("there is memory");
@@ -619,7 +678,7 @@ mod tests {
                     .add(Key::from(item + 1).wrapping_mul(0x9e37_79b9_7f4a_7c55) & keys.mask(), 1, u32::MAX)
                     .expect("there is memory");
                 if item > 1000 {
-                    most = most.max(copies.size_in_bytes() as f64 / copies.entries() as f64);
+                    most = most.max(copies.size_in_bytes() as f64 / copies.entries as f64);
                 }
             }
             assert!(most <= 12.0, "{most} bytes for {keys:?}");

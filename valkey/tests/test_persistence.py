@@ -242,6 +242,19 @@ def test_memory_usage(call):
     assert taken * 0.9 < call("MEMORY", "USAGE", "big") < taken * 1.1
 
 
+@pytest.mark.parametrize("reserves, count, most", [(False, 1, 760), (True, 5, 780)], ids=["one item", "reserved, five"])
+def test_small_filters_take_little(call, reserves, count, most):
+    """All that the server has for a key, its name included, as the mean of 2,000."""
+    wait_until(lambda: field(call, "memory", "lazyfree_pending_objects") == 0)
+    before = used_memory(call)
+    keys = [f"key:{n:06}" for n in range(2000)]
+    if reserves:
+        call.pipeline([("CF.RESERVE", key, 100) for key in keys])
+    call.pipeline([("CF.ADD", key, f"item {n}") for key in keys for n in range(count)])
+    each = (used_memory(call) - before) / len(keys)
+    assert each <= most
+
+
 WAYS_TO_FREE = [("DEL", "large", "other"), ("UNLINK", "large", "other"), ("FLUSHALL", "ASYNC"), ("FLUSHDB", "SYNC")]
 
 

@@ -13,7 +13,7 @@ use crate::{
     storage::OutOfMemory,
     table::{
         Crowd, Crowded, FEW_BUCKETS, Fingerprint, Pair, Placed, TableParams as _,
-        copies::{self, Copies},
+        copies::{self, Copies, Further},
         fingerprints,
     },
 };
@@ -99,27 +99,26 @@ impl Layer {
 
     /// The number of further copies of an item: those that are not in a table.
     pub fn further(&self, key: Key) -> u32 {
-        self.copies.as_ref().map_or(0, |copies| copies[0].get(self.listed(key)))
+        if self.copies.are_none() { 0 } else { self.copies.get(self.listed(key)) }
     }
 
     /// The total of further copies, and the number of items that have some.
     pub fn further_totals(&self) -> (u64, usize) {
-        self.copies.as_ref().map_or((0, 0), |copies| (copies[0].total(), copies[0].entries()))
+        self.copies.totals()
     }
 
     pub fn has_further(&self) -> bool {
-        self.copies.is_some()
+        !self.copies.are_none()
     }
 
     /// All further copies.
     pub fn further_copies(&self) -> Option<&Copies> {
-        self.copies.as_ref().map(|copies| &copies[0])
+        self.copies.list()
     }
 
     /// Those of a snapshot, which must be valid.
     pub fn set_further(&mut self, entries: &(impl Iterator<Item = (copies::Key, u32)> + Clone)) -> Result<(), OutOfMemory> {
-        let copies = Copies::from_sorted(self.plan.keys(), entries)?;
-        self.copies = if copies.entries() == 0 { None } else { Some(copies.boxed()?) };
+        self.copies = Further::from_sorted(self.plan.keys(), entries)?;
         Ok(())
     }
 
@@ -134,20 +133,6 @@ impl Layer {
         keys.charge(entries.saturating_add(more)).saturating_sub(keys.charge(entries))
     }
 
-    /// The list of further copies.
-    fn copies_mut(&mut self) -> Result<&mut Copies, OutOfMemory> {
-        let copies = match self.copies.take() {
-            Some(copies) => copies,
-            None => Copies::new(self.plan.keys()).boxed()?,
-        };
-        Ok(&mut self.copies.insert(copies)[0])
-    }
-
-    /// Frees a list of nothing.
-    fn drop_no_copies(&mut self) {
-        self.copies.take_if(|copies| copies[0].entries() == 0);
-    }
-
     /// Counts a copy more of an item that has further ones; or of any that is in a table, where other items have further copies, if that
     /// may need memory. Returns false, and has changed nothing, if it is not there, has nearly 2³², or if there is no memory.
     pub fn count_another(&mut self, key: Key, may_need_memory: bool) -> bool {
@@ -155,7 +140,7 @@ impl Layer {
         let is_there = |layer: &Self| layer.further(key) > 0 || may_need_memory && layer.count_in_table(key) > 0;
         self.has_further()
             && is_there(self)
-            && self.copies_mut().is_ok_and(|copies| copies.add(listed, 1, copies::MOST) == Ok(true))
+            && self.copies.list_mut().is_some_and(|copies| copies.add(listed, 1, copies::MOST) == Ok(true))
     }
 
     /// Counts further copies of an item that is in a table. The charge may rise by `allowed`. If it fails, nothing has changed.
@@ -166,17 +151,15 @@ impl Layer {
             return Err(InsertError::limit(needed));
         }
         let most = u32::MAX - self.count_in_table(key);
-        let added = self.copies_mut()?.add(listed, copies, most);
-        self.drop_no_copies();
+        let added = self.copies.list_or_new(self.plan.keys())?.add(listed, copies, most);
+        self.copies.drop_empty();
         if added? { Ok(()) } else { Err(InsertError::of(InsertErrorKind::TooManyCopies)) }
     }
 
     /// Removes up to so many of an item's further copies. Returns how many.
     pub fn take_copies(&mut self, key: Key, most: u32) -> u32 {
         let listed = self.listed(key);
-        let taken = self.copies.as_mut().map_or(0, |copies| copies[0].take(listed, most));
-        self.drop_no_copies();
-        taken
+        self.copies.take(listed, most)
     }
 
     /// Inserts an item for which its shard has no room, if that is because of copies. Returns false, and has changed nothing, if it is
@@ -236,17 +219,13 @@ impl Layer {
 
     /// Shows the table of a shard to a function, which may move copies out of it.
     fn crowded(&mut self, place: Place, act: &mut dyn FnMut(&mut Crowd<'_, ShardParams>)) -> Result<(), OutOfMemory> {
-        self.copies_mut()?;
-        if let Some(copies) = &mut self.copies {
+        self.copies.list_or_new(self.plan.keys())?;
+        if let Some(copies) = self.copies.list_mut() {
             let (shape, header, table) = self.pool.open(place);
             let above = u64::from(header.record.prefix()) << shape.params.stored_bits();
-            self.dispatch.change_deep(
-                &shape.geometry,
-                table,
-                Crowded { params: &shape.params, above, copies: &mut copies[0], act },
-            );
+            self.dispatch.change_deep(&shape.geometry, table, Crowded { params: &shape.params, above, copies, act });
         }
-        self.drop_no_copies();
+        self.copies.drop_empty();
         Ok(())
     }
 
@@ -302,7 +281,7 @@ impl Layer {
             if copies > 1 {
                 let listed = self.plan.keys().key(buckets, above | fingerprint.wide());
                 seconds.copies += u64::from(copies - 1);
-                seconds.entries += usize::from(self.copies.as_ref().is_none_or(|copies| copies[0].get(listed) == 0));
+                seconds.entries += usize::from(self.copies.get(listed) == 0);
             }
             true
         });

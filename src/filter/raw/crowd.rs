@@ -10,7 +10,7 @@ use crate::{
     storage::OutOfMemory,
     table::{
         Address, AmongCopies, Crowd, Crowded, FEW_BUCKETS, Fingerprint, MOST_BUCKETS, Pair, Placed, Uniform,
-        copies::{self, Copies, Listed},
+        copies::{self, Further, Listed},
     },
 };
 
@@ -57,34 +57,21 @@ impl RawFilter {
     /// before they are inserted; elsewhere, that would take time, and count different items as copies.
     fn has_copies(&self) -> bool {
         let by_chance = (wide(self.len) * u64::from(self.params.bucket_size())) >> self.params.fingerprint_bits();
-        self.copies.as_ref().is_some_and(|copies| copies[0].total() >= by_chance)
-    }
-
-    /// The list of further copies.
-    fn copies_mut(&mut self) -> Result<&mut Copies, OutOfMemory> {
-        let copies = match self.copies.take() {
-            Some(copies) => copies,
-            None => Copies::new(self.keys()).boxed()?,
-        };
-        Ok(&mut self.copies.insert(copies)[0])
-    }
-
-    /// Frees the list if it is empty.
-    fn drop_no_copies(&mut self) {
-        self.copies.take_if(|copies| copies[0].entries() == 0);
+        !self.copies.are_none() && self.copies.totals().0 >= by_chance
     }
 
     /// Counts further copies of an item that the table has. If it fails, nothing has changed.
     fn count_further(&mut self, buckets: Pair, fingerprint: Fingerprint, number: u32) -> Result<(), InsertError> {
-        let key = self.keys().key(buckets, fingerprint.wide());
-        let mut added = self.copies_mut()?.add(key, number, copies::MOST);
+        let keys = self.keys();
+        let key = keys.key(buckets, fingerprint.wide());
+        let mut added = self.copies.list_or_new(keys)?.add(key, number, copies::MOST);
         if added == Ok(false) {
             let mut in_table = 0;
             self.crowded(&mut |crowd| in_table = crowd.count(buckets, fingerprint))?;
-            added = self.copies_mut()?.add(key, number, u32::MAX - in_table);
+            added = self.copies.list_or_new(keys)?.add(key, number, u32::MAX - in_table);
         }
         if added != Ok(true) {
-            self.drop_no_copies();
+            self.copies.drop_empty();
             added?;
             return Err(InsertError::of(InsertErrorKind::TooManyCopies));
         }
@@ -99,23 +86,16 @@ impl RawFilter {
     pub(super) fn remove_beside_copies(&mut self, hash: Uniform) -> bool {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
         let key = self.keys().key(buckets, fingerprint.wide());
-        let is_taken = self.copies.as_mut().is_some_and(|copies| copies[0].take(key, 1) == 1);
-        if !is_taken {
+        if self.copies.take(key, 1) == 0 {
             return self.remove_from_table(hash);
         }
         self.len -= 1;
-        self.drop_no_copies();
         true
     }
 
     /// Adds the further copies of a snapshot, which have been verified.
     pub fn set_listed(&mut self, listed: Listed<'_>) -> Result<(), OutOfMemory> {
-        self.set_copies(Copies::from_sorted(self.keys(), &listed.iter())?)
-    }
-
-    /// Replaces the further copies.
-    pub(super) fn set_copies(&mut self, copies: Copies) -> Result<(), OutOfMemory> {
-        self.copies = if copies.entries() == 0 { None } else { Some(copies.boxed()?) };
+        self.copies = Further::from_sorted(self.keys(), &listed.iter())?;
         Ok(())
     }
 
@@ -138,12 +118,12 @@ impl RawFilter {
 
     /// Shows the table to a function, which may move copies out of it.
     fn crowded(&mut self, act: &mut dyn FnMut(&mut Crowd<'_, Params>)) -> Result<(), OutOfMemory> {
-        self.copies_mut()?;
+        self.copies.list_or_new(self.keys())?;
         let Self { params, geometry, storage, dispatch, copies, .. } = self;
-        if let Some(copies) = copies {
-            dispatch.change(geometry, storage, Crowded { params: &*params, above: 0, copies: &mut copies[0], act });
+        if let Some(copies) = copies.list_mut() {
+            dispatch.change(geometry, storage, Crowded { params: &*params, above: 0, copies, act });
         }
-        self.drop_no_copies();
+        self.copies.drop_empty();
         Ok(())
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     table::{
         Address, AmongCopies, Change, Corrupt, DeepGeometry, Fingerprint, Geometry, MOST_SLOTS, Pair, Read, Table, TableMut,
         TableParams, Uniform,
-        copies::{self, Copies, Keys, Listed},
+        copies::{self, Copies, Further, Keys, Listed},
         fingerprints, place,
     },
 };
@@ -37,7 +37,7 @@ pub(crate) struct RawFilter<S = Owned, P: TableParams = Params> {
     len: usize,
     dispatch: Dispatch,
     /// The copies that are not in the table. Those of a view follow its table.
-    copies: Option<copies::Boxed>,
+    copies: Further,
 }
 
 impl RawFilter {
@@ -63,7 +63,7 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         assert!(storage.len() == params.table_bytes() + listed + PADDING, "a table has the length of its parameters");
         // A call, before there is anything to keep across it.
         let dispatch = Dispatch::best();
-        Self { geometry: Geometry::new(&params), params, storage, len, dispatch, copies: None }
+        Self { geometry: Geometry::new(&params), params, storage, len, dispatch, copies: Further::NONE }
     }
 
     #[inline]
@@ -91,7 +91,7 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
 
     /// All further copies: keys and numbers, in order.
     pub fn further_copies(&self) -> impl Iterator<Item = (copies::Key, u32)> + Clone {
-        self.copies.iter().flat_map(|copies| copies[0].iter()).chain(self.listed().iter())
+        self.copies.list().into_iter().flat_map(Copies::iter).chain(self.listed().iter())
     }
 
     /// What they take: memory beside the storage, or a part of it.
@@ -101,13 +101,13 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
 
     /// The memory that they take beside the storage.
     pub fn memory_of_copies(&self) -> usize {
-        self.copies.as_ref().map_or(0, |copies| copies[0].size_in_bytes())
+        self.copies.size_in_bytes()
     }
 
     /// Their total, and the number of items that have some.
     pub fn further_totals(&self) -> (u64, usize) {
         let listed = self.listed();
-        self.copies.as_ref().map_or((listed.total(), listed.entries()), |copies| (copies[0].total(), copies[0].entries()))
+        if self.copies.are_none() { (listed.total(), listed.entries()) } else { self.copies.totals() }
     }
 
     /// Passes on the bytes that follow the table in a snapshot, in pieces: the number of further copies, and all entries. There are
@@ -218,7 +218,7 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
         let table = self.table();
         let storage = Owned::copied(table).ok_or(OutOfMemory::of(table.len()))?;
         let Self { params, geometry, len, dispatch, .. } = *self;
-        Ok(RawFilter { params, geometry, storage, len, dispatch, copies: None })
+        Ok(RawFilter { params, geometry, storage, len, dispatch, copies: Further::NONE })
     }
 
     /// The keys of further copies.
@@ -228,9 +228,10 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
 
     /// The number of further copies of a fingerprint in its two buckets.
     fn further(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
-        match &self.copies {
-            Some(copies) => copies[0].get(self.keys().key(buckets, fingerprint.wide())),
-            None if self.listed().entries() > 0 => self.listed().get(self.keys().key(buckets, fingerprint.wide())),
+        let key = || self.keys().key(buckets, fingerprint.wide());
+        match self.copies.list() {
+            Some(copies) => copies.get(key()),
+            None if self.listed().entries() > 0 => self.listed().get(key()),
             None => 0,
         }
     }
@@ -335,14 +336,14 @@ impl RawFilter {
     /// A copy of the filter.
     pub fn to_owned(&self) -> Result<Self, OutOfMemory> {
         let mut owned = self.copied_table()?;
-        owned.set_copies(Copies::from_sorted(self.keys(), &self.further_copies())?)?;
+        owned.copies = Further::from_sorted(self.keys(), &self.further_copies())?;
         Ok(owned)
     }
 
     /// Inserts a hash. If it fails, nothing has changed.
     #[inline(always)]
     pub fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
-        if self.copies.is_some() {
+        if !self.copies.are_none() {
             return self.insert_beside_copies(hash);
         }
         if self.place(hash, AmongCopies::GiveUp) { Ok(()) } else { self.insert_crowded(hash) }
@@ -387,7 +388,7 @@ impl RawFilter {
     /// Removes one copy of the hash's fingerprint. Returns false if there is none.
     #[inline]
     pub fn remove(&mut self, hash: Uniform) -> bool {
-        if self.copies.is_some() {
+        if !self.copies.are_none() {
             return self.remove_beside_copies(hash);
         }
         self.remove_from_table(hash)
@@ -407,7 +408,7 @@ impl RawFilter {
     #[inline(never)]
     pub fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
         let mut inserted = 0;
-        if self.copies.is_none() {
+        if self.copies.are_none() {
             let Self { params, geometry, storage, len, dispatch, .. } = self;
             inserted = dispatch.change(geometry, storage, InsertBatch { params, hashes, len: *len });
             *len += inserted;
@@ -415,7 +416,7 @@ impl RawFilter {
             self.prefetch(hashes);
         }
         for (position, &hash) in hashes.iter().enumerate().skip(inserted) {
-            let is_tried = position == inserted && self.copies.is_none();
+            let is_tried = position == inserted && self.copies.are_none();
             let done = if is_tried { self.insert_crowded(Uniform(hash)) } else { self.insert(Uniform(hash)) };
             done.map_err(|error| error.at(position))?;
         }
@@ -425,7 +426,7 @@ impl RawFilter {
     /// Removes one copy of each of at most 64 hashes. Bit i of the result says whether the i-th was found.
     #[inline(never)]
     pub fn remove_batch(&mut self, hashes: &[u64]) -> u64 {
-        if self.copies.is_some() {
+        if !self.copies.are_none() {
             self.prefetch(hashes);
             return answers(hashes, |hash| self.remove(hash));
         }
@@ -443,7 +444,7 @@ impl RawFilter {
 
     pub fn clear(&mut self) {
         self.storage.fill(0);
-        (self.len, self.copies) = (0, None);
+        (self.len, self.copies) = (0, Further::NONE);
     }
 
     /// The table and its padding. The caller must leave buckets that this library could have written.
