@@ -25,7 +25,7 @@ const COPIES: [usize; 5] = [1, 2, 3, 8, 50];
 const OPERATIONS: [&str; 4] = ["insert, in a row", "insert, by passes", "`insert_batch`, by passes", "remove, by passes"];
 type Times = [f64; OPERATIONS.len()];
 
-/// What both kinds of filters can do.
+/// The operations of both kinds of filters.
 trait Multiset {
     fn insert(&mut self, key: u64);
     fn insert_batch(&mut self, keys: &[u64]);

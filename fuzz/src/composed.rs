@@ -490,7 +490,7 @@ impl Model {
 struct Side {
     /// One for each kernel, and one more, which `RereadOne` exchanges.
     filters: Vec<Filter>,
-    /// What each was charged before the last operation.
+    /// The charge of each before the last operation.
     charged: Vec<usize>,
     limit: usize,
     model: Model,

@@ -150,7 +150,7 @@ pub fn seal(bytes: &mut [u8]) {
         let covered = [&bytes[at..at + 24], &bytes[list..tables]].concat();
         let sum = checksum(&covered, header.wrapping_add(lane));
         put(bytes, at + 24, sum);
-        // What follows the tables are few items or further copies, and their checksum.
+        // Behind the tables are lists, of few items or of further copies, and their checksum.
         let end = list.saturating_add(length).saturating_sub(8);
         if let Some(copies) = bytes.get(start..end).filter(|copies| !copies.is_empty()) {
             let sum_of_copies = checksum(copies, sum);

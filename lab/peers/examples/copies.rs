@@ -340,7 +340,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// What became of all insertions. Shares are in per cent.
+/// The result of all insertions. Shares are in per cent.
 #[derive(Clone, Copy)]
 pub(crate) struct Figures {
     pub(crate) refused: f64,
