@@ -444,7 +444,7 @@ class GrowingSnapshot(Filter):
             need(least <= d <= greatest, "shards", f"depth {d} in layer {layer}, where {least} to {greatest} can be")
             need(zero == also_zero == 0, "shards", "reserved bytes are not zero")
             need(items <= self.m * self.b, "shards", f"{items} items in {self.m * self.b} slots")
-            need(layer >= max(layers, default=0), "shards", "layers are not in order")
+            need(layer in (last := max(layers, default=0), last + 1), "shards", f"layer {layer} follows layer {last}")
             need(prefix << 32 - d == ends.get(layer, 0), "shards", f"prefix {prefix} of depth {d} is not the next one")
             ends[layer] = (prefix + 1) << 32 - d
             layers[layer] = {}

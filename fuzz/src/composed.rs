@@ -442,6 +442,13 @@ impl Filter {
         }
     }
 
+    fn buckets_per_lookup(&self) -> usize {
+        match self {
+            Own(filter) => filter.buckets_per_lookup(),
+            Shared(filter) => filter.buckets_per_lookup(),
+        }
+    }
+
     /// Bytes that the filter takes, and that it is charged against a limit.
     fn sizes(&self) -> (usize, usize) {
         match self {
@@ -617,8 +624,9 @@ impl State {
             Operation::Swap => self.sides.swap(0, 1),
             Operation::Merge => self.merge(ElasticFilter::merge, SharedFilter::merge, |one, other| one + other),
             Operation::Union => {
+                let most = self.sides.iter().map(|side| side.model.len).sum();
                 self.merge(ElasticFilter::union, SharedFilter::union, u32::max);
-                self.forget_united();
+                self.forget_united(most);
             }
             Operation::Copy { is_fallible } => {
                 let copy = |filter: &mut ElasticFilter| {
@@ -837,14 +845,16 @@ impl State {
     }
 
     /// Two items that a filter cannot tell apart are one in a union: then it has fewer items than the model, and is emptied. (Whether
-    /// all are found was looked at before.)
-    fn forget_united(&mut self) {
+    /// all are found was looked at before.) So it is where items are in several generations, since those are united one by one: then it may
+    /// have `most`, the items of both.
+    fn forget_united(&mut self, most: usize) {
         let side = &mut self.sides[0];
         let len = side.filters[0].len();
         let is_there = |hash| side.filters[0].count_hash(hash) >= side.model.count(hash);
         assert!(side.model.hashes().into_iter().all(is_there), "lost by a union");
-        assert!(len <= side.model.len, "a union has more than both: {len} instead of {}", side.model.len);
-        if len < side.model.len {
+        let most = if side.filters[0].buckets_per_lookup() > 2 { most } else { side.model.len };
+        assert!(len <= most, "a union has more than both: {len} instead of {most}");
+        if len != side.model.len {
             side.each(Filter::clear);
             side.model = Model::default();
         }

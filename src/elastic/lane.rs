@@ -7,7 +7,7 @@ use core::iter;
 
 use super::{ElasticParams, layer::Layer, pool::Place, shard::Key};
 use crate::{
-    bits::{low_half, wide},
+    bits::wide,
     filter::{Combine, InsertError, InsertErrorKind, Located, Sought},
     kernel::{Dispatch, Task},
     storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
@@ -61,7 +61,7 @@ impl Lane {
 
     /// The number of copies in the tables of what a key stands for in the layer with this number; 0 if that is nothing.
     pub(super) fn occurrences_of(&self, layer: u8, listed: copies::Key) -> u32 {
-        self.layers().find(|of_lane| of_lane.number() == layer).map_or(0, |layer| layer.occurrences_of(listed))
+        self.layers().nth(layer.into()).map_or(0, |layer| layer.occurrences_of(listed))
     }
 
     /// To be called after everything that may have changed the number of further copies, or where items go: whether insertions ask first
@@ -239,10 +239,11 @@ impl Lane {
 
     fn insert_with(&mut self, place: Place, key: Key, allowed: usize) -> Result<(), InsertError> {
         if self.is_unused() && !self.first.is_among_few(key) {
-            return self.insert_among_few(key, u8::MAX, allowed);
+            return self.insert_among_few(key, allowed);
         }
         // A copy never makes the lane grow.
-        if let Some(layer) = self.layer_of_copy(key, self.last().number()) {
+        let may_be_another = self.may_be_another(key);
+        if let Some(layer) = self.layers_mut().rev().find(|layer| layer.has(key)).filter(|layer| layer.is_copy(key, may_be_another)) {
             return layer.count_further(key, 1, allowed);
         }
         let last = self.last_mut();
@@ -251,7 +252,7 @@ impl Lane {
         }
         let refused = match last.insert_growing(place, key, allowed) {
             Ok(true) => return Ok(()),
-            Ok(false) => match self.insert_into_new_layer(self.later.len(), key, allowed) {
+            Ok(false) => match self.add_layer(allowed, Some(key)) {
                 Ok(()) => return Ok(()),
                 Err(refused) => refused,
             },
@@ -263,19 +264,11 @@ impl Lane {
         if has_room { Ok(()) } else { Err(refused) }
     }
 
-    /// Inserts an item into a lane without tables that does not have it. If the list has no room for one more, the lane gets tables; no
-    /// layer after that with this number may have the item.
-    fn insert_among_few(&mut self, key: Key, number: u8, allowed: usize) -> Result<(), InsertError> {
+    /// Inserts an item into a lane without tables that does not have it. If the list has no room for one more, the lane gets tables.
+    fn insert_among_few(&mut self, key: Key, allowed: usize) -> Result<(), InsertError> {
         if !self.first.has_room_for_few() {
-            match self.with_tables(key, number) {
-                Ok(grown) => {
-                    let needed = grown.charged().saturating_sub(self.charged());
-                    if needed > allowed {
-                        return Err(InsertError::limit(needed));
-                    }
-                    *self = grown;
-                    return Ok(());
-                }
+            match self.with_tables(Some(key)) {
+                Ok(grown) => return self.replace_by(grown, allowed),
                 // Chosen items, for which tables have no room, must not keep out all others.
                 Err(refused) if matches!(refused.kind(), InsertErrorKind::Crowded | InsertErrorKind::Layers) => {}
                 Err(refused) => return Err(refused),
@@ -284,29 +277,35 @@ impl Lane {
         self.first.insert_among_few(key, allowed)
     }
 
-    /// A lane with the items of this one, which has no tables, and with one more, in tables.
-    fn with_tables(&self, key: Key, number: u8) -> Result<Self, InsertError> {
+    /// A lane with the items of this one, which has no tables, and with another one, in tables.
+    fn with_tables(&self, key: Option<Key>) -> Result<Self, InsertError> {
         let mut grown = Self::with_first(&self.params, Layer::new(self.params.layer(0), self.dispatch)?);
-        for (key, copies) in self.first.few_items() {
+        for (key, copies) in self.first.few_items().chain(key.map(|key| (key, 1))) {
             grown.insert_stored(key, 0, copies, usize::MAX)?;
         }
-        grown.insert_stored(key, number, 1, usize::MAX)?;
         Ok(grown)
     }
 
-    /// The newest layer that has an item for which there is no room in the last layer, of those up to this number: there, a copy is
-    /// counted. None if it may well be another item that is alike by chance, and would make room for itself by a split. (Otherwise, filters
-    /// of the same different items would not be of the same size, as they are within the maximal capacity.)
-    fn layer_of_copy(&mut self, key: Key, number: u8) -> Option<&mut Layer> {
-        let may_be_another = !self.has_further && !self.has_later() && self.first.may_split(key);
-        let is_copy = |layer: &&mut Layer| layer.number() <= number && layer.has(key);
-        self.layers_mut().rev().find(is_copy).filter(|layer| !may_be_another || layer.has_copies_beside(key))
+    /// Replaces the lane, if the charge does not rise by more than `allowed`.
+    fn replace_by(&mut self, other: Self, allowed: usize) -> Result<(), InsertError> {
+        let needed = other.charged().saturating_sub(self.charged());
+        if needed > allowed {
+            return Err(InsertError::limit(needed));
+        }
+        *self = other;
+        Ok(())
     }
 
-    /// Adds a layer with an item, before the later layer with this index. If that is not possible, nothing has changed.
-    fn insert_into_new_layer(&mut self, at: usize, key: Key, allowed: usize) -> Result<(), InsertError> {
-        let before = if at == 0 { &self.first } else { &self.later[at - 1] };
-        let number = before.number().checked_add(1).filter(|&number| usize::from(number) < self.params.most_layers());
+    /// True if what looks like a copy of an item that is there may well be another item, alike by chance, that would make room for itself by
+    /// a split. (If it were counted, filters of the same different items would not be of the same size, as they are within the maximal
+    /// capacity.)
+    fn may_be_another(&self, key: Key) -> bool {
+        !self.has_further && !self.has_later() && self.first.may_split(key)
+    }
+
+    /// Adds an empty layer, and an item to it. If that is not possible, nothing has changed.
+    fn add_layer(&mut self, allowed: usize, key: Option<Key>) -> Result<(), InsertError> {
+        let number = self.last().number().checked_add(1).filter(|&number| usize::from(number) < self.params.most_layers());
         let number = number.ok_or(InsertError::of(InsertErrorKind::Layers))?;
         let plan = self.params.layer(number);
         let needed = Layer::charged_when_empty(&plan).saturating_add(size_of::<Layer>());
@@ -314,12 +313,10 @@ impl Lane {
             return Err(InsertError::limit(needed));
         }
         let mut layer = Layer::new(plan, self.dispatch)?;
-        reserve_exact(&mut self.later, 1)?;
         // An empty shard has room.
-        let is_inserted = layer.insert(key).is_ok();
+        let is_inserted = key.is_none_or(|key| layer.insert(key).is_ok());
         debug_assert!(is_inserted);
-        self.later.insert(at, layer);
-        Ok(())
+        Ok(self.push_layer(layer)?)
     }
 
     /// A copy, or an error if memory cannot be allocated.
@@ -346,17 +343,14 @@ impl Lane {
         Ok(lane)
     }
 
-    /// Inserts all items of another lane with the same number; or for a union, of each item as many copies as this lane lacks. The
-    /// lane may be charged `most` bytes. If it fails, some have been inserted.
+    /// Inserts all items of another lane with the same number, each into the layer of the same number; or for a union, of each item as many
+    /// copies as that layer lacks. The lane may be charged `most` bytes. If it fails, some have been inserted.
     fn merge(&mut self, other: &Self, how: Combine, most: usize) -> Result<(), InsertError> {
-        for layer in other.layers() {
-            let mut take = |key, copies| {
-                let missing = if how == Combine::Union { self.missing(other, layer, key, copies) } else { copies };
-                let result = self.insert_stored(key, layer.number(), missing, most);
-                if how == Combine::Union {
-                    self.remove_finer(key, layer, missing);
-                }
-                result
+        for (at, layer) in other.layers().enumerate() {
+            self.add_layers_up_to(at, most)?;
+            let mut take = |key, copies: u32| {
+                let ours = if how == Combine::Union { self.layer_mut(at).count(key) } else { 0 };
+                self.insert_stored(key, at, copies.saturating_sub(ours), most)
             };
             layer.few_items().try_for_each(|(key, copies)| take(key, copies))?;
             for (shard, prefix) in layer.evenly() {
@@ -374,76 +368,46 @@ impl Lane {
         Ok(())
     }
 
-    /// How many copies another lane has of an item in a layer and in those before it, more than this lane has in layers of the same
-    /// numbers.
-    fn missing(&self, other: &Self, layer: &Layer, key: Key, copies: u32) -> u32 {
-        let before = other.layers().take_while(|theirs| theirs.number() < layer.number());
-        let ours = self.layers().take_while(|ours| ours.number() <= layer.number());
-        let count = |layer: &Layer| u64::from(layer.count(key));
-        let missing = (u64::from(copies) + before.map(count).sum::<u64>()).saturating_sub(ours.map(count).sum());
-        low_half(missing.min(u32::MAX.into()))
-    }
-
-    /// Removes up to `copies` items from layers of higher numbers, for which copies of an item were inserted that cannot be told
-    /// from them: of the item, what a layer knows is known.
-    fn remove_finer(&mut self, key: Key, layer: &Layer, copies: u32) {
-        let (number, known) = (layer.number(), layer.known_bits());
-        let mut left = copies;
-        for layer in self.later.iter_mut().filter(|ours| ours.number() > number) {
-            left -= if left > 0 { layer.remove_known(key, known, left) } else { 0 };
+    /// Adds empty layers, until there is one with this number.
+    fn add_layers_up_to(&mut self, number: usize, most: usize) -> Result<(), InsertError> {
+        if number > 0 && self.is_unused() {
+            self.replace_by(self.with_tables(None)?, most.saturating_sub(self.charged()))?;
         }
-    }
-
-    /// Inserts copies of an item of which a layer with this number, and no later one, knows enough bits: as many as one by one would go
-    /// into tables, and the others are counted at once.
-    fn insert_stored(&mut self, key: Key, number: u8, copies: u32, most: usize) -> Result<(), InsertError> {
-        let mut left = copies;
-        while left > 0 {
-            if self.is_unused() && !self.first.is_among_few(key) {
-                self.insert_among_few(key, number, most.saturating_sub(self.charged()))?;
-                self.note_copies();
-                left -= 1;
-                continue;
-            }
-            let last = self.later.partition_point(|layer| layer.number() <= number);
-            let asks_first = self.last().asks_first();
-            let is_copy = asks_first && self.layers().take(last + 1).any(|layer| layer.has(key));
-            if !is_copy && self.layer_mut(last).insert_where_it_leads(key) {
-                left -= 1;
-                continue;
-            }
-            let allowed = most.saturating_sub(self.charged());
-            if let Some(layer) = self.layer_of_copy(key, number) {
-                layer.count_further(key, left, allowed)?;
-                left = 0;
-            } else {
-                self.insert_stored_growing(key, number, last, most)?;
-                left -= 1;
-            }
-            self.note_copies();
+        while self.later.len() < number {
+            self.add_layer(most.saturating_sub(self.charged()), None)?;
         }
         Ok(())
     }
 
-    /// Inserts such an item, which no layer has that knows as few bits, into that with this index, the last one that may have it, or into
-    /// one before it.
-    fn insert_stored_growing(&mut self, key: Key, number: u8, last: usize, most: usize) -> Result<(), InsertError> {
-        for at in (0..=last).rev() {
-            let layer = self.layer_mut(at);
-            if at < last && layer.insert_where_it_leads(key) {
-                return Ok(());
+    /// Inserts copies of an item into the layer with this number: as many as one by one would go into tables, and the others are counted at
+    /// once. The lane may be charged `most` bytes. If it fails, some have been inserted.
+    fn insert_stored(&mut self, key: Key, at: usize, copies: u32, most: usize) -> Result<(), InsertError> {
+        let mut left = copies;
+        while left > 0 {
+            if self.is_unused() && !self.first.is_among_few(key) {
+                self.insert_among_few(key, most.saturating_sub(self.charged()))?;
+                self.note_copies();
+                left -= 1;
+                continue;
             }
-            let place = layer.place(key);
+            let (asks_first, may_be_another) = (self.last().asks_first(), self.may_be_another(key));
             let allowed = most.saturating_sub(self.charged());
             let layer = self.layer_mut(at);
-            match layer.insert_growing(place, key, allowed)? {
-                true => return Ok(()),
-                false if at == last && layer.number() < number => return self.insert_into_new_layer(last, key, allowed),
-                false if layer.insert_as_it_is(key) => return Ok(()),
-                false => {}
+            if !(asks_first && layer.has(key)) && layer.insert_where_it_leads(key) {
+                left -= 1;
+                continue;
             }
+            if layer.has(key) && layer.is_copy(key, may_be_another) {
+                layer.count_further(key, left, allowed)?;
+                left = 0;
+            } else if layer.insert_growing(layer.place(key), key, allowed)? || layer.insert_as_it_is(key) {
+                left -= 1;
+            } else {
+                return Err(InsertError::of(InsertErrorKind::Layers));
+            }
+            self.note_copies();
         }
-        Err(InsertError::of(InsertErrorKind::Layers))
+        Ok(())
     }
 
     /// Removes one copy of the hash's fingerprint, of the longest that there is: an item in a later layer, where more of its bits
@@ -654,11 +618,9 @@ impl Lane {
     pub(super) fn assert_consistent(&self) {
         for (position, layer) in self.layers().enumerate() {
             let number = layer.number();
-            assert_eq!(number == 0, position == 0, "layer {number} is at position {position}");
+            assert_eq!(usize::from(number), position, "the number of a layer");
             layer.assert_consistent(&self.params.layer(number), self.dispatch);
         }
-        let numbers: Vec<u8> = self.layers().map(Layer::number).collect();
-        assert!(numbers.windows(2).all(|two| two[0] < two[1]), "the numbers of layers do not increase: {numbers:?}");
         assert!(self.later.last().is_none_or(|layer| layer.len() > 0), "the last layer is empty");
         assert!(!self.is_unused() || self.later.is_empty(), "the lane has later layers, and no tables in the first one");
         let is_needed = self.len() > 0 || self.is_unused() || !self.params.layer(0).begins_unused();

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     bits::{beyond, in_memory, index, low_half, wide},
-    filter::{InsertError, InsertErrorKind, Located},
+    filter::{InsertError, InsertErrorKind},
     kernel::Dispatch,
     storage::{OutOfMemory, reserved, shrink_to},
     table::{
@@ -275,43 +275,6 @@ impl Layer {
 
     fn count_in(&self, place: Place, key: Key) -> u32 {
         self.pool.level(self.depth_of(place)).shape.count(self.dispatch, self.pool.table(place), key)
-    }
-
-    /// The number of bits of a stream that the layer knows of each item.
-    pub fn known_bits(&self) -> u8 {
-        self.plan.whole.upper_bits
-    }
-
-    /// Removes up to `most` items that an item may be a copy of, of whose stream only `known` bits are known. Returns how many.
-    pub fn remove_known(&mut self, key: Key, known: u8, most: u32) -> u32 {
-        // All shards to which such a stream may lead.
-        let mut next = index(self.first_bits.of(key.stream));
-        let end = next + (1 << self.depth.saturating_sub(known));
-        let mut left = most;
-        while next < end {
-            let Some(&place) = self.directory.get(next) else { break };
-            let depth = self.depth_of(place);
-            while left > 0 {
-                let (shape, header, table) = self.pool.open(place);
-                let copies = key.copies_known(&shape.params, shape.upper, known.saturating_sub(depth));
-                let (_, found) = copies.find(&|bucket| shape.slots(self.dispatch, table, bucket));
-                let Some(found) = found else { break };
-                // The further ones first, as always.
-                let whole = Key::of_stored(&shape.params, header.record.prefix().into(), key.buckets.0, found);
-                if self.has_further() {
-                    left -= self.take_copies(whole, left);
-                }
-                let (shape, header, table) = self.pool.open(place);
-                if left > 0 && self.dispatch.change_deep(&shape.geometry, table, Located::new(key.buckets, found)) {
-                    let items = header.record.items();
-                    header.set_items(items - 1);
-                    self.len -= 1;
-                    left -= 1;
-                }
-            }
-            next += 1 << (self.depth - depth);
-        }
-        most - left
     }
 
     /// Inserts an item. If there are no shards yet, or its shard is full, returns the place to call

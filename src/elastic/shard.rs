@@ -189,13 +189,7 @@ impl Key {
 
     /// The copies of the item in a shard with these upper bits.
     pub fn copies(self, upper: Window) -> Occurrences {
-        Occurrences { buckets: self.buckets, fingerprint: self.fingerprint(upper), unknown: 0 }
-    }
-
-    /// The same where only this many of the upper bits are known: what the item may be a copy of.
-    pub fn copies_known(self, params: &ShardParams, upper: Window, known: u8) -> Occurrences {
-        let unknown = (1_u64 << params.upper_bits.saturating_sub(known)) - 1;
-        Occurrences { unknown: low_half(unknown << params.low_bits), ..self.copies(upper) }
+        Occurrences { buckets: self.buckets, fingerprint: self.fingerprint(upper) }
     }
 }
 

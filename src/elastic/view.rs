@@ -310,7 +310,7 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
     /// The number of copies in the tables, or in the list instead, of what a key stands for in a layer; 0 if that is nothing.
     pub(super) fn occurrences_of(&self, lane: u64, layer: u8, listed: copies::Key) -> u32 {
         let lane = &self.index.lanes[index(lane)];
-        let found = lane.layers().find(|index| index.plan.number == layer);
+        let found = lane.layers().nth(layer.into());
         let item = found.and_then(|index| Some((index, index.plan.listed(listed)?)));
         item.map_or(0, |(index, key)| self.all().occurrences(lane, index, key))
     }

@@ -455,7 +455,7 @@ impl Expected<'_> {
         if usize::from(number) >= self.params.most_layers() {
             return Err("the record of a shard: its layer is one that could not keep the rate");
         }
-        if self.next == WHOLE && number > self.plan.number {
+        if self.next == WHOLE && Some(number) == self.plan.number.checked_add(1) {
             (self.plan, self.next) = (self.params.layer(number), 0);
         }
         if number != self.plan.number {

@@ -84,8 +84,13 @@ impl Layer {
         place != Place::NONE && self.depth_of(place) < self.plan.most_depth
     }
 
-    /// True if more items in an item's shard are there twice than different ones are alike by chance.
-    pub fn has_copies_beside(&self, key: Key) -> bool {
+    /// True if an item, which is there, is a copy; if it may be another one, only where more items of its shard are there twice than
+    /// different ones are alike by chance.
+    pub fn is_copy(&self, key: Key, may_be_another: bool) -> bool {
+        !may_be_another || self.has_copies_beside(key)
+    }
+
+    fn has_copies_beside(&self, key: Key) -> bool {
         let place = self.place(key);
         // In sixteenths.
         let by_chance = |place| self.by_chance(place, 16 * wide(self.items(place)));

@@ -271,7 +271,7 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
 
     /// The number of copies of a fingerprint in its two buckets.
     fn occurrences(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
-        Occurrences { buckets, fingerprint, unknown: 0 }.count(&|bucket| self.slots(bucket))
+        Occurrences { buckets, fingerprint }.count(&|bucket| self.slots(bucket))
     }
 
     /// Prefetches the buckets of the hashes.

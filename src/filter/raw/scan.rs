@@ -5,7 +5,7 @@
 use core::ops::Range;
 
 use crate::{
-    bits::low_half,
+    bits::{low_half, wide},
     kernel::{PREFETCH_FROM, answers, prefetch},
     params::Params,
     table::{
@@ -53,40 +53,20 @@ impl Read for FirstCorrupt {
 /// The values of a bucket's slots; 0 for empty ones, and behind the last.
 pub(crate) type Slots = [u32; MOST_SLOTS];
 
-/// Calls `act` with each fingerprint in these buckets. What reads buckets through `slots` is compiled once, and not for each kind
-/// of table and each kernel.
-fn each_in((first, second): Pair, slots: &dyn Fn(u64) -> Slots, mut act: impl FnMut(u64, Fingerprint)) {
-    for bucket in [first, second] {
-        fingerprints(&slots(bucket)).for_each(|fingerprint| act(bucket, fingerprint));
-        if second == first {
-            break;
-        }
-    }
-}
-
-/// The copies of a fingerprint in its two buckets, of which the bits in `unknown` may differ.
+/// The copies of a fingerprint in its two buckets.
 #[derive(Clone, Copy)]
 pub(crate) struct Occurrences {
     pub buckets: Pair,
     pub fingerprint: Fingerprint,
-    pub unknown: u32,
 }
 
 impl Occurrences {
-    pub fn count(self, slots: &dyn Fn(u64) -> Slots) -> u32 {
-        self.find(slots).0
-    }
-
-    /// Their number, and the first one.
+    /// Reads buckets through `slots`, so that it is compiled once, and not for each kind of table and each kernel.
     #[inline(never)]
-    pub fn find(self, slots: &dyn Fn(u64) -> Slots) -> (u32, Option<Fingerprint>) {
-        let (mut copies, mut first) = (0, None);
-        each_in(self.buckets, slots, |_, other| {
-            if (other.get() ^ self.fingerprint.get()) & !self.unknown == 0 {
-                (copies, first) = (copies + 1, first.or(Some(other)));
-            }
-        });
-        (copies, first)
+    pub fn count(self, slots: &dyn Fn(u64) -> Slots) -> u32 {
+        let (first, second) = self.buckets;
+        let here = |bucket| low_half(wide(fingerprints(&slots(bucket)).filter(|&other| other == self.fingerprint).count()));
+        here(first) + if second == first { 0 } else { here(second) }
     }
 }
 
