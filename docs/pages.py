@@ -15,7 +15,7 @@ WRITE = "to_bytes write_to save snapshot_bytes"
 LOAD = "from_bytes from_bytes_with read_from read_from_with load load_with"
 MERGE = "merge union"
 VIEW = "over over_with over_prefix over_prefix_with verify to_filter data into_data"
-GROW = "table_len table_bytes lanes shards buckets buckets_per_lookup"
+GROW = "table_len table_bytes partitions shards buckets buckets_per_lookup"
 LIMIT = "charged_bytes set_max_bytes shrink try_clone"
 
 PAGES = {

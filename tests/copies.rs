@@ -159,7 +159,7 @@ fn growing_filters_never_grow_for_copies() {
     let builder = ElasticFilter::builder;
     for (name, builder, items) in [
         ("default", builder().false_positive_rate(0.001), 6000),
-        ("lanes", builder().false_positive_rate(0.001).lanes(4), 6000),
+        ("partitions", builder().false_positive_rate(0.001).partitions(4), 6000),
         ("planned", builder().false_positive_rate(0.001).capacity(6000).max_capacity(6000), 6000),
         ("beyond the plan", builder().false_positive_rate(0.001).capacity(500).max_capacity(1000), 6000),
         ("a high rate", builder().false_positive_rate(0.2).capacity(100), 6000),
@@ -218,7 +218,7 @@ fn shared_filters_count_the_copies_of_all_threads() {
     const THREADS: u64 = 4;
     const ITEMS: u64 = 2000;
     for max_bytes in [usize::MAX, 1 << 22] {
-        let builder = ElasticFilter::builder().false_positive_rate(1e-6).lanes(8).max_bytes(max_bytes);
+        let builder = ElasticFilter::builder().false_positive_rate(1e-6).partitions(8).max_bytes(max_bytes);
         let filter = builder.build_shared().expect("right");
         let each = |act: &(dyn Fn(u64) + Sync)| {
             std::thread::scope(|scope| {

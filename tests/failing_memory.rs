@@ -371,7 +371,7 @@ fn refused_parameters() {
         ("a low rate of a growing filter", builder().false_positive_rate(1e-30)),
         ("bucket size of a growing filter", builder().bucket_size(99)),
         ("packed growing filter", builder().bucket_size(3).table(TableKind::Packed)),
-        ("lanes of a growing filter", builder().lanes(3)),
+        ("partitions of a growing filter", builder().partitions(3)),
         ("capacity above the maximal one", builder().capacity(10).max_capacity(5)),
         ("great capacity of a growing filter", builder().capacity(usize::MAX)),
         ("max_bytes of a growing filter", builder().max_bytes(10)),
@@ -383,7 +383,7 @@ fn refused_parameters() {
 
 // Growing filters.
 
-/// Small shards, which are split at 20 items or so, and further layers from 1000 items on.
+/// Small shards, which are split at 20 items or so, and further generations from 1000 items on.
 fn growing() -> ElasticBuilder {
     ElasticFilter::builder().false_positive_rate(0.01).capacity(1).max_capacity(1000)
 }
@@ -456,7 +456,7 @@ fn growing_filters_of_few_items() {
 #[test]
 fn growing_filters() {
     operation("build a growing filter", &|| ()).run(|()| growing().build(), ignore);
-    // The first layer is full, and others follow.
+    // The first generation is full, and others follow.
     let before = grown(5000);
     let bytes = before.to_bytes();
     let filter = || before.clone();
@@ -550,7 +550,7 @@ fn copies_in_growing_filters() {
         (0..items * copies).for_each(|n| filter.insert(&key(n / copies)).expect("any number of copies"));
         filter
     };
-    // With several layers.
+    // With several generations.
     for (items, copies) in [(30, 20), (400, 2), (3000, 3)] {
         let with_copies = copied(items, copies);
         let bytes = with_copies.to_bytes();
@@ -625,7 +625,7 @@ fn copies_in_growing_filters() {
 
 #[test]
 fn insertions_of_one_item() {
-    // Items for which a shard is split, or a layer is added.
+    // Items for which a shard is split, or a generation is added.
     let mut one_by_one = grown(0);
     for items in 0..1500 {
         let before = one_by_one.clone();

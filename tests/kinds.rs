@@ -16,7 +16,7 @@ fn fixed() -> CuckooFilter {
 }
 
 fn growing() -> koel::ElasticBuilder {
-    ElasticFilter::builder().false_positive_rate(RATE).capacity(50).lanes(4)
+    ElasticFilter::builder().false_positive_rate(RATE).capacity(50).partitions(4)
 }
 
 fn items() -> Vec<u64> {

@@ -75,7 +75,7 @@ fn a_filter_grows_and_shrinks() {
     }
 }
 
-/// All kinds of operations on a growing filter that has several layers, in a few of their orders.
+/// All kinds of operations on a growing filter that has several generations, in a few of their orders.
 #[test]
 #[cfg(feature = "std")]
 fn operations_are_composed() {

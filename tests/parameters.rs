@@ -131,7 +131,10 @@ fn errors_are_displayed() {
             "fingerprint bits: 3 given, but the packed table takes 4 to 32; give one of those",
         ),
         (ParamError::BucketSize { given: 3, table }, "bucket size: 3 given, but the packed table takes 4; give one of those"),
-        (ParamError::Lanes { given: 3 }, "lanes: 3 given, but they are a power of two from 1 to 256; give one of those"),
+        (
+            ParamError::Partitions { given: 3 },
+            "partitions: 3 given, but they are a power of two from 1 to 256; give one of those",
+        ),
         (
             ParamError::MaxBytes { given: 10, needed: 99 },
             "max bytes: 10 given, but an empty filter takes up to 99; give at least as many",

@@ -41,7 +41,7 @@ fn in_each_filter<T: ?Sized, H: HashItem<T> + HashItem<u64> + Clone>(hasher: &H,
         let builder = CuckooFilter::builder().capacity(10).fingerprint_bits(16).addressing(addressing).seed(seed);
         agree(&mut builder.hasher(hasher.clone()).build().expect("right"), hasher, seed, item);
     }
-    let builder = ElasticFilter::builder().false_positive_rate(1e-6).lanes(4).seed(seed).hasher(hasher.clone());
+    let builder = ElasticFilter::builder().false_positive_rate(1e-6).partitions(4).seed(seed).hasher(hasher.clone());
     agree(&mut builder.clone().build().expect("right"), hasher, seed, item);
     #[cfg(feature = "std")]
     agree(&mut builder.build_shared().expect("right"), hasher, seed, item);

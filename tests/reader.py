@@ -290,7 +290,7 @@ class GrowingSnapshot(Filter):
         self.la = self.third
         self.m, self.d0, self.g, self.sp, self.staggered, *fields = GROWING.unpack_from(data, COMMON.size)
         self.capacity, self.max_capacity, self.rate = fields
-        need(self.la <= 8, "parameter", f"2^{self.la} lanes")
+        need(self.la <= 8, "parameter", f"2^{self.la} partitions")
         need(self.m % 2 == 0 and 2 <= self.m <= 2**31, "parameter", f"m = {self.m}")
         need(self.staggered in (0, 1), "parameter", f"st = {self.staggered}")
         works = self.d0 <= self.g <= 27 and self.f + self.g - self.d0 <= 32
@@ -301,36 +301,36 @@ class GrowingSnapshot(Filter):
 
     def read_tables(self, data):
         """Where the last section ends, and what the trailer is the checksum of."""
-        self.items, self.lanes, self.few, self.copies, at, checksums = 0, [], [], [], 64, b""
-        for lane in range(2**self.la):
-            layers, end = self._section(data, at, lane)
-            self.lanes.append(layers)
+        self.items, self.partitions, self.few, self.copies, at, checksums = 0, [], [], [], 64, b""
+        for partition in range(2**self.la):
+            generations, end = self._section(data, at, partition)
+            self.partitions.append(generations)
             checksums, at = checksums + data[at + 24 : at + 32], end
         return at, checksums
 
     def check_tables(self):
         """Each has been, when it was read."""
 
-    def _section(self, data, at, lane):
-        """The shards of each layer of a lane, none if it has a list instead, and where its section ends."""
-        need(len(data) >= at + 32, "length", f"there is no section {lane}")
+    def _section(self, data, at, partition):
+        """The shards of each generation of a partition, none if it has a list instead, and where its section ends."""
+        need(len(data) >= at + 32, "length", f"there is no section {partition}")
         items, shards, length, checksum = SECTION.unpack_from(data, at)
         need(24 * shards < 2**64, "shards", f"{shards} records")
-        # A lane without shards has the number of the items in its list instead of records.
+        # A partition without shards has the number of the items in its list instead of records.
         end = at + 32 + (24 * shards if shards or not length else 8)
-        need(len(data) >= end, "length", f"section {lane} has no room for {shards} records")
+        need(len(data) >= end, "length", f"section {partition} has no room for {shards} records")
         covered = data[at : at + 24] + data[at + 32 : end]
-        check_sum("table checksum", checksum, covered, (self.checksum + lane) % 2**64)
+        check_sum("table checksum", checksum, covered, (self.checksum + partition) % 2**64)
         records = list(RECORD.iter_unpack(data[at + 32 : end])) if shards else []
-        # A lane that begins with few shards and grows may have none: then it has a list of its items.
+        # A partition that begins with few shards and grows may have none: then it has a list of its items.
         may_have_none = self.d0 <= 3 and self.d0 < self.g
         has_none = may_have_none and not shards
         few = int.from_bytes(data[at + 32 : end], "little") if has_none else 0
-        layers = {} if has_none else self._layers(records)
+        generations = {} if has_none else self._generations(records)
         taken = few + sum(here for *_, here, _, _ in records)
-        need(not may_have_none or taken or not length, "shards", f"lane {lane} has shards or a list without items")
-        need(few < 2**32, "count", f"lane {lane} has {few} items in a list")
-        sizes = [self.size(layer, d)[2] for layer, d, *_ in records]
+        need(not may_have_none or taken or not length, "shards", f"partition {partition} has shards or a list without items")
+        need(few < 2**32, "count", f"partition {partition} has {few} items in a list")
+        sizes = [self.size(generation, d)[2] for generation, d, *_ in records]
         more = at + 32 + length - end - sum(size + -size % 8 for size in sizes)
         keys = few * self._key_bytes()
         filled_up = keys + -keys % 8
@@ -338,31 +338,31 @@ class GrowingSnapshot(Filter):
         fits = more == (filled_up + 16 * entries + 8 if keys + entries else 0) and entries <= taken
         entries = entries if fits else 0
         further = items - taken
-        need(entries <= further <= entries * (2**32 - 1), "count", f"section {lane} says {items} items, its records {taken}")
-        need(fits, "shards", f"section {lane} has {more} bytes beside records and tables")
-        for layer, d, _, prefix, here, _, table_checksum in records:
-            table, end = self._table(data, end, layer, d, table_checksum)
+        need(entries <= further <= entries * (2**32 - 1), "count", f"section {partition} says {items} items, its records {taken}")
+        need(fits, "shards", f"section {partition} has {more} bytes beside records and tables")
+        for generation, d, _, prefix, here, _, table_checksum in records:
+            table, end = self._table(data, end, generation, d, table_checksum)
             need(table.items == here, "count", f"a table holds {table.items} items, its record says {here}")
-            layers[layer][d, prefix] = table.buckets
+            generations[generation][d, prefix] = table.buckets
         start, end = end, end + filled_up + 16 * entries
         need(not start < end or len(data) >= end + 8, "length", f"there are no {few} items and {entries} entries of copies")
         if start < end:
             check_sum("table checksum", int.from_bytes(data[end : end + 8], "little"), data[start:end], checksum)
         self.few.append(self._few(data[start : start + keys]))
         need(not any(data[start + keys : start + filled_up]), "table", "a list is filled up with something else than zeros")
-        copies = self._copies(data[start + filled_up : end], layers)
+        copies = self._copies(data[start + filled_up : end], generations)
         end += 8 if start < end else 0
-        need(sum(copies.values()) == further, "copies", f"lane {lane} has other than {further} further copies")
+        need(sum(copies.values()) == further, "copies", f"partition {partition} has other than {further} further copies")
         self.copies.append(copies)
         self.items += items
-        return layers, end
+        return generations, end
 
     def _key_bytes(self):
         """The length of a key of an item in a list."""
         return (self.f + self.g + (self.m - 1).bit_length() + 7) // 8
 
     def _few(self, data):
-        """The items of a lane without shards: the smaller bucket of each, and what is known of it."""
+        """The items of a partition without shards: the smaller bucket of each, and what is known of it."""
         known_bits, size = self.f + self.g, self._key_bytes()
         key_bits = known_bits + (self.m - 1).bit_length()
         keys = [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
@@ -378,55 +378,55 @@ class GrowingSnapshot(Filter):
             few.add((i, item))
         return few
 
-    def _copies(self, data, layers):
-        """The further copies there, by layer, smaller bucket and what is known of the item."""
+    def _copies(self, data, generations):
+        """The further copies there, by generation, smaller bucket and what is known of the item."""
         found, last = {}, (-1, -1)
         for start in range(0, len(data), 16):
             entry = data[start : start + 16]
-            key, layer, copies = int.from_bytes(entry[:11], "little"), entry[11], int.from_bytes(entry[12:], "little")
-            is_there = layer in layers or layer == 0 and not layers
-            need(last < (layer, key) and copies > 0 and is_there, "copies", f"key {key:#x} in layer {layer}")
-            last = layer, key
-            known = self.f + self.depths(layer)[2]
+            key, generation, copies = int.from_bytes(entry[:11], "little"), entry[11], int.from_bytes(entry[12:], "little")
+            is_there = generation in generations or generation == 0 and not generations
+            need(last < (generation, key) and copies > 0 and is_there, "copies", f"key {key:#x} in generation {generation}")
+            last = generation, key
+            known = self.f + self.depths(generation)[2]
             bits = known + (self.m - 1).bit_length()
             number = key * INVERSE_OF_C % 2**bits
             i, item = number >> known, number % 2**known
             need(key < 2**bits and item % 2**self.f > 0 and i < self.m, "copies", f"key {key:#x}")
             need(i <= self.alternate(i, item % 2**self.f), "copies", f"key {key:#x} has the larger bucket")
-            here = self._count_in(layers[layer], layer, i, item) if layers else int((i, item) in self.few[-1])
+            here = self._count_in(generations[generation], generation, i, item) if generations else int((i, item) in self.few[-1])
             need(0 < here and here + copies < 2**32, "copies", f"{copies} further copies, {here} in the table")
-            found[layer, i, item] = copies
+            found[generation, i, item] = copies
         return found
 
-    def _count_in(self, shards, layer, i, item):
-        """Copies in the tables of a layer of an item of which the layer knows this, with this bucket."""
-        u, t = self.depths(layer)[2], item % 2**self.f
+    def _count_in(self, shards, generation, i, item):
+        """Copies in the tables of a generation of an item of which the generation knows this, with this bucket."""
+        u, t = self.depths(generation)[2], item % 2**self.f
         d = next(d for d in range(u + 1) if (d, item >> self.f + u - d) in shards)
         buckets, other = shards[d, item >> self.f + u - d], self.alternate(i, t)
         stored = item % 2 ** (self.f + u - d)
         return buckets[i].count(stored) + buckets[other].count(stored)
 
     def count_hash(self, x):
-        lane, stream = self.lane_and_stream(x)
+        partition, stream = self.partition_and_stream(x)
         i, other, t = self.locate(x)
         copies = 0
-        for layer, shards in self.lanes[lane].items():
-            u = self.depths(layer)[2]
+        for generation, shards in self.partitions[partition].items():
+            u = self.depths(generation)[2]
             item = stream >> 61 - u << self.f | t
-            copies += self._count_in(shards, layer, i, item) + self.copies[lane].get((layer, min(i, other), item), 0)
+            copies += self._count_in(shards, generation, i, item) + self.copies[partition].get((generation, min(i, other), item), 0)
         if self.is_among_few(x):
-            copies += 1 + self.copies[lane].get((0, min(i, other), stream >> 61 - self.g << self.f | t), 0)
+            copies += 1 + self.copies[partition].get((0, min(i, other), stream >> 61 - self.g << self.f | t), 0)
         return copies
 
     def is_among_few(self, x):
-        """Whether a lane without shards has it in its list."""
-        lane, stream = self.lane_and_stream(x)
+        """Whether a partition without shards has it in its list."""
+        partition, stream = self.partition_and_stream(x)
         i, other, t = self.locate(x)
-        return (min(i, other), stream >> 61 - self.g << self.f | t) in self.few[lane]
+        return (min(i, other), stream >> 61 - self.g << self.f | t) in self.few[partition]
 
-    def _table(self, data, at, layer, d, checksum):
+    def _table(self, data, at, generation, d, checksum):
         """The table there, and where the next one begins."""
-        f, above, size = self.size(layer, d)
+        f, above, size = self.size(generation, d)
         end = at + size + -size % 8
         need(len(data) >= end, "length", f"a table ends at byte {end}")
         check_sum("table checksum", checksum, data[at : at + size], 0)
@@ -436,78 +436,78 @@ class GrowingSnapshot(Filter):
         need(low, "table", "a low fingerprint is 0")
         return table, end
 
-    def _layers(self, records):
-        layers, ends = {}, {}
-        for layer, d, zero, prefix, items, also_zero, _ in records:
-            need(layer <= self.last_layer(), "shards", f"layer {layer} has no bits to spare; the last one is {self.last_layer()}")
-            least, greatest, _ = self.depths(layer)
-            need(least <= d <= greatest, "shards", f"depth {d} in layer {layer}, where {least} to {greatest} can be")
+    def _generations(self, records):
+        generations, ends = {}, {}
+        for generation, d, zero, prefix, items, also_zero, _ in records:
+            need(generation <= self.last_generation(), "shards", f"generation {generation} has no bits to spare; the last one is {self.last_generation()}")
+            least, greatest, _ = self.depths(generation)
+            need(least <= d <= greatest, "shards", f"depth {d} in generation {generation}, where {least} to {greatest} can be")
             need(zero == also_zero == 0, "shards", "reserved bytes are not zero")
             need(items <= self.m * self.b, "shards", f"{items} items in {self.m * self.b} slots")
-            need(layer in (last := max(layers, default=0), last + 1), "shards", f"layer {layer} follows layer {last}")
-            need(prefix << 32 - d == ends.get(layer, 0), "shards", f"prefix {prefix} of depth {d} is not the next one")
-            ends[layer] = (prefix + 1) << 32 - d
-            layers[layer] = {}
-        need(0 in layers and set(ends.values()) == {2**32}, "shards", "some streams have no shard")
-        return layers
+            need(generation in (last := max(generations, default=0), last + 1), "shards", f"generation {generation} follows generation {last}")
+            need(prefix << 32 - d == ends.get(generation, 0), "shards", f"prefix {prefix} of depth {d} is not the next one")
+            ends[generation] = (prefix + 1) << 32 - d
+            generations[generation] = {}
+        need(0 in generations and set(ends.values()) == {2**32}, "shards", "some streams have no shard")
+        return generations
 
-    def last_layer(self):
-        """The last layer with bits to spare for the rate."""
+    def last_generation(self):
+        """The last generation with bits to spare for the rate."""
         left = 32 - self.f - self.sp
         return 0 if left < 0 else 255 if left >= 12 else left + 1
 
-    def depths(self, layer):
-        """The least and the greatest depth of a layer, and u."""
+    def depths(self, generation):
+        """The least and the greatest depth of a generation, and u."""
         least, greatest, spare, most = self.d0, self.g, 0, 32 - self.f
-        for n in range(1, layer + 1):
+        for n in range(1, generation + 1):
             spare = min(self.sp + min(n - 1, 12), most)
             before = greatest
             least = max(before - 3, 0) if most - spare > 5 else before
             greatest = max(min(least + most - spare, before + 4, 27), least)
         return least, greatest, greatest + spare
 
-    def size(self, layer, d):
-        """Of a shard of that layer and depth: the bits of a fingerprint in the table and in the column, and the bytes of both."""
-        _, greatest, u = self.depths(layer)
+    def size(self, generation, d):
+        """Of a shard of that generation and depth: the bits of a fingerprint in the table and in the column, and the bytes of both."""
+        _, greatest, u = self.depths(generation)
         f, above = self.f + u - greatest, greatest - d
         return f, above, bytes_of(self.m * bits_of_bucket(self.kind, f, self.b)) + bytes_of(self.m * self.b * above)
 
-    def lane_and_stream(self, x):
+    def partition_and_stream(self, x):
         """The stream as a number of 61 bits."""
         w = x * 0xB504F333F9DE6485 & WORD
-        lane, v = w >> 64 - self.la, w << self.la & WORD
+        partition, v = w >> 64 - self.la, w << self.la & WORD
         five = v >> 59
         quarter = (five >= 6) + (five >= 13) + (five >= 22) if self.staggered else five // 8
-        return lane, quarter << 59 | v & 2**59 - 1
+        return partition, quarter << 59 | v & 2**59 - 1
 
     def places(self, x):
-        """In each layer, the shard's depth and prefix, the fingerprint that is looked for, and its length."""
-        lane, stream = self.lane_and_stream(x)
+        """In each generation, the shard's depth and prefix, the fingerprint that is looked for, and its length."""
+        partition, stream = self.partition_and_stream(x)
         *_, low = self.locate(x)
-        for layer, shards in self.lanes[lane].items():
-            _, greatest, u = self.depths(layer)
+        for generation, shards in self.partitions[partition].items():
+            _, greatest, u = self.depths(generation)
             d = next(d for d in range(greatest + 1) if (d, stream >> 61 - d) in shards)
             spare = u - greatest
-            yield layer, d, stream >> 61 - d, (stream >> 61 - u) % 2**spare << self.f | low, self.f + spare
+            yield generation, d, stream >> 61 - d, (stream >> 61 - u) % 2**spare << self.f | low, self.f + spare
 
     def contains_hash(self, x):
-        lane, _ = self.lane_and_stream(x)
+        partition, _ = self.partition_and_stream(x)
         i, other, _ = self.locate(x)
         found = self.is_among_few(x)
-        for layer, d, prefix, t, bits in self.places(x):
-            buckets = self.lanes[lane][layer][d, prefix]
+        for generation, d, prefix, t, bits in self.places(x):
+            buckets = self.partitions[partition][generation][d, prefix]
             found |= any(stored % 2**bits == t for stored in buckets[i] + buckets[other])
         return found
 
     def summary(self):
-        lanes = ", ".join(" + ".join(str(len(shards)) for shards in layers.values()) for layers in self.lanes)
-        return f"f = {self.f}, b = {self.b}, m = {self.m}, {self.items} items, shards: {lanes}"
+        partitions = ", ".join(" + ".join(str(len(shards)) for shards in generations.values()) for generations in self.partitions)
+        return f"f = {self.f}, b = {self.b}, m = {self.m}, {self.items} items, shards: {partitions}"
 
     def explain(self, x):
-        lane, stream = self.lane_and_stream(x)
+        partition, stream = self.partition_and_stream(x)
         i, other, _ = self.locate(x)
-        places = [f"layer {layer}, depth {d}, prefix {prefix:#x}, t = {t:#x}" for layer, d, prefix, t, _ in self.places(x)]
-        return f"lane {lane}, stream {stream:#x}, buckets {i} and {other}, " + "; ".join(places)
+        places = [f"generation {generation}, depth {d}, prefix {prefix:#x}, t = {t:#x}" for generation, d, prefix, t, _ in self.places(x)]
+        return f"partition {partition}, stream {stream:#x}, buckets {i} and {other}, " + "; ".join(places)
 
 
 def read(data):

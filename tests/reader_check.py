@@ -66,7 +66,7 @@ def check_contents(golden, snapshot, probes):
 def check_growing_answers(golden, data, probes):
     snapshot = GrowingSnapshot(data)
     assert snapshot.kind == KINDS[golden["table"]] + 2 and snapshot.hasher == HASHERS["xxh3"]
-    assert snapshot.b == golden["bucket_size"] and len(snapshot.lanes) == golden["lanes"]
+    assert snapshot.b == golden["bucket_size"] and len(snapshot.partitions) == golden["partitions"]
     for name in ("seed", "rate", "capacity", "max_capacity"):
         assert getattr(snapshot, name) == golden[name], name
     check_contents(golden, snapshot, probes)
@@ -172,7 +172,7 @@ def check_table_refusals(data):
 
 
 def sections(data):
-    """Where the section of each lane begins, how many records it has, and where its further copies are, and its lists."""
+    """Where the section of each partition begins, how many records it has, and where its further copies are, and its lists."""
     at, snapshot = 64, GrowingSnapshot(data)
     for few, copies in zip(snapshot.few, snapshot.copies):
         _, shards, length = struct.unpack_from("<QQQ", data, at)
@@ -182,14 +182,14 @@ def sections(data):
         at = end
 
 
-def seal(data, lanes):
+def seal(data, partitions):
     """The checksums of header, sections and end, as if nothing had happened."""
     header, checksums = xxh3_64_intdigest(data[:56]), b""
     data = changed(data, 56, header.to_bytes(8, "little"))
-    for lane, (at, _, _, lists) in enumerate(lanes):
+    for partition, (at, _, _, lists) in enumerate(partitions):
         _, shards, length = struct.unpack_from("<QQQ", data, at)
         covered = data[at : at + 24] + data[at + 32 : at + 32 + (24 * shards if shards or not length else 8)]
-        checksum = xxh3_64_intdigest(covered, seed=(header + lane) % 2**64).to_bytes(8, "little")
+        checksum = xxh3_64_intdigest(covered, seed=(header + partition) % 2**64).to_bytes(8, "little")
         data, checksums = changed(data, at + 24, checksum), checksums + checksum
         if lists:
             seed, covered = int.from_bytes(checksum, "little"), data[lists.start : lists.stop]
@@ -199,15 +199,15 @@ def seal(data, lanes):
 
 def check_growing_refusals(data, choose):
     """What no reader may take, made from a snapshot of a filter that grows."""
-    lanes = list(sections(data))
+    partitions = list(sections(data))
 
     def no(kinds, *changes):
         forged = data
         for at, new in changes:
             forged = changed(forged, at, new)
-        refused(seal(forged, lanes), *kinds.split(" or "), read=GrowingSnapshot)
+        refused(seal(forged, partitions), *kinds.split(" or "), read=GrowingSnapshot)
 
-    assert seal(data, lanes) == data, "this seals otherwise than the library"
+    assert seal(data, partitions) == data, "this seals otherwise than the library"
     # A table: what one is filled up with has no checksum. Length: of more records than there are bytes.
     damage = ("magic", "version", "header checksum", "length", "shards", "table checksum", "table")
     for bit in choose.sample(range(8 * len(data)), 60):
@@ -229,27 +229,27 @@ def check_growing_refusals(data, choose):
     no("parameter", (32, struct.pack("<QQ", 2, 1)))
     for rate in (0.0, 1.0, -0.5, float("nan"), float("inf")):
         no("parameter", (48, struct.pack("<d", rate)))
-    if len(lanes) > 1:
-        check_without_records(data, lanes)
-    for at, shards, entries, lists in lanes:
+    if len(partitions) > 1:
+        check_without_records(data, partitions)
+    for at, shards, entries, lists in partitions:
         chosen = choose.sample(range(shards), min(shards, 4))
         check_section_refusals(GrowingSnapshot(data), data, no, at, shards, chosen, entries)
-        check_layered_copies(data, no, at, entries)
+        check_long_entries(data, no, at, entries)
         if not shards and lists:
             check_few(GrowingSnapshot(data), data, no, at)
 
 
-def check_without_records(data, lanes):
-    """The last lane has no records, and yet a number of items or a length."""
-    start, *_ = lanes[-1]
+def check_without_records(data, partitions):
+    """The last partition has no records, and yet a number of items or a length."""
+    start, *_ = partitions[-1]
     kinds = ("count", "shards", "table checksum")
     for items, length in ((2**64 - 1, 0), (1, 0), (0, 1)):
         forged = data[:start] + struct.pack("<QQQQ", items, 0, length, 0) + data[-8:]
-        refused(seal(forged, [*lanes[:-1], (start, 0, range(0), range(0))]), *kinds, read=GrowingSnapshot)
+        refused(seal(forged, [*partitions[:-1], (start, 0, range(0), range(0))]), *kinds, read=GrowingSnapshot)
 
 
 def check_few(snapshot, data, no, at):
-    """The list of a lane without records."""
+    """The list of a partition without records."""
     number, size = int.from_bytes(data[at + 32 : at + 40], "little"), snapshot._key_bytes()
     keys, end = at + 40, at + 40 + number * size
     no("shards", (at + 32, bytes(8)))
@@ -264,8 +264,8 @@ def check_few(snapshot, data, no, at):
         no("table", (end, b"\1"))
 
 
-def check_layered_copies(data, no, at, entries):
-    """Entries of a key, a layer and a number."""
+def check_long_entries(data, no, at, entries):
+    """Entries of a key, a generation and a number."""
     items = int.from_bytes(data[at : at + 8], "little")
     for start in {*entries[:1], *entries[-16:-15]}:
         number = int.from_bytes(data[start + 12 : start + 16], "little")
@@ -287,7 +287,7 @@ def check_section_refusals(snapshot, data, no, at, shards, chosen, entries):
     # With other copies than there are, or too many or few items.
     wrong = "copies" if entries else "count"
     no(wrong, (at, struct.pack("<Q", items + 1)))
-    # Of an empty lane, what follows would be the number of its items.
+    # Of an empty partition, what follows would be the number of its items.
     kinds = "count or shards" if entries else "shards" if length else "count or shards or table checksum"
     for other in (length + 8, length + 7, 2**64 - 1):
         no(kinds, (at + 16, struct.pack("<Q", other)))
@@ -296,12 +296,12 @@ def check_section_refusals(snapshot, data, no, at, shards, chosen, entries):
     table = at + 32 + 24 * shards
     for n in range(shards):
         place = at + 32 + 24 * n
-        layer, d, _, prefix, here, _, _ = RECORD.unpack_from(data, place)
-        f, above, size = snapshot.size(layer, d)
+        generation, d, _, prefix, here, _, _ = RECORD.unpack_from(data, place)
+        f, above, size = snapshot.size(generation, d)
         this, table = table, table + size + -size % 8
         if n not in chosen:
             continue
-        least, greatest, _ = snapshot.depths(layer)
+        least, greatest, _ = snapshot.depths(generation)
         for depth in {least - 1, greatest + 1} - {-1}:
             no("shards", (place + 1, bytes([depth])))
         no("shards", (place + 2, b"\1"))

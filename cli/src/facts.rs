@@ -103,7 +103,7 @@ impl Facts {
                 &format!("{capacity}, and up to {most} with two buckets per lookup"),
                 json!({ "capacity": capacity, "max_capacity": most }),
             )
-            .with("table", &in_table, json!({ "table": table, "lanes": params.lanes(), "shards": shards }))
+            .with("table", &in_table, json!({ "table": table, "partitions": params.partitions(), "shards": shards }))
             .with(
                 "buckets",
                 &format!("of {}; a lookup reads {reads}", counted(bucket_size, "slot")),

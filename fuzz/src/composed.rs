@@ -94,7 +94,7 @@ struct Header {
     bucket_size: Option<u32>,
     capacity: usize,
     max_capacity: Option<usize>,
-    lanes: usize,
+    partitions: usize,
     seed: u64,
     universe: Universe,
     /// There are this many different items.
@@ -111,7 +111,7 @@ impl Header {
             bucket_size: [None, None, None, Some(1), Some(2), Some(3), Some(4), Some(5), Some(8), Some(16)][pick(1, 10)],
             capacity,
             max_capacity: times.map(|halves| capacity * halves / 2),
-            lanes: [1, 1, 1, 1, 2, 2, 4, 8][pick(4, 8)],
+            partitions: [1, 1, 1, 1, 2, 2, 4, 8][pick(4, 8)],
             seed: u64::from(bytes[7] % 4),
             universe: [
                 Universe::Items,
@@ -128,7 +128,7 @@ impl Header {
 
     fn builder(&self) -> ElasticBuilder {
         let builder = ElasticFilter::builder().false_positive_rate(self.rate).capacity(self.capacity);
-        let builder = builder.lanes(self.lanes).seed(self.seed);
+        let builder = builder.partitions(self.partitions).seed(self.seed);
         let builder = self.max_capacity.map_or(builder.clone(), |items| builder.max_capacity(items));
         self.bucket_size.map_or(builder.clone(), |b| builder.table(TableKind::Single).bucket_size(b))
     }
@@ -686,7 +686,7 @@ impl State {
     fn insert(&mut self, form: Form, mut asked: Asked) {
         let side = &mut self.sides[0];
         let is_shared = matches!(side.filters[0], Shared(_));
-        // Lanes that are filled one after the other share out a limit in another way.
+        // Partitions that are filled one after the other share out a limit in another way.
         let form = if is_shared && side.limit < usize::MAX { Form::One } else { form };
         let ends_at_first = !is_shared && matches!(form, Form::Batch | Form::Iterator);
         let mut before = side.copy();
@@ -844,9 +844,9 @@ impl State {
         }
     }
 
-    /// Two items that a filter cannot tell apart are one in a union: then it has fewer items than the model, and is emptied. (Whether
-    /// all are found was looked at before.) So it is where items are in several generations, since those are united one by one: then it may
-    /// have `most`, the items of both.
+    /// Two items that a filter cannot tell apart are one in a union: then it has fewer items than the model, and is emptied.
+    /// (Whether all are found was looked at before.) So it is where items are in several generations, since those are united one by
+    /// one: then it may have `most`, the items of both.
     fn forget_united(&mut self, most: usize) {
         let side = &mut self.sides[0];
         let len = side.filters[0].len();

@@ -122,18 +122,18 @@ pub fn seal(bytes: &mut [u8]) {
     let header = checksum(&bytes[..56], 0);
     put(bytes, 56, header);
     let (mut at, mut all) = (HEADER, Vec::new());
-    for lane in 0..1_u64 << (bytes[13] % 9) {
+    for partition in 0..1_u64 << (bytes[13] % 9) {
         if at.saturating_add(SECTION) > bytes.len() {
             return;
         }
         let (shards, length) = (number(bytes, at + 8) as usize, number(bytes, at + 16) as usize);
         let list = at + SECTION;
-        // A lane without shards has the number of its items instead of records.
+        // A partition without shards has the number of its items instead of records.
         let records = if shards == 0 && length > 0 { Some(8) } else { shards.checked_mul(RECORD) };
         let Some(tables) = records.and_then(|len| list.checked_add(len)).filter(|&end| end <= bytes.len()) else {
             return;
         };
-        // As those of layer 0 follow each other.
+        // As those of generation 0 follow each other.
         let mut start = tables;
         for shard in 0..shards {
             let (f, b, above) =
@@ -148,7 +148,7 @@ pub fn seal(bytes: &mut [u8]) {
             start += used.next_multiple_of(8);
         }
         let covered = [&bytes[at..at + 24], &bytes[list..tables]].concat();
-        let sum = checksum(&covered, header.wrapping_add(lane));
+        let sum = checksum(&covered, header.wrapping_add(partition));
         put(bytes, at + 24, sum);
         // Behind the tables are lists, of few items or of further copies, and their checksum.
         let end = list.saturating_add(length).saturating_sub(8);

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use super::{Elastic, ElasticFilter, ElasticParams, lane::Lane, plan::Request};
+use super::{Elastic, ElasticFilter, ElasticParams, partition::Partition, plan::ElasticRequest};
 #[cfg(feature = "std")]
-use super::{SharedFilter, plan::SHARED_LANES};
+use super::{SharedFilter, plan::SHARED_PARTITIONS};
 use crate::{
     bits::{in_memory, wide},
     filter::BuildError,
@@ -29,7 +29,7 @@ use crate::{
 #[derive(Clone, Debug)]
 #[must_use = "a builder builds nothing until `build` is called"]
 pub struct ElasticBuilder<H = Xxh3> {
-    request: Request,
+    request: ElasticRequest,
     max_bytes: usize,
     hasher: H,
     kernel: Option<Kernel>,
@@ -38,7 +38,7 @@ pub struct ElasticBuilder<H = Xxh3> {
 /// The builder of [`ElasticFilter::builder`], without a rate.
 impl Default for ElasticBuilder {
     fn default() -> Self {
-        Self { request: Request::default(), max_bytes: usize::MAX, hasher: Xxh3, kernel: None }
+        Self { request: ElasticRequest::default(), max_bytes: usize::MAX, hasher: Xxh3, kernel: None }
     }
 }
 
@@ -57,8 +57,8 @@ impl<H> ElasticBuilder<H> {
         self
     }
 
-    /// The number of different items that fit before a shard is split. By default, the filter has no tables, but a list of some four bytes
-    /// for each item, until it has a thousand. So it is with any capacity for which it would begin with a few shards.
+    /// The number of different items that fit before a shard is split. By default, the filter has no tables, but a list of some
+    /// four bytes for each item, until it has a thousand. So it is with any capacity for which it would begin with a few shards.
     pub fn capacity(mut self, items: usize) -> Self {
         self.request.capacity = Some(wide(items));
         self
@@ -97,12 +97,12 @@ impl<H> ElasticBuilder<H> {
         self
     }
 
-    /// The number of lanes, a power of two from 1 to 256: parts of the filter that grow on their own, and that a
+    /// The number of partitions, a power of two from 1 to 256: parts of the filter that grow on their own, and that a
     /// [`SharedFilter`](crate::SharedFilter) locks on their own. By default, 1, and 64 for [`build_shared`](Self::build_shared).
     ///
-    /// A lane without items takes some 360 bytes, and one with up to 256 items a list of four bytes or so for each.
-    pub fn lanes(mut self, lanes: usize) -> Self {
-        self.request.lanes = Some(lanes);
+    /// A partition without items takes some 360 bytes, and one with up to 256 items a list of four bytes or so for each.
+    pub fn partitions(mut self, partitions: usize) -> Self {
+        self.request.partitions = Some(partitions);
         self
     }
 
@@ -135,8 +135,8 @@ impl<H> ElasticBuilder<H> {
     /// An empty filter.
     ///
     /// # Errors
-    /// If a parameter is missing or out of range, if an empty filter takes more than [`max_bytes`](Self::max_bytes), if the kernel is
-    /// not available, or if memory cannot be allocated.
+    /// If a parameter is missing or out of range, if an empty filter takes more than [`max_bytes`](Self::max_bytes), if the kernel
+    /// is not available, or if memory cannot be allocated.
     pub fn build(self) -> Result<ElasticFilter<H>, BuildError> {
         let Self { request, max_bytes, hasher, kernel } = self;
         let dispatch = kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;
@@ -158,9 +158,9 @@ impl<H> ElasticBuilder<H> {
     /// # Errors
     /// As [`build`](Self::build).
     pub fn build_shared(mut self) -> Result<SharedFilter<H>, BuildError> {
-        self.request.lanes.get_or_insert(SHARED_LANES);
+        self.request.partitions.get_or_insert(SHARED_PARTITIONS);
         let filter = self.build()?;
-        let room = reserved(filter.core.lanes.len())?;
+        let room = reserved(filter.core.partitions.len())?;
         Ok(filter.with_locks(room))
     }
 }
@@ -175,14 +175,14 @@ impl<H> ElasticFilter<H> {
     }
 
     pub(super) fn with_dispatch(params: ElasticParams, hasher: H, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
-        Ok(Self { core: Elastic::from_lanes(empty_lanes(&params, dispatch)?, params), hasher })
+        Ok(Self { core: Elastic::from_partitions(empty_partitions(&params, dispatch)?, params), hasher })
     }
 }
 
-pub(super) fn empty_lanes(params: &ElasticParams, dispatch: Dispatch) -> Result<Vec<Lane>, OutOfMemory> {
-    let mut lanes = reserved(params.lanes())?;
-    for _ in 0..params.lanes() {
-        lanes.push(Lane::new(params, dispatch)?);
+pub(super) fn empty_partitions(params: &ElasticParams, dispatch: Dispatch) -> Result<Vec<Partition>, OutOfMemory> {
+    let mut partitions = reserved(params.partitions())?;
+    for _ in 0..params.partitions() {
+        partitions.push(Partition::new(params, dispatch)?);
     }
-    Ok(lanes)
+    Ok(partitions)
 }

@@ -2,21 +2,22 @@
 
 use core::fmt;
 
-use super::{ElasticFilter, ElasticParams, ElasticView, lane::Lane, pool::first_table_bytes};
+use super::{ElasticFilter, ElasticParams, ElasticView, partition::Partition, pool::first_table_bytes};
 use crate::{
     bits::{in_memory, wide},
     hash::Hasher,
     params::TableKind,
 };
 
-/// Bytes charged against a limit beside the lanes, at least the size of the struct.
+/// Bytes charged against a limit beside the partitions, at least the size of the struct.
 pub(super) const FILTER_BYTES: usize = 1 << 9;
 
 /// The properties of a filter with a core of shards.
 macro_rules! grows {
     (impl [$($generics:tt)*] $filter:ty) => {
         impl<$($generics)*> $filter {
-            /// Bytes of all tables with their padding, and of the lists of small lanes. For a view, the length of the snapshot.
+            /// Bytes of all tables with their padding, and of the lists of small partitions. For a view, the length of the
+            /// snapshot.
             #[must_use]
             pub fn table_bytes(&self) -> usize {
                 self.core.table_bytes()
@@ -29,13 +30,13 @@ macro_rules! grows {
                 self.core.table_len()
             }
 
-            /// The number of lanes: [`ElasticBuilder::lanes`](crate::ElasticBuilder::lanes).
+            /// The number of partitions: [`ElasticBuilder::partitions`](crate::ElasticBuilder::partitions).
             #[must_use]
-            pub fn lanes(&self) -> usize {
-                self.params().lanes()
+            pub fn partitions(&self) -> usize {
+                self.params().partitions()
             }
 
-            /// The number of shards; none of a lane with few items.
+            /// The number of shards; none of a partition with few items.
             #[must_use]
             pub fn shards(&self) -> usize {
                 self.core.shards()
@@ -47,10 +48,11 @@ macro_rules! grows {
                 u64::from(self.params().buckets) * self.shards() as u64
             }
 
-            /// The most buckets that a lookup reads: two, and two more for each layer that was added beyond the maximal capacity.
+            /// The most buckets that a lookup reads: two, and two more for each generation that was added beyond the maximal
+            /// capacity.
             #[must_use]
             pub fn buckets_per_lookup(&self) -> usize {
-                2 * self.core.layers()
+                2 * self.core.generations()
             }
         }
     };
@@ -82,8 +84,8 @@ impl<H> ElasticFilter<H> {
         self.core.charged()
     }
 
-    /// The number of different items, as far as stored bits tell them apart: copies count once, in each layer. Takes time proportional
-    /// to the tables.
+    /// The number of different items, as far as stored bits tell them apart: copies count once, in each generation. Takes time
+    /// proportional to the tables.
     ///
     /// # Example
     /// ```
@@ -94,7 +96,7 @@ impl<H> ElasticFilter<H> {
     /// ```
     #[must_use]
     pub fn different(&self) -> u64 {
-        self.core.lanes.iter().map(Lane::different).sum()
+        self.core.partitions.iter().map(Partition::different).sum()
     }
 
     /// Sets the most bytes that the filter may take, as [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes) does; for
@@ -105,18 +107,18 @@ impl<H> ElasticFilter<H> {
 }
 
 impl<H: Hasher + Clone> ElasticFilter<H> {
-    /// Checks lanes, layers, directories, lists of shards and tables against each other, and that a reader accepts the snapshot.
-    /// Takes time proportional to the filter.
+    /// Checks partitions, generations, directories, lists of shards and tables against each other, and that a reader accepts the
+    /// snapshot. Takes time proportional to the filter.
     ///
     /// # Panics
     /// If anything is inconsistent: a defect of this library.
     #[doc(hidden)]
     pub fn assert_consistent(&self) {
-        let lanes = &self.core.lanes;
-        assert_eq!(lanes.len(), self.core.params.lanes(), "lanes");
-        for (number, lane) in lanes.iter().enumerate() {
-            assert!(*lane.params() == self.core.params, "lane {number} has other parameters");
-            lane.assert_consistent();
+        let partitions = &self.core.partitions;
+        assert_eq!(partitions.len(), self.core.params.partitions(), "partitions");
+        for (number, partition) in partitions.iter().enumerate() {
+            assert!(*partition.params() == self.core.params, "partition {number} has other parameters");
+            partition.assert_consistent();
         }
         let view = ElasticView::over_with(self.to_bytes(), |_| Some(self.hasher.clone()));
         let view = view.unwrap_or_else(|error| panic!("the snapshot is refused: {error}"));
@@ -148,8 +150,8 @@ impl ElasticParams {
         self.false_positive_rate
     }
 
-    /// Bytes of an empty filter's tables, with their padding; `usize::MAX` if they are more. 0 if each lane keeps a list as long as it
-    /// has few items. Takes constant time.
+    /// Bytes of an empty filter's tables, with their padding; `usize::MAX` if they are more. 0 if each partition keeps a list as
+    /// long as it has few items. Takes constant time.
     ///
     /// # Example
     /// ```
@@ -159,11 +161,12 @@ impl ElasticParams {
     /// ```
     #[must_use]
     pub fn table_bytes(&self) -> usize {
-        first_table_bytes(&self.layer(0)).saturating_mul(self.lanes())
+        first_table_bytes(&self.generation(0)).saturating_mul(self.partitions())
     }
 
-    /// The most bytes that an empty filter with these parameters takes, with the tables that it gets when it no longer has few items: the
-    /// least that [`max_bytes`](super::ElasticBuilder::max_bytes) has to allow. `usize::MAX` if they are more. Takes constant time.
+    /// The most bytes that an empty filter with these parameters takes, with the tables that it gets when it no longer has few
+    /// items: the least that [`max_bytes`](super::ElasticBuilder::max_bytes) has to allow. `usize::MAX` if they are more. Takes
+    /// constant time.
     ///
     /// # Example
     /// ```
@@ -179,7 +182,7 @@ impl ElasticParams {
 
     /// Bytes that an empty filter is charged against its limit.
     pub(super) fn charged_when_empty(&self) -> u64 {
-        wide(Lane::charged_when_empty(self)).saturating_mul(wide(self.lanes())).saturating_add(wide(FILTER_BYTES))
+        wide(Partition::charged_when_empty(self)).saturating_mul(wide(self.partitions())).saturating_add(wide(FILTER_BYTES))
     }
 
     /// The kind of table.

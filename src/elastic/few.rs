@@ -1,8 +1,8 @@
-//! The small form of a lane: before it has tables, it keeps what these would know of its items, as a list of [keys](Key) in order.
-//! Each is there once: further copies are counted beside the list, as they are beside tables.
+//! The small form of a partition: before it has tables, it keeps what these would know of its items, as a list of [keys](ClassKey)
+//! in order. Each is there once: further copies are counted beside the list, as they are beside tables.
 //!
-//! A key is a number of 33 bits or so, and in a list of a thousand the first ten hardly differ from one key to the next. So a key's last
-//! bytes are stored as they are, and the bits before them in unary, all keys together (the code of Elias and Fano):
+//! A key is a number of 33 bits or so, and in a list of a thousand the first ten hardly differ from one key to the next. So a key's
+//! last bytes are stored as they are, and the bits before them in unary, all keys together (the code of Elias and Fano):
 //!
 //! ```text
 //! for each value of the first bits: a one for each key that has it, and a zero │ the last bytes of each key
@@ -16,11 +16,11 @@ use core::cmp::Ordering;
 use crate::{
     bits::{index, wide},
     storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
-    table::copies::{Key, low_word},
+    table::copies::{ClassKey, low_word},
 };
 
 /// Bytes of a key, of which a list stores fewer.
-const KEY_BYTES: usize = size_of::<Key>();
+const KEY_BYTES: usize = size_of::<ClassKey>();
 
 /// Memory comes in steps of 8 bytes at least, or of so many: 32 to 64 to a doubling.
 const STEP: usize = 8;
@@ -92,12 +92,12 @@ impl Few {
     }
 
     /// Keys that are in order.
-    pub fn from_sorted(key_bits: u32, mut keys: impl ExactSizeIterator<Item = Key>) -> Result<Self, OutOfMemory> {
+    pub fn from_sorted(key_bits: u32, mut keys: impl ExactSizeIterator<Item = ClassKey>) -> Result<Self, OutOfMemory> {
         Self::of_many(key_bits, keys.len(), &mut keys)
     }
 
     /// So many keys, which are in order.
-    fn of_many(key_bits: u32, items: usize, keys: &mut dyn Iterator<Item = Key>) -> Result<Self, OutOfMemory> {
+    fn of_many(key_bits: u32, items: usize, keys: &mut dyn Iterator<Item = ClassKey>) -> Result<Self, OutOfMemory> {
         let mut few = Self::new(key_bits);
         if items == 0 {
             return Ok(few);
@@ -135,27 +135,27 @@ impl Few {
         if items == 0 { 0 } else { Layout::new(self.key_bits.into(), items).capacity() }
     }
 
-    pub fn has(&self, key: Key) -> bool {
+    pub fn has(&self, key: ClassKey) -> bool {
         self.items > 0 && self.find(key).is_there
     }
 
     /// All keys, in order.
-    pub fn keys(&self) -> impl ExactSizeIterator<Item = Key> + Clone {
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = ClassKey> + Clone {
         let (highs, low_bits, mask) = (self.layout().high_bytes(), 8 * u32::from(self.low_bytes), self.mask());
         let mut high = 0;
         (0..self.len()).map(move |number| {
             while !self.is_one(high + number) {
                 high += 1;
             }
-            Key::from(wide(high)) << low_bits | self.low(highs, number) & mask
+            ClassKey::from(wide(high)) << low_bits | self.low(highs, number) & mask
         })
     }
 
     /// Adds a key that is not there. If there is no memory for it, nothing has changed.
-    pub fn insert(&mut self, key: Key) -> Result<(), OutOfMemory> {
+    pub fn insert(&mut self, key: ClassKey) -> Result<(), OutOfMemory> {
         let after = Layout::new(self.key_bits.into(), self.len() + 1);
         if self.items == 0 || after.low_bytes != u32::from(self.low_bytes) {
-            let is_before = |other: &Key| *other < key;
+            let is_before = |other: &ClassKey| *other < key;
             let mut keys = self.keys().take_while(is_before).chain([key]).chain(self.keys().skip_while(is_before));
             let longer = Self::of_many(self.key_bits.into(), after.items, &mut keys)?;
             drop(keys);
@@ -179,7 +179,7 @@ impl Few {
     }
 
     /// Removes a key. Returns whether it was there.
-    pub fn remove(&mut self, key: Key) -> bool {
+    pub fn remove(&mut self, key: ClassKey) -> bool {
         if !self.has(key) {
             return false;
         }
@@ -213,17 +213,17 @@ impl Few {
     }
 
     /// The first bits of a key.
-    fn high(&self, key: Key) -> usize {
+    fn high(&self, key: ClassKey) -> usize {
         index(low_word(key >> (8 * u32::from(self.low_bytes))))
     }
 
     /// The bits of a key that are its last bytes.
-    fn mask(&self) -> Key {
-        !(Key::MAX << (8 * u32::from(self.low_bytes)))
+    fn mask(&self) -> ClassKey {
+        !(ClassKey::MAX << (8 * u32::from(self.low_bytes)))
     }
 
     /// There must be keys.
-    fn find(&self, key: Key) -> Found {
+    fn find(&self, key: ClassKey) -> Found {
         let (highs, high, mask) = (self.layout().high_bytes(), self.high(key), self.mask());
         let start = if high == 0 { 0 } else { self.zero(0, high - 1) + 1 };
         let mut range = start - high..self.zero(start, 0) - high;
@@ -277,18 +277,18 @@ impl Few {
     }
 
     /// The last bytes of the key with this number, behind so many bytes of first bits; and above them anything.
-    fn low(&self, highs: usize, number: usize) -> Key {
+    fn low(&self, highs: usize, number: usize) -> ClassKey {
         let low_bytes = usize::from(self.low_bytes);
         let start = highs + number * low_bytes;
         if let Some(bytes) = self.bytes.get(start..).and_then(<[u8]>::first_chunk) {
-            return Key::from_le_bytes(*bytes);
+            return ClassKey::from_le_bytes(*bytes);
         }
         let mut bytes = [0; KEY_BYTES];
         bytes[..low_bytes].copy_from_slice(&self.bytes[start..start + low_bytes]);
-        Key::from_le_bytes(bytes)
+        ClassKey::from_le_bytes(bytes)
     }
 
-    fn set_low(&mut self, highs: usize, number: usize, key: Key) {
+    fn set_low(&mut self, highs: usize, number: usize, key: ClassKey) {
         let low_bytes = usize::from(self.low_bytes);
         self.bytes[highs + number * low_bytes..][..low_bytes].copy_from_slice(&key.to_le_bytes()[..low_bytes]);
     }
@@ -334,23 +334,23 @@ fn shift_down(bytes: &mut [u8], position: usize) {
     }
 }
 
-/// The keys of a lane in a snapshot: whole numbers, in order. If the bytes are corrupt, answers may be wrong.
+/// The keys of a partition in a snapshot: whole numbers, in order. If the bytes are corrupt, answers may be wrong.
 #[derive(Clone, Copy)]
-pub(crate) struct Listed<'a> {
+pub(crate) struct FewInSnapshot<'a> {
     bytes: &'a [u8],
     key_bytes: usize,
 }
 
-impl<'a> Listed<'a> {
+impl<'a> FewInSnapshot<'a> {
     pub fn new(bytes: &'a [u8], key_bytes: usize) -> Self {
         Self { bytes, key_bytes }
     }
 
-    pub fn keys(self) -> impl ExactSizeIterator<Item = Key> + Clone + use<'a> {
+    pub fn keys(self) -> impl ExactSizeIterator<Item = ClassKey> + Clone + use<'a> {
         self.bytes.chunks_exact(self.key_bytes).map(decode)
     }
 
-    pub fn has(self, key: Key) -> bool {
+    pub fn has(self, key: ClassKey) -> bool {
         let mut range = 0..self.bytes.len() / self.key_bytes;
         while !range.is_empty() {
             let middle = range.start.midpoint(range.end);
@@ -364,10 +364,10 @@ impl<'a> Listed<'a> {
     }
 }
 
-fn decode(bytes: &[u8]) -> Key {
+fn decode(bytes: &[u8]) -> ClassKey {
     let mut key = [0; KEY_BYTES];
     key[..bytes.len()].copy_from_slice(bytes);
-    Key::from_le_bytes(key)
+    ClassKey::from_le_bytes(key)
 }
 
 #[cfg(test)]
@@ -376,7 +376,7 @@ mod tests {
     use alloc::collections::BTreeSet;
     use proptest::prelude::*;
 
-    fn check(few: &Few, model: &BTreeSet<Key>) {
+    fn check(few: &Few, model: &BTreeSet<ClassKey>) {
         few.assert_consistent();
         assert!(few.keys().eq(model.iter().copied()) && few.len() == model.len());
         assert_eq!(few.size_in_bytes(), few.charge(few.len()));
@@ -384,10 +384,10 @@ mod tests {
         assert!(read == *few && read.bytes == few.bytes && few.try_clone().expect("there is memory") == read);
         let key_bytes = usize::from(few.key_bits).div_ceil(8);
         let bytes: Vec<u8> = few.keys().flat_map(|key| key.to_le_bytes().into_iter().take(key_bytes)).collect();
-        let listed = Listed::new(&bytes, key_bytes);
+        let listed = FewInSnapshot::new(&bytes, key_bytes);
         assert!(listed.keys().eq(few.keys()));
         assert!(model.iter().all(|&key| listed.has(key) && few.has(key)));
-        let absent = |key: &Key| !model.contains(key) && key >> few.key_bits == 0;
+        let absent = |key: &ClassKey| !model.contains(key) && key >> few.key_bits == 0;
         let others = model.iter().flat_map(|&key| [key ^ 1, key ^ 2, key ^ 1 << 8]);
         assert!(others.filter(absent).all(|key| !few.has(key) && !listed.has(key)));
     }
@@ -397,9 +397,9 @@ mod tests {
         #[test]
         fn keys_are_those_of_a_set(
             key_bits in 7_u32..=90,
-            operations in prop::collection::vec((0_u8..5, any::<Key>()), 0..if cfg!(miri) { 30 } else { 1500 }),
+            operations in prop::collection::vec((0_u8..5, any::<ClassKey>()), 0..if cfg!(miri) { 30 } else { 1500 }),
         ) {
-            let greatest = Key::MAX >> (Key::BITS - key_bits);
+            let greatest = ClassKey::MAX >> (ClassKey::BITS - key_bits);
             let (mut few, mut model) = (Few::new(key_bits), BTreeSet::new());
             for (step, (kind, number)) in operations.into_iter().enumerate() {
                 let key = match kind {
@@ -407,7 +407,7 @@ mod tests {
                     1 => greatest - number % 16,
                     _ => number & greatest,
                 };
-                let present: Option<Key> = model.range(key..).next().copied();
+                let present: Option<ClassKey> = model.range(key..).next().copied();
                 match present.filter(|_| kind > 2 && step % 600 > 300) {
                     Some(key) => {
                         prop_assert!(few.remove(key) && model.remove(&key));
@@ -438,7 +438,7 @@ mod tests {
         let mut few = Few::new(33);
         for (items, most) in [(5, 24), (100, 416), (1000, 3328)] {
             while few.len() < items {
-                let key = (few.len() as Key).wrapping_mul(0x9e37_79b9_7f4a_7c15) & ((1 << 33) - 1);
+                let key = (few.len() as ClassKey).wrapping_mul(0x9e37_79b9_7f4a_7c15) & ((1 << 33) - 1);
                 few.insert(key).expect("there is memory");
             }
             assert!(few.size_in_bytes() <= most, "{} bytes for {items} items", few.size_in_bytes());

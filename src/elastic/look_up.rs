@@ -5,7 +5,7 @@
 
 #[cfg(x86_kernels)]
 use super::stream::Shares;
-use super::{ElasticParams, lane::Lane};
+use super::{ElasticParams, partition::Partition};
 use crate::{
     bits::beyond,
     filter::Located,
@@ -15,21 +15,21 @@ use crate::{
 #[cfg(x86_kernels)]
 use crate::{kernel::Tables, table::AnySize};
 
-/// Shards that can be asked, wherever they are: those of a lane, or of a whole filter.
+/// Shards that can be asked, wherever they are: those of a partition, or of a whole filter.
 pub(crate) trait Shards<'a>: Copy {
     /// The parameters of the filter.
     fn params(self) -> &'a ElasticParams;
 
-    /// The layout of all tables of the first layer.
+    /// The layout of all tables of the first generation.
     fn geometry(self) -> &'a Geometry;
 
-    /// The table of the first layer where a hash with this stream is; none if nothing was ever inserted there.
+    /// The table of the first generation where a hash with this stream is; none if nothing was ever inserted there.
     fn table(self, hash: Uniform, stream: u64) -> Option<&'a [u8]>;
 
     /// True if there is a table for every hash.
     fn has_all_tables(self) -> bool;
 
-    /// That table, and what is looked for there: the low fingerprint alone, since the first layer has no spare bits.
+    /// That table, and what is looked for there: the low fingerprint alone, since the first generation has no spare bits.
     #[inline(always)]
     fn target(self, hash: Uniform) -> (&'a [u8], Located) {
         let params = self.params();
@@ -55,31 +55,31 @@ pub(crate) trait Shards<'a>: Copy {
         }
     }
 
-    /// True if a hash is in a later layer.
+    /// True if a hash is in a later generation.
     fn later_contain(self, hash: Uniform) -> bool;
 
-    /// True if some hashes have to be looked up in later layers, too.
+    /// True if some hashes have to be looked up in later generations, too.
     fn has_later(self) -> bool;
 
-    /// True if a hash is in any layer.
+    /// True if a hash is in any generation.
     fn contains(self, hash: Uniform) -> bool;
 
     /// The number of copies of a hash's fingerprint.
     fn count(self, hash: Uniform) -> u32;
 }
 
-impl<'a> Shards<'a> for &'a Lane {
+impl<'a> Shards<'a> for &'a Partition {
     fn params(self) -> &'a ElasticParams {
-        Lane::params(self)
+        Partition::params(self)
     }
 
     fn geometry(self) -> &'a Geometry {
-        Lane::geometry(self)
+        Partition::geometry(self)
     }
 
     #[inline(always)]
     fn table(self, _: Uniform, stream: u64) -> Option<&'a [u8]> {
-        Lane::table(self, stream)
+        Partition::table(self, stream)
     }
 
     fn has_all_tables(self) -> bool {
@@ -99,47 +99,47 @@ impl<'a> Shards<'a> for &'a Lane {
     }
 
     fn later_contain(self, hash: Uniform) -> bool {
-        Lane::later_contain(self, hash)
+        Partition::later_contain(self, hash)
     }
 
     fn has_later(self) -> bool {
-        Lane::has_later(self)
+        Partition::has_later(self)
     }
 
     #[inline(always)]
     fn contains(self, hash: Uniform) -> bool {
-        Lane::contains(self, hash)
+        Partition::contains(self, hash)
     }
 
     fn count(self, hash: Uniform) -> u32 {
-        Lane::count(self, hash)
+        Partition::count(self, hash)
     }
 }
 
-/// The lanes of a filter.
+/// The partitions of a filter.
 #[derive(Clone, Copy)]
-pub(super) struct Lanes<'a> {
-    pub lanes: &'a [Lane],
+pub(super) struct Partitions<'a> {
+    pub partitions: &'a [Partition],
     pub params: &'a ElasticParams,
 }
 
-impl<'a> Lanes<'a> {
+impl<'a> Partitions<'a> {
     #[inline(always)]
-    pub fn of(self, hash: Uniform) -> &'a Lane {
-        match self.lanes {
-            [lane] => lane,
-            lanes => &lanes[self.params.shares().lane(hash)],
+    pub fn of(self, hash: Uniform) -> &'a Partition {
+        match self.partitions {
+            [partition] => partition,
+            partitions => &partitions[self.params.shares().partition(hash)],
         }
     }
 }
 
-impl<'a> Shards<'a> for Lanes<'a> {
+impl<'a> Shards<'a> for Partitions<'a> {
     fn params(self) -> &'a ElasticParams {
         self.params
     }
 
     fn geometry(self) -> &'a Geometry {
-        self.lanes[0].geometry()
+        self.partitions[0].geometry()
     }
 
     #[inline(always)]
@@ -148,14 +148,14 @@ impl<'a> Shards<'a> for Lanes<'a> {
     }
 
     fn has_all_tables(self) -> bool {
-        !self.lanes.iter().any(Lane::is_unused)
+        !self.partitions.iter().any(Partition::is_unused)
     }
 
     #[cfg(x86_kernels)]
     #[inline(always)]
     fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8) {
-        if let [lane] = self.lanes {
-            return lane.each_table(hashes, streams, places, place);
+        if let [partition] = self.partitions {
+            return partition.each_table(hashes, streams, places, place);
         }
         for (written, (&hash, &stream)) in places.iter_mut().zip(hashes.iter().zip(streams)) {
             *written = place(self.table_of_all(Uniform(hash), stream));
@@ -167,7 +167,7 @@ impl<'a> Shards<'a> for Lanes<'a> {
     }
 
     fn has_later(self) -> bool {
-        self.lanes.iter().any(Lane::has_later)
+        self.partitions.iter().any(Partition::has_later)
     }
 
     #[inline(always)]
@@ -204,31 +204,31 @@ pub(super) fn contains_all<'a>(
     let prefetches = prefetches && hashes.len() >= FEWEST_FOR_VECTORS;
     #[cfg(x86_kernels)]
     {
-        let first_layer = FirstLayer { shards, shares: shards.params().shares() };
-        if dispatch.contains_all_in(first_layer, prefetches, hashes, &mut answer) {
+        let first_generation = FirstGeneration { shards, shares: shards.params().shares() };
+        if dispatch.contains_all_in(first_generation, prefetches, hashes, &mut answer) {
             return;
         }
     }
     dispatch.run(OneByOne { shards, prefetches, hashes, answer: &mut answer });
 }
 
-/// Looks up those hashes in later layers whose bit in `asked` is set.
+/// Looks up those hashes in later generations whose bit in `asked` is set.
 #[cold]
 fn later<'a>(shards: impl Shards<'a>, hashes: &[u64], asked: u64) -> u64 {
     let bits = (0..).zip(hashes).filter(|(place, _)| asked >> place & 1 == 1);
     bits.fold(0, |found, (place, &hash)| found | u64::from(shards.later_contain(Uniform(hash))) << place)
 }
 
-/// The shards of the first layer, for the kernels.
+/// The shards of the first generation, for the kernels.
 #[cfg(x86_kernels)]
 #[derive(Clone, Copy)]
-struct FirstLayer<S> {
+struct FirstGeneration<S> {
     shards: S,
     shares: Shares,
 }
 
 #[cfg(x86_kernels)]
-impl<'a, S: Shards<'a>> Tables<'a> for FirstLayer<S> {
+impl<'a, S: Shards<'a>> Tables<'a> for FirstGeneration<S> {
     fn address(self) -> AnySize {
         self.shards.params().address()
     }
@@ -248,7 +248,7 @@ impl<'a, S: Shards<'a>> Tables<'a> for FirstLayer<S> {
     }
 }
 
-/// Looks up hashes in the first layer without vectors.
+/// Looks up hashes in the first generation without vectors.
 struct OneByOne<'h, S, H, A> {
     shards: S,
     prefetches: bool,

@@ -5,7 +5,7 @@ use core::ops::Deref;
 
 #[cfg(feature = "std")]
 use super::shared::{Shared, locked};
-use super::{Elastic, ElasticParams, lane::Lane};
+use super::{Elastic, ElasticParams, partition::Partition};
 use crate::{
     bits::{in_memory, wide},
     filter::{Combine, Core as _, InsertError, InsertErrorKind, MergeError},
@@ -20,8 +20,8 @@ impl Elastic {
 
     /// Merges a filter with equal parameters. If that fails, nothing has changed.
     pub(super) fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
-        let lanes = self.lanes.iter().zip(&other.lanes);
-        self.lanes = merged(lanes, how, self.allowed()).map_err(|error| {
+        let partitions = self.partitions.iter().zip(&other.partitions);
+        self.partitions = merged(partitions, how, self.allowed()).map_err(|error| {
             let items = self.len().saturating_add(other.len());
             merge_error(error, items, &self.params, |error| self.refuse(error))
         })?;
@@ -36,11 +36,12 @@ impl Shared {
         are_equal(&self.params, &other.params)
     }
 
-    /// Merges a filter with equal parameters, each of its lanes as it is at one moment. If that fails, nothing has changed.
+    /// Merges a filter with equal parameters, each of its partitions as it is at one moment. If that fails, nothing has changed.
     pub(super) fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
-        let lanes = self.lanes.iter().zip(&other.lanes).map(|(ours, theirs)| (ours.read(), theirs.read()));
-        let locked = merged(lanes, how, self.allowed()).and_then(|lanes| Ok(locked(lanes, reserved(self.lanes.len())?)));
-        self.lanes = locked.map_err(|error| {
+        let partitions = self.partitions.iter().zip(&other.partitions).map(|(ours, theirs)| (ours.read(), theirs.read()));
+        let locked = merged(partitions, how, self.allowed())
+            .and_then(|partitions| Ok(locked(partitions, reserved(self.partitions.len())?)));
+        self.partitions = locked.map_err(|error| {
             let items = self.len().saturating_add(other.len());
             merge_error(error, items, &self.params, |error| self.refuse(error))
         })?;
@@ -52,20 +53,20 @@ fn are_equal(ours: &ElasticParams, theirs: &ElasticParams) -> Result<(), MergeEr
     if ours == theirs { Ok(()) } else { Err(MergeError::DifferentPlans) }
 }
 
-/// The merged lanes of two filters. What all are charged together may be `allowed` bytes more than the first of each pair is.
-fn merged<L: Deref<Target = Lane>>(
+/// The merged partitions of two filters. What all are charged together may be `allowed` bytes more than the first of each pair is.
+fn merged<L: Deref<Target = Partition>>(
     pairs: impl ExactSizeIterator<Item = (L, L)>,
     how: Combine,
     allowed: usize,
-) -> Result<Vec<Lane>, InsertError> {
-    let (mut lanes, mut allowed) = (reserved(pairs.len())?, allowed);
+) -> Result<Vec<Partition>, InsertError> {
+    let (mut partitions, mut allowed) = (reserved(pairs.len())?, allowed);
     for (ours, theirs) in pairs {
         let most = ours.charged().saturating_add(allowed);
-        let lane = ours.merged(&theirs, how, most)?;
-        allowed = most.saturating_sub(lane.charged());
-        lanes.push(lane);
+        let partition = ours.merged(&theirs, how, most)?;
+        allowed = most.saturating_sub(partition.charged());
+        partitions.push(partition);
     }
-    Ok(lanes)
+    Ok(partitions)
 }
 
 /// The error for this reason, where two filters have this many items together. `refuse` completes that of an insertion.
@@ -75,7 +76,7 @@ fn merge_error(
     params: &ElasticParams,
     refuse: impl FnOnce(InsertError) -> InsertError,
 ) -> MergeError {
-    if error.kind() != InsertErrorKind::Layers {
+    if error.kind() != InsertErrorKind::Generations {
         return MergeError::Insert(refuse(error));
     }
     MergeError::MaxCapacity {

@@ -1,23 +1,23 @@
 //! Filters that grow and shrink: many small tables, shards, that split when they are full and join when they are underfull.
 //!
 //! ```text
-//! ElasticFilter ──hash──▶ Lane ──stream──▶ Layer ──directory──▶ place in a Pool ──▶ a shard's table
+//! ElasticFilter ──hash──▶ Partition ──stream──▶ Generation ──directory──▶ place in a Pool ──▶ a shard's table
 //! ```
 
 mod builder;
 mod facts;
 mod few;
-mod lane;
-mod layer;
+mod generation;
+mod grouping;
 mod look_up;
 mod merge;
 mod operations;
+mod partition;
 mod plan;
 mod pool;
 mod shard;
 #[cfg(feature = "std")]
 mod shared;
-mod sharing;
 mod stored;
 mod stream;
 mod view;
@@ -34,9 +34,9 @@ pub use shared::SharedFilter;
 pub use {builder::ElasticBuilder, plan::ElasticParams};
 use {facts::grows, view::SnapshotShards};
 pub(crate) use {
-    few::Listed as Few,
-    lane::Lane,
-    plan::LayerPlan,
+    few::FewInSnapshot,
+    partition::Partition,
+    plan::GenerationPlan,
     shard::{Shard, ShardParams},
     stream::Shares,
 };
@@ -63,19 +63,19 @@ pub(crate) use {
 ///
 /// # Growth
 /// A filter of few items is a list of what its tables would know of them, in four bytes each or so: up to a thousand items, or 256 in each
-/// of several lanes.
+/// of several partitions.
 ///
 /// A larger one consists of shards, small tables of equal numbers of buckets. A full shard splits in two: each item gives up one
 /// bit of its fingerprint, which selects its half. So splitting needs no items, and takes a fraction of a millisecond.
 /// Fingerprints begin long enough for all splits up to [`max_capacity`](ElasticBuilder::max_capacity). Beyond it, the filter adds
-/// a second layer of shards for new items, and lookups of absent items read two buckets more. Further layers follow, as long as
-/// fingerprints have bits for the rate: to at least 1,000 times the maximal capacity. (docs/GROWTH.md)
+/// a second generation of shards for new items, and lookups of absent items read two buckets more. Further generations follow, as
+/// long as fingerprints have bits for the rate: to at least 1,000 times the maximal capacity. (docs/GROWTH.md)
 ///
 /// # Refusals
 /// An item is refused only for one of these reasons ([`InsertErrorKind`](crate::InsertErrorKind)):
 /// - `Limit`: the filter would exceed [`max_bytes`](ElasticBuilder::max_bytes). There is no limit by default.
 /// - `OutOfMemory`: memory cannot be allocated.
-/// - `Layers`: the filter holds at least 1,000 times its maximal capacity, and no further layer could keep the rate.
+/// - `Generations`: the filter holds at least 1,000 times its maximal capacity, and no further generation could keep the rate.
 /// - `Crowded`: too many items have hashes that begin with the same bits. Uniform hashes do not; chosen ones may. Use a secret
 ///   [`seed`](ElasticBuilder::seed) for untrusted input.
 /// - `TooManyCopies`: the item has 2³² − 1 copies.
@@ -121,10 +121,10 @@ pub struct ElasticView<D, H = Xxh3> {
     pub(crate) hasher: H,
 }
 
-/// Lanes in memory, and their parameters: the core of an [`ElasticFilter`].
+/// Partitions in memory, and their parameters: the core of an [`ElasticFilter`].
 #[derive(Clone)]
 pub(crate) struct Elastic {
-    pub lanes: Vec<Lane>,
+    pub partitions: Vec<Partition>,
     pub params: ElasticParams,
     /// The most bytes that the filter may be charged.
     max_bytes: usize,

@@ -8,9 +8,9 @@ use core::fmt;
 use super::{
     Elastic, ElasticFilter, ElasticParams,
     facts::{FILTER_BYTES, summarize},
-    lane::Lane,
-    layer::Coming,
-    look_up::{Lanes, Shards as _, contains_all},
+    generation::Pending,
+    look_up::{Partitions, Shards as _, contains_all},
+    partition::Partition,
     pool::Place,
     shard::Key,
 };
@@ -42,7 +42,7 @@ impl Core for Elastic {
     }
 
     fn len(&self) -> usize {
-        self.lanes.iter().map(Lane::len).sum()
+        self.partitions.iter().map(Partition::len).sum()
     }
 
     fn capacity(&self) -> usize {
@@ -50,15 +50,15 @@ impl Core for Elastic {
     }
 
     fn table_len(&self) -> usize {
-        self.lanes.iter().map(Lane::table_len).sum()
+        self.partitions.iter().map(Partition::table_len).sum()
     }
 
     fn slots(&self) -> u64 {
-        self.lanes.iter().map(Lane::slots).sum()
+        self.partitions.iter().map(Partition::slots).sum()
     }
 
     fn false_positive_rate(&self) -> f64 {
-        self.lanes.iter().map(Lane::false_positive_rate).sum::<f64>() / self.lanes.len() as f64
+        self.partitions.iter().map(Partition::false_positive_rate).sum::<f64>() / self.partitions.len() as f64
     }
 
     fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
@@ -66,14 +66,14 @@ impl Core for Elastic {
     }
 
     fn bytes_behind(&self) -> usize {
-        self.lanes.capacity() * size_of::<Lane>() + self.lanes.iter().map(Lane::size_in_bytes).sum::<usize>()
+        self.partitions.capacity() * size_of::<Partition>() + self.partitions.iter().map(Partition::size_in_bytes).sum::<usize>()
     }
 }
 
 impl CoreMut for Elastic {
     #[inline]
     fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
-        self.insert_into(self.lane_of(hash), hash)
+        self.insert_into(self.partition_of(hash), hash)
     }
 
     #[inline]
@@ -83,12 +83,12 @@ impl CoreMut for Elastic {
 
     #[inline]
     fn remove(&mut self, hash: Uniform) -> bool {
-        let lane = self.lane_of(hash);
-        self.lanes[lane].remove(hash)
+        let partition = self.partition_of(hash);
+        self.partitions[partition].remove(hash)
     }
 
     fn clear(&mut self) {
-        self.lanes.iter_mut().for_each(Lane::clear);
+        self.partitions.iter_mut().for_each(Partition::clear);
     }
 
     fn prefetch(&self, hashes: &[u64]) {
@@ -120,28 +120,28 @@ impl Task for InsertSome<'_> {
     fn run<I: Instructions>(self, instructions: I) -> Self::Output {
         let Self { core, hashes, prefetches } = self;
         let (address, shares) = (core.params.address(), core.params.shares());
-        let lane_of = |hash: u64| shares.lane(Uniform(hash));
-        let mut items = [Coming::NONE; BATCH];
+        let partition_of = |hash: u64| shares.partition(Uniform(hash));
+        let mut items = [Pending::NONE; BATCH];
         for (item, &hash) in items.iter_mut().zip(hashes) {
             let key = Key::new(&address, shares.stream(Uniform(hash)), Uniform(hash));
-            *item = core.lanes[lane_of(hash)].last().coming(instructions, key);
+            *item = core.partitions[partition_of(hash)].last().pending(instructions, key);
         }
         for (item, &hash) in items.iter_mut().zip(hashes) {
-            core.lanes[lane_of(hash)].last().approach(instructions, item, prefetches);
+            core.partitions[partition_of(hash)].last().approach(instructions, item, prefetches);
         }
         let mut has_grown = false;
         for (position, (item, &hash)) in items.iter_mut().zip(hashes).enumerate() {
-            let lane = lane_of(hash);
+            let partition = partition_of(hash);
             if has_grown {
                 // Shards may be elsewhere.
-                let last = core.lanes[lane].last();
-                *item = last.coming(instructions, item.key);
+                let last = core.partitions[partition].last();
+                *item = last.pending(instructions, item.key);
                 last.approach(instructions, item, false);
             }
-            if !core.lanes[lane].last_mut().insert_coming(instructions, *item)
-                && !core.lanes[lane].insert_asking(Uniform(hash), item.place, core.max_bytes < usize::MAX)
+            if !core.partitions[partition].last_mut().insert_pending(instructions, *item)
+                && !core.partitions[partition].insert_asking(Uniform(hash), item.place, core.max_bytes < usize::MAX)
             {
-                core.grow(lane, Uniform(hash), item.place).map_err(|error| error.at(position))?;
+                core.grow(partition, Uniform(hash), item.place).map_err(|error| error.at(position))?;
                 has_grown = true;
             }
         }
@@ -151,16 +151,16 @@ impl Task for InsertSome<'_> {
 
 impl PartialEq for Elastic {
     fn eq(&self, other: &Self) -> bool {
-        self.params == other.params && self.lanes == other.lanes
+        self.params == other.params && self.partitions == other.partitions
     }
 }
 
 impl Eq for Elastic {}
 
 impl Elastic {
-    /// A filter with these lanes, as many as the parameters have, without a limit.
-    pub(super) fn from_lanes(lanes: Vec<Lane>, params: ElasticParams) -> Self {
-        Self { lanes, params, max_bytes: usize::MAX }
+    /// A filter with these partitions, as many as the parameters have, without a limit.
+    pub(super) fn from_partitions(partitions: Vec<Partition>, params: ElasticParams) -> Self {
+        Self { partitions, params, max_bytes: usize::MAX }
     }
 
     pub fn params(&self) -> &ElasticParams {
@@ -168,70 +168,74 @@ impl Elastic {
     }
 
     pub fn dispatch(&self) -> Dispatch {
-        self.lanes.first().map_or_else(Dispatch::best, Lane::dispatch)
+        self.partitions.first().map_or_else(Dispatch::best, Partition::dispatch)
     }
 
     pub fn set_dispatch(&mut self, dispatch: Dispatch) {
-        self.lanes.iter_mut().for_each(|lane| lane.set_dispatch(dispatch));
+        self.partitions.iter_mut().for_each(|partition| partition.set_dispatch(dispatch));
     }
 
     #[inline]
-    pub(super) fn all(&self) -> Lanes<'_> {
-        Lanes { lanes: &self.lanes, params: &self.params }
+    pub(super) fn all(&self) -> Partitions<'_> {
+        Partitions { partitions: &self.partitions, params: &self.params }
     }
 
     #[inline]
-    fn lane_of(&self, hash: Uniform) -> usize {
-        self.params.shares().lane(hash)
+    fn partition_of(&self, hash: Uniform) -> usize {
+        self.params.shares().partition(hash)
     }
 
     pub(super) fn shards(&self) -> usize {
-        self.lanes.iter().map(Lane::shards).sum()
+        self.partitions.iter().map(Partition::shards).sum()
     }
 
-    /// The most layers of a lane.
-    pub(super) fn layers(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.layers().count()).max().unwrap_or(0)
+    /// The most generations of a partition.
+    pub(super) fn generations(&self) -> usize {
+        self.partitions.iter().map(|partition| partition.generations().count()).max().unwrap_or(0)
     }
 
     /// Bytes of all tables, with their padding.
     pub(super) fn table_bytes(&self) -> usize {
-        self.lanes.iter().map(Lane::table_bytes).sum()
+        self.partitions.iter().map(Partition::table_bytes).sum()
     }
 
     /// The bytes charged against the limit.
     pub(super) fn charged(&self) -> usize {
-        self.lanes.iter().map(Lane::charged).fold(FILTER_BYTES, usize::saturating_add)
+        self.partitions.iter().map(Partition::charged).fold(FILTER_BYTES, usize::saturating_add)
     }
 
     /// A copy, or an error if memory cannot be allocated.
     fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        let mut lanes = reserved(self.lanes.len())?;
-        for lane in &self.lanes {
-            lanes.push(lane.try_clone()?);
+        let mut partitions = reserved(self.partitions.len())?;
+        for partition in &self.partitions {
+            partitions.push(partition.try_clone()?);
         }
-        Ok(Self { lanes, ..*self })
+        Ok(Self { partitions, ..*self })
     }
 
-    /// Inserts a hash into the lane with this index.
+    /// Inserts a hash into the partition with this index.
     #[inline]
-    fn insert_into(&mut self, lane: usize, hash: Uniform) -> Result<(), InsertError> {
-        match self.lanes[lane].insert(hash) {
+    fn insert_into(&mut self, partition: usize, hash: Uniform) -> Result<(), InsertError> {
+        match self.partitions[partition].insert(hash) {
             Ok(()) => Ok(()),
-            Err(full) => self.insert_growing(lane, hash, full),
+            Err(full) => self.insert_growing(partition, hash, full),
         }
     }
 
     #[cold]
-    fn insert_growing(&mut self, lane: usize, hash: Uniform, full: Place) -> Result<(), InsertError> {
+    fn insert_growing(&mut self, partition: usize, hash: Uniform, full: Place) -> Result<(), InsertError> {
         // To find out how much is allowed takes time.
-        if self.lanes[lane].insert_asking(hash, full, self.max_bytes < usize::MAX) { Ok(()) } else { self.grow(lane, hash, full) }
+        if self.partitions[partition].insert_asking(hash, full, self.max_bytes < usize::MAX) {
+            Ok(())
+        } else {
+            self.grow(partition, hash, full)
+        }
     }
 
     /// The same where asking first does not help.
-    fn grow(&mut self, lane: usize, hash: Uniform, full: Place) -> Result<(), InsertError> {
+    fn grow(&mut self, partition: usize, hash: Uniform, full: Place) -> Result<(), InsertError> {
         let allowed = self.allowed();
-        self.lanes[lane].insert_growing(hash, full, allowed).map_err(|error| self.refuse(error))
+        self.partitions[partition].insert_growing(hash, full, allowed).map_err(|error| self.refuse(error))
     }
 
     /// By how many bytes the charge may rise.
@@ -252,7 +256,7 @@ impl<H> ElasticFilter<H> {
     /// fifths.) The next insertions may split them again. A pair stays as it is if memory for the joined shard cannot be
     /// allocated.
     pub fn shrink(&mut self) {
-        self.core.lanes.iter_mut().for_each(Lane::shrink);
+        self.core.partitions.iter_mut().for_each(Partition::shrink);
     }
 
     /// Clones the filter. Returns an error where `clone` aborts the process.

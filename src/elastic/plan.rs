@@ -1,5 +1,5 @@
-//! What a growing filter is planned as: from a request to the sizes of its lanes, shards and fingerprints. docs/GROWTH.md has the
-//! arithmetic.
+//! What a growing filter is planned as: from a request to the sizes of its partitions, shards and fingerprints. docs/GROWTH.md has
+//! the arithmetic.
 
 use core::iter;
 
@@ -12,7 +12,7 @@ use crate::{
     params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, TableKind, mean_matches, safe_load},
     table::{
         AnySize, TableParams as _,
-        copies::{self, Keys},
+        copies::{self, ClassKeys},
     },
 };
 
@@ -30,31 +30,32 @@ pub(super) const MOST_DEPTH: u8 = 27;
 /// little, and so few that a shard fits into a core's cache.
 const FINAL_SHARD: u64 = 1 << 18;
 
-/// The most layers of a lane: a snapshot has a byte for the number of a layer.
-const MOST_LAYERS: usize = 256;
+/// The most generations of a partition: a snapshot has a byte for the number of a generation.
+const MOST_GENERATIONS: usize = 256;
 
-/// The most lanes.
-pub(super) const MOST_LANES: usize = 256;
+/// The most partitions.
+pub(super) const MOST_PARTITIONS: usize = 256;
 
-/// Lanes of a shared filter by default: so many that threads of a large machine seldom wait for each other.
+/// Partitions of a shared filter by default: so many that threads of a large machine seldom wait for each other.
 #[cfg(feature = "std")]
-pub(super) const SHARED_LANES: usize = 64;
+pub(super) const SHARED_PARTITIONS: usize = 64;
 
-/// If there are several lanes, each is planned for this many items at least: very small shards would take more space.
-const FEWEST_IN_LANE: u64 = 2000;
+/// If there are several partitions, each is planned for this many items at least: very small shards would take more space.
+const FEWEST_IN_PARTITION: u64 = 2000;
 
-/// Fewer, if a lane is planned for so few items that it would have fewer shards than this at last, but at least this many
+/// Fewer, if a partition is planned for so few items that it would have fewer shards than this at last, but at least this many
 /// buckets: those of smaller tables get full too soon.
 const FEWEST_SHARDS: u64 = 4;
 const FEWEST_GROWING_BUCKETS: u64 = 32;
 
-/// A lane that grows begins without shards if they would be 2³ at most: so few are allocated and filled in microseconds.
+/// A partition that grows begins without shards if they would be 2³ at most: so few are allocated and filled in microseconds.
 const FEW_SHARDS: u8 = 3;
 
-/// How many items a lane without shards has at most: with so many, they take less memory than tables, but lookups and insertions several
-/// times as long. Fewer, if there are several lanes: a filter of ten thousand items and more is made for speed.
+/// How many items a partition without shards has at most: with so many, they take less memory than tables, but lookups and
+/// insertions several times as long. Fewer, if there are several partitions: a filter of ten thousand items and more is made for
+/// speed.
 const MOST_FEW: usize = 1 << 10;
-const MOST_FEW_IN_LANE: usize = 1 << 8;
+const MOST_FEW_IN_PARTITION: usize = 1 << 8;
 
 /// The fewest buckets of a shard.
 const FEWEST_BUCKETS: u64 = 8;
@@ -63,44 +64,46 @@ const FEWEST_BUCKETS: u64 = 8;
 const DEFAULT_GROWTH: u64 = 1000;
 const LEAST_MAX_CAPACITY: u64 = 16_000_000;
 
-/// How many times a later layer doubles beyond the greatest size of the layer before, at most. A bit for each doubling is in every
-/// item while the layer is small, and each further layer costs a lookup two buckets: docs/GROWTH.md has the figures.
+/// How many times a later generation doubles beyond the greatest size of the generation before, at most. A bit for each doubling is
+/// in every item while the generation is small, and each further generation costs a lookup two buckets: docs/GROWTH.md has the
+/// figures.
 const MOST_DOUBLINGS: u8 = 4;
 
 /// This many times the planned number of items hardly ever look like copies of each other, and at least this many items.
 const TOLD_APART: u64 = 32;
 const FEWEST_TOLD_APART: u64 = 1 << 16;
 
-/// A lane is planned for this many items at most: with shards of at most [`FINAL_SHARD`] slots, [`MOST_DEPTH`] bits lead to as many.
-const MOST_IN_LANE: u64 = 1 << 44;
+/// A partition is planned for this many items at most: with shards of at most [`FINAL_SHARD`] slots, [`MOST_DEPTH`] bits lead to as
+/// many.
+const MOST_IN_PARTITION: u64 = 1 << 44;
 
 /// The longest low fingerprints that leave bits for [`FEWEST_DOUBLINGS_BEYOND`].
 const LONGEST_LOW_BITS: u32 = 28;
 
-/// A filter can double this many times beyond its maximal capacity, at least: further layers have bits to spare for that, and keep
-/// the rate. A lower rate, for which they would not, is refused.
+/// A filter can double this many times beyond its maximal capacity, at least: further generations have bits to spare for that, and
+/// keep the rate. A lower rate, for which they would not, is refused.
 const FEWEST_DOUBLINGS_BEYOND: u8 = 10;
 
-/// A later layer that can grow further than this begins at an eighth of the greatest size of the layer before.
+/// A later generation that can grow further than this begins at an eighth of the greatest size of the generation before.
 const LEAST_GROWTH: u8 = 5;
 const DOUBLINGS_SMALLER: u8 = 3;
 
 /// The most buckets of a shard: bucket numbers have 32 bits.
 const MOST_BUCKETS: u32 = 1 << 31;
 
-/// The most spare bits of a layer.
+/// The most spare bits of a generation.
 const MOST_SPARE_BITS: u8 = 12;
 
 /// What a builder was told; `None` for what it was not.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Request {
+pub(super) struct ElasticRequest {
     pub(super) capacity: Option<u64>,
     pub(super) max_capacity: Option<u64>,
     pub(super) false_positive_rate: Option<f64>,
     pub(super) table: Option<TableKind>,
     pub(super) bucket_size: Option<u32>,
     pub(super) seed: u64,
-    pub(super) lanes: Option<usize>,
+    pub(super) partitions: Option<usize>,
 }
 
 /// The parameters of a growing filter: what two of them must share to be merged.
@@ -117,14 +120,14 @@ pub struct ElasticParams {
     pub(crate) table: TableKind,
     pub(crate) bucket_size: u8,
     pub(crate) shares: Shares,
-    /// The depth of the shards at the beginning, and when the first layer has used up its upper bits.
+    /// The depth of the shards at the beginning, and when the first generation has used up its upper bits.
     pub(crate) least_depth: u8,
     pub(crate) most_depth: u8,
-    /// Upper bits that the second layer keeps, so that its rate fits into what the first one leaves of the promised rate.
+    /// Upper bits that the second generation keeps, so that its rate fits into what the first one leaves of the promised rate.
     pub(crate) spare_bits: u8,
 }
 
-impl Request {
+impl ElasticRequest {
     /// The parameters of a filter that does what was asked for.
     ///
     /// # Errors
@@ -137,13 +140,13 @@ impl Request {
         let b = self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE);
         let bucket_size = u8::try_from(b).ok().filter(|_| table.bucket_sizes().contains(&b));
         let bucket_size = bucket_size.ok_or(ParamError::BucketSize { given: b, table })?;
-        let lanes = self.lanes.unwrap_or(1);
-        if !lanes.is_power_of_two() || lanes > MOST_LANES {
-            return Err(ParamError::Lanes { given: lanes });
+        let partitions = self.partitions.unwrap_or(1);
+        if !partitions.is_power_of_two() || partitions > MOST_PARTITIONS {
+            return Err(ParamError::Partitions { given: partitions });
         }
         #[expect(clippy::cast_possible_truncation, reason = "eight at most")]
-        let lane_bits = lanes.trailing_zeros() as u8;
-        let most = most_items(b, lane_bits);
+        let partition_bits = partitions.trailing_zeros() as u8;
+        let most = most_items(b, partition_bits);
         let max_capacity = self.max_capacity.unwrap_or_else(|| {
             let default = self.capacity.map_or(0, |items| items.saturating_mul(DEFAULT_GROWTH));
             default.max(LEAST_MAX_CAPACITY).min(most)
@@ -167,19 +170,19 @@ impl Request {
         #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
         let low_bits = f as u8;
         let is_final = max_capacity / 2 < capacity;
-        let in_lane = |items: u64| items.max(1).div_ceil(1 << lane_bits);
-        let most_in_lane = in_lane(max_capacity).max(if lanes > 1 { FEWEST_IN_LANE } else { 1 });
+        let in_partition = |items: u64| items.max(1).div_ceil(1 << partition_bits);
+        let most_in_partition = in_partition(max_capacity).max(if partitions > 1 { FEWEST_IN_PARTITION } else { 1 });
         // Without room to grow, tables are those for all items from the beginning.
-        let items = if is_final { most_in_lane } else { in_lane(capacity) };
-        let shares = Shares::new(lane_bits, !is_final);
+        let items = if is_final { most_in_partition } else { in_partition(capacity) };
+        let shares = Shares::new(partition_bits, !is_final);
         let (buckets, mut least_depth, most_depth) = if is_final {
             let depth = (0..=MOST_DEPTH).find(|&depth| shares.largest(items, depth) <= FINAL_SHARD / 32 * 31);
             let depth = depth.ok_or(too_large)?;
             (buckets_for(shares.largest(items, depth), b, f).ok_or(too_large)?, depth, depth)
         } else {
-            let shard = GROWING_SHARD.min(most_in_lane / FEWEST_SHARDS).max(FEWEST_GROWING_BUCKETS * u64::from(b));
+            let shard = GROWING_SHARD.min(most_in_partition / FEWEST_SHARDS).max(FEWEST_GROWING_BUCKETS * u64::from(b));
             let mut sizes = iter::successors(Some(shard), |slots| Some(slots * 2)).take_while(|&slots| slots <= FINAL_SHARD);
-            sizes.find_map(|slots| growing_shards(shares, [items, most_in_lane], slots, b, f)).ok_or(too_large)?
+            sizes.find_map(|slots| growing_shards(shares, [items, most_in_partition], slots, b, f)).ok_or(too_large)?
         };
         // A table stores fingerprints of 32 bits at most. A filter with long ones begins larger.
         least_depth = least_depth.max(most_depth.saturating_sub(most_upper_bits(low_bits)));
@@ -238,14 +241,14 @@ fn matches_when_full(f: u32, b: u32, items: u64) -> f64 {
 }
 
 /// The lowest false-positive rate of a filter for `items` items with low fingerprints of `f` bits; infinite if they are too short to
-/// tell the items apart, or too long for further layers. docs/GROWTH.md derives it.
+/// tell the items apart, or too long for further generations. docs/GROWTH.md derives it.
 fn lowest_rate(f: u32, b: u32, items: u64) -> f64 {
     let matches = matches_when_full(f, b, items);
     // Which the rate is at most, whatever copies there are.
     let first = matches.min(1.0);
     let needed = items.saturating_mul(TOLD_APART).max(FEWEST_TOLD_APART) as f64;
     match most_spare_bits(f) {
-        // `spare_bits` halves what the first layer leaves, but for rounding.
+        // `spare_bits` halves what the first generation leaves, but for rounding.
         Some(spare) if needed < told_apart(f, b) => {
             let second = matches / (1_u64 << spare) as f64;
             (33.0 / 32.0 * first).max((first + 2.0 * second) * (1.0 + 1e-9))
@@ -264,34 +267,34 @@ fn told_apart(f: u32, b: u32) -> f64 {
 }
 
 /// The largest maximal capacity: shards of the greatest depth have room for so many items, and the longest fingerprints that leave
-/// bits for further layers tell them apart.
+/// bits for further generations tell them apart.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-fn most_items(b: u32, lane_bits: u8) -> u64 {
+fn most_items(b: u32, partition_bits: u8) -> u64 {
     let told_apart = told_apart(LONGEST_LOW_BITS, b) / TOLD_APART as f64;
-    (MOST_IN_LANE << lane_bits).min((told_apart * (1.0 - 1e-9)) as u64)
+    (MOST_IN_PARTITION << partition_bits).min((told_apart * (1.0 - 1e-9)) as u64)
 }
 
-/// The most bits that the second layer may add to low fingerprints of `f` bits, so that further layers, each with one more, still
-/// double [`FEWEST_DOUBLINGS_BEYOND`] times. (As [`ElasticParams::layer`] plans them.)
+/// The most bits that the second generation may add to low fingerprints of `f` bits, so that further generations, each with one
+/// more, still double [`FEWEST_DOUBLINGS_BEYOND`] times. (As [`ElasticParams::generation`] plans them.)
 fn most_spare_bits(f: u32) -> Option<u8> {
     #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
     let left = most_upper_bits(f as u8);
     let mut doublings = 0;
     let spare = (0..=left).rev().find(|spare| {
-        doublings += layer_doublings(left - spare);
+        doublings += generation_doublings(left - spare);
         doublings >= FEWEST_DOUBLINGS_BEYOND
     });
     spare.map(|spare| spare.min(MOST_SPARE_BITS))
 }
 
-/// How many times larger than the one before, as log₂, a layer gets that has this many bits to give up.
-fn layer_doublings(growth: u8) -> u8 {
+/// How many times larger than the one before, as log₂, a generation gets that has this many bits to give up.
+fn generation_doublings(growth: u8) -> u8 {
     let begins_smaller = if growth > LEAST_GROWTH { DOUBLINGS_SMALLER } else { 0 };
     (growth - begins_smaller).min(MOST_DOUBLINGS)
 }
 
-/// Upper bits that reduce the rate of a second layer to half of what the first one leaves, if that has this many matches when it is
-/// full.
+/// Upper bits that reduce the rate of a second generation to half of what the first one leaves, if that has this many matches when
+/// it is full.
 fn spare_bits(rate: f64, matches: f64) -> u8 {
     let (mut bits, mut second) = (0, matches);
     while second > (rate - matches) / 2.0 && bits < MOST_SPARE_BITS {
@@ -324,10 +327,10 @@ fn buckets_for(items: u64, b: u32, f: u32) -> Option<u32> {
 }
 
 impl ElasticParams {
-    /// The number of lanes.
+    /// The number of partitions.
     #[must_use]
-    pub fn lanes(&self) -> usize {
-        1 << self.shares.lane_bits()
+    pub fn partitions(&self) -> usize {
+        1 << self.shares.partition_bits()
     }
 
     #[inline]
@@ -338,14 +341,14 @@ impl ElasticParams {
     /// A maximal capacity for this many items. `None` if no filter has room for them.
     pub(super) fn sufficient_capacity(&self, items: u64) -> Option<u64> {
         let capacity = items.max(self.max_capacity);
-        let request = Request {
+        let request = ElasticRequest {
             capacity: Some(capacity),
             max_capacity: Some(capacity),
             false_positive_rate: Some(self.false_positive_rate),
             table: Some(self.table),
             bucket_size: Some(self.bucket_size.into()),
             seed: self.seed,
-            lanes: Some(self.lanes()),
+            partitions: Some(self.partitions()),
         };
         request.params().ok().map(|_| capacity)
     }
@@ -356,17 +359,17 @@ impl ElasticParams {
         AnySize { buckets: self.buckets.into(), fingerprint_bits: self.low_bits.into() }
     }
 
-    /// The number of layers that a lane may have, 256 at most: further ones would have no bits to spare for the rate.
-    pub(crate) fn most_layers(&self) -> usize {
+    /// The number of generations that a partition may have, 256 at most: further ones would have no bits to spare for the rate.
+    pub(crate) fn most_generations(&self) -> usize {
         match most_upper_bits(self.low_bits).checked_sub(self.spare_bits) {
             None => 1,
-            Some(more) if more >= MOST_SPARE_BITS => MOST_LAYERS,
+            Some(more) if more >= MOST_SPARE_BITS => MOST_GENERATIONS,
             Some(more) => 2 + usize::from(more),
         }
     }
 
-    /// The layer of a lane with this number.
-    pub(crate) fn layer(&self, number: u8) -> LayerPlan {
+    /// The generation of a partition with this number.
+    pub(crate) fn generation(&self, number: u8) -> GenerationPlan {
         let (mut least_depth, mut most_depth, mut spare_bits) = (self.least_depth, self.most_depth, 0);
         let most_upper_bits = most_upper_bits(self.low_bits);
         for before in 0..number {
@@ -380,7 +383,7 @@ impl ElasticParams {
         let upper_bits = most_depth + spare_bits;
         let Self { buckets, low_bits, table, bucket_size, shares, .. } = *self;
         let whole = ShardParams { buckets, low_bits, upper_bits, spare_bits, depth: 0, table, bucket_size };
-        LayerPlan { number, whole, least_depth, most_depth, shares }
+        GenerationPlan { number, whole, least_depth, most_depth, shares }
     }
 }
 
@@ -395,7 +398,7 @@ impl ElasticParams {
         is(self.capacity <= self.max_capacity, "the capacity is more than the maximal one")?;
         is(table.fingerprint_bits().contains(&low_bits.into()), "the table does not have fingerprints of this length")?;
         is(table.bucket_sizes().contains(&bucket_size.into()), "the table does not have buckets of this size")?;
-        is(shares.lane_bits() < 16 && 1 << shares.lane_bits() <= MOST_LANES, "there are too many lanes")?;
+        is(shares.partition_bits() < 16 && 1 << shares.partition_bits() <= MOST_PARTITIONS, "there are too many partitions")?;
         is(buckets >= 2 && buckets.is_multiple_of(2) && buckets <= MOST_BUCKETS, "the number of buckets is odd or out of range")?;
         is(least_depth <= most_depth && most_depth <= MOST_DEPTH, "the depths are out of range")?;
         is(low_bits + (most_depth - least_depth) <= MOST_STORED_BITS, "fingerprints have more than 32 bits")?;
@@ -411,10 +414,10 @@ fn most_upper_bits(low_bits: u8) -> u8 {
     MOST_STORED_BITS - low_bits
 }
 
-/// What a layer is planned as.
+/// What a generation is planned as.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct LayerPlan {
-    /// Its number among the plans of its lane. Layers of higher numbers know more bits of each item.
+pub(crate) struct GenerationPlan {
+    /// Its number among the plans of its partition. Generations of higher numbers know more bits of each item.
     pub number: u8,
     /// The parameters of a shard of depth 0.
     pub whole: ShardParams,
@@ -424,51 +427,51 @@ pub(crate) struct LayerPlan {
     pub shares: Shares,
 }
 
-impl LayerPlan {
+impl GenerationPlan {
     pub fn shard(&self, depth: u8) -> ShardParams {
         ShardParams { upper_bits: self.whole.upper_bits - depth, depth, ..self.whole }
     }
 
     /// What stands for its items where their copies are counted: the smaller of an item's two buckets, the low fingerprint, and all bits of
-    /// the stream that the layer knows. No split and no join changes them.
+    /// the stream that the generation knows. No split and no join changes them.
     ///
     /// The parameters allow for keys of 90 bits: those of bucket numbers have 31 at most, and low fingerprints with the known bits 59,
-    /// since a shard stores no more than 32, of which the least depth, at most 27, is not stored. A snapshot has room for 88 bits. A layer
-    /// with longer ones would begin with 2⁵⁶ buckets, more than any machine can address.
-    pub fn keys(&self) -> Keys {
-        Keys::new(self.whole.buckets.into(), u32::from(self.whole.low_bits) + u32::from(self.whole.upper_bits))
+    /// since a shard stores no more than 32, of which the least depth, at most 27, is not stored. A snapshot has room for 88 bits.
+    /// A generation with longer ones would begin with 2⁵⁶ buckets, more than any machine can address.
+    pub fn keys(&self) -> ClassKeys {
+        ClassKeys::new(self.whole.buckets.into(), u32::from(self.whole.low_bits) + u32::from(self.whole.upper_bits))
     }
 
     /// What stands for an item there.
-    pub fn key_of(&self, item: Key) -> copies::Key {
+    pub fn key_of(&self, item: Key) -> copies::ClassKey {
         self.keys().key(item.buckets, item.known(&self.whole))
     }
 
     /// The item for which a key stands; none if that is nothing.
-    pub fn listed(&self, key: copies::Key) -> Option<Key> {
+    pub fn listed(&self, key: copies::ClassKey) -> Option<Key> {
         let keys = self.keys();
         let (bucket, known) = keys.parts(key);
         // A key has the smaller bucket.
         Key::of_known(&self.whole, bucket, known).filter(|item| keys.has(key) && item.buckets.1 >= bucket)
     }
 
-    /// Whether a lane has no shards while it has few items, since it begins with few and grows.
+    /// Whether a partition has no shards while it has few items, since it begins with few and grows.
     pub fn begins_unused(&self) -> bool {
         self.least_depth <= FEW_SHARDS && self.least_depth < self.most_depth
     }
 
-    /// How many items such a lane takes without shards: so many that the shards that it gets then are well filled.
+    /// How many items such a partition takes without shards: so many that the shards that it gets then are well filled.
     pub fn most_few(&self) -> usize {
         // Tables of buckets with one slot are full at half of their slots.
         let fit = self.whole.slots() / if self.whole.bucket_size == 1 { 2 } else { 1 };
-        let most = if self.shares.lane_bits() == 0 { MOST_FEW } else { MOST_FEW_IN_LANE };
+        let most = if self.shares.partition_bits() == 0 { MOST_FEW } else { MOST_FEW_IN_PARTITION };
         // A third more than fit into the first shards, which are split then.
         most.min((fit / 3 * 4) << self.least_depth.min(FEW_SHARDS)).max(1)
     }
 
-    /// The highest false-positive rate of a lane without shards that has this many items. An absent item is found if its low fingerprint,
-    /// its buckets and the known bits of its stream are those of one that is there. In a staggered lane, some values of these bits are an
-    /// eighth more frequent than the mean.
+    /// The highest false-positive rate of a partition without shards that has this many items. An absent item is found if its low
+    /// fingerprint, its buckets and the known bits of its stream are those of one that is there. In a staggered partition, some
+    /// values of these bits are an eighth more frequent than the mean.
     pub fn rate_of_few(&self, items: usize) -> f64 {
         let matches =
             mean_matches(self.whole.low_bits.into(), self.whole.bucket_size(), items as f64 / self.whole.slots() as f64);
@@ -480,7 +483,7 @@ impl LayerPlan {
         index(fit(self.whole.buckets.into(), self.whole.bucket_size.into(), self.whole.low_bits.into()))
     }
 
-    /// The share of a lane's hashes that lead to a shard.
+    /// The share of a partition's hashes that lead to a shard.
     pub(super) fn share(&self, depth: u8, prefix: u32) -> f64 {
         self.shares.of_prefix(prefix.into(), depth.into())
     }
@@ -490,17 +493,18 @@ impl LayerPlan {
 mod tests {
     use super::*;
 
-    /// The rates of all layers, each at its greatest depth, add up to no more than what was promised.
+    /// The rates of all generations, each at its greatest depth, add up to no more than what was promised.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn layers_beyond_the_range_keep_the_rate() {
+    fn generations_beyond_the_range_keep_the_rate() {
         for rate in [0.1, 0.03, 0.01, 0.001, 0.000_7, 1e-4] {
             for b in [1, 2, 4, 8] {
-                let request = Request { false_positive_rate: Some(rate), bucket_size: Some(b), ..Request::default() };
+                let request =
+                    ElasticRequest { false_positive_rate: Some(rate), bucket_size: Some(b), ..ElasticRequest::default() };
                 let params = request.params().unwrap();
-                let lane = params;
+                let partition = params;
                 let full = |number| {
-                    let LayerPlan { whole, most_depth, .. } = lane.layer(number);
+                    let GenerationPlan { whole, most_depth, .. } = partition.generation(number);
                     matches_when_full(params.low_bits.into(), b, LEAST_MAX_CAPACITY)
                         / (1_u64 << (whole.upper_bits - most_depth)) as f64
                 };
@@ -514,19 +518,19 @@ mod tests {
         }
     }
 
-    /// Whether fingerprints of `f` bits keep a rate, as the plan of the layers says.
+    /// Whether fingerprints of `f` bits keep a rate, as the plan of the generations says.
     fn keeps(f: u32, b: u32, items: u64, rate: f64) -> bool {
         let matches = matches_when_full(f, b, items);
         let (spare, left) = (spare_bits(rate, matches), most_upper_bits(f as u8));
-        let doublings: u8 = (spare..=left).map(|spare| layer_doublings(left - spare)).sum();
+        let doublings: u8 = (spare..=left).map(|spare| generation_doublings(left - spare)).sum();
         let told_apart = told_apart(f, b) > (items * TOLD_APART).max(FEWEST_TOLD_APART) as f64;
         33.0 / 32.0 * matches <= rate && doublings >= FEWEST_DOUBLINGS_BEYOND && told_apart
     }
 
-    /// The formula of the lowest rate agrees with the plan of the layers: fingerprints keep that rate, but none that is lower.
+    /// The formula of the lowest rate agrees with the plan of the generations: fingerprints keep that rate, but none that is lower.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn the_lowest_rate_is_the_lowest_that_layers_keep() {
+    fn the_lowest_rate_is_the_lowest_that_generations_keep() {
         let mut possible = 0;
         for b in 1..=16 {
             for items in [0, 100, FEW, 1_000_000, 1_000_000_000, 1_000_000_000_000] {
@@ -560,20 +564,21 @@ mod tests {
         };
 
         for items in [5_000_000_000, 100_000_000_000, 800_000_000_000] {
-            let request = Request { false_positive_rate: Some(0.001), max_capacity: Some(items), ..Request::default() };
+            let request =
+                ElasticRequest { false_positive_rate: Some(0.001), max_capacity: Some(items), ..ElasticRequest::default() };
             let growing = request.params().unwrap();
-            let planned = Request { capacity: Some(items), ..request }.params().unwrap();
+            let planned = ElasticRequest { capacity: Some(items), ..request }.params().unwrap();
             for params in [growing, planned] {
-                let layer = params.layer(0);
+                let generation = params.generation(0);
                 // The shards of the greatest depth have room for all items.
-                let slots = (layer.whole.slots() as u64) << layer.most_depth;
-                assert!(slots > items && layer.most_depth <= MOST_DEPTH, "{params:?}");
+                let slots = (generation.whole.slots() as u64) << generation.most_depth;
+                assert!(slots > items && generation.most_depth <= MOST_DEPTH, "{params:?}");
             }
-            let layer = planned.layer(0);
-            let bytes = (layer.shard(layer.least_depth).table_bytes() as u64) << layer.least_depth;
+            let generation = planned.generation(0);
+            let bytes = (generation.shard(generation.least_depth).table_bytes() as u64) << generation.least_depth;
             assert!(bytes > 1 << 32 && 8.0 * bytes as f64 / (items as f64) < 12.7, "{bytes} bytes for {items} items");
             // Where hashes go: into shards of every number, and into their buckets.
-            let (shares, depth) = (planned.shares(), planned.layer(0).least_depth);
+            let (shares, depth) = (planned.shares(), planned.generation(0).least_depth);
             let first_bits = Window::new(0, depth.into(), 0);
             let mut greatest = 0;
             for hash in (0..10_000).map(|n| Uniform(split_mix(n))) {
@@ -585,19 +590,19 @@ mod tests {
         }
     }
 
-    /// A later layer begins with bits for few doublings, and still grows to 16 times the one before, up to the deepest.
+    /// A later generation begins with bits for few doublings, and still grows to 16 times the one before, up to the deepest.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn later_layers_are_planned_for_sixteen_times_as_many() {
+    fn later_generations_are_planned_for_sixteen_times_as_many() {
         for (capacity, max_capacity, first) in [(1_000_000, 1_000_000, (0, 6)), (1000, 1_000_000, (9, 16))] {
-            let request = Request {
+            let request = ElasticRequest {
                 false_positive_rate: Some(0.01),
                 capacity: Some(capacity),
                 max_capacity: Some(max_capacity),
-                ..Request::default()
+                ..ElasticRequest::default()
             };
             let params = request.params().unwrap();
-            let depths = |number| (params.layer(number).least_depth, params.layer(number).most_depth);
+            let depths = |number| (params.generation(number).least_depth, params.generation(number).most_depth);
             assert_eq!(depths(1), first, "{params:?}");
             for number in 1..200 {
                 let ((before, most_before), (least, most)) = (depths(number), depths(number + 1));
@@ -608,21 +613,21 @@ mod tests {
         }
     }
 
-    /// Each layer knows all bits that the one before knows, and begins small enough for its fingerprints.
+    /// Each generation knows all bits that the one before knows, and begins small enough for its fingerprints.
     #[test]
-    fn layers_refine_each_other() {
+    fn generations_refine_each_other() {
         for (rate, capacity, max_capacity) in [(0.001, 1000, 1_000_000), (1e-6, 10, 10), (1e-7, 1_000_000, 4_000_000)] {
-            let request = Request {
+            let request = ElasticRequest {
                 false_positive_rate: Some(rate),
                 capacity: Some(capacity),
                 max_capacity: Some(max_capacity),
-                ..Request::default()
+                ..ElasticRequest::default()
             };
             let params = request.params().unwrap();
             {
-                let lane = params;
+                let partition = params;
                 for number in 0..6 {
-                    let (plan, next) = (lane.layer(number), lane.layer(number + 1));
+                    let (plan, next) = (partition.generation(number), partition.generation(number + 1));
                     assert!(next.whole.upper_bits >= plan.whole.upper_bits, "{plan:?} {next:?}");
                     let stored = plan.shard(plan.least_depth);
                     assert!(stored.low_bits + stored.upper_bits <= MOST_STORED_BITS, "{plan:?}");

@@ -1,4 +1,4 @@
-//! The tables of a layer: many small ones, side by side in blocks, so that one number of 32 bits leads to each.
+//! The tables of a generation: many small ones, side by side in blocks, so that one number of 32 bits leads to each.
 //!
 //! ```text
 //! place   │ number of the block │ where the table begins there, in units │
@@ -12,7 +12,7 @@
 use alloc::vec::Vec;
 
 use super::{
-    plan::LayerPlan,
+    plan::GenerationPlan,
     shard::{Key, Shard, ShardParams},
     stream::Window,
 };
@@ -50,13 +50,13 @@ impl Place {
 
 /// What is known of a shard besides its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct ShardRecord {
     /// The prefix, with a one above it.
     path: u32,
     items: u32,
 }
 
-impl Record {
+impl ShardRecord {
     /// Of a shard to which the first `depth` bits of a stream lead, if these are `prefix`.
     pub(super) fn new(depth: u8, prefix: u32, items: u32) -> Self {
         Self { path: 1 << depth | prefix, items }
@@ -92,28 +92,28 @@ impl Record {
 }
 
 /// A record that can be changed.
-pub(super) struct Header<'a> {
-    pub(super) record: Record,
+pub(super) struct RecordMut<'a> {
+    pub(super) record: ShardRecord,
     bytes: &'a mut [u8; RECORD_BYTES],
 }
 
-impl Header<'_> {
+impl RecordMut<'_> {
     #[inline]
     pub(super) fn set_items(self, items: usize) {
-        *self.bytes = Record { items: low_half(wide(items)), ..self.record }.encode();
+        *self.bytes = ShardRecord { items: low_half(wide(items)), ..self.record }.encode();
     }
 }
 
 /// What all shards of one depth have in common.
 #[derive(Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct DepthLayout {
     pub params: ShardParams,
     pub geometry: DeepGeometry,
     /// The bits of a stream that the shards store.
     pub upper: Window,
 }
 
-impl Shape {
+impl DepthLayout {
     pub fn new(params: ShardParams) -> Self {
         Self { geometry: DeepGeometry::new(&params), upper: params.upper(), params }
     }
@@ -145,7 +145,7 @@ impl Shape {
 /// The tables of one depth, numbered from 0 without gaps.
 #[derive(Clone)]
 pub(super) struct Level {
-    pub shape: Shape,
+    pub shape: DepthLayout,
     /// Bytes from one table to the next, a multiple of a unit.
     stride: usize,
     unit: usize,
@@ -161,8 +161,8 @@ pub(super) struct Level {
 
 impl Level {
     /// No tables yet.
-    pub fn new(plan: &LayerPlan, depth: u8) -> Self {
-        let shape = Shape::new(plan.shard(depth));
+    pub fn new(plan: &GenerationPlan, depth: u8) -> Self {
+        let shape = DepthLayout::new(plan.shard(depth));
         let unit = index(unit_of(plan));
         let stride = (RECORD_BYTES + shape.params.table_bytes()).next_multiple_of(unit);
         let is_one_block = plan.least_depth == plan.most_depth;
@@ -205,8 +205,8 @@ impl Level {
     }
 }
 
-/// The unit of a layer's places: so long that 32 bits suffice for eight times as many tables as it is planned for.
-fn unit_of(plan: &LayerPlan) -> u64 {
+/// The unit of a generation's places: so long that 32 bits suffice for eight times as many tables as it is planned for.
+fn unit_of(plan: &GenerationPlan) -> u64 {
     let tables = wide(plan.shard(plan.most_depth).table_bytes() + RECORD_BYTES).saturating_mul(8 << plan.most_depth);
     (tables >> 32).next_power_of_two().max(LEAST_UNIT)
 }
@@ -258,7 +258,7 @@ pub(super) struct Pool {
 
 impl Pool {
     /// No levels and no tables yet.
-    pub fn new(plan: &LayerPlan) -> Self {
+    pub fn new(plan: &GenerationPlan) -> Self {
         let unit = unit_of(plan);
         let levels = (plan.least_depth..=plan.most_depth).map(|depth| Level::new(plan, depth));
         let longest = levels.map(|level| wide(level.block_bytes())).max().unwrap_or(unit);
@@ -270,7 +270,7 @@ impl Pool {
     }
 
     /// Adds levels up to this depth. If that fails, nothing has changed.
-    pub fn add_levels(&mut self, plan: &LayerPlan, depth: u8) -> Result<(), OutOfMemory> {
+    pub fn add_levels(&mut self, plan: &GenerationPlan, depth: u8) -> Result<(), OutOfMemory> {
         let wanted = usize::from(depth - self.least_depth) + 1;
         let missing = wanted.saturating_sub(self.levels.len());
         reserve_exact(&mut self.levels, missing)?;
@@ -340,24 +340,24 @@ impl Pool {
 
     /// A shard to be changed: what its depth has in common with others, its record, and its table with what follows.
     #[inline]
-    pub fn open(&mut self, place: Place) -> (&Shape, Header<'_>, &mut [u8]) {
+    pub fn open(&mut self, place: Place) -> (&DepthLayout, RecordMut<'_>, &mut [u8]) {
         self.opened(place, None)
     }
 
     /// The same for one of this depth.
     #[inline]
-    pub fn open_of_depth(&mut self, place: Place, depth: u8) -> (&Shape, Header<'_>, &mut [u8]) {
+    pub fn open_of_depth(&mut self, place: Place, depth: u8) -> (&DepthLayout, RecordMut<'_>, &mut [u8]) {
         self.opened(place, Some(depth))
     }
 
     #[inline]
-    fn opened(&mut self, place: Place, depth: Option<u8>) -> (&Shape, Header<'_>, &mut [u8]) {
+    fn opened(&mut self, place: Place, depth: Option<u8>) -> (&DepthLayout, RecordMut<'_>, &mut [u8]) {
         let (block, start) = self.places.split(place);
         let opened = self.blocks.get_mut(block).and_then(|block| block.get_mut(start.wrapping_sub(RECORD_BYTES)..));
         let Some((bytes, table)) = opened.and_then(<[u8]>::split_first_chunk_mut) else { beyond() };
-        let record = Record::decode(*bytes);
+        let record = ShardRecord::decode(*bytes);
         match self.levels.get(usize::from(depth.unwrap_or(record.depth()) - self.least_depth)) {
-            Some(level) => (&level.shape, Header { record, bytes }, table),
+            Some(level) => (&level.shape, RecordMut { record, bytes }, table),
             None => beyond(),
         }
     }
@@ -372,19 +372,19 @@ impl Pool {
     }
 
     #[inline]
-    pub fn record(&self, place: Place) -> Record {
+    pub fn record(&self, place: Place) -> ShardRecord {
         let (block, start) = self.places.split(place);
         let record = self.blocks.get(block).and_then(|block| block.get(start.wrapping_sub(RECORD_BYTES)..)?.first_chunk());
-        record.map_or_else(|| beyond(), |&bytes| Record::decode(bytes))
+        record.map_or_else(|| beyond(), |&bytes| ShardRecord::decode(bytes))
     }
 
-    fn set_record(&mut self, place: Place, record: Record) {
+    fn set_record(&mut self, place: Place, record: ShardRecord) {
         let (block, start) = self.places.split(place);
         self.blocks[block][start - RECORD_BYTES..start].copy_from_slice(&record.encode());
     }
 
-    pub fn set_items(&mut self, place: Place, record: Record, items: usize) {
-        self.set_record(place, Record { items: low_half(wide(items)), ..record });
+    pub fn set_items(&mut self, place: Place, record: ShardRecord, items: usize) {
+        self.set_record(place, ShardRecord { items: low_half(wide(items)), ..record });
     }
 
     /// Where the table with this number is.
@@ -403,7 +403,7 @@ impl Pool {
     }
 
     /// A table without what follows it, and its record.
-    pub fn whole_table(&self, place: Place) -> (Record, &[u8]) {
+    pub fn whole_table(&self, place: Place) -> (ShardRecord, &[u8]) {
         let record = self.record(place);
         (record, &self.table(place)[..self.level(record.depth()).shape.params.table_bytes()])
     }
@@ -436,7 +436,7 @@ impl Pool {
     }
 
     /// Adds a table of the depth that the record says, for which there must be room. It is empty, whatever the record says.
-    pub fn push(&mut self, record: Record) -> Place {
+    pub fn push(&mut self, record: ShardRecord) -> Place {
         let (depth, level) = (record.depth(), self.level_of(record.depth()));
         self.levels[level].len += 1;
         let place = self.place(depth, self.levels[level].len - 1);
@@ -445,7 +445,7 @@ impl Pool {
     }
 
     /// Removes a table. Calls `moved` with the record of each one that is somewhere else afterwards, and where it was and is.
-    pub fn remove(&mut self, place: Place, moved: &mut dyn FnMut(Record, Place, Place)) {
+    pub fn remove(&mut self, place: Place, moved: &mut dyn FnMut(ShardRecord, Place, Place)) {
         let depth = self.record(place).depth();
         let level = self.level_of(depth);
         let last = self.place(depth, self.levels[level].len - 1);
@@ -468,7 +468,7 @@ impl Pool {
     }
 
     /// Frees blocks without tables. As [`remove`](Self::remove).
-    pub fn release(&mut self, depth: u8, moved: &mut dyn FnMut(Record, Place, Place)) {
+    pub fn release(&mut self, depth: u8, moved: &mut dyn FnMut(ShardRecord, Place, Place)) {
         let level = self.level_of(depth);
         let needed = self.levels[level].blocks_for(self.levels[level].len);
         while self.levels[level].blocks.len() > needed {
@@ -484,7 +484,7 @@ impl Pool {
     }
 
     /// Lets places lead to the block that has another number now.
-    fn renumber(&mut self, from: u32, to: u32, moved: &mut dyn FnMut(Record, Place, Place)) {
+    fn renumber(&mut self, from: u32, to: u32, moved: &mut dyn FnMut(ShardRecord, Place, Place)) {
         let mut levels = (self.least_depth..).zip(&mut self.levels);
         let found = levels.find_map(|(depth, level)| {
             let number = level.blocks.iter().position(|&number| number == from)?;
@@ -534,7 +534,7 @@ impl Pool {
     }
 
     /// What this many more tables of this depth add to that.
-    pub fn charge_of_more(&self, plan: &LayerPlan, depth: u8, tables: usize) -> usize {
+    pub fn charge_of_more(&self, plan: &GenerationPlan, depth: u8, tables: usize) -> usize {
         match self.levels.get(self.level_of(depth)) {
             Some(level) => level.charge().saturating_mul(tables),
             None => Level::new(plan, depth).charge_of(tables),
@@ -542,8 +542,8 @@ impl Pool {
     }
 }
 
-/// Bytes of the blocks that a layer begins with.
-pub(super) fn first_table_bytes(plan: &LayerPlan) -> usize {
+/// Bytes of the blocks that a generation begins with.
+pub(super) fn first_table_bytes(plan: &GenerationPlan) -> usize {
     if plan.begins_unused() {
         return 0;
     }
@@ -551,8 +551,8 @@ pub(super) fn first_table_bytes(plan: &LayerPlan) -> usize {
     level.blocks_for(1 << plan.least_depth).saturating_mul(level.block_bytes())
 }
 
-/// What tables of a layer at the beginning are charged.
-pub(super) fn charged_when_empty(plan: &LayerPlan) -> usize {
+/// What tables of a generation at the beginning are charged.
+pub(super) fn charged_when_empty(plan: &GenerationPlan) -> usize {
     Level::new(plan, plan.least_depth).charge_of(1 << plan.least_depth)
 }
 
@@ -564,7 +564,7 @@ fn low_byte(number: usize) -> u8 {
 impl Pool {
     /// Calls `check` with every table, of which the record must be of its level. There are no more blocks than the tables need, and
     /// what no table has is zero, since the next one begins empty.
-    pub fn assert_consistent(&self, mut check: impl FnMut(Place, Record)) {
+    pub fn assert_consistent(&self, mut check: impl FnMut(Place, ShardRecord)) {
         let mut numbers: Vec<u32> = Vec::new();
         for (depth, level) in (self.least_depth..).zip(&self.levels) {
             let per_block = 1 << level.log2_per_block;
@@ -589,17 +589,17 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::plan::Request, *};
+    use super::{super::plan::ElasticRequest, *};
     use alloc::vec;
 
-    fn plan(request: Request) -> LayerPlan {
-        Request { false_positive_rate: Some(0.001), ..request }.params().unwrap().layer(0)
+    fn plan(request: ElasticRequest) -> GenerationPlan {
+        ElasticRequest { false_positive_rate: Some(0.001), ..request }.params().unwrap().generation(0)
     }
 
     /// Random additions and removals at three depths, compared with a list of what the tables contain. Every move is reported.
     #[test]
     fn tables_are_lists_without_gaps() {
-        let plan = plan(Request { capacity: Some(50_000), max_capacity: Some(10_000_000), ..Request::default() });
+        let plan = plan(ElasticRequest { capacity: Some(50_000), max_capacity: Some(10_000_000), ..ElasticRequest::default() });
         let depths = [plan.least_depth, plan.least_depth + 1, plan.least_depth + 2];
         let mut pool = Pool::new(&plan);
         pool.add_levels(&plan, depths[2]).unwrap();
@@ -609,7 +609,7 @@ mod tests {
             if model.is_empty() || random % 5 < if step % 400 < 200 { 4 } else { 2 } && model.len() < 60 {
                 let depth = depths[random % 3];
                 pool.reserve(depth, 1).unwrap();
-                let place = pool.push(Record::new(depth, step & 1, step));
+                let place = pool.push(ShardRecord::new(depth, step & 1, step));
                 assert!(pool.whole_table(place).1.iter().all(|&byte| byte == 0));
                 let bytes = plan.shard(depth).table_bytes();
                 pool.table_mut(place)[..bytes].fill(step.to_le_bytes()[0] | 1);
@@ -626,7 +626,7 @@ mod tests {
             pool.assert_consistent(|_, _| tables += 1);
             assert_eq!((tables, pool.len()), (model.len(), model.len()));
             for &(place, depth, step) in &model {
-                assert_eq!(pool.record(place), Record::new(depth, step & 1, step));
+                assert_eq!(pool.record(place), ShardRecord::new(depth, step & 1, step));
                 let content = step.to_le_bytes()[0] | 1;
                 assert_eq!(pool.whole_table(place).1, vec![content; plan.shard(depth).table_bytes()]);
             }
@@ -637,13 +637,14 @@ mod tests {
     /// A block is a 32nd of the tables of its depth, at most a few MiB, or all tables of a filter that does not grow.
     #[test]
     fn blocks_are_bounded() {
-        let growing = plan(Request { max_capacity: Some(1_000_000_000), ..Request::default() });
+        let growing = plan(ElasticRequest { max_capacity: Some(1_000_000_000), ..ElasticRequest::default() });
         for depth in growing.least_depth..=growing.most_depth {
             let level = Level::new(&growing, depth);
             let bytes = level.block_bytes();
             assert!(level.log2_per_block == depth.saturating_sub(5) || bytes >= LARGEST && bytes < 2 * LARGEST + level.stride);
         }
-        let planned = plan(Request { capacity: Some(10_000_000), max_capacity: Some(10_000_000), ..Request::default() });
+        let planned =
+            plan(ElasticRequest { capacity: Some(10_000_000), max_capacity: Some(10_000_000), ..ElasticRequest::default() });
         let level = Level::new(&planned, planned.least_depth);
         assert!(level.slack() == 0 && level.blocks_for(1 << planned.least_depth) == 1);
     }
@@ -654,7 +655,7 @@ mod tests {
     #[cfg(target_pointer_width = "64")]
     fn places_beyond_four_gigabytes_are_found() {
         for capacity in [None, Some(800_000_000_000)] {
-            let plan = plan(Request { capacity, max_capacity: Some(800_000_000_000), ..Request::default() });
+            let plan = plan(ElasticRequest { capacity, max_capacity: Some(800_000_000_000), ..ElasticRequest::default() });
             let mut pool = Pool::new(&plan);
             pool.add_levels(&plan, plan.most_depth).unwrap();
             let last = (1_usize << plan.most_depth) - 1;
@@ -671,7 +672,11 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri takes the memory")]
     fn without_memory_nothing_has_changed() {
-        let plan = plan(Request { capacity: Some(u64::MAX >> 24), max_capacity: Some(u64::MAX >> 24), ..Request::default() });
+        let plan = plan(ElasticRequest {
+            capacity: Some(u64::MAX >> 24),
+            max_capacity: Some(u64::MAX >> 24),
+            ..ElasticRequest::default()
+        });
         let mut pool = Pool::new(&plan);
         pool.add_levels(&plan, plan.least_depth).unwrap();
         assert!(pool.reserve(plan.least_depth, 1 << plan.least_depth).is_err());

@@ -12,7 +12,7 @@
 use super::stream::Window;
 use crate::{
     bits::{PADDING, low_half, mask},
-    filter::{Located, Occurrences, Place, RawFilter},
+    filter::{Located, Occurrences, RawFilter, Store},
     params::TableKind,
     table::{AmongCopies, AnySize, Fingerprint, Geometry, Pair, TableParams, Uniform},
 };
@@ -20,7 +20,7 @@ use crate::{
 /// The parameters of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShardParams {
-    /// The number of buckets, the same for all shards of a lane.
+    /// The number of buckets, the same for all shards of a partition.
     pub buckets: u32,
     /// The length of the low fingerprint, which determines the alternate bucket.
     pub low_bits: u8,
@@ -59,15 +59,16 @@ impl ShardParams {
     }
 }
 
-/// How items are looked up in a layer. Its tables differ in their columns, which lookups do not read: the tables alone are all alike.
+/// How items are looked up in a generation. Its tables differ in their columns, which lookups do not read: the tables alone are all
+/// alike.
 #[derive(Clone, Copy)]
-pub(crate) struct Probe {
+pub(crate) struct LookupLayout {
     pub geometry: Geometry,
     /// The upper bits that are compared.
     spare: Window,
 }
 
-impl Probe {
+impl LookupLayout {
     pub fn new(params: &ShardParams) -> Self {
         Self { geometry: Geometry::new(params), spare: params.spare() }
     }
@@ -123,7 +124,7 @@ pub(crate) type Shard<'a> = RawFilter<&'a [u8], ShardParams>;
 /// The same, to be changed.
 pub(crate) type ShardMut<'a> = RawFilter<&'a mut [u8], ShardParams>;
 
-/// What a lane knows of an item: enough to find it in any of its shards.
+/// What a partition knows of an item: enough to find it in any of its shards.
 #[derive(Clone, Copy)]
 pub(crate) struct Key {
     pub buckets: Pair,
@@ -136,7 +137,7 @@ impl Key {
     /// Of no item.
     pub const NONE: Self = Self { buckets: (0, 0), low: Fingerprint::ONE, stream: 0 };
 
-    /// The key of a hash with this stream, in a lane with this addressing.
+    /// The key of a hash with this stream, in a partition with this addressing.
     #[inline]
     pub fn new(address: &AnySize, stream: u64, hash: Uniform) -> Self {
         let (buckets, low) = address.buckets(hash);
@@ -169,12 +170,12 @@ impl Key {
 
     /// Inserts the item into a shard with these parameters and upper bits.
     #[inline]
-    pub fn place(self, params: &ShardParams, upper: Window) -> Place<'_, ShardParams> {
-        Place { params, buckets: self.buckets, fingerprint: self.fingerprint(upper), among_copies: AmongCopies::GoOn }
+    pub fn store(self, params: &ShardParams, upper: Window) -> Store<'_, ShardParams> {
+        Store { params, buckets: self.buckets, fingerprint: self.fingerprint(upper), among_copies: AmongCopies::GoOn }
     }
 
     /// The low fingerprint, and above it the first bits of the stream, as many as a shard of depth 0 with these parameters stores: all
-    /// that a layer knows of the item besides its buckets, in whichever shard it is.
+    /// that a generation knows of the item besides its buckets, in whichever shard it is.
     pub fn known(self, whole: &ShardParams) -> u64 {
         let bits = self.stream >> 1 >> (63 - u32::from(whole.upper_bits));
         self.low.wide() | bits << whole.low_bits

@@ -1,7 +1,7 @@
-//! A growing filter for many threads: its lanes are behind locks.
+//! A growing filter for many threads: its partitions are behind locks.
 //!
 //! ```text
-//! SharedFilter ──hash──▶ LockedLane ──lock──▶ Lane, as in an ElasticFilter
+//! SharedFilter ──hash──▶ LockedPartition ──lock──▶ Partition, as in an ElasticFilter
 //! ```
 
 use alloc::vec::Vec;
@@ -16,10 +16,10 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use super::{
     Elastic, ElasticFilter, ElasticParams,
     facts::{FILTER_BYTES, grows, summarize},
-    lane::{LANE_BYTES, Lane},
+    grouping::{FirstRefused, GROUPING, Group, GroupSize, group},
     look_up::contains_all,
+    partition::{PARTITION_BYTES, Partition},
     pool::Place,
-    sharing::{FirstRefused, Portion, SHARING, Together, share_out},
 };
 use crate::{
     bits::index,
@@ -56,28 +56,29 @@ use crate::{
 ///   `true`.
 /// - A panic in the code of an item or a hasher leaves the filter as it was: items are hashed before a lock is taken.
 /// - Whole-filter statistics ([`len`](SharedFilter::len), [`false_positive_rate`](SharedFilter::false_positive_rate), …) are read
-///   lane after lane. While other threads write, they are not a consistent snapshot: each lane is read at some moment of the
-///   call.
+///   partition after partition. While other threads write, they are not a consistent snapshot: each partition is read at some
+///   moment of the call.
 ///
 /// docs/CONCURRENCY.md has more, and says which filter to choose.
 ///
 /// # Locks
-/// The filter has 64 lanes by default, each with a lock of its own. Threads that read the same lane do not wait for each other.
-/// A thread that writes to a lane stops the other threads only there, for the fraction of a microsecond that an insertion takes,
-/// or a fraction of a millisecond if a shard is split. With [`max_bytes`](super::ElasticBuilder::max_bytes), lanes grow one after the
-/// other. Methods never wait for anything else, and never call other code while they hold a lock, so that they cannot deadlock.
+/// The filter has 64 partitions by default, each with a lock of its own. Threads that read the same partition do not wait for each
+/// other. A thread that writes to a partition stops the other threads only there, for the fraction of a microsecond that an
+/// insertion takes, or a fraction of a millisecond if a shard is split. With [`max_bytes`](super::ElasticBuilder::max_bytes),
+/// partitions grow one after the other. Methods never wait for anything else, and never call other code while they hold a lock, so
+/// that they cannot deadlock.
 pub struct SharedFilter<H = Xxh3> {
     pub(crate) core: Shared,
     pub(crate) hasher: H,
 }
 
-/// Lanes behind locks: the core of a [`SharedFilter`].
+/// Partitions behind locks: the core of a [`SharedFilter`].
 pub(crate) struct Shared {
-    pub(super) lanes: Vec<LockedLane>,
+    pub(super) partitions: Vec<LockedPartition>,
     pub(super) params: ElasticParams,
     /// The most bytes that the filter may be charged.
     max_bytes: AtomicUsize,
-    /// Held by a thread that makes a lane larger, if there is a limit.
+    /// Held by a thread that makes a partition larger, if there is a limit.
     growth: Mutex<()>,
 }
 
@@ -92,7 +93,7 @@ insert_by_own_methods!([H] SharedFilter<H>, H, SharedFilter<H>);
 insert_by_own_methods!([H] SharedFilter<H>, H, &SharedFilter<H>);
 
 impl<H> SharedFilter<H> {
-    /// Inserts an item, even if it is already present: see [Duplicates](crate::CuckooFilter#duplicates). Locks one lane.
+    /// Inserts an item, even if it is already present: see [Duplicates](crate::CuckooFilter#duplicates). Locks one partition.
     ///
     /// # Errors
     /// If the item is refused, for a reason that [`InsertErrorKind`](crate::InsertErrorKind) lists. The filter is then unchanged,
@@ -151,7 +152,7 @@ impl<H> SharedFilter<H> {
     }
 
     /// [`insert`](Self::insert) for each item, in any order. While other threads use the filter, this takes less time than single
-    /// insertions, since a lane is locked once for many items.
+    /// insertions, since a partition is locked once for many items.
     ///
     /// Temporarily takes twelve bytes per item, up to 192 MiB; without that memory it is slower.
     ///
@@ -224,22 +225,22 @@ impl<H> SharedFilter<H> {
         (&self.core).insert_each_unique(Hashed::new(items, &self.hasher, self.core.seed()))
     }
 
-    /// [`ElasticFilter::shrink`](crate::ElasticFilter::shrink), lane after lane.
+    /// [`ElasticFilter::shrink`](crate::ElasticFilter::shrink), partition after partition.
     pub fn shrink(&self) {
-        for lane in &self.core.lanes {
-            let mut lane = lane.write();
-            lane.shrink();
-            lane.publish();
+        for partition in &self.core.partitions {
+            let mut partition = partition.write();
+            partition.shrink();
+            partition.publish();
         }
     }
 
-    /// Removes all items, lane after lane, and frees the memory that the filter has grown by. An item that another thread inserts
-    /// meanwhile may be removed or stay.
+    /// Removes all items, partition after partition, and frees the memory that the filter has grown by. An item that another thread
+    /// inserts meanwhile may be removed or stay.
     pub fn clear(&self) {
         (&self.core).clear();
     }
 
-    /// Clones the filter, lane after lane: each lane is copied as it is at one moment.
+    /// Clones the filter, partition after partition: each partition is copied as it is at one moment.
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -247,11 +248,11 @@ impl<H> SharedFilter<H> {
     where
         H: Clone,
     {
-        let (mut lanes, room) = (reserved(self.core.lanes.len())?, reserved(self.core.lanes.len())?);
-        for lane in &self.core.lanes {
-            lanes.push(lane.read().try_clone()?);
+        let (mut partitions, room) = (reserved(self.core.partitions.len())?, reserved(self.core.partitions.len())?);
+        for partition in &self.core.partitions {
+            partitions.push(partition.read().try_clone()?);
         }
-        Ok(Self { core: Shared::new(lanes, room, self.core.params, self.core.max_bytes()), hasher: self.hasher.clone() })
+        Ok(Self { core: Shared::new(partitions, room, self.core.params, self.core.max_bytes()), hasher: self.hasher.clone() })
     }
 
     /// The bytes that the filter is charged against its limit: see [`ElasticFilter::charged_bytes`].
@@ -276,7 +277,7 @@ impl<H> SharedFilter<H> {
     pub fn set_max_bytes(&self, bytes: usize) {
         self.core.max_bytes.store(bytes, Ordering::Relaxed);
         // Without a limit, removals do not publish what they free.
-        self.core.lanes.iter().for_each(|lane| lane.write().publish());
+        self.core.partitions.iter().for_each(|partition| partition.write().publish());
     }
 }
 
@@ -299,7 +300,8 @@ impl<T, H: HashItem<T>> Extend<T> for SharedFilter<H> {
     }
 }
 
-/// Equality of parameters, hashers, shards and tables. Lanes are compared one after the other, each pair as it is at one moment.
+/// Equality of parameters, hashers, shards and tables. Partitions are compared one after the other, each pair as it is at one
+/// moment.
 impl<H: PartialEq> PartialEq for SharedFilter<H> {
     fn eq(&self, other: &Self) -> bool {
         self.hasher == other.hasher && self.core == other.core
@@ -313,11 +315,11 @@ impl PartialEq for Shared {
         // The locks of two filters are taken in the order of their addresses, so that threads which compare the same two do not wait
         // for each other.
         let (first, second) = if ptr::from_ref(self) < ptr::from_ref(other) { (self, other) } else { (other, self) };
-        let is_same = |(first, second): (&LockedLane, &LockedLane)| {
+        let is_same = |(first, second): (&LockedPartition, &LockedPartition)| {
             let first = first.read();
             *first == *second.read()
         };
-        ptr::eq(self, other) || self.params == other.params && first.lanes.iter().zip(&second.lanes).all(is_same)
+        ptr::eq(self, other) || self.params == other.params && first.partitions.iter().zip(&second.partitions).all(is_same)
     }
 }
 
@@ -331,33 +333,33 @@ impl Core for Shared {
 
     #[inline]
     fn contains(&self, hash: Uniform) -> bool {
-        self.lane(hash).read().contains(hash)
+        self.partition(hash).read().contains(hash)
     }
 
     fn count(&self, hash: Uniform) -> u32 {
-        Lane::count(&self.lane(hash).read(), hash)
+        Partition::count(&self.partition(hash).read(), hash)
     }
 
     fn contains_each(&self, hashes: &impl Hashes, found: &mut [bool]) {
-        self.each_lane(hashes, self.by_lane(hashes.len()), |lane, Portion { hashes, places, start }| {
-            Self::ask(lane, hashes, answers_at(places, &mut found[start..]));
+        self.each_partition(hashes, self.by_partition(hashes.len()), |partition, Group { hashes, places, start }| {
+            Self::ask(partition, hashes, answers_at(places, &mut found[start..]));
         });
     }
 
     fn count_members(&self, hashes: &impl Hashes) -> usize {
         let mut count = 0;
-        self.each_lane(hashes, self.by_lane(hashes.len()), |lane, portion| {
-            Self::ask(lane, portion.hashes, |answers| count += answers.count_ones() as usize);
+        self.each_partition(hashes, self.by_partition(hashes.len()), |partition, group| {
+            Self::ask(partition, group.hashes, |answers| count += answers.count_ones() as usize);
         });
         count
     }
 
     fn len(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.read().len()).sum()
+        self.partitions.iter().map(|partition| partition.read().len()).sum()
     }
 
     fn false_positive_rate(&self) -> f64 {
-        self.lanes.iter().map(|lane| lane.read().false_positive_rate()).sum::<f64>() / self.lanes.len() as f64
+        self.partitions.iter().map(|partition| partition.read().false_positive_rate()).sum::<f64>() / self.partitions.len() as f64
     }
 
     fn capacity(&self) -> usize {
@@ -365,11 +367,11 @@ impl Core for Shared {
     }
 
     fn slots(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.read().slots()).sum()
+        self.partitions.iter().map(|partition| partition.read().slots()).sum()
     }
 
     fn table_len(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.read().table_len()).sum()
+        self.partitions.iter().map(|partition| partition.read().table_len()).sum()
     }
 
     fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
@@ -377,8 +379,8 @@ impl Core for Shared {
     }
 
     fn bytes_behind(&self) -> usize {
-        let lanes = self.lanes.capacity() * size_of::<LockedLane>();
-        lanes + self.lanes.iter().map(|lane| lane.read().size_in_bytes()).sum::<usize>()
+        let partitions = self.partitions.capacity() * size_of::<LockedPartition>();
+        partitions + self.partitions.iter().map(|partition| partition.read().size_in_bytes()).sum::<usize>()
     }
 }
 
@@ -388,12 +390,12 @@ impl Shared {
     }
 
     pub fn dispatch(&self) -> Dispatch {
-        self.lanes[0].read().dispatch()
+        self.partitions[0].read().dispatch()
     }
 
     pub fn set_dispatch(&mut self, dispatch: Dispatch) {
-        for lane in &mut self.lanes {
-            lane.lane.get_mut().unwrap_or_else(PoisonError::into_inner).set_dispatch(dispatch);
+        for partition in &mut self.partitions {
+            partition.partition.get_mut().unwrap_or_else(PoisonError::into_inner).set_dispatch(dispatch);
         }
     }
 
@@ -402,63 +404,63 @@ impl Shared {
     }
 
     fn shards(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.read().shards()).sum()
+        self.partitions.iter().map(|partition| partition.read().shards()).sum()
     }
 
-    /// The most layers of a lane.
-    fn layers(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.read().layers().count()).max().unwrap_or(0)
+    /// The most generations of a partition.
+    fn generations(&self) -> usize {
+        self.partitions.iter().map(|partition| partition.read().generations().count()).max().unwrap_or(0)
     }
 
     /// Bytes of all tables, with their padding.
     fn table_bytes(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.read().table_bytes()).sum()
+        self.partitions.iter().map(|partition| partition.read().table_bytes()).sum()
     }
 }
 
-// On hashes. Those of batches are shared out by lane, so that each lane is locked once for many of them.
+// On hashes. Those of batches are shared out by partition, so that each partition is locked once for many of them.
 
-/// Hashes that are shared out at a time: so many that a lane gets some hundreds, and that they stay in a core's cache.
+/// Hashes that are shared out at a time: so many that a partition gets some hundreds, and that they stay in a core's cache.
 const TOGETHER: usize = 1 << 14;
 
-/// Fewer hashes than this many for each lane are used one after the other.
-const FEWEST_PER_LANE: usize = 4;
+/// Fewer hashes than this many for each partition are used one after the other.
+const FEWEST_PER_PARTITION: usize = 4;
 
 impl CoreMut for &Shared {
     #[inline]
     fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
-        self.insert_into(&mut self.lane(hash).write(), hash)
+        self.insert_into(&mut self.partition(hash).write(), hash)
     }
 
     #[inline]
     fn insert_unique(&mut self, hash: Uniform) -> Result<bool, InsertError> {
-        let mut lane = self.lane(hash).write();
-        if lane.holds(hash) { Ok(false) } else { self.insert_into(&mut lane, hash).map(|()| true) }
+        let mut partition = self.partition(hash).write();
+        if partition.holds(hash) { Ok(false) } else { self.insert_into(&mut partition, hash).map(|()| true) }
     }
 
     fn clear(&mut self) {
-        for lane in &self.lanes {
-            let mut lane = lane.write();
-            lane.clear();
-            lane.publish();
+        for partition in &self.partitions {
+            let mut partition = partition.write();
+            partition.clear();
+            partition.publish();
         }
     }
 
     fn insert_all(&mut self, hashes: &impl Hashes) -> Result<(), InsertError> {
         let mut refused = FirstRefused::default();
-        self.change_each_lane(hashes, |lane, portion| {
-            portion.each().for_each(|(place, hash)| refused.note(place, self.insert_into(lane, hash)));
+        self.change_each_partition(hashes, |partition, group| {
+            group.each().for_each(|(place, hash)| refused.note(place, self.insert_into(partition, hash)));
         });
         refused.result()
     }
 
     fn insert_all_unique(&mut self, hashes: &impl Hashes, inserted: &mut [bool]) -> Result<(), InsertError> {
         let mut refused = FirstRefused::default();
-        self.change_each_lane(hashes, |lane, portion| {
-            for (place, hash) in portion.each() {
+        self.change_each_partition(hashes, |partition, group| {
+            for (place, hash) in group.each() {
                 inserted[place] = false;
-                if !lane.holds(hash) {
-                    let result = self.insert_into(lane, hash);
+                if !partition.holds(hash) {
+                    let result = self.insert_into(partition, hash);
                     inserted[place] = result.is_ok();
                     refused.note(place, result);
                 }
@@ -469,47 +471,47 @@ impl CoreMut for &Shared {
 
     #[inline]
     fn remove(&mut self, hash: Uniform) -> bool {
-        self.remove_from(&mut self.lane(hash).write(), hash)
+        self.remove_from(&mut self.partition(hash).write(), hash)
     }
 
     fn remove_all(&mut self, hashes: &impl Hashes, removed: &mut [bool]) {
-        self.change_each_lane(hashes, |lane, portion| {
-            portion.each().for_each(|(place, hash)| removed[place] = self.remove_from(lane, hash));
+        self.change_each_partition(hashes, |partition, group| {
+            group.each().for_each(|(place, hash)| removed[place] = self.remove_from(partition, hash));
         });
     }
 }
 
 impl Shared {
-    /// Puts lanes behind locks, for which there is room.
-    fn new(lanes: Vec<Lane>, room: Vec<LockedLane>, params: ElasticParams, max_bytes: usize) -> Self {
-        Self { lanes: locked(lanes, room), params, max_bytes: AtomicUsize::new(max_bytes), growth: Mutex::new(()) }
+    /// Puts partitions behind locks, for which there is room.
+    fn new(partitions: Vec<Partition>, room: Vec<LockedPartition>, params: ElasticParams, max_bytes: usize) -> Self {
+        Self { partitions: locked(partitions, room), params, max_bytes: AtomicUsize::new(max_bytes), growth: Mutex::new(()) }
     }
 
-    /// Inserts a hash into its lane.
+    /// Inserts a hash into its partition.
     #[inline]
-    fn insert_into(&self, lane: &mut Writer<'_>, hash: Uniform) -> Result<(), InsertError> {
-        match lane.insert(hash) {
+    fn insert_into(&self, partition: &mut Writer<'_>, hash: Uniform) -> Result<(), InsertError> {
+        match partition.insert(hash) {
             Ok(()) => Ok(()),
-            Err(full) => self.insert_growing(lane, hash, full),
+            Err(full) => self.insert_growing(partition, hash, full),
         }
     }
 
-    /// If there is a limit, lanes grow one after the other, so that together they do not exceed it. A thread that waits holds the
-    /// lock of one lane, and the one for which it waits needs no further lock.
+    /// If there is a limit, partitions grow one after the other, so that size they do not exceed it. A thread that waits holds
+    /// the lock of one partition, and the one for which it waits needs no further lock.
     #[cold]
-    fn insert_growing(&self, lane: &mut Writer<'_>, hash: Uniform, full: Place) -> Result<(), InsertError> {
+    fn insert_growing(&self, partition: &mut Writer<'_>, hash: Uniform, full: Place) -> Result<(), InsertError> {
         let is_limited = self.max_bytes() < usize::MAX;
         // What needs no memory needs no turn.
-        let entries = lane.entries();
-        if lane.insert_asking(hash, full, is_limited) {
-            if lane.entries() != entries {
-                lane.publish();
+        let entries = partition.entries();
+        if partition.insert_asking(hash, full, is_limited) {
+            if partition.entries() != entries {
+                partition.publish();
             }
             return Ok(());
         }
         let turn = is_limited.then(|| self.growth.lock().unwrap_or_else(PoisonError::into_inner));
-        let result = lane.insert_growing(hash, full, self.allowed());
-        lane.publish();
+        let result = partition.insert_growing(hash, full, self.allowed());
+        partition.publish();
         drop(turn);
         result.map_err(|error| self.refuse(error))
     }
@@ -526,63 +528,63 @@ impl Shared {
         error.within(self.charged(), self.max_bytes())
     }
 
-    /// Removes a hash from its lane.
+    /// Removes a hash from its partition.
     #[inline]
-    fn remove_from(&self, lane: &mut Writer<'_>, hash: Uniform) -> bool {
-        let is_removed = lane.remove(hash);
+    fn remove_from(&self, partition: &mut Writer<'_>, hash: Uniform) -> bool {
+        let is_removed = partition.remove(hash);
         // Two shards may have been joined.
         if self.max_bytes() < usize::MAX {
-            lane.publish();
+            partition.publish();
         }
         is_removed
     }
 
     #[inline]
-    fn lane(&self, hash: Uniform) -> &LockedLane {
-        &self.lanes[self.params.shares().lane(hash)]
+    fn partition(&self, hash: Uniform) -> &LockedPartition {
+        &self.partitions[self.params.shares().partition(hash)]
     }
 
     /// What the filter is charged against its limit.
     pub(super) fn charged(&self) -> usize {
-        self.lanes.iter().map(LockedLane::charged).fold(FILTER_BYTES, usize::saturating_add)
+        self.partitions.iter().map(LockedPartition::charged).fold(FILTER_BYTES, usize::saturating_add)
     }
 
-    fn ask(lane: &LockedLane, hashes: &[u64], answer: impl FnMut(u64)) {
-        let lane = lane.read();
-        let prefetches = lane.table_bytes() >= PREFETCH_FROM / 8;
-        contains_all(lane.dispatch(), &*lane, prefetches, &hashes, answer);
+    fn ask(partition: &LockedPartition, hashes: &[u64], answer: impl FnMut(u64)) {
+        let partition = partition.read();
+        let prefetches = partition.table_bytes() >= PREFETCH_FROM / 8;
+        contains_all(partition.dispatch(), &*partition, prefetches, &hashes, answer);
     }
 
-    /// How to share out this many hashes by their lanes; none of few.
-    fn by_lane(&self, hashes: usize) -> Option<Together> {
-        (hashes >= FEWEST_PER_LANE * self.lanes.len()).then_some(Together { hashes: TOGETHER, bits: 0 })
+    /// How to share out this many hashes by their partitions; none of few.
+    fn by_partition(&self, hashes: usize) -> Option<GroupSize> {
+        (hashes >= FEWEST_PER_PARTITION * self.partitions.len()).then_some(GroupSize { hashes: TOGETHER, bits: 0 })
     }
 
-    /// Calls `act` with all hashes, many of the same lane at a time if they can be shared out.
-    fn each_lane(&self, hashes: &impl Hashes, together: Option<Together>, mut act: impl FnMut(&LockedLane, Portion<'_>)) {
-        let mut start = share_out(self.params.shares(), together, hashes, |portion| {
-            act(self.lane(Uniform(portion.hashes[0])), portion);
+    /// Calls `act` with all hashes, many of the same partition at a time if they can be shared out.
+    fn each_partition(&self, hashes: &impl Hashes, size: Option<GroupSize>, mut act: impl FnMut(&LockedPartition, Group<'_>)) {
+        let mut start = group(self.params.shares(), size, hashes, |group| {
+            act(self.partition(Uniform(group.hashes[0])), group);
         });
         hashes.each_batch(start..hashes.len(), |batch| {
             for hash in batch {
-                act(self.lane(Uniform(*hash)), Portion { hashes: slice::from_ref(hash), places: &[0], start });
+                act(self.partition(Uniform(*hash)), Group { hashes: slice::from_ref(hash), places: &[0], start });
                 start += 1;
             }
             true
         });
     }
 
-    /// The same with lanes that may be changed: those of large filters shard by shard, so that work stays in a core's cache.
-    fn change_each_lane(&self, hashes: &impl Hashes, mut act: impl FnMut(&mut Writer<'_>, Portion<'_>)) {
+    /// The same with partitions that may be changed: those of large filters shard by shard, so that work stays in a core's cache.
+    fn change_each_partition(&self, hashes: &impl Hashes, mut act: impl FnMut(&mut Writer<'_>, Group<'_>)) {
         // What the tables will be at least.
-        let together = SHARING.together(self.table_bytes().max(hashes.len()), hashes.len());
-        self.each_lane(hashes, together.or_else(|| self.by_lane(hashes.len())), |lane, portion| {
-            let mut lane = lane.write();
-            // Of a lane with many hashes, more of its tables are in a cache by the time they are used.
-            if portion.hashes.len() > 1 && Lane::table_bytes(&lane) >= PREFETCH_FROM / 8 {
-                portion.hashes.iter().take(2 * BATCH).for_each(|&hash| lane.prefetch(Uniform(hash)));
+        let size = GROUPING.size(self.table_bytes().max(hashes.len()), hashes.len());
+        self.each_partition(hashes, size.or_else(|| self.by_partition(hashes.len())), |partition, group| {
+            let mut partition = partition.write();
+            // Of a partition with many hashes, more of its tables are in a cache by the time they are used.
+            if group.hashes.len() > 1 && Partition::table_bytes(&partition) >= PREFETCH_FROM / 8 {
+                group.hashes.iter().take(2 * BATCH).for_each(|&hash| partition.prefetch(Uniform(hash)));
             }
-            act(&mut lane, portion);
+            act(&mut partition, group);
         });
     }
 }
@@ -598,12 +600,12 @@ fn answers_at(places: &[u32], found: &mut [bool]) -> impl FnMut(u64) {
 }
 
 impl<H> ElasticFilter<H> {
-    /// Converts the filter for many threads, without copying. It keeps its number of lanes, and each gets a lock.
+    /// Converts the filter for many threads, without copying. It keeps its number of partitions, and each gets a lock.
     ///
-    /// **A filter built without [`ElasticBuilder::lanes`](super::ElasticBuilder::lanes) has one lane: all its writers wait for one
-    /// lock.** To have several threads write at the same time, build it with lanes, a power of two and more than there are writers
-    /// (64 are usual), or with [`ElasticBuilder::build_shared`](super::ElasticBuilder::build_shared), which makes 64 by itself.
-    /// Lanes cannot be changed later. One lane is enough for one writer and many readers.
+    /// **A filter built without [`ElasticBuilder::partitions`](super::ElasticBuilder::partitions) has one partition: all its
+    /// writers wait for one lock.** To have several threads write at the same time, build it with partitions, a power of two and
+    /// more than there are writers (64 are usual), or with [`ElasticBuilder::build_shared`](super::ElasticBuilder::build_shared),
+    /// which makes 64 by itself. Partitions cannot be changed later. One partition is enough for one writer and many readers.
     ///
     /// # Errors
     /// This filter, as it was, if memory for the locks cannot be allocated.
@@ -611,7 +613,7 @@ impl<H> ElasticFilter<H> {
     /// # Example
     /// ```
     /// use koel::ElasticFilter;
-    /// let mut seen = ElasticFilter::builder().false_positive_rate(0.001).lanes(64).build()?;
+    /// let mut seen = ElasticFilter::builder().false_positive_rate(0.001).partitions(64).build()?;
     /// seen.insert_iter(0..1000u64)?; // by one thread, without locks
     /// let seen = seen.into_shared().expect("there is memory for the locks");
     /// std::thread::scope(|scope| {
@@ -625,16 +627,16 @@ impl<H> ElasticFilter<H> {
     /// ```
     #[allow(clippy::result_large_err, reason = "the error is the filter itself, which is hardly larger than the result")]
     pub fn into_shared(self) -> Result<SharedFilter<H>, Self> {
-        match reserved(self.core.lanes.len()) {
+        match reserved(self.core.partitions.len()) {
             Ok(room) => Ok(self.with_locks(room)),
             Err(_) => Err(self),
         }
     }
 
     /// The same filter, with locks in this vector, which has room for them.
-    pub(super) fn with_locks(self, room: Vec<LockedLane>) -> SharedFilter<H> {
-        let Self { core: Elastic { lanes, params, max_bytes }, hasher } = self;
-        SharedFilter { core: Shared::new(lanes, room, params, max_bytes), hasher }
+    pub(super) fn with_locks(self, room: Vec<LockedPartition>) -> SharedFilter<H> {
+        let Self { core: Elastic { partitions, params, max_bytes }, hasher } = self;
+        SharedFilter { core: Shared::new(partitions, room, params, max_bytes), hasher }
     }
 }
 
@@ -642,39 +644,39 @@ impl<H> SharedFilter<H> {
     /// Converts the filter for one owner, without copying. Threads that share it can then read without locks.
     ///
     /// # Errors
-    /// This filter, as it was, if memory for the list of lanes cannot be allocated.
+    /// This filter, as it was, if memory for the list of partitions cannot be allocated.
     #[allow(clippy::result_large_err, reason = "the error is the filter itself, which is hardly larger than the result")]
     pub fn into_elastic(self) -> Result<ElasticFilter<H>, Self> {
-        let Ok(room) = reserved(self.core.lanes.len()) else { return Err(self) };
-        let Self { core: Shared { lanes, params, max_bytes, .. }, hasher } = self;
-        let core = Elastic { lanes: unlocked(lanes, room), params, max_bytes: max_bytes.into_inner() };
+        let Ok(room) = reserved(self.core.partitions.len()) else { return Err(self) };
+        let Self { core: Shared { partitions, params, max_bytes, .. }, hasher } = self;
+        let core = Elastic { partitions: unlocked(partitions, room), params, max_bytes: max_bytes.into_inner() };
         Ok(ElasticFilter { core, hasher })
     }
 }
 
-// A lane behind a lock.
+// A partition behind a lock.
 
 /// Processors fetch cache lines in pairs. Locks that are used by different threads are not in the same pair.
 #[repr(align(128))]
-pub(super) struct LockedLane {
-    lane: RwLock<Lane>,
+pub(super) struct LockedPartition {
+    partition: RwLock<Partition>,
     /// What it is charged, for threads that do not hold the lock.
     charged: AtomicUsize,
 }
 
-const _: () = assert!(size_of::<LockedLane>() <= LANE_BYTES);
+const _: () = assert!(size_of::<LockedPartition>() <= PARTITION_BYTES);
 
-impl LockedLane {
+impl LockedPartition {
     /// For reading. A lock is never poisoned in a way that matters: nothing that may panic runs while it is held.
     #[inline]
-    pub fn read(&self) -> RwLockReadGuard<'_, Lane> {
-        self.lane.read().unwrap_or_else(PoisonError::into_inner)
+    pub fn read(&self) -> RwLockReadGuard<'_, Partition> {
+        self.partition.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// For writing.
     #[inline]
     pub fn write(&self) -> Writer<'_> {
-        Writer { lane: self.lane.write().unwrap_or_else(PoisonError::into_inner), charged: &self.charged }
+        Writer { partition: self.partition.write().unwrap_or_else(PoisonError::into_inner), charged: &self.charged }
     }
 
     /// What it was charged at some moment.
@@ -683,46 +685,51 @@ impl LockedLane {
     }
 }
 
-/// A lane that the thread may change.
+/// A partition that the thread may change.
 pub(super) struct Writer<'a> {
-    lane: RwLockWriteGuard<'a, Lane>,
+    partition: RwLockWriteGuard<'a, Partition>,
     charged: &'a AtomicUsize,
 }
 
 impl Writer<'_> {
-    /// Makes known what the lane is charged. To be called after everything that may have changed it.
+    /// Makes known what the partition is charged. To be called after everything that may have changed it.
     pub(super) fn publish(&self) {
-        self.charged.store(self.lane.charged(), Ordering::Relaxed);
+        self.charged.store(self.partition.charged(), Ordering::Relaxed);
     }
 }
 
 impl Deref for Writer<'_> {
-    type Target = Lane;
+    type Target = Partition;
 
     #[inline]
-    fn deref(&self) -> &Lane {
-        &self.lane
+    fn deref(&self) -> &Partition {
+        &self.partition
     }
 }
 
 impl DerefMut for Writer<'_> {
     #[inline]
-    fn deref_mut(&mut self) -> &mut Lane {
-        &mut self.lane
+    fn deref_mut(&mut self) -> &mut Partition {
+        &mut self.partition
     }
 }
 
-/// Puts lanes behind locks, into a vector that has room for them.
-pub(super) fn locked(lanes: Vec<Lane>, mut locked: Vec<LockedLane>) -> Vec<LockedLane> {
-    locked
-        .extend(lanes.into_iter().map(|lane| LockedLane { charged: AtomicUsize::new(lane.charged()), lane: RwLock::new(lane) }));
+/// Puts partitions behind locks, into a vector that has room for them.
+pub(super) fn locked(partitions: Vec<Partition>, mut locked: Vec<LockedPartition>) -> Vec<LockedPartition> {
+    locked.extend(
+        partitions.into_iter().map(|partition| LockedPartition {
+            charged: AtomicUsize::new(partition.charged()),
+            partition: RwLock::new(partition),
+        }),
+    );
     locked
 }
 
 /// The reverse.
-pub(super) fn unlocked(locked: Vec<LockedLane>, mut lanes: Vec<Lane>) -> Vec<Lane> {
-    lanes.extend(locked.into_iter().map(|lane| lane.lane.into_inner().unwrap_or_else(PoisonError::into_inner)));
-    lanes
+pub(super) fn unlocked(locked: Vec<LockedPartition>, mut partitions: Vec<Partition>) -> Vec<Partition> {
+    partitions
+        .extend(locked.into_iter().map(|partition| partition.partition.into_inner().unwrap_or_else(PoisonError::into_inner)));
+    partitions
 }
 
 #[cfg(test)]
@@ -731,24 +738,27 @@ mod tests {
     use crate::{ElasticFilter, hash::split_mix};
     use alloc::{vec, vec::Vec};
 
-    /// However hashes are shared out, each comes once, with its place and its lane.
+    /// However hashes are shared out, each comes once, with its place and its partition.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn every_hash_comes_to_its_lane_once() {
-        let builder = ElasticFilter::builder().false_positive_rate(0.01).lanes(8);
+    fn every_hash_comes_to_its_partition_once() {
+        let builder = ElasticFilter::builder().false_positive_rate(0.01).partitions(8);
         for filter in [builder.clone().build_shared().unwrap(), builder.capacity(9000).max_capacity(9000).build_shared().unwrap()]
         {
             let mut hashes: Vec<u64> = (0..5000).map(split_mix).collect();
             hashes.extend(vec![hashes[3]; 700]);
             let some = hashes.len() / 5;
-            for together in
-                [Together { hashes: some, bits: 0 }, Together { hashes: 1 << 20, bits: 8 }, Together { hashes: 7, bits: 2 }]
+            for size in
+                [GroupSize { hashes: some, bits: 0 }, GroupSize { hashes: 1 << 20, bits: 8 }, GroupSize { hashes: 7, bits: 2 }]
             {
                 let mut seen = vec![0; hashes.len()];
-                filter.core.each_lane(&hashes.as_slice(), Some(together), |lane, portion| {
-                    for (place, hash) in portion.each() {
+                filter.core.each_partition(&hashes.as_slice(), Some(size), |partition, group| {
+                    for (place, hash) in group.each() {
                         assert_eq!(hash.0, hashes[place]);
-                        assert!(core::ptr::eq(lane, &raw const filter.core.lanes[filter.core.params.shares().lane(hash)]));
+                        assert!(core::ptr::eq(
+                            partition,
+                            &raw const filter.core.partitions[filter.core.params.shares().partition(hash)]
+                        ));
                         seen[place] += 1;
                     }
                 });

@@ -1,62 +1,76 @@
-//! Growing filters as snapshots: each lane is a section.
+//! Growing filters as snapshots: each partition is a section.
 
 use alloc::vec::Vec;
 
 #[cfg(feature = "std")]
 use super::shared::{Shared, SharedFilter};
-use super::{Elastic, ElasticFilter, ElasticParams, ElasticView, SnapshotShards, lane::Lane, layer::Layer};
+use super::{Elastic, ElasticFilter, ElasticParams, ElasticView, SnapshotShards, generation::Generation, partition::Partition};
 use crate::{
     bits::{low_half, wide},
     hash::{Hasher, HasherId},
     kernel::Dispatch,
-    snapshot::{Listed, Reading, Record, SnapshotError, Source, nothing_left, reads, snapshot_bytes, views, write, writes},
+    snapshot::{
+        ListedGeneration, Reading, Record, SnapshotError, Source, nothing_left, reads, snapshot_bytes, views, write, writes,
+    },
     storage::{OutOfMemory, reserved},
 };
 
-impl Lane {
+impl Partition {
     /// What the list says of all shards, but for their checksums, and their tables without padding.
     pub fn records(&self) -> impl Iterator<Item = (Record, &[u8])> + Clone {
-        self.layers().flat_map(|layer| {
-            layer.tables_in_order().map(|(record, table)| {
+        self.generations().flat_map(|generation| {
+            generation.tables_in_order().map(|(record, table)| {
                 let items = low_half(wide(record.items()));
-                (Record { layer: layer.number(), depth: record.depth(), prefix: record.prefix(), items, checksum: 0 }, table)
+                (
+                    Record {
+                        generation: generation.number(),
+                        depth: record.depth(),
+                        prefix: record.prefix(),
+                        items,
+                        checksum: 0,
+                    },
+                    table,
+                )
             })
         })
     }
 
-    /// Reads the section of the lane with this number.
+    /// Reads the section of the partition with this number.
     fn read(reading: &mut Reading<'_>, number: u64) -> Result<Self, SnapshotError> {
         let (listing, params) = (reading.listing(number)?, reading.header.fields);
-        let mut layers = listing.layers(&params);
-        let first = match layers.next() {
-            Some(listed) => Layer::read(reading, listed)?,
-            None => Layer::unused(params.layer(0), Dispatch::best()),
+        let mut generations = listing.generations(&params);
+        let first = match generations.next() {
+            Some(listed) => Generation::read(reading, listed)?,
+            None => Generation::unused(params.generation(0), Dispatch::best()),
         };
-        let mut lane = Self::with_first(&params, first);
-        for listed in layers {
-            lane.push_layer(Layer::read(reading, listed)?)?;
+        let mut partition = Self::with_first(&params, first);
+        for listed in generations {
+            partition.push_generation(Generation::read(reading, listed)?)?;
         }
         let lists = reading.lists(&listing)?;
         if listing.few > 0 {
-            lane = Self::with_first(&params, Layer::of_few(params.layer(0), lists.few.keys(), Dispatch::best())?);
+            partition = Self::with_first(&params, Generation::of_few(params.generation(0), lists.few.keys(), Dispatch::best())?);
         }
-        let copies = lists.copies(|layer, key| lane.occurrences_of(layer, key))?;
-        lane.set_further(copies)?;
-        Ok(lane)
+        let copies = lists.copies(|generation, key| partition.occurrences_of(generation, key))?;
+        partition.set_further(copies)?;
+        Ok(partition)
     }
 }
 
-impl Layer {
-    /// Reads the shards of a layer.
-    fn read(reading: &mut Reading<'_>, Listed { plan, depth, records }: Listed<'_>) -> Result<Self, SnapshotError> {
-        let mut layer = Self::of_depths(plan, &records.iter().map(|record| record.depth), Dispatch::best())?;
+impl Generation {
+    /// Reads the shards of a generation.
+    fn read(
+        reading: &mut Reading<'_>,
+        ListedGeneration { plan, depth, records }: ListedGeneration<'_>,
+    ) -> Result<Self, SnapshotError> {
+        let mut generation = Self::of_depths(plan, &records.iter().map(|record| record.depth), Dispatch::best())?;
         for record in records {
             let table = reading.table(plan.shard(record.depth), record)?;
-            layer.push(record.depth, record.prefix, record.items, table)?;
+            generation.push(record.depth, record.prefix, record.items, table)?;
         }
         reading.allow_directory(depth)?;
-        layer.make_directory()?;
-        Ok(layer)
+        generation.make_directory()?;
+        Ok(generation)
     }
 }
 
@@ -71,11 +85,11 @@ reads!(SharedFilter);
 
 impl Elastic {
     fn snapshot_bytes(&self) -> u64 {
-        snapshot_bytes(self.lanes.iter())
+        snapshot_bytes(self.partitions.iter())
     }
 
     fn write<E>(&self, hasher: HasherId, piece: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        write(&self.params, hasher, self.lanes.iter().map(Ok), piece)
+        write(&self.params, hasher, self.partitions.iter().map(Ok), piece)
     }
 
     fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
@@ -87,11 +101,11 @@ impl Elastic {
 
     fn read(mut reading: Reading<'_>) -> Result<(Self, u64), SnapshotError> {
         let params = reading.header.fields;
-        let mut lanes = reserved(params.lanes())?;
-        for number in 0..wide(params.lanes()) {
-            lanes.push(Lane::read(&mut reading, number)?);
+        let mut partitions = reserved(params.partitions())?;
+        for number in 0..wide(params.partitions()) {
+            partitions.push(Partition::read(&mut reading, number)?);
         }
-        Ok((Self::from_lanes(lanes, params), reading.finish()?))
+        Ok((Self::from_partitions(partitions, params), reading.finish()?))
     }
 }
 
@@ -108,15 +122,16 @@ impl<H: Hasher> ElasticFilter<H> {
     }
 }
 
-/// Each lane is copied under its lock, and the copy is written, so that no thread waits for the writer, which may use the filter.
+/// Each partition is copied under its lock, and the copy is written, so that no thread waits for the writer, which may use the
+/// filter.
 #[cfg(feature = "std")]
 impl Shared {
     fn snapshot_bytes(&self) -> u64 {
-        snapshot_bytes(self.lanes.iter().map(|lane| lane.read()))
+        snapshot_bytes(self.partitions.iter().map(|partition| partition.read()))
     }
 
     fn write<E: From<OutOfMemory>>(&self, hasher: HasherId, piece: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        write(&self.params, hasher, self.lanes.iter().map(|lane| Ok(lane.read().try_clone()?)), piece)
+        write(&self.params, hasher, self.partitions.iter().map(|partition| Ok(partition.read().try_clone()?)), piece)
     }
 
     fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
@@ -131,7 +146,7 @@ impl Shared {
 impl<H: Hasher> SharedFilter<H> {
     fn read(source: Source<'_>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
         let (filter, end) = ElasticFilter::read(source, hasher)?;
-        let room = reserved(filter.core.params.lanes())?;
+        let room = reserved(filter.core.params.partitions())?;
         Ok((filter.with_locks(room), end))
     }
 
@@ -153,9 +168,9 @@ impl<D: AsRef<[u8]>, H: Hasher> ElasticView<D, H> {
 impl<D: AsRef<[u8]>> SnapshotShards<D> {
     fn verify(&self, _: HasherId) -> Result<(), SnapshotError> {
         let mut reading = Reading::<ElasticParams>::start(Source::Slice(self.snapshot().all()))?;
-        for lane in 0..wide(self.params().lanes()) {
-            let listing = reading.listing(lane)?;
-            reading.verify_lane(&listing, |layer, key| self.occurrences_of(lane, layer, key))?;
+        for partition in 0..wide(self.params().partitions()) {
+            let listing = reading.listing(partition)?;
+            reading.verify_partition(&listing, |generation, key| self.occurrences_of(partition, generation, key))?;
         }
         reading.finish().map(|_| ())
     }

@@ -1,4 +1,4 @@
-//! The stream of a hash: the bits that choose its lane and its shard, and become its upper bits.
+//! The stream of a hash: the bits that choose its partition and its shard, and become its upper bits.
 
 use crate::{
     bits::{index, low_half, wide},
@@ -9,28 +9,29 @@ use crate::{
 /// odd. (Not the multiplier of the addressing, so that the two stay independent.)
 const MULTIPLIER: u64 = 0xb504_f333_f9de_6485;
 
-/// Bits of a spread hash that choose a quarter of the lane, and bits that number the quarter.
+/// Bits of a spread hash that choose a quarter of the partition, and bits that number the quarter.
 const CHOICE_BITS: u32 = 5;
 const QUARTER_BITS: u32 = 2;
 
-/// The quarters of a staggered lane get this many of the 2⁵ choices: in the ratio of 2⁰ : 2^¼ : 2^½ : 2^¾, as nearly as possible.
+/// The quarters of a staggered partition get this many of the 2⁵ choices: in the ratio of 2⁰ : 2^¼ : 2^½ : 2^¾, as nearly as
+/// possible.
 const STAGGERED: [u8; 1 << QUARTER_BITS] = [6, 7, 9, 10];
 const EQUAL: [u8; 1 << QUARTER_BITS] = [8; 4];
 
-/// How hashes are shared out among lanes, and within a lane.
+/// How hashes are shared out among partitions, and within a partition.
 ///
-/// Lanes get equal shares. A lane's shards get equal shares in the same depth, unless the lane is staggered: then its quarters
-/// differ, so that they do not all split at the same time.
+/// Partitions get equal shares. A partition's shards get equal shares in the same depth, unless the partition is staggered: then
+/// its quarters differ, so that they do not all split at the same time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shares {
-    lane_bits: u8,
+    partition_bits: u8,
     is_staggered: bool,
     /// For each choice, the two bits of its quarter.
     quarters: u64,
 }
 
 impl Shares {
-    pub fn new(lane_bits: u8, is_staggered: bool) -> Self {
+    pub fn new(partition_bits: u8, is_staggered: bool) -> Self {
         let widths = if is_staggered { STAGGERED } else { EQUAL };
         let mut quarters = 0;
         for (quarter, width) in widths.into_iter().enumerate().rev() {
@@ -38,37 +39,37 @@ impl Shares {
                 quarters = quarters << QUARTER_BITS | wide(quarter);
             }
         }
-        Self { lane_bits, is_staggered, quarters }
+        Self { partition_bits, is_staggered, quarters }
     }
 
-    pub fn lane_bits(self) -> u8 {
-        self.lane_bits
+    pub fn partition_bits(self) -> u8 {
+        self.partition_bits
     }
 
     pub fn is_staggered(self) -> bool {
         self.is_staggered
     }
 
-    /// The index of a hash's lane.
+    /// The index of a hash's partition.
     #[inline]
-    pub(super) fn lane(self, hash: Uniform) -> usize {
+    pub(super) fn partition(self, hash: Uniform) -> usize {
         // Two shifts, since one by 64 is none.
-        index(spread(hash) >> 1 >> (63 - self.lane_bits))
+        index(spread(hash) >> 1 >> (63 - self.partition_bits))
     }
 
-    /// The stream of a hash in its lane. Its first bits lead to a shard; those after them are the upper bits.
+    /// The stream of a hash in its partition. Its first bits lead to a shard; those after them are the upper bits.
     #[inline]
     pub(super) fn stream(self, hash: Uniform) -> u64 {
-        let bits = spread(hash) << self.lane_bits;
+        let bits = spread(hash) << self.partition_bits;
         let quarter = self.quarters >> (bits >> (64 - CHOICE_BITS) << 1);
         quarter << (64 - QUARTER_BITS) | bits << CHOICE_BITS >> QUARTER_BITS
     }
 
-    /// The first `bits` bits of lane and stream together.
+    /// The first `bits` bits of partition and stream together.
     #[inline]
     pub(super) fn first_bits(self, hash: Uniform, bits: u32) -> usize {
-        let in_lane = bits - u32::from(self.lane_bits);
-        self.lane(hash) << in_lane | index(self.stream(hash) >> 1 >> (63 - in_lane))
+        let in_partition = bits - u32::from(self.partition_bits);
+        self.partition(hash) << in_partition | index(self.stream(hash) >> 1 >> (63 - in_partition))
     }
 
     /// How many of the 2⁵ choices lead to streams that begin with these bits, two at most.
@@ -78,14 +79,14 @@ impl Shares {
         widths[quarters].iter().map(|&width| u64::from(width)).sum()
     }
 
-    /// The share of a lane's hashes whose streams begin with these bits.
+    /// The share of a partition's hashes whose streams begin with these bits.
     pub(super) fn of_prefix(self, prefix: u64, bits: u32) -> f64 {
         let first = bits.min(QUARTER_BITS);
         let choices = self.choices(prefix >> (bits - first), first);
         choices as f64 / (1_u64 << (CHOICE_BITS + bits - first)) as f64
     }
 
-    /// How many of this many items of a lane have their first `depth` bits in common, of those bits that most have.
+    /// How many of this many items of a partition have their first `depth` bits in common, of those bits that most have.
     #[inline(never)]
     pub(super) fn largest(self, items: u64, depth: u8) -> u64 {
         let (depth, first) = (u32::from(depth), u32::from(depth).min(QUARTER_BITS));
@@ -98,9 +99,9 @@ impl Shares {
 
     /// The share of all hashes for which [`first_bits`](Self::first_bits) has this value.
     pub(super) fn of_first_bits(self, value: u64, bits: u32) -> f64 {
-        let in_lane = bits - u32::from(self.lane_bits);
-        let in_a_lane = self.of_prefix(value & ((1 << in_lane) - 1), in_lane);
-        in_a_lane / f64::from(1_u32 << self.lane_bits)
+        let in_partition = bits - u32::from(self.partition_bits);
+        let in_a_partition = self.of_prefix(value & ((1 << in_partition) - 1), in_partition);
+        in_a_partition / f64::from(1_u32 << self.partition_bits)
     }
 }
 
@@ -142,14 +143,14 @@ mod tests {
     #[cfg_attr(miri, ignore = "takes too long")]
     fn hashes_are_shared_out_as_stated() {
         const HASHES: u32 = 1_000_000;
-        for (lane_bits, is_staggered) in [(0, false), (0, true), (3, false), (3, true)] {
-            let shares = Shares::new(lane_bits, is_staggered);
-            let bits = u32::from(lane_bits) + 4;
+        for (partition_bits, is_staggered) in [(0, false), (0, true), (3, false), (3, true)] {
+            let shares = Shares::new(partition_bits, is_staggered);
+            let bits = u32::from(partition_bits) + 4;
             let mut counts = [0_u32; 1 << 7];
             for n in 0..HASHES {
                 let hash = Uniform(split_mix(n.into()));
                 let place = shares.first_bits(hash, bits);
-                assert_eq!(place >> 4, shares.lane(hash));
+                assert_eq!(place >> 4, shares.partition(hash));
                 assert_eq!(place & 15, index(Window::new(0, 4, 0).of(shares.stream(hash))));
                 counts[place] += 1;
             }

@@ -4,12 +4,12 @@ use alloc::vec::Vec;
 use core::{fmt, iter, ops::Range};
 
 use super::{
-    ElasticParams, Few,
+    ElasticParams, FewInSnapshot,
     facts::summarize,
     look_up::{Shards, contains_all},
-    plan::LayerPlan,
-    pool::Shape,
-    shard::{Key, Probe},
+    plan::GenerationPlan,
+    pool::DepthLayout,
+    shard::{Key, LookupLayout},
     stream::Window,
 };
 use crate::{
@@ -17,11 +17,11 @@ use crate::{
     filter::Core,
     hash::{Hasher, HasherId, Uniform},
     kernel::{Dispatch, Hashes, PREFETCH_FROM},
-    snapshot::{Listed, Reading, Record, SnapshotError, Source, padded, padded_keys},
+    snapshot::{ListedGeneration, Reading, Record, SnapshotError, Source, padded, padded_keys},
     storage::{OutOfMemory, Snapshot, reserved},
     table::{
         AnySize, Geometry, TableParams as _,
-        copies::{self, LAYERED_BYTES, Layered},
+        copies::{self, LONG_ENTRY_BYTES, LongEntries},
     },
 };
 
@@ -36,48 +36,48 @@ pub(crate) struct SnapshotShards<D> {
 /// What is known of a snapshot besides its bytes.
 #[derive(Clone)]
 struct Index {
-    lanes: Vec<LaneIndex>,
+    partitions: Vec<PartitionIndex>,
     /// Where the low fingerprints go, in all shards.
     address: AnySize,
     dispatch: Dispatch,
     items: usize,
     /// Those in the tables.
     in_tables: usize,
-    /// Of those, the ones in lanes without shards.
+    /// Of those, the ones in partitions without shards.
     few: u64,
     shards: usize,
     false_positive_rate: f64,
 }
 
 #[derive(Clone)]
-struct LaneIndex {
-    first: LayerIndex,
-    later: Vec<LayerIndex>,
-    /// Where the items of a lane without shards are.
+struct PartitionIndex {
+    first: GenerationIndex,
+    later: Vec<GenerationIndex>,
+    /// Where the items of a partition without shards are.
     few: Range<usize>,
     /// Where the entries of further copies are.
     copies: Range<usize>,
 }
 
 #[derive(Clone)]
-struct LayerIndex {
-    plan: LayerPlan,
-    probe: Probe,
+struct GenerationIndex {
+    plan: GenerationPlan,
+    probe: LookupLayout,
     /// For each value of a stream's first bits, the shard that they lead to.
-    directory: Vec<Place>,
+    directory: Vec<TableStart>,
     first_bits: Window,
     /// What the shards of each depth have in common, from the least depth to the greatest.
-    shapes: Vec<Shape>,
+    shapes: Vec<DepthLayout>,
 }
 
 /// Where the table of a shard begins, in units of 8 bytes, and the index of its shape.
 #[derive(Clone, Copy)]
-struct Place(u64);
+struct TableStart(u64);
 
-/// Bits of a [`Place`] that are the index of a shape: there are fewer depths than that.
+/// Bits of a [`TableStart`] that are the index of a shape: there are fewer depths than that.
 const SHAPE_BITS: u32 = 5;
 
-impl Place {
+impl TableStart {
     fn new(start: u64, shape: u8) -> Self {
         debug_assert!(start.is_multiple_of(8));
         Self((start / 8) << SHAPE_BITS | u64::from(shape))
@@ -100,39 +100,39 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         let mut reading = Reading::<ElasticParams>::start(Source::Slice(data.as_ref()))?;
         let (hasher, params) = (reading.header.hasher(hasher)?, reading.header.fields);
         let (mut items, mut in_tables, mut all_few, mut shards, mut rates) = (0_u64, 0, 0_u64, 0, 0.0);
-        let mut lanes = reserved(params.lanes())?;
-        for number in 0..wide(params.lanes()) {
+        let mut partitions = reserved(params.partitions())?;
+        for number in 0..wide(params.partitions()) {
             let listing = reading.listing(number)?;
-            let mut layers = reserved(listing.layers(&params).count())?;
+            let mut generations = reserved(listing.generations(&params).count())?;
             let (mut offset, mut rate) = (reading.offset, 0.0);
             let times = listing.items() as f64 / (listing.items() - listing.further).max(1) as f64;
             // What is allocated from here on is for bytes that exist.
             reading.skip(listing.rest())?;
-            for Listed { plan, depth, records } in listing.layers(&params) {
+            for ListedGeneration { plan, depth, records } in listing.generations(&params) {
                 reading.allow_directory(depth)?;
-                let layer = LayerIndex::new(&plan, depth, records, &mut offset)?;
-                rate += layer.false_positive_rate(&plan, records, times);
-                layers.push(layer);
+                let generation = GenerationIndex::new(&plan, depth, records, &mut offset)?;
+                rate += generation.false_positive_rate(&plan, records, times);
+                generations.push(generation);
                 in_tables += records.iter().map(|record| index(record.items.into())).sum::<usize>();
                 shards += records.len();
             }
-            let plan = params.layer(0);
+            let plan = params.generation(0);
             rate += plan.rate_of_few(index(listing.few));
             in_tables += index(listing.few);
             (items, all_few) = (items.saturating_add(listing.items()), all_few + listing.few);
             rates += rate.min(1.0);
-            let first = if layers.is_empty() { LayerIndex::unused(&plan) } else { layers.remove(0) };
+            let first = if generations.is_empty() { GenerationIndex::unused(&plan) } else { generations.remove(0) };
             let few = index(offset)..index(offset) + index(listing.few) * plan.keys().bytes();
             let copies = index(offset + padded_keys(listing.few, plan.keys().bytes()));
-            let copies = copies..copies + index(listing.entries) * LAYERED_BYTES;
-            lanes.push(LaneIndex { first, later: layers, few, copies });
+            let copies = copies..copies + index(listing.entries) * LONG_ENTRY_BYTES;
+            partitions.push(PartitionIndex { first, later: generations, few, copies });
         }
         let end = index(reading.finish()?);
-        let false_positive_rate = rates / lanes.len() as f64;
+        let false_positive_rate = rates / partitions.len() as f64;
         let (address, dispatch) = (params.address(), Dispatch::best());
         // With further copies, they may be more than a `usize` counts.
         let items = in_memory(items);
-        let index = Index { lanes, address, dispatch, items, in_tables, few: all_few, shards, false_positive_rate };
+        let index = Index { partitions, address, dispatch, items, in_tables, few: all_few, shards, false_positive_rate };
         Ok((Self { snapshot: Snapshot::new(data, end), params, index }, hasher))
     }
 }
@@ -147,30 +147,30 @@ impl<D> SnapshotShards<D> {
     }
 }
 
-impl LayerIndex {
-    /// The index of a layer without shards.
-    fn unused(plan: &LayerPlan) -> Self {
+impl GenerationIndex {
+    /// The index of a generation without shards.
+    fn unused(plan: &GenerationPlan) -> Self {
         let first_bits = Window::new(0, 0, 0);
-        Self { plan: *plan, probe: Probe::new(&plan.whole), directory: Vec::new(), first_bits, shapes: Vec::new() }
+        Self { plan: *plan, probe: LookupLayout::new(&plan.whole), directory: Vec::new(), first_bits, shapes: Vec::new() }
     }
 
-    /// The index of a layer with these shards, of which the tables begin at `offset`, and moves that behind them.
-    fn new(plan: &LayerPlan, depth: u8, records: &[Record], offset: &mut u64) -> Result<Self, OutOfMemory> {
+    /// The index of a generation with these shards, of which the tables begin at `offset`, and moves that behind them.
+    fn new(plan: &GenerationPlan, depth: u8, records: &[Record], offset: &mut u64) -> Result<Self, OutOfMemory> {
         let mut shapes = reserved(usize::from(plan.most_depth - plan.least_depth) + 1)?;
-        shapes.extend((plan.least_depth..=plan.most_depth).map(|depth| Shape::new(plan.shard(depth))));
+        shapes.extend((plan.least_depth..=plan.most_depth).map(|depth| DepthLayout::new(plan.shard(depth))));
         let mut directory = reserved(1 << depth)?;
         for record in records {
-            let place = Place::new(*offset, record.depth - plan.least_depth);
+            let place = TableStart::new(*offset, record.depth - plan.least_depth);
             directory.extend(iter::repeat_n(place, 1 << (depth - record.depth)));
             *offset += wide(padded(plan.shard(record.depth).table_bytes()));
         }
         let first_bits = Window::new(0, depth.into(), 0);
-        Ok(Self { plan: *plan, probe: Probe::new(&plan.whole), directory, first_bits, shapes })
+        Ok(Self { plan: *plan, probe: LookupLayout::new(&plan.whole), directory, first_bits, shapes })
     }
 
     /// The shard to which a stream leads; none if there are none.
     #[inline]
-    fn find(&self, stream: u64) -> Option<Place> {
+    fn find(&self, stream: u64) -> Option<TableStart> {
         self.directory.get(index(self.first_bits.of(stream))).copied()
     }
 
@@ -193,8 +193,8 @@ impl LayerIndex {
         place.map_or(0, |place| self.shapes[place.shape()].count(dispatch, &bytes[place.start()..], key))
     }
 
-    /// The false-positive rate of these shards. With further copies, the lane has `times` as many items as its tables.
-    fn false_positive_rate(&self, plan: &LayerPlan, records: &[Record], times: f64) -> f64 {
+    /// The false-positive rate of these shards. With further copies, the partition has `times` as many items as its tables.
+    fn false_positive_rate(&self, plan: &GenerationPlan, records: &[Record], times: f64) -> f64 {
         let of_shard = |record: &Record| {
             let shape = &self.shapes[usize::from(record.depth - plan.least_depth)];
             plan.share(record.depth, record.prefix) * shape.false_positive_rate(index(record.items.into()), times)
@@ -203,7 +203,7 @@ impl LayerIndex {
     }
 
     fn size_in_bytes(&self) -> usize {
-        self.directory.capacity() * size_of::<Place>() + self.shapes.capacity() * size_of::<Shape>()
+        self.directory.capacity() * size_of::<TableStart>() + self.shapes.capacity() * size_of::<DepthLayout>()
     }
 }
 
@@ -217,23 +217,23 @@ struct InSnapshot<'a> {
 
 impl<'a> InSnapshot<'a> {
     #[inline]
-    fn lane(self, hash: Uniform) -> &'a LaneIndex {
-        &self.index.lanes[self.params.shares().lane(hash)]
+    fn partition(self, hash: Uniform) -> &'a PartitionIndex {
+        &self.index.partitions[self.params.shares().partition(hash)]
     }
 
-    /// True if a lane without shards has an item in its list.
+    /// True if a partition without shards has an item in its list.
     #[cold]
-    fn is_among_few(self, lane: &LaneIndex, key: Key) -> bool {
-        let few = self.bytes.get(lane.few.clone()).unwrap_or_default();
-        Few::new(few, lane.first.plan.keys().bytes()).has(lane.first.plan.key_of(key))
+    fn is_among_few(self, partition: &PartitionIndex, key: Key) -> bool {
+        let few = self.bytes.get(partition.few.clone()).unwrap_or_default();
+        FewInSnapshot::new(few, partition.first.plan.keys().bytes()).has(partition.first.plan.key_of(key))
     }
 
-    /// The number of copies of an item in the tables of a layer, or in the list instead.
-    fn occurrences(self, lane: &LaneIndex, layer: &LayerIndex, key: Key) -> u32 {
-        if layer.directory.is_empty() {
-            return self.is_among_few(lane, key).into();
+    /// The number of copies of an item in the tables of a generation, or in the list instead.
+    fn occurrences(self, partition: &PartitionIndex, generation: &GenerationIndex, key: Key) -> u32 {
+        if generation.directory.is_empty() {
+            return self.is_among_few(partition, key).into();
         }
-        layer.count(self.index.dispatch, self.bytes, key)
+        generation.count(self.index.dispatch, self.bytes, key)
     }
 
     #[inline]
@@ -248,55 +248,55 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
     }
 
     fn geometry(self) -> &'a Geometry {
-        &self.index.lanes[0].first.probe.geometry
+        &self.index.partitions[0].first.probe.geometry
     }
 
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     fn table(self, hash: Uniform, stream: u64) -> Option<&'a [u8]> {
-        self.lane(hash).first.table(self.bytes, stream)
+        self.partition(hash).first.table(self.bytes, stream)
     }
 
     fn has_all_tables(self) -> bool {
-        !self.index.lanes.iter().any(|lane| lane.first.directory.is_empty())
+        !self.index.partitions.iter().any(|partition| partition.first.directory.is_empty())
     }
 
     fn has_later(self) -> bool {
-        self.index.lanes.iter().any(|lane| !lane.later.is_empty())
+        self.index.partitions.iter().any(|partition| !partition.later.is_empty())
     }
 
     #[cold]
     fn later_contain(self, hash: Uniform) -> bool {
         let key = self.key(hash);
-        self.lane(hash).later.iter().any(|layer| layer.contains(self.index.dispatch, self.bytes, key))
+        self.partition(hash).later.iter().any(|generation| generation.contains(self.index.dispatch, self.bytes, key))
     }
 
     #[inline]
     fn contains(self, hash: Uniform) -> bool {
-        let (lane, key) = (self.lane(hash), self.key(hash));
-        if lane.first.directory.is_empty() {
-            return self.is_among_few(lane, key);
+        let (partition, key) = (self.partition(hash), self.key(hash));
+        if partition.first.directory.is_empty() {
+            return self.is_among_few(partition, key);
         }
-        lane.first.contains(self.index.dispatch, self.bytes, key) || !lane.later.is_empty() && self.later_contain(hash)
+        partition.first.contains(self.index.dispatch, self.bytes, key) || !partition.later.is_empty() && self.later_contain(hash)
     }
 
     fn count(self, hash: Uniform) -> u32 {
-        let (lane, key) = (self.lane(hash), self.key(hash));
-        let copies = Layered::new(self.bytes.get(lane.copies.clone()).unwrap_or_default());
-        let count = |layer: &LayerIndex| {
-            match self.occurrences(lane, layer, key) {
+        let (partition, key) = (self.partition(hash), self.key(hash));
+        let copies = LongEntries::new(self.bytes.get(partition.copies.clone()).unwrap_or_default());
+        let count = |generation: &GenerationIndex| {
+            match self.occurrences(partition, generation, key) {
                 // There are no further copies, either.
                 0 => 0,
-                in_table if lane.copies.is_empty() => in_table,
-                in_table => in_table.saturating_add(copies.get(layer.plan.number, layer.plan.key_of(key))),
+                in_table if partition.copies.is_empty() => in_table,
+                in_table => in_table.saturating_add(copies.get(generation.plan.number, generation.plan.key_of(key))),
             }
         };
-        lane.layers().map(count).fold(0, u32::saturating_add)
+        partition.generations().map(count).fold(0, u32::saturating_add)
     }
 }
 
-impl LaneIndex {
-    fn layers(&self) -> impl Iterator<Item = &LayerIndex> {
+impl PartitionIndex {
+    fn generations(&self) -> impl Iterator<Item = &GenerationIndex> {
         iter::once(&self.first).chain(&self.later)
     }
 }
@@ -307,12 +307,12 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         InSnapshot { bytes: self.snapshot.all(), index: &self.index, params: &self.params }
     }
 
-    /// The number of copies in the tables, or in the list instead, of what a key stands for in a layer; 0 if that is nothing.
-    pub(super) fn occurrences_of(&self, lane: u64, layer: u8, listed: copies::Key) -> u32 {
-        let lane = &self.index.lanes[index(lane)];
-        let found = lane.layers().nth(layer.into());
+    /// The number of copies in the tables, or in the list instead, of what a key stands for in a generation; 0 if that is nothing.
+    pub(super) fn occurrences_of(&self, partition: u64, generation: u8, listed: copies::ClassKey) -> u32 {
+        let partition = &self.index.partitions[index(partition)];
+        let found = partition.generations().nth(generation.into());
         let item = found.and_then(|index| Some((index, index.plan.listed(listed)?)));
-        item.map_or(0, |(index, key)| self.all().occurrences(lane, index, key))
+        item.map_or(0, |(index, key)| self.all().occurrences(partition, index, key))
     }
 
     pub fn params(&self) -> &ElasticParams {
@@ -331,9 +331,9 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         self.index.shards
     }
 
-    /// The most layers of a lane.
-    pub(super) fn layers(&self) -> usize {
-        self.index.lanes.iter().map(|lane| 1 + lane.later.len()).max().unwrap_or(0)
+    /// The most generations of a partition.
+    pub(super) fn generations(&self) -> usize {
+        self.index.partitions.iter().map(|partition| 1 + partition.later.len()).max().unwrap_or(0)
     }
 
     /// The length of the snapshot.
@@ -386,11 +386,12 @@ impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
     }
 
     fn bytes_behind(&self) -> usize {
-        let of_lane = |lane: &LaneIndex| {
-            lane.later.capacity() * size_of::<LayerIndex>() + lane.layers().map(LayerIndex::size_in_bytes).sum::<usize>()
+        let of_partition = |partition: &PartitionIndex| {
+            partition.later.capacity() * size_of::<GenerationIndex>()
+                + partition.generations().map(GenerationIndex::size_in_bytes).sum::<usize>()
         };
-        let lanes = self.index.lanes.capacity() * size_of::<LaneIndex>();
-        self.snapshot.end() + lanes + self.index.lanes.iter().map(of_lane).sum::<usize>()
+        let partitions = self.index.partitions.capacity() * size_of::<PartitionIndex>();
+        self.snapshot.end() + partitions + self.index.partitions.iter().map(of_partition).sum::<usize>()
     }
 }
 
@@ -401,7 +402,7 @@ mod tests {
     #[test]
     fn tables_may_begin_anywhere_in_a_file_of_terabytes() {
         for (start, shape) in [(64, 0), (1 << 32, 5), ((1 << 52) - 8, 27)] {
-            let place = Place::new(start, shape);
+            let place = TableStart::new(start, shape);
             assert_eq!((place.start() as u64, place.shape()), (start, shape.into()));
         }
     }

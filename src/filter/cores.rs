@@ -76,7 +76,7 @@ pub(crate) trait Core {
     }
 }
 
-/// Changing. A reference to lanes behind locks implements it, too, as `&File` implements `Write`.
+/// Changing. A reference to partitions behind locks implements it, too, as `&File` implements `Write`.
 pub(crate) trait CoreMut {
     /// Inserts a hash. If it fails, nothing has changed.
     fn insert(&mut self, hash: Uniform) -> Result<(), InsertError>;

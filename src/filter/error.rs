@@ -55,8 +55,8 @@ pub enum InsertErrorKind {
         /// The limit.
         max_bytes: usize,
     },
-    /// The filter holds at least a thousand times its maximal capacity, and has no bits left for a further layer.
-    Layers,
+    /// The filter holds at least a thousand times its maximal capacity, and has no bits left for a further generation.
+    Generations,
     /// Too many items have hashes that begin with the same bits, so that splitting their shard does not help them. Hashes are not
     /// uniform, or an attacker who knows the seed chose the items.
     Crowded,
@@ -149,8 +149,8 @@ impl fmt::Display for InsertError {
                 "the filter would take {needed} bytes, and the limit is {max_bytes}; remove items, or build the filter with a \
                  higher max_bytes"
             ),
-            InsertErrorKind::Layers => f.write_str(
-                "the filter holds many times its maximal capacity, and a further layer could not keep its false-positive rate; \
+            InsertErrorKind::Generations => f.write_str(
+                "the filter holds many times its maximal capacity, and a further generation could not keep its false-positive rate; \
                  build it with a higher max_capacity",
             ),
             InsertErrorKind::Crowded => f.write_str(
@@ -355,8 +355,8 @@ mod tests {
                 "the filter would take 101 bytes, and the limit is 100; remove items, or build the filter with a higher max_bytes",
             ),
             (
-                InsertErrorKind::Layers,
-                "the filter holds many times its maximal capacity, and a further layer could not keep its false-positive rate; \
+                InsertErrorKind::Generations,
+                "the filter holds many times its maximal capacity, and a further generation could not keep its false-positive rate; \
                  build it with a higher max_capacity",
             ),
             (

@@ -10,15 +10,16 @@ macro_rules! merges {
             /// Inserts all items of `other`, copies included, into this filter: an item of both has the sum of its copies. For the
             /// larger number instead, see [`union`](Self::union). Takes time proportional to both filters.
             ///
-            /// Merging is associative and commutative: the order in which several filters are merged makes no difference to their items,
-            /// copies and answers ([growing](crate::guide::growing#filled-by-many-workers)). Growing filters may have grown differently. Other threads may use `other` meanwhile if it is a
-            /// [`SharedFilter`](crate::SharedFilter): each of its lanes is merged as it is at one moment. To merge a view, copy it
-            /// first: [`FilterView::to_filter`](crate::FilterView::to_filter).
+            /// Merging is associative and commutative: the order in which several filters are merged makes no difference to their
+            /// items, copies and answers ([growing](crate::guide::growing#filled-by-many-workers)). Growing filters may have grown
+            /// differently. Other threads may use `other` meanwhile if it is a [`SharedFilter`](crate::SharedFilter): each of its
+            /// partitions is merged as it is at one moment. To merge a view, copy it first:
+            /// [`FilterView::to_filter`](crate::FilterView::to_filter).
             ///
             /// The merge is atomic: it works on a copy, which temporarily takes the memory of the merged filter. That keeps the
             /// false-positive rate. A growing filter stores only some bits of an item's hash: enough up to
-            /// [`max_capacity`](crate::ElasticBuilder::max_capacity), but not for a further layer. So items beyond it cannot be
-            /// merged, although they could have been inserted.
+            /// [`max_capacity`](crate::ElasticBuilder::max_capacity), but not for a further generation. So items beyond it cannot
+            /// be merged, although they could have been inserted.
             ///
             /// # Errors
             /// If the filters have different parameters (the seed included) or hashers, if not all items fit (into a growing filter,
@@ -40,8 +41,8 @@ macro_rules! merges {
             }
 
             /// Inserts the items of `other` that this filter does not have: afterwards, it has the larger number of copies of each
-            /// item. The union of a filter with itself, or with an earlier copy, is the filter. The rest is as for
-            /// [`merge`](Self::merge).
+            /// item. (In growing filters beyond their maximal capacity, an item that the two have in different generations keeps the
+            /// copies of both.) The union of a filter with itself is the filter. The rest is as for [`merge`](Self::merge).
             ///
             /// With probability ε, this filter reports an item of `other` as present by mistake. That item is not stored, as with
             /// [`insert_unique`](Self::insert_unique): it is found, but removing it would remove the other item.

@@ -34,7 +34,7 @@ pub(crate) use {
     items::{Hashed, answers_in_order, same_length},
     merge::merges,
     operations::{ContainsIter, changes, lookups, removals},
-    raw::{Combine, Located, Occurrences, Place, RawFilter, Slots, Sought, slots},
+    raw::{Combine, Located, Occurrences, RawFilter, Slots, Sought, Store, slots},
 };
 
 /// A cuckoo filter: an approximate set that supports removal. A query answers "not in the set" or "probably in the set", at a

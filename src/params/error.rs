@@ -77,8 +77,8 @@ pub enum ParamError {
         /// The table: [`TableKind::bucket_sizes`] has the sizes that it takes.
         table: TableKind,
     },
-    /// A number of lanes that is not a power of two from 1 to 256.
-    Lanes {
+    /// A number of partitions that is not a power of two from 1 to 256.
+    Partitions {
         /// The number given.
         given: usize,
     },
@@ -116,7 +116,7 @@ impl fmt::Display for ParamError {
                 write!(f, "false-positive rate: {given} given, but filters of this size keep rates from {lowest} to below 1")?;
             }
             Self::Buckets { .. } | Self::FingerprintBits { .. } | Self::BucketSize { .. } => self.table_limits(f)?,
-            Self::Lanes { given } => write!(f, "lanes: {given} given, but they are a power of two from 1 to 256")?,
+            Self::Partitions { given } => write!(f, "partitions: {given} given, but they are a power of two from 1 to 256")?,
             Self::MaxBytes { given, needed } => {
                 return write!(f, "max bytes: {given} given, but an empty filter takes up to {needed}; give at least as many");
             }

@@ -103,13 +103,13 @@ struct SubFilter {
 
 /// Where a hash is, in every sub-filter: the number of a bucket is the rest of these by the number of buckets.
 #[derive(Clone, Copy)]
-struct Place {
+struct Position {
     fingerprint: u8,
     first: u64,
     second: u64,
 }
 
-impl Place {
+impl Position {
     /// Of a hash of [`RedisBloomHash`]: there are no more than 2³² buckets, and 255 divides 2³² − 1.
     fn new(Uniform(hash): Uniform) -> Self {
         Self::of_stored((u64::from(low_half(hash)) % FINGERPRINTS) as u8 + 1, hash >> 32)
@@ -149,7 +149,7 @@ impl SubFilter {
     }
 
     /// Writes a value to the first slot of a place that has another one. Returns false if there is none.
-    fn replace(&mut self, Place { first, second, .. }: Place, old: u8, new: u8) -> bool {
+    fn replace(&mut self, Position { first, second, .. }: Position, old: u8, new: u8) -> bool {
         for bucket in [first, second] {
             if let Some(slot) = self.bucket(bucket).iter().position(|&slot| slot == old) {
                 self.set(bucket, slot, new);
@@ -165,12 +165,12 @@ impl SubFilter {
         self.slots[at] = value;
     }
 
-    fn contains(&self, Place { fingerprint, first, second }: Place) -> bool {
+    fn contains(&self, Position { fingerprint, first, second }: Position) -> bool {
         self.bucket(first).contains(&fingerprint) || self.bucket(second).contains(&fingerprint)
     }
 
     /// Counts twice what is in a bucket that is both the first and the second, as RedisBloom does.
-    fn count(&self, Place { fingerprint, first, second }: Place) -> usize {
+    fn count(&self, Position { fingerprint, first, second }: Position) -> usize {
         #[expect(clippy::naive_bytecount, reason = "buckets are short")]
         let in_bucket = |bucket| self.bucket(bucket).iter().filter(|&&slot| slot == fingerprint).count();
         in_bucket(first) + in_bucket(second)
@@ -250,15 +250,15 @@ impl Core for SubFilters {
     }
 
     fn contains(&self, hash: Uniform) -> bool {
-        let place = Place::new(hash);
-        self.filters.iter().any(|filter| filter.contains(place))
+        let position = Position::new(hash);
+        self.filters.iter().any(|filter| filter.contains(position))
     }
 
     /// A copy in the only bucket of an item whose two buckets are one is counted twice.
     fn count(&self, hash: Uniform) -> u32 {
-        let place = Place::new(hash);
+        let position = Position::new(hash);
         // No more than 2¹⁶ sub-filters, with twice 255 slots.
-        self.filters.iter().map(|filter| low_half(wide(filter.count(place)))).sum()
+        self.filters.iter().map(|filter| low_half(wide(filter.count(position)))).sum()
     }
 
     /// As the filter itself counts them. A dump that was taken while clients wrote may have others than it says.
@@ -295,8 +295,8 @@ impl Core for SubFilters {
 impl SubFilters {
     /// `CF.DEL`: from the last sub-filter that has a copy.
     fn remove(&mut self, hash: Uniform) -> bool {
-        let place = Place::new(hash);
-        if !self.filters.iter_mut().rev().any(|filter| filter.replace(place, place.fingerprint, EMPTY)) {
+        let position = Position::new(hash);
+        if !self.filters.iter_mut().rev().any(|filter| filter.replace(position, position.fingerprint, EMPTY)) {
             return false;
         }
         self.header.update(|Fields { items, deleted, .. }| {
@@ -354,8 +354,8 @@ impl SubFilters {
             for slot in 0..from.bucket(bucket).len() {
                 let fingerprint = from.bucket(bucket)[slot];
                 // Earlier sub-filters have as many buckets or fewer, so the bucket says which ones are meant there.
-                let place = Place::of_stored(fingerprint, bucket);
-                if fingerprint != EMPTY && earlier.iter_mut().any(|filter| filter.replace(place, EMPTY, fingerprint)) {
+                let position = Position::of_stored(fingerprint, bucket);
+                if fingerprint != EMPTY && earlier.iter_mut().any(|filter| filter.replace(position, EMPTY, fingerprint)) {
                     from.set(bucket, slot, EMPTY);
                 }
             }

@@ -8,7 +8,7 @@ use super::{
     SnapshotError, SnapshotErrorKind as Kind,
     format::{Fixed, Header, HeaderBytes, TRAILER_BYTES, checksum},
     read::too_short,
-    verify::{Around, Expected},
+    verify::{Around, ExpectedChecksum},
 };
 use crate::{
     bits::{PADDING, low_half, wide},
@@ -157,7 +157,7 @@ fn stored<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>) -> u32 {
 /// What verification needs to know of a bare table.
 pub(super) fn around<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Around {
     let (_, seed) = header(view, hasher);
-    let expected = Expected { seed, stored: stored(view).into(), mask: u32::MAX.into() };
+    let expected = ExpectedChecksum { seed, stored: stored(view).into(), mask: u32::MAX.into() };
     Around { start: 0, expected: Some(expected), items: (0, "the table holds {} items, but {} were given") }
 }
 

@@ -77,8 +77,8 @@ pub enum SnapshotErrorKind {
     Hasher,
     /// The table does not match its checksum.
     BodyChecksum,
-    /// A packed bucket has an invalid codeword or unsorted fingerprints, or a bit behind the last bucket is set. Or the list of a lane's
-    /// few items is invalid.
+    /// A packed bucket has an invalid codeword or unsorted fingerprints, or a bit behind the last bucket is set. Or the list of a
+    /// partition's few items is invalid.
     Table,
     /// The number of items in the table is not the one in the header.
     Count,

@@ -12,9 +12,9 @@ use crate::{
 /// Finds where a snapshot ends while it arrives in pieces of any length, without keeping it. It takes snapshots of both types of
 /// filter.
 ///
-/// It reads the header and, in a growing filter, the length of each lane. **It validates nothing else**: no lists of shards, no
-/// tables, no checksums. So a complete snapshot may still be corrupt, which reading it into a filter reports. Takes about 100
-/// bytes, and time proportional to the numbers of pieces and lanes.
+/// It reads the header and, in a growing filter, the length of each partition. **It validates nothing else**: no lists of shards,
+/// no tables, no checksums. So a complete snapshot may still be corrupt, which reading it into a filter reports. Takes about 100
+/// bytes, and time proportional to the numbers of pieces and partitions.
 ///
 /// # Example
 /// ```
@@ -57,8 +57,8 @@ impl SnapshotExtent {
     ///
     /// # Errors
     /// If the bytes do not begin a snapshot that this release reads: the magic number or the version is another, the header does
-    /// not match its checksum, or has parameters that no filter has. If a lane claims a length with which the snapshot would have
-    /// 2⁶⁴ bytes. After an error, every further call fails, too.
+    /// not match its checksum, or has parameters that no filter has. If a partition claims a length with which the snapshot would
+    /// have 2⁶⁴ bytes. After an error, every further call fails, too.
     pub fn push(&mut self, bytes: &[u8]) -> Result<usize, SnapshotError> {
         let mut rest = bytes;
         loop {
@@ -99,7 +99,7 @@ impl SnapshotExtent {
     /// The header has arrived.
     fn begin(&mut self) -> Result<(), SnapshotError> {
         let (skipped, sections) = if is_growing(&self.header) {
-            (0, wide(Header::<ElasticParams>::decode(&self.header)?.fields.lanes()))
+            (0, wide(Header::<ElasticParams>::decode(&self.header)?.fields.partitions()))
         } else {
             (Header::<Fixed>::decode(&self.header)?.fields.snapshot_bytes() - wide(HEADER_BYTES), 0)
         };
@@ -113,7 +113,7 @@ impl SnapshotExtent {
         let (Section { length, .. }, _) = Section::decode(&first[0]);
         let least = others * wide(SECTION_BYTES) + wide(TRAILER_BYTES);
         if self.received.checked_add(length).and_then(|end| end.checked_add(least)).is_none() {
-            let words = "a lane has {} bytes, so that the snapshot would have 2⁶⁴ or more";
+            let words = "a partition has {} bytes, so that the snapshot would have 2⁶⁴ or more";
             return Err(SnapshotError::new(Kind::Shards, self.received - wide(SECTION_BYTES), words, [length]));
         }
         (self.skipped, self.sections) = (length + if others == 0 { least } else { 0 }, Some(others));

@@ -225,7 +225,7 @@ mod tests {
             filter.insert_iter(0..2000_u64).unwrap();
             filter.to_bytes()
         };
-        // Of the growing ones, the header, and that and the list of the first lane.
+        // Of the growing ones, the header, and that and the list of the first partition.
         for (right, listed) in [(fixed.to_bytes(), 64), (growing, 64 + 32 + 16)] {
             let write = |bytes: &[u8]| replace(&path, |mut file| file.write_all(bytes));
             write(&right).unwrap();

@@ -32,10 +32,11 @@ macro_rules! writes {
     (impl [$($generics:tt)*] $filter:ty, $hasher:ident) => {
         impl<$($generics)*> $filter {
             /// The filter as a snapshot (docs/FORMAT.md): a header of 64 bytes, the table, and a checksum of 8 bytes; of a growing filter, a
-            /// header, and for each lane a list of its shards and their tables. Takes time proportional to the tables.
+            /// header, and for each partition a list of its shards and their tables. Takes time proportional to the tables.
             ///
             /// Equal filters give equal bytes on every machine. For a view, these are the bytes that it was made from, so a corrupt snapshot
-            /// stays one that `verify` rejects. A `SharedFilter` is copied lane after lane, as by [`write_to`](Self::write_to).
+            /// stays one that `verify` rejects. A `SharedFilter` is copied partition after partition, as by
+            /// [`write_to`](Self::write_to).
             ///
             /// # Panics
             /// If the bytes would be more than the address space holds (on 32-bit targets). If the allocator has no memory for them, the
@@ -66,13 +67,13 @@ macro_rules! writes {
             /// Writes the bytes of [`to_bytes`](Self::to_bytes) without a copy of all of them. Writes in large pieces, so the writer needs no
             /// buffer. Allocates nothing, but for a `SharedFilter`.
             ///
-            /// A `SharedFilter` can be used by other threads meanwhile, and by the writer itself. Each lane is copied under its lock and then
-            /// written, one after the other, which takes the memory of one lane. So an item that was inserted before the call, and is not
-            /// removed, is in the snapshot; one that is inserted during the call may be.
+            /// A `SharedFilter` can be used by other threads meanwhile, and by the writer itself. Each partition is copied under
+            /// its lock and then written, one after the other, which takes the memory of one partition. So an item that was
+            /// inserted before the call, and is not removed, is in the snapshot; one that is inserted during the call may be.
             ///
             /// # Errors
-            /// The writer's error; [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if a lane cannot be copied. What the writer has received by
-            /// then is not a valid snapshot.
+            /// The writer's error; [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if a partition cannot be copied. What the
+            /// writer has received by then is not a valid snapshot.
             #[cfg(feature = "std")]
             pub fn write_to<W: std::io::Write>(&self, mut writer: W) -> std::io::Result<()>
             where

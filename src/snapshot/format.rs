@@ -7,7 +7,7 @@
 //! │ header, 64     │       │ header, 64     │
 //! ├────────────────┤       ├────────────────┤ ┐
 //! │ table          │       │ section, 32    │ │
-//! ├────────────────┤       │ records, 24 ×n │ │ of each lane
+//! ├────────────────┤       │ records, 24 ×n │ │ of each partition
 //! │ copies, if any │       │ tables, n      │ │
 //! │                │       │ copies, if any │ │
 //! ├────────────────┤       ├────────────────┤ ┘
@@ -29,7 +29,7 @@ use crate::{
     params::{Addressing, ParamError, Params, TableKind},
     snapshot::{SnapshotError, SnapshotErrorKind as Kind},
     storage,
-    table::copies::{self, LAYERED_BYTES},
+    table::copies::{self, LONG_ENTRY_BYTES},
 };
 
 /// A name, followed by bytes that a transfer in text mode would alter, as in PNG.
@@ -55,7 +55,7 @@ pub(crate) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
 const _: () = assert!(HEADER_BYTES == storage::HEADER_BYTES);
 
 // The same of a filter that grows, as far as it differs.
-const LANE_BITS_AT: usize = ADDRESSING_AT;
+const PARTITION_BITS_AT: usize = ADDRESSING_AT;
 const LEAST_DEPTH_AT: usize = BUCKETS_AT + 4;
 const MOST_DEPTH_AT: usize = LEAST_DEPTH_AT + 1;
 const SPARE_BITS_AT: usize = MOST_DEPTH_AT + 1;
@@ -265,7 +265,7 @@ impl ElasticParams {
     fn put(&self, header: &mut HeaderBytes) {
         put(header, FINGERPRINT_BITS_AT, [self.low_bits]);
         put(header, BUCKET_SIZE_AT, [self.bucket_size]);
-        put(header, LANE_BITS_AT, [self.shares.lane_bits()]);
+        put(header, PARTITION_BITS_AT, [self.shares.partition_bits()]);
         put(header, SEED_AT, self.seed.to_le_bytes());
         put(header, BUCKETS_AT, self.buckets.to_le_bytes());
         put(header, LEAST_DEPTH_AT, [self.least_depth]);
@@ -291,7 +291,7 @@ impl ElasticParams {
             low_bits: header[FINGERPRINT_BITS_AT],
             table,
             bucket_size: header[BUCKET_SIZE_AT],
-            shares: Shares::new(header[LANE_BITS_AT], is_staggered),
+            shares: Shares::new(header[PARTITION_BITS_AT], is_staggered),
             least_depth: header[LEAST_DEPTH_AT],
             most_depth: header[MOST_DEPTH_AT],
             spare_bits: header[SPARE_BITS_AT],
@@ -300,11 +300,12 @@ impl ElasticParams {
     }
 }
 
-/// The header of a lane's section.
+/// The header of a partition's section.
 pub(super) struct Section {
     pub items: u64,
     pub shards: u64,
-    /// The length of the list, the tables and the further copies that follow; of a lane without shards, of the list of its items.
+    /// The length of the list, the tables and the further copies that follow; of a partition without shards, of the list of its
+    /// items.
     pub length: u64,
 }
 
@@ -314,31 +315,31 @@ pub(crate) fn padded_keys(few: u64, key_bytes: usize) -> u64 {
     keys.checked_next_multiple_of(alignment).unwrap_or(u64::MAX)
 }
 
-/// The length of a lane's lists: so many keys of items, so many entries of further copies, and a checksum of both, which that of the
-/// section seeds. (They have one of their own, so that a view is opened without reading them.)
+/// The length of a partition's lists: so many keys of items, so many entries of further copies, and a checksum of both, which that
+/// of the section seeds. (They have one of their own, so that a view is opened without reading them.)
 pub(crate) fn list_bytes(few: u64, key_bytes: usize, entries: u64) -> u64 {
-    let lists = padded_keys(few, key_bytes).saturating_add(entries.saturating_mul(wide(LAYERED_BYTES)));
+    let lists = padded_keys(few, key_bytes).saturating_add(entries.saturating_mul(wide(LONG_ENTRY_BYTES)));
     if lists == 0 { 0 } else { lists.saturating_add(wide(CHECKSUM_BYTES)) }
 }
 
 /// The number of entries in lists that take so many bytes; none if no number does.
 pub(super) fn list_entries(few: u64, key_bytes: usize, bytes: u64) -> Option<u64> {
     let entries = bytes.checked_sub(list_bytes(few, key_bytes, 0))?;
-    let entries = if few == 0 { entries.saturating_sub(wide(CHECKSUM_BYTES)) } else { entries } / wide(LAYERED_BYTES);
+    let entries = if few == 0 { entries.saturating_sub(wide(CHECKSUM_BYTES)) } else { entries } / wide(LONG_ENTRY_BYTES);
     (list_bytes(few, key_bytes, entries) == bytes).then_some(entries)
 }
 
-/// Instead of records, a lane without shards that has items has the number of the different ones.
+/// Instead of records, a partition without shards that has items has the number of the different ones.
 pub(crate) const NUMBER_BYTES: usize = 8;
 
 impl Section {
-    /// Encodes the header of the lane with this number, for this list. Also returns its checksum.
-    pub fn encode(&self, list: impl Iterator<Item = impl AsRef<[u8]>>, lane: u64, seed: u64) -> ([u8; SECTION_BYTES], u64) {
+    /// Encodes the header of the partition with this number, for this list. Also returns its checksum.
+    pub fn encode(&self, list: impl Iterator<Item = impl AsRef<[u8]>>, partition: u64, seed: u64) -> ([u8; SECTION_BYTES], u64) {
         let mut bytes = [0; SECTION_BYTES];
         put(&mut bytes, 0, self.items.to_le_bytes());
         put(&mut bytes, 8, self.shards.to_le_bytes());
         put(&mut bytes, 16, self.length.to_le_bytes());
-        let checksum = section_checksum(&bytes, list, lane, seed);
+        let checksum = section_checksum(&bytes, list, partition, seed);
         put(&mut bytes, 24, checksum.to_le_bytes());
         (bytes, checksum)
     }
@@ -349,15 +350,15 @@ impl Section {
     }
 }
 
-/// The checksum of a section's first three fields and its list, so that neither goes with another lane or another filter. `seed` is
-/// the header's.
+/// The checksum of a section's first three fields and its list, so that neither goes with another partition or another filter.
+/// `seed` is the header's.
 pub(super) fn section_checksum(
     section: &[u8; SECTION_BYTES],
     list: impl Iterator<Item = impl AsRef<[u8]>>,
-    lane: u64,
+    partition: u64,
     seed: u64,
 ) -> u64 {
-    let mut checksum = Checksum::new(seed.wrapping_add(lane));
+    let mut checksum = Checksum::new(seed.wrapping_add(partition));
     checksum.update(&section[..24]);
     list.for_each(|piece| checksum.update(piece.as_ref()));
     checksum.finish()
@@ -366,7 +367,7 @@ pub(super) fn section_checksum(
 /// What the list says of a shard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record {
-    pub(crate) layer: u8,
+    pub(crate) generation: u8,
     pub(crate) depth: u8,
     pub(crate) prefix: u32,
     pub(crate) items: u32,
@@ -377,7 +378,7 @@ pub(crate) struct Record {
 impl Record {
     pub(super) fn encode(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
-        put(&mut bytes, 0, [self.layer, self.depth]);
+        put(&mut bytes, 0, [self.generation, self.depth]);
         put(&mut bytes, 4, self.prefix.to_le_bytes());
         put(&mut bytes, 8, self.items.to_le_bytes());
         put(&mut bytes, 16, self.checksum.to_le_bytes());
@@ -386,9 +387,9 @@ impl Record {
 
     /// `None` if reserved bytes are not zero.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        let [layer, depth] = take(bytes, 0);
+        let [generation, depth] = take(bytes, 0);
         (take(bytes, 2) == [0; 2] && take(bytes, 12) == [0; 4]).then(|| Self {
-            layer,
+            generation,
             depth,
             prefix: u32::from_le_bytes(take(bytes, 4)),
             items: u32::from_le_bytes(take(bytes, 8)),

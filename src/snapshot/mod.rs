@@ -47,7 +47,7 @@ pub(crate) use {file::replace, filters::read_file, read::stream};
 pub(crate) use {
     filters::{in_memory_or_abort, nothing_left, reads, views, writes, xxh3},
     format::{Record, padded, padded_keys},
-    read::{Listed, Reading, Source},
+    read::{ListedGeneration, Reading, Source},
     write::{snapshot_bytes, write},
 };
 

@@ -20,12 +20,12 @@ use super::{
 };
 use crate::{
     bits::{PADDING, in_memory, index, wide},
-    elastic::{ElasticParams, Few, LayerPlan, Shard, ShardParams},
+    elastic::{ElasticParams, FewInSnapshot, GenerationPlan, Shard, ShardParams},
     filter::RawFilter,
     storage::{OutOfMemory, Owned, reserved},
     table::{
         TableParams as _,
-        copies::{self, Key, Layered},
+        copies::{self, ClassKey, LongEntries},
     },
 };
 
@@ -179,8 +179,8 @@ impl<'a> Reading<'a> {
         Ok(Self::after(header, source, None))
     }
 
-    /// Reads and validates what the next section, that of the lane with this number, says before its tables.
-    pub fn listing(&mut self, lane: u64) -> Result<Listing, SnapshotError> {
+    /// Reads and validates what the next section, that of the partition with this number, says before its tables.
+    pub fn listing(&mut self, partition: u64) -> Result<Listing, SnapshotError> {
         let start = self.offset;
         self.next(SECTION_BYTES, |_, _| {})?;
         let mut bytes = [0; SECTION_BYTES];
@@ -191,14 +191,14 @@ impl<'a> Reading<'a> {
             shards => usize::try_from(shards).ok().and_then(|shards| shards.checked_mul(RECORD_BYTES)),
         };
         let Some(len) = len else {
-            let words = "lane {} has {} shards, more than this machine can address";
-            return Err(SnapshotError::new(Kind::Shards, start, words, [lane, section.shards]));
+            let words = "partition {} has {} shards, more than this machine can address";
+            return Err(SnapshotError::new(Kind::Shards, start, words, [partition, section.shards]));
         };
         self.next(len, |_, _| {})?;
-        let computed = section_checksum(&bytes, iter::once(&self.buffer), lane, self.header.checksum);
+        let computed = section_checksum(&bytes, iter::once(&self.buffer), partition, self.header.checksum);
         check_sum(start, "list of shards", stored, computed)?;
         self.checksum.update(&stored.to_le_bytes());
-        Listing::decode(&self.header.fields, &self.buffer, lane, &section, start, stored)
+        Listing::decode(&self.header.fields, &self.buffer, partition, &section, start, stored)
     }
 
     /// The next table, with its padding, of a shard with these parameters.
@@ -214,10 +214,11 @@ impl<'a> Reading<'a> {
         Ok(&self.buffer)
     }
 
-    /// The lists of a lane, which follow its tables: the keys of its items, if it has no shards, verified; and its further copies, which are
+    /// The lists of a partition, which follow its tables: the keys of its items, if it has no shards, verified; and its further
+    /// copies, which are
     /// [not yet](Lists::copies).
     pub fn lists(&mut self, listing: &Listing) -> Result<Lists<'_>, SnapshotError> {
-        let (start, plan) = (self.offset, self.header.fields.layer(0));
+        let (start, plan) = (self.offset, self.header.fields.generation(0));
         let key_bytes = plan.keys().bytes();
         let len = list_bytes(listing.few, key_bytes, listing.entries);
         self.buffer.clear();
@@ -232,20 +233,24 @@ impl<'a> Reading<'a> {
         let (keys, copies) = self.buffer.split_at(index(padded_keys(listing.few, key_bytes)));
         let copies_at = start + wide(keys.len());
         let (keys, zeros) = keys.split_at(index(listing.few) * key_bytes);
-        let few = Few::new(keys, key_bytes);
+        let few = FewInSnapshot::new(keys, key_bytes);
         verify::few(few, start, &plan)?;
         if zeros.iter().any(|&byte| byte != 0) {
             return Err(SnapshotError::new(Kind::Table, start + wide(keys.len()), "the bytes behind a list are not zero", []));
         }
-        Ok(Lists { few, copies: Layered::new(copies), start: copies_at, further: listing.further })
+        Ok(Lists { few, copies: LongEntries::new(copies), start: copies_at, further: listing.further })
     }
 
-    /// Reads and verifies all tables of a lane, and its lists. `occurrences` is as for [`Lists::copies`].
-    pub fn verify_lane(&mut self, listing: &Listing, occurrences: impl Fn(u8, Key) -> u32) -> Result<(), SnapshotError> {
+    /// Reads and verifies all tables of a partition, and its lists. `occurrences` is as for [`Lists::copies`].
+    pub fn verify_partition(
+        &mut self,
+        listing: &Listing,
+        occurrences: impl Fn(u8, ClassKey) -> u32,
+    ) -> Result<(), SnapshotError> {
         let params = self.header.fields;
-        for layer in listing.layers(&params) {
-            for record in layer.records {
-                self.table(layer.plan.shard(record.depth), record)?;
+        for generation in listing.generations(&params) {
+            for record in generation.records {
+                self.table(generation.plan.shard(record.depth), record)?;
             }
         }
         self.lists(listing)?.copies(occurrences).map(|_| ())
@@ -289,14 +294,14 @@ impl<'a> Reading<'a> {
 }
 
 /// Validates a snapshot of a growing filter in a file of this many bytes, read from its start, as far as opening a view of it does:
-/// the header, the length, and the lists of shards. Seeks past the tables, and has the list of one lane in memory at a time.
+/// the header, the length, and the lists of shards. Seeks past the tables, and has the list of one partition in memory at a time.
 #[cfg(feature = "std")]
 pub(super) fn check_lists(mut file: &File, len: u64) -> Result<(), SnapshotError> {
     let mut fill = stream(file);
     let mut reading = Reading::<ElasticParams>::start(Source::Stream(&mut fill))?;
     let params = reading.header.fields;
-    for lane in 0..wide(params.lanes()) {
-        let listing = reading.listing(lane)?;
+    for partition in 0..wide(params.partitions()) {
+        let listing = reading.listing(partition)?;
         let end = reading.offset.saturating_add(listing.rest());
         if end > len {
             return Err(too_short(len, end));
@@ -304,30 +309,30 @@ pub(super) fn check_lists(mut file: &File, len: u64) -> Result<(), SnapshotError
         let moved = file.seek(SeekFrom::Start(end));
         moved.map_err(|error| SnapshotError::io(end, "the file cannot be read further", error))?;
         reading.skip(listing.rest())?;
-        listing.layers(&params).try_for_each(|layer| reading.allow_directory(layer.depth))?;
+        listing.generations(&params).try_for_each(|generation| reading.allow_directory(generation.depth))?;
     }
     reading.finish_at_end()
 }
 
-/// What follows the tables of a lane.
+/// What follows the tables of a partition.
 pub(crate) struct Lists<'a> {
-    pub few: Few<'a>,
-    copies: Layered<'a>,
+    pub few: FewInSnapshot<'a>,
+    copies: LongEntries<'a>,
     /// Where the copies begin, and how many there should be.
     start: u64,
     further: u64,
 }
 
 impl<'a> Lists<'a> {
-    /// The further copies, verified. `occurrences` counts copies in the tables, or in the list: those of what a key stands for in the layer
-    /// with this number.
-    pub fn copies(self, occurrences: impl Fn(u8, Key) -> u32) -> Result<Layered<'a>, SnapshotError> {
-        verify::copies_of_layers(self.copies, self.start, self.further, occurrences)?;
+    /// The further copies, verified. `occurrences` counts copies in the tables, or in the list: those of what a key stands for in
+    /// the generation with this number.
+    pub fn copies(self, occurrences: impl Fn(u8, ClassKey) -> u32) -> Result<LongEntries<'a>, SnapshotError> {
+        verify::copies_of_generations(self.copies, self.start, self.further, occurrences)?;
         Ok(self.copies)
     }
 }
 
-/// A validated list of a lane's shards.
+/// A validated list of a partition's shards.
 pub(crate) struct Listing {
     records: Vec<Record>,
     /// The length of all tables with what they are filled up with.
@@ -335,7 +340,7 @@ pub(crate) struct Listing {
     /// The number of items that have further copies, and the number of these.
     pub entries: u64,
     pub further: u64,
-    /// The number of different items of a lane without shards.
+    /// The number of different items of a partition without shards.
     pub few: u64,
     /// The length of the lists.
     list_bytes: u64,
@@ -343,45 +348,50 @@ pub(crate) struct Listing {
     checksum: u64,
 }
 
-/// The shards of a layer, which are never none.
-pub(crate) struct Listed<'a> {
-    pub plan: LayerPlan,
+/// The shards of a generation, which are never none.
+pub(crate) struct ListedGeneration<'a> {
+    pub plan: GenerationPlan,
     /// The depth of a directory for them.
     pub depth: u8,
     pub records: &'a [Record],
 }
 
 impl Listing {
-    /// Validates the list of a lane, of which the section begins at `start` and has this checksum.
+    /// Validates the list of a partition, of which the section begins at `start` and has this checksum.
     fn decode(
         params: &ElasticParams,
         list: &[u8],
-        lane: u64,
+        partition: u64,
         section: &Section,
         start: u64,
         checksum: u64,
     ) -> Result<Self, SnapshotError> {
-        let may_be_unused = params.layer(0).begins_unused();
+        let may_be_unused = params.generation(0).begins_unused();
         let is_unused = may_be_unused && section.shards == 0;
         let few = if is_unused && !list.is_empty() { number(list, 0) } else { 0 };
         let records = if is_unused { Vec::new() } else { records(params, list, start + wide(SECTION_BYTES))? };
         let found = records.iter().map(|record| u64::from(record.items)).sum::<u64>() + few;
         let mut listing = Self { records, table_bytes: 0, entries: 0, further: 0, few, list_bytes: 0, checksum };
         if may_be_unused && found == 0 && !list.is_empty() {
-            return Err(SnapshotError::new(Kind::Shards, start, "lane {} has shards or a list, but no items in them", [lane]));
+            return Err(SnapshotError::new(
+                Kind::Shards,
+                start,
+                "partition {} has shards or a list, but no items in them",
+                [partition],
+            ));
         }
         if few > u32::MAX.into() {
-            let words = "lane {} has {} items in a list, more than there can be";
-            return Err(SnapshotError::new(Kind::Count, start, words, [lane, few]));
+            let words = "partition {} has {} items in a list, more than there can be";
+            return Err(SnapshotError::new(Kind::Count, start, words, [partition, few]));
         }
-        let in_layer = |layer: Listed<'_>| {
-            let tables = layer.records.iter().map(|record| wide(padded(layer.plan.shard(record.depth).table_bytes())));
+        let in_generation = |generation: ListedGeneration<'_>| {
+            let tables = generation.records.iter().map(|record| wide(padded(generation.plan.shard(record.depth).table_bytes())));
             tables.fold(0, u64::saturating_add)
         };
-        listing.table_bytes = listing.layers(params).map(in_layer).fold(0, u64::saturating_add);
+        listing.table_bytes = listing.generations(params).map(in_generation).fold(0, u64::saturating_add);
         // A sum that has reached the greatest number is no length, whatever the header says.
         let known = listing.table_bytes.checked_add(wide(list.len()));
-        let key_bytes = params.layer(0).keys().bytes();
+        let key_bytes = params.generation(0).keys().bytes();
         let entries = known.and_then(|known| list_entries(few, key_bytes, section.length.checked_sub(known)?));
         let entries = entries.filter(|&entries| entries <= found);
         listing.entries = entries.unwrap_or(0);
@@ -390,15 +400,15 @@ impl Listing {
         let further = section.items.checked_sub(found);
         let is_possible = |further: &u64| (listing.entries..=listing.entries.saturating_mul(u32::MAX.into())).contains(further);
         let Some(further) = further.filter(is_possible) else {
-            let words = "the shards of lane {} hold {} items, but its header says {}";
-            return Err(SnapshotError::new(Kind::Count, start, words, [lane, found, section.items]));
+            let words = "the shards of partition {} hold {} items, but its header says {}";
+            return Err(SnapshotError::new(Kind::Count, start, words, [partition, found, section.items]));
         };
         listing.further = further;
         if entries.is_some() {
             return Ok(listing);
         }
-        let words = "lane {} has {} bytes, but its header says {}";
-        Err(SnapshotError::new(Kind::Shards, start, words, [lane, known.unwrap_or(u64::MAX), section.length]))
+        let words = "partition {} has {} bytes, but its header says {}";
+        Err(SnapshotError::new(Kind::Shards, start, words, [partition, known.unwrap_or(u64::MAX), section.length]))
     }
 
     /// The length of tables and lists.
@@ -412,12 +422,12 @@ impl Listing {
         found.saturating_add(self.further).saturating_add(self.few)
     }
 
-    /// The layers, in order.
-    pub fn layers(&self, params: &ElasticParams) -> impl Iterator<Item = Listed<'_>> {
-        self.records.chunk_by(|one, next| one.layer == next.layer).map(|records| {
-            let plan = params.layer(records[0].layer);
+    /// The generations, in order.
+    pub fn generations(&self, params: &ElasticParams) -> impl Iterator<Item = ListedGeneration<'_>> {
+        self.records.chunk_by(|one, next| one.generation == next.generation).map(|records| {
+            let plan = params.generation(records[0].generation);
             let depth = records.iter().map(|record| record.depth).max().unwrap_or(plan.least_depth);
-            Listed { plan, depth, records }
+            ListedGeneration { plan, depth, records }
         })
     }
 }
@@ -425,7 +435,7 @@ impl Listing {
 /// Decodes and validates the records of a list, which begins at this offset.
 fn records(params: &ElasticParams, bytes: &[u8], start: u64) -> Result<Vec<Record>, SnapshotError> {
     let mut list = reserved(bytes.len() / RECORD_BYTES)?;
-    let mut expected = Expected { params, plan: params.layer(0), next: 0 };
+    let mut expected = ExpectedRecords { params, plan: params.generation(0), next: 0 };
     for (bytes, at) in bytes.chunks_exact(RECORD_BYTES).zip((start..).step_by(RECORD_BYTES)) {
         let record = Record::decode(bytes).ok_or("the record of a shard: its reserved bytes are not zero");
         let record = record.and_then(|record| expected.accept(&record).map(|()| record));
@@ -441,25 +451,25 @@ fn records(params: &ElasticParams, bytes: &[u8], start: u64) -> Result<Vec<Recor
 /// All streams, in units of those that have their first 32 bits in common.
 const WHOLE: u64 = 1 << 32;
 
-/// Which shards may come next in the list of a lane: those of a layer have all streams, in order.
-struct Expected<'a> {
+/// Which shards may come next in the list of a partition: those of a generation have all streams, in order.
+struct ExpectedRecords<'a> {
     params: &'a ElasticParams,
-    plan: LayerPlan,
+    plan: GenerationPlan,
     /// The first stream that has no shard yet.
     next: u64,
 }
 
-impl Expected<'_> {
+impl ExpectedRecords<'_> {
     fn accept(&mut self, record: &Record) -> Result<(), &'static str> {
-        let number = record.layer;
-        if usize::from(number) >= self.params.most_layers() {
-            return Err("the record of a shard: its layer is one that could not keep the rate");
+        let number = record.generation;
+        if usize::from(number) >= self.params.most_generations() {
+            return Err("the record of a shard: its generation is one that could not keep the rate");
         }
         if self.next == WHOLE && Some(number) == self.plan.number.checked_add(1) {
-            (self.plan, self.next) = (self.params.layer(number), 0);
+            (self.plan, self.next) = (self.params.generation(number), 0);
         }
         if number != self.plan.number {
-            return Err("the record of a shard: its layer is not the one that follows");
+            return Err("the record of a shard: its generation is not the one that follows");
         }
         if !(self.plan.least_depth..=self.plan.most_depth).contains(&record.depth) {
             return Err("the record of a shard: its depth is out of range");

@@ -9,13 +9,13 @@ use super::{
 };
 use crate::{
     bits::{index, wide},
-    elastic::{Few, LayerPlan},
+    elastic::{FewInSnapshot, GenerationPlan},
     filter::RawFilter,
     hash::HasherId,
     storage::Snapshot,
     table::{
         Corrupt, TableParams,
-        copies::{ENTRY_BYTES, Key, LAYERED_BYTES, Layered, Listed},
+        copies::{ClassKey, ENTRY_BYTES, LONG_ENTRY_BYTES, Listed, LongEntries},
     },
 };
 
@@ -44,7 +44,7 @@ pub(super) fn table(filter: &RawFilter, listed: Listed<'_>) -> Result<(), Snapsh
 }
 
 /// The checksum that a table should have.
-pub(super) struct Expected {
+pub(super) struct ExpectedChecksum {
     pub(super) seed: u64,
     pub(super) stored: u64,
     /// The bits that are stored.
@@ -56,14 +56,14 @@ pub(super) struct Around {
     /// The offset of the table.
     pub start: u64,
     /// The checksum, unless it has been compared.
-    pub expected: Option<Expected>,
+    pub expected: Option<ExpectedChecksum>,
     /// The offset of the number of items, and the words for another number.
     pub items: (u64, &'static str),
 }
 
 impl Around {
     /// The header and the trailer of a snapshot.
-    fn header(expected: Option<Expected>) -> Self {
+    fn header(expected: Option<ExpectedChecksum>) -> Self {
         let items = (wide(ITEMS_AT), "the table holds {} items, but the header says {}");
         Self { start: wide(HEADER_BYTES), expected, items }
     }
@@ -84,7 +84,7 @@ fn around<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Ar
     }
     let snapshot = view.storage().all();
     let [seed, stored] = [CHECKSUM_AT, snapshot.len() - TRAILER_BYTES].map(|at| number(snapshot, at));
-    Around::header(Some(Expected { seed, stored, mask: u64::MAX }))
+    Around::header(Some(ExpectedChecksum { seed, stored, mask: u64::MAX }))
 }
 
 /// The same of a shard, whose table begins at `start` and has the right checksum.
@@ -114,7 +114,7 @@ fn buckets<S: Deref<Target = [u8]>, P: TableParams>(
     if let Some(checksum) = &mut checksum {
         checksum.update(listed.bytes());
     }
-    if let (Some(checksum), Some(Expected { stored, mask, .. })) = (checksum, expected) {
+    if let (Some(checksum), Some(ExpectedChecksum { stored, mask, .. })) = (checksum, expected) {
         let end = start + wide(bytes.len()) + wide(listed.bytes().len());
         check_sum(end, "table", stored, checksum.finish() & mask)?;
     }
@@ -170,41 +170,42 @@ fn copies<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, listed: Listed<'_>, st
     Err(SnapshotError::new(Kind::Copies, start, words, [sum, total]))
 }
 
-/// Validates the further copies of a lane, whose list begins at `start`: the entries are in order, each of an item that the tables have, and
-/// there are as many as the section's header says.
-pub(super) fn copies_of_layers(
-    list: Layered<'_>,
+/// Validates the further copies of a partition, whose list begins at `start`: the entries are in order, each of an item that the
+/// tables have, and there are as many as the section's header says.
+pub(super) fn copies_of_generations(
+    list: LongEntries<'_>,
     start: u64,
     total: u64,
-    occurrences: impl Fn(u8, Key) -> u32,
+    occurrences: impl Fn(u8, ClassKey) -> u32,
 ) -> Result<(), SnapshotError> {
     let (mut last, mut sum) = (None, 0_u64);
-    for ((layer, key, number), at) in list.iter().zip((start..).step_by(LAYERED_BYTES)) {
+    for ((generation, key, number), at) in list.iter().zip((start..).step_by(LONG_ENTRY_BYTES)) {
         let corrupt = |words| Err(SnapshotError::new(Kind::Copies, at, words, []));
-        if last >= Some((layer, key)) || number == 0 {
+        if last >= Some((generation, key)) || number == 0 {
             return corrupt("the entry of an item with further copies is not in order, or has none");
         }
-        match occurrences(layer, key) {
+        match occurrences(generation, key) {
             0 => return corrupt("an item has further copies, but no table has it"),
             occurrences if occurrences.checked_add(number).is_none() => return corrupt("an item has more than 2³² − 1 copies"),
             _ => {}
         }
-        (last, sum) = (Some((layer, key)), sum.saturating_add(number.into()));
+        (last, sum) = (Some((generation, key)), sum.saturating_add(number.into()));
     }
-    let words = "further copies are {}, but they are {} by the header of their lane";
+    let words = "further copies are {}, but they are {} by the header of their partition";
     if sum == total { Ok(()) } else { Err(SnapshotError::new(Kind::Copies, start, words, [sum, total])) }
 }
 
-/// Validates the items of a lane without shards, whose list begins at `start`: their keys are in order, and each is that of an item.
-pub(super) fn few(few: Few<'_>, start: u64, plan: &LayerPlan) -> Result<(), SnapshotError> {
+/// Validates the items of a partition without shards, whose list begins at `start`: their keys are in order, and each is that of an
+/// item.
+pub(super) fn few(few: FewInSnapshot<'_>, start: u64, plan: &GenerationPlan) -> Result<(), SnapshotError> {
     let mut last = None;
     for (key, at) in few.keys().zip((start..).step_by(plan.keys().bytes())) {
         let corrupt = |words| Err(SnapshotError::new(Kind::Table, at, words, []));
         if last >= Some(key) {
-            return corrupt("the keys of a lane's items are not in order");
+            return corrupt("the keys of a partition's items are not in order");
         }
         if plan.listed(key).is_none() {
-            return corrupt("the key of a lane's item is one that no item has");
+            return corrupt("the key of a partition's item is one that no item has");
         }
         last = Some(key);
     }

@@ -9,28 +9,28 @@ use super::format::{
 };
 use crate::{
     bits::{in_memory, index, wide},
-    elastic::{ElasticFilter, ElasticParams, Lane},
+    elastic::{ElasticFilter, ElasticParams, Partition},
     hash::{Hasher, HasherId},
     storage::{OutOfMemory, reserved},
-    table::copies::{LAYERED_BYTES, encode_layered},
+    table::copies::{LONG_ENTRY_BYTES, encode_long},
 };
 
-/// Passes all bytes of a growing filter's snapshot to `write`, piece after piece. Takes each lane when it is that one's turn.
+/// Passes all bytes of a growing filter's snapshot to `write`, piece after piece. Takes each partition when it is that one's turn.
 /// Allocates nothing, so that where there is no memory left a filter can still be saved.
-pub(crate) fn write<L: Borrow<Lane>, E>(
+pub(crate) fn write<L: Borrow<Partition>, E>(
     params: &ElasticParams,
     hasher: HasherId,
-    lanes: impl Iterator<Item = Result<L, E>>,
+    partitions: impl Iterator<Item = Result<L, E>>,
     write: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut writing = Writing::start(params, hasher, write)?;
-    for lane in lanes {
-        let lane = lane?;
-        writing.section(lane.borrow())?;
-        for (_, table) in lane.borrow().records() {
+    for partition in partitions {
+        let partition = partition?;
+        writing.section(partition.borrow())?;
+        for (_, table) in partition.borrow().records() {
             writing.table(table)?;
         }
-        writing.lists(lane.borrow())?;
+        writing.lists(partition.borrow())?;
     }
     writing.finish()
 }
@@ -43,7 +43,7 @@ struct Writing<F> {
     /// Of the sections' checksums.
     checksum: Checksum,
     /// The number of the next section, and the checksum of the last one.
-    lane: u64,
+    partition: u64,
     section: u64,
 }
 
@@ -52,21 +52,21 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
     fn start(params: &ElasticParams, hasher: HasherId, mut write: F) -> Result<Self, E> {
         let (header, seed) = Header::<ElasticParams>::encode(params, hasher);
         write(&header)?;
-        Ok(Self { write, seed, checksum: Checksum::new(seed), lane: 0, section: 0 })
+        Ok(Self { write, seed, checksum: Checksum::new(seed), partition: 0, section: 0 })
     }
 
-    /// Writes what comes before the tables of a lane. Goes through the list of shards, and computes each table's checksum, twice,
-    /// instead of keeping them in memory.
-    fn section(&mut self, lane: &Lane) -> Result<(), E> {
-        let few = wide(lane.number_of_few()).to_le_bytes();
-        let few = &few[..number_bytes(lane)];
-        let list = lane.records().map(|(record, table)| Record { checksum: checksum(table, 0), ..record }.encode());
+    /// Writes what comes before the tables of a partition. Goes through the list of shards, and computes each table's checksum,
+    /// twice, instead of keeping them in memory.
+    fn section(&mut self, partition: &Partition) -> Result<(), E> {
+        let few = wide(partition.number_of_few()).to_le_bytes();
+        let few = &few[..number_bytes(partition)];
+        let list = partition.records().map(|(record, table)| Record { checksum: checksum(table, 0), ..record }.encode());
         let (section, checksum) = match few {
-            [] => section(lane).encode(list.clone(), self.lane, self.seed),
-            few => section(lane).encode([few].into_iter(), self.lane, self.seed),
+            [] => section(partition).encode(list.clone(), self.partition, self.seed),
+            few => section(partition).encode([few].into_iter(), self.partition, self.seed),
         };
         self.checksum.update(&checksum.to_le_bytes());
-        (self.lane, self.section) = (self.lane + 1, checksum);
+        (self.partition, self.section) = (self.partition + 1, checksum);
         (self.write)(&section)?;
         (self.write)(few)?;
         let (mut piece, mut len) = ([0; 128 * RECORD_BYTES], 0);
@@ -86,10 +86,10 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
         (self.write)(&[0; 8][..padded(table.len()) - table.len()])
     }
 
-    /// Writes what comes behind the tables of a lane, or instead of them.
-    fn lists(&mut self, lane: &Lane) -> Result<(), E> {
-        let (mut piece, mut len) = ([0; 256 * LAYERED_BYTES], 0);
-        for Entry(bytes, entry_len) in entries(lane, 0, (0, 0)) {
+    /// Writes what comes behind the tables of a partition, or instead of them.
+    fn lists(&mut self, partition: &Partition) -> Result<(), E> {
+        let (mut piece, mut len) = ([0; 256 * LONG_ENTRY_BYTES], 0);
+        for Entry(bytes, entry_len) in entries(partition, 0, (0, 0)) {
             if len + entry_len > piece.len() {
                 (self.write)(&piece[..len])?;
                 len = 0;
@@ -98,16 +98,16 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
             len += entry_len;
         }
         (self.write)(&piece[..len])?;
-        self.checksum_of_lists(lane)
+        self.checksum_of_lists(partition)
     }
 
     /// Writes the end of that.
-    fn checksum_of_lists(&mut self, lane: &Lane) -> Result<(), E> {
-        if bytes_of_lists(lane) == 0 {
+    fn checksum_of_lists(&mut self, partition: &Partition) -> Result<(), E> {
+        if bytes_of_lists(partition) == 0 {
             return Ok(());
         }
         let mut checksum = Checksum::new(self.section);
-        entries(lane, 0, (0, 0)).for_each(|Entry(bytes, len)| checksum.update(&bytes[..len]));
+        entries(partition, 0, (0, 0)).for_each(|Entry(bytes, len)| checksum.update(&bytes[..len]));
         (self.write)(&checksum.finish().to_le_bytes())
     }
 
@@ -117,46 +117,46 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
     }
 }
 
-/// An item of a lane without shards, or a further copy: its first bytes, as many as the second field says.
-struct Entry([u8; LAYERED_BYTES], usize);
+/// An item of a partition without shards, or a further copy: its first bytes, as many as the second field says.
+struct Entry([u8; LONG_ENTRY_BYTES], usize);
 
-/// Those of a lane: its few items, from the one with this number on, what they are filled up with, and its further copies, from a slot of the
-/// layer with this number on.
-fn entries(lane: &Lane, few: usize, (layer, slot): (u8, usize)) -> impl Iterator<Item = Entry> {
-    let key_bytes = lane.key_bytes();
-    let keys = lane.few().map(move |key| Entry(key.to_le_bytes(), key_bytes));
-    let zeros = Entry([0; LAYERED_BYTES], index(bytes_of_keys(lane)) - lane.number_of_few() * key_bytes);
-    let copies = lane.further_copies_from(layer, slot);
+/// Those of a partition: its few items, from the one with this number on, what they are filled up with, and its further copies,
+/// from a slot of the generation with this number on.
+fn entries(partition: &Partition, few: usize, (generation, slot): (u8, usize)) -> impl Iterator<Item = Entry> {
+    let key_bytes = partition.key_bytes();
+    let keys = partition.few().map(move |key| Entry(key.to_le_bytes(), key_bytes));
+    let zeros = Entry([0; LONG_ENTRY_BYTES], index(bytes_of_keys(partition)) - partition.number_of_few() * key_bytes);
+    let copies = partition.further_copies_from(generation, slot);
     let few = keys.chain([zeros]).skip(few);
-    few.chain(copies.map(|(_, entry)| Entry(encode_layered(entry), LAYERED_BYTES)))
+    few.chain(copies.map(|(_, entry)| Entry(encode_long(entry), LONG_ENTRY_BYTES)))
 }
 
 /// The length of the items, filled up.
-fn bytes_of_keys(lane: &Lane) -> u64 {
-    padded_keys(wide(lane.number_of_few()), lane.key_bytes())
+fn bytes_of_keys(partition: &Partition) -> u64 {
+    padded_keys(wide(partition.number_of_few()), partition.key_bytes())
 }
 
 /// The length of all, with a checksum.
-fn bytes_of_lists(lane: &Lane) -> u64 {
-    list_bytes(wide(lane.number_of_few()), lane.key_bytes(), lane.entries())
+fn bytes_of_lists(partition: &Partition) -> u64 {
+    list_bytes(wide(partition.number_of_few()), partition.key_bytes(), partition.entries())
 }
 
 /// The length of the number of its few items.
-fn number_bytes(lane: &Lane) -> usize {
-    if lane.number_of_few() == 0 { 0 } else { NUMBER_BYTES }
+fn number_bytes(partition: &Partition) -> usize {
+    if partition.number_of_few() == 0 { 0 } else { NUMBER_BYTES }
 }
 
-/// The length of a snapshot with these lanes.
-pub(crate) fn snapshot_bytes<L: Deref<Target = Lane>>(lanes: impl Iterator<Item = L>) -> u64 {
-    let sections = lanes.map(|lane| wide(SECTION_BYTES) + section(&lane).length);
+/// The length of a snapshot with these partitions.
+pub(crate) fn snapshot_bytes<L: Deref<Target = Partition>>(partitions: impl Iterator<Item = L>) -> u64 {
+    let sections = partitions.map(|partition| wide(SECTION_BYTES) + section(&partition).length);
     wide(HEADER_BYTES) + sections.sum::<u64>() + wide(TRAILER_BYTES)
 }
 
-/// The header of a lane's section.
-fn section(lane: &Lane) -> Section {
+/// The header of a partition's section.
+fn section(partition: &Partition) -> Section {
     let of_shard = |(_, table): (Record, &[u8])| wide(RECORD_BYTES + padded(table.len()));
-    let length = wide(number_bytes(lane)) + lane.records().map(of_shard).sum::<u64>() + bytes_of_lists(lane);
-    Section { items: wide(lane.len()), shards: wide(lane.shards()), length }
+    let length = wide(number_bytes(partition)) + partition.records().map(of_shard).sum::<u64>() + bytes_of_lists(partition);
+    Section { items: wide(partition.len()), shards: wide(partition.shards()), length }
 }
 
 /// What a snapshot of an [`ElasticFilter`] has besides its tables and its items in lists: header, lists of shards and checksums, about 24
@@ -167,17 +167,17 @@ fn section(lane: &Lane) -> Section {
 pub struct SnapshotIndex {
     /// Everything but the tables, in order.
     outline: Vec<u8>,
-    /// Where the tables of each lane are.
-    tables: Vec<Tables>,
-    /// Of every so many entries among further copies, where the first one is, lane after lane.
+    /// Where the tables of each partition are.
+    tables: Vec<TableRange>,
+    /// Of every so many entries among further copies, where the first one is, partition after partition.
     marks: Vec<Mark>,
     /// The length of the snapshot.
     bytes: u64,
 }
 
-/// The tables of a lane, and its lists: a gap in the outline.
+/// The tables of a partition, and its lists: a gap in the outline.
 #[derive(Clone, Copy)]
-struct Tables {
+struct TableRange {
     /// Bytes of the outline that come before them.
     outline: usize,
     /// Where they begin, where the lists do, and where these end in the snapshot.
@@ -188,7 +188,7 @@ struct Tables {
     mark: usize,
 }
 
-/// Where an entry is: the number of its layer, and its slot there.
+/// Where an entry is: the number of its generation, and its slot there.
 #[derive(Clone, Copy)]
 struct Mark(u8, usize);
 
@@ -206,13 +206,13 @@ impl SnapshotIndex {
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
         let marks = self.marks.capacity() * size_of::<Mark>();
-        size_of::<Self>() + self.outline.capacity() + self.tables.capacity() * size_of::<Tables>() + marks
+        size_of::<Self>() + self.outline.capacity() + self.tables.capacity() * size_of::<TableRange>() + marks
     }
 
     /// Copies bytes from this offset on, as far as there are any. Returns how many, which is none only at the end.
-    fn read_once(&self, lanes: &[Lane], offset: u64, bytes: &mut [u8]) -> usize {
-        let lane = self.tables.partition_point(|tables| tables.end <= offset);
-        let Some(&Tables { outline, start, lists, end, mark }) = self.tables.get(lane) else {
+    fn read_once(&self, partitions: &[Partition], offset: u64, bytes: &mut [u8]) -> usize {
+        let partition = self.tables.partition_point(|tables| tables.end <= offset);
+        let Some(&TableRange { outline, start, lists, end, mark }) = self.tables.get(partition) else {
             // Behind all tables.
             let left = index(self.bytes.saturating_sub(offset));
             return copy(&self.outline[self.outline.len() - left..], bytes);
@@ -223,30 +223,33 @@ impl SnapshotIndex {
         let part_end = if offset < lists { lists } else { end };
         let len = in_memory(part_end - offset).min(bytes.len());
         if offset < lists {
-            read_tables(lanes.get(lane), index(offset - start), &mut bytes[..len]);
+            read_tables(partitions.get(partition), index(offset - start), &mut bytes[..len]);
         } else {
-            self.read_lists(lanes.get(lane), mark, index(offset - lists), &mut bytes[..len]);
+            self.read_lists(partitions.get(partition), mark, index(offset - lists), &mut bytes[..len]);
         }
         len
     }
 
-    /// Copies the bytes of a lane's lists from this offset on. Where there are none, since the filter has changed, zeros.
-    fn read_lists(&self, lane: Option<&Lane>, mark: usize, offset: usize, bytes: &mut [u8]) {
-        let (few, key_bytes) = lane.map_or((0, 1), |lane| (lane.number_of_few(), lane.key_bytes()));
-        let (first, from, behind, mut within) = match offset.checked_sub(lane.map_or(0, |lane| index(bytes_of_keys(lane)))) {
-            None => {
-                let first = few.min(offset / key_bytes);
-                (first, (0, 0), 0, offset - first * key_bytes)
-            }
-            Some(offset) => {
-                let entry = offset / LAYERED_BYTES;
-                let from =
-                    self.marks.get(mark + entry / MARKED).map_or((u8::MAX, usize::MAX), |&Mark(layer, slot)| (layer, slot));
-                (few + 1, from, entry % MARKED, offset % LAYERED_BYTES)
-            }
-        };
+    /// Copies the bytes of a partition's lists from this offset on. Where there are none, since the filter has changed, zeros.
+    fn read_lists(&self, partition: Option<&Partition>, mark: usize, offset: usize, bytes: &mut [u8]) {
+        let (few, key_bytes) = partition.map_or((0, 1), |partition| (partition.number_of_few(), partition.key_bytes()));
+        let (first, from, behind, mut within) =
+            match offset.checked_sub(partition.map_or(0, |partition| index(bytes_of_keys(partition)))) {
+                None => {
+                    let first = few.min(offset / key_bytes);
+                    (first, (0, 0), 0, offset - first * key_bytes)
+                }
+                Some(offset) => {
+                    let entry = offset / LONG_ENTRY_BYTES;
+                    let from = self
+                        .marks
+                        .get(mark + entry / MARKED)
+                        .map_or((u8::MAX, usize::MAX), |&Mark(generation, slot)| (generation, slot));
+                    (few + 1, from, entry % MARKED, offset % LONG_ENTRY_BYTES)
+                }
+            };
         let mut done = 0;
-        for Entry(entry, len) in lane.into_iter().flat_map(|lane| entries(lane, first, from)).skip(behind) {
+        for Entry(entry, len) in partition.into_iter().flat_map(|partition| entries(partition, first, from)).skip(behind) {
             done += copy(&entry[within.min(len)..len], &mut bytes[done..]);
             within = 0;
             if done == bytes.len() {
@@ -282,29 +285,30 @@ impl<H> ElasticFilter<H> {
     where
         H: Hasher,
     {
-        let lanes = &self.core.lanes;
-        let lists = |lane: &Lane| SECTION_BYTES + number_bytes(lane) + lane.shards() * RECORD_BYTES;
-        let ends = |lane: &Lane| if bytes_of_lists(lane) == 0 { 0 } else { CHECKSUM_BYTES };
-        let mut outline =
-            reserved(HEADER_BYTES + lanes.iter().map(|lane| lists(lane) + ends(lane)).sum::<usize>() + TRAILER_BYTES)?;
-        let mut marks = reserved(lanes.iter().map(|lane| index(lane.entries()).div_ceil(MARKED)).sum())?;
+        let partitions = &self.core.partitions;
+        let lists = |partition: &Partition| SECTION_BYTES + number_bytes(partition) + partition.shards() * RECORD_BYTES;
+        let ends = |partition: &Partition| if bytes_of_lists(partition) == 0 { 0 } else { CHECKSUM_BYTES };
+        let mut outline = reserved(
+            HEADER_BYTES + partitions.iter().map(|partition| lists(partition) + ends(partition)).sum::<usize>() + TRAILER_BYTES,
+        )?;
+        let mut marks = reserved(partitions.iter().map(|partition| index(partition.entries()).div_ceil(MARKED)).sum())?;
         let mut writing = Writing::start(&self.core.params, self.hasher.id(), |piece| {
             outline.extend_from_slice(piece);
             Ok::<(), OutOfMemory>(())
         })?;
-        let mut tables = reserved(lanes.len())?;
+        let mut tables = reserved(partitions.len())?;
         let (mut before, mut end) = (HEADER_BYTES, wide(HEADER_BYTES));
-        for lane in lanes {
-            writing.section(lane)?;
-            writing.checksum_of_lists(lane)?;
-            before += lists(lane);
-            let (start, rest) = (end + wide(lists(lane)), wide(ends(lane)));
-            end += wide(SECTION_BYTES) + section(lane).length;
-            let lists = end - bytes_of_lists(lane);
-            tables.push(Tables { outline: before, start, lists, end: end - rest, mark: marks.len() });
-            before += ends(lane);
-            let entries = lane.further_copies_from(0, 0).step_by(MARKED);
-            marks.extend(entries.map(|(slot, (layer, ..))| Mark(layer, slot)));
+        for partition in partitions {
+            writing.section(partition)?;
+            writing.checksum_of_lists(partition)?;
+            before += lists(partition);
+            let (start, rest) = (end + wide(lists(partition)), wide(ends(partition)));
+            end += wide(SECTION_BYTES) + section(partition).length;
+            let lists = end - bytes_of_lists(partition);
+            tables.push(TableRange { outline: before, start, lists, end: end - rest, mark: marks.len() });
+            before += ends(partition);
+            let entries = partition.further_copies_from(0, 0).step_by(MARKED);
+            marks.extend(entries.map(|(slot, (generation, ..))| Mark(generation, slot)));
         }
         writing.finish()?;
         Ok(SnapshotIndex { outline, tables, marks, bytes: end + wide(TRAILER_BYTES) })
@@ -332,18 +336,18 @@ impl<H> ElasticFilter<H> {
     pub fn read_snapshot(&self, index: &SnapshotIndex, offset: u64, bytes: &mut [u8]) -> usize {
         let mut done = 0;
         while done < bytes.len() && offset.saturating_add(wide(done)) < index.bytes {
-            done += index.read_once(&self.core.lanes, offset + wide(done), &mut bytes[done..]);
+            done += index.read_once(&self.core.partitions, offset + wide(done), &mut bytes[done..]);
         }
         done
     }
 }
 
-/// Copies the bytes of a lane's tables, as they follow each other in a snapshot, from this offset on. Where there are none, since
-/// the filter has become smaller, zeros.
-fn read_tables(lane: Option<&Lane>, mut offset: usize, bytes: &mut [u8]) {
+/// Copies the bytes of a partition's tables, as they follow each other in a snapshot, from this offset on. Where there are none,
+/// since the filter has become smaller, zeros.
+fn read_tables(partition: Option<&Partition>, mut offset: usize, bytes: &mut [u8]) {
     let mut done = 0;
     // Most of them come before the offset, so nothing else of a shard is looked at.
-    for (_, table) in lane.into_iter().flat_map(Lane::records) {
+    for (_, table) in partition.into_iter().flat_map(Partition::records) {
         let padded = padded(table.len());
         if offset >= padded {
             offset -= padded;

@@ -1,8 +1,8 @@
 //! Further copies: how often items are in a filter beyond what its table holds (docs/DESIGN.md, "Copies").
 //!
 //! A table has every item at least once. Copies that are in the way of other items are counted here instead: for a fingerprint in
-//! its pair of buckets, which is all that a filter knows of an item, the number of further copies. (A layer of a growing filter also
-//! knows bits of the item's stream, wherever it stores them. They are a part of the fingerprint here.)
+//! its pair of buckets, which is all that a filter knows of an item, the number of further copies. (A generation of a growing
+//! filter also knows bits of the item's stream, wherever it stores them. They are a part of the fingerprint here.)
 //!
 //! The list is a table of linear probing in which keys are in order: a key's home grows with the key, and a key is at home or in
 //! the first slot behind smaller keys. So entries are written and read in order, and growing is one pass over them. A snapshot has
@@ -34,31 +34,31 @@ pub(crate) fn listed_bytes(entries: u64) -> u64 {
 const MOST_BYTES: usize = 12;
 
 /// Slots are read and written in windows of so many bytes, and as many follow the last one.
-const WINDOW: usize = size_of::<Key>();
-const _: () = assert!(Keys::MOST_BITS.div_ceil(8) * 8 + u32::BITS <= Key::BITS);
+const WINDOW: usize = size_of::<ClassKey>();
+const _: () = assert!(ClassKeys::MOST_BITS.div_ceil(8) * 8 + u32::BITS <= ClassKey::BITS);
 
 /// The inverse of [`MULTIPLIER`] modulo 2¹²⁸. (A step of Newton's method doubles the bits that are right.)
-const LONG_INVERSE: Key = {
-    let (inverse, multiplier) = (INVERSE as Key, MULTIPLIER as Key);
+const LONG_INVERSE: ClassKey = {
+    let (inverse, multiplier) = (INVERSE as ClassKey, MULTIPLIER as ClassKey);
     inverse.wrapping_mul(2_u128.wrapping_sub(multiplier.wrapping_mul(inverse)))
 };
-const _: () = assert!(LONG_INVERSE.wrapping_mul(MULTIPLIER as Key) == 1);
+const _: () = assert!(LONG_INVERSE.wrapping_mul(MULTIPLIER as ClassKey) == 1);
 
 /// What stands for an item in a list. Never 0.
-pub(crate) type Key = u128;
+pub(crate) type ClassKey = u128;
 
 /// The keys of a filter: one for each fingerprint in its pair of buckets.
 ///
 /// A key is the smaller bucket and the fingerprint, as one number, times an odd constant: a permutation, after which the first bits
 /// depend on all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Keys {
+pub(crate) struct ClassKeys {
     /// Bits of a fingerprint, and of a key. In a filter of fixed size, a key has 64 at most.
     fingerprint_bits: u32,
     bits: u32,
 }
 
-impl Keys {
+impl ClassKeys {
     /// Bits of the longest key: those of the buckets and of the fingerprint of a growing filter, whatever its parameters.
     const MOST_BITS: u32 = 31 + 32 + 27;
 
@@ -70,13 +70,13 @@ impl Keys {
 
     /// The key of a fingerprint, which is not 0, in two buckets.
     #[inline]
-    pub fn key(self, (first, second): Pair, fingerprint: u64) -> Key {
-        let number = Key::from(first.min(second)) << self.fingerprint_bits | Key::from(fingerprint);
+    pub fn key(self, (first, second): Pair, fingerprint: u64) -> ClassKey {
+        let number = ClassKey::from(first.min(second)) << self.fingerprint_bits | ClassKey::from(fingerprint);
         number.wrapping_mul(MULTIPLIER.into()) & self.mask()
     }
 
     /// The smaller bucket and the fingerprint of a key. Both may be ones that no item has.
-    pub fn parts(self, key: Key) -> (u64, u64) {
+    pub fn parts(self, key: ClassKey) -> (u64, u64) {
         let number = key.wrapping_mul(LONG_INVERSE) & self.mask();
         (low_word(number >> self.fingerprint_bits), low_word(number) & mask(self.fingerprint_bits))
     }
@@ -87,7 +87,7 @@ impl Keys {
     }
 
     /// Whether there are keys of so many bits.
-    pub fn has(self, key: Key) -> bool {
+    pub fn has(self, key: ClassKey) -> bool {
         key <= self.mask()
     }
 
@@ -105,8 +105,8 @@ impl Keys {
     }
 
     #[inline]
-    fn mask(self) -> Key {
-        Key::MAX >> (Key::BITS - self.bits)
+    fn mask(self) -> ClassKey {
+        ClassKey::MAX >> (ClassKey::BITS - self.bits)
     }
 }
 
@@ -116,20 +116,20 @@ struct Layout {
     /// The bit at which the number begins.
     number_at: u32,
     slot_bytes: usize,
-    key_mask: Key,
+    key_mask: ClassKey,
     most_number: u32,
 }
 
 impl Layout {
     /// Slots for numbers of 1 to 4 bytes.
-    fn new(keys: Keys, number_bytes: u32) -> Self {
+    fn new(keys: ClassKeys, number_bytes: u32) -> Self {
         let number_at = keys.bits.next_multiple_of(8);
         let slot_bytes = index((number_at / 8 + number_bytes).into());
         Self { number_at, slot_bytes, key_mask: keys.mask(), most_number: u32::MAX >> (u32::BITS - 8 * number_bytes) }
     }
 
     /// Slots for numbers up to this one.
-    fn for_number(keys: Keys, number: u32) -> Self {
+    fn for_number(keys: ClassKeys, number: u32) -> Self {
         Self::new(keys, (u32::BITS - number.leading_zeros()).div_ceil(8).max(1))
     }
 
@@ -144,7 +144,7 @@ impl Layout {
 /// See the module.
 #[derive(Clone)]
 pub(crate) struct Copies {
-    keys: Keys,
+    keys: ClassKeys,
     layout: Layout,
     /// Slots: a key and its number, or zeros. The last slot is empty. No key is 0, since no fingerprint is.
     bytes: Vec<u8>,
@@ -158,8 +158,8 @@ pub(crate) struct Copies {
     total: u64,
 }
 
-/// The further copies of a filter, or of a layer: none, or a list behind a pointer, so that filters without any stay small. (A box of
-/// one, which is allocated fallibly.)
+/// The further copies of a filter, or of a generation: none, or a list behind a pointer, so that filters without any stay small. (A
+/// box of one, which is allocated fallibly.)
 #[derive(Clone)]
 pub(crate) struct Further(Option<Box<[Copies; 1]>>);
 
@@ -167,7 +167,7 @@ impl Further {
     pub const NONE: Self = Self(None);
 
     /// Entries that are in order, none of them twice, with keys and numbers above 0.
-    pub fn from_sorted(keys: Keys, entries: &(impl Iterator<Item = (Key, u32)> + Clone)) -> Result<Self, OutOfMemory> {
+    pub fn from_sorted(keys: ClassKeys, entries: &(impl Iterator<Item = (ClassKey, u32)> + Clone)) -> Result<Self, OutOfMemory> {
         let copies = Copies::from_sorted(keys, entries)?;
         if copies.entries == 0 { Ok(Self::NONE) } else { copies.boxed() }
     }
@@ -191,7 +191,7 @@ impl Further {
     }
 
     /// The list, if need be a new one, which [must not stay empty](Self::drop_empty).
-    pub fn list_or_new(&mut self, keys: Keys) -> Result<&mut Copies, OutOfMemory> {
+    pub fn list_or_new(&mut self, keys: ClassKeys) -> Result<&mut Copies, OutOfMemory> {
         let list = match self.0.take() {
             Some(list) => list,
             None => Copies::new(keys).in_a_box()?,
@@ -205,12 +205,12 @@ impl Further {
     }
 
     /// The number of further copies of an item.
-    pub fn get(&self, key: Key) -> u32 {
+    pub fn get(&self, key: ClassKey) -> u32 {
         self.list().map_or(0, |copies| copies.get(key))
     }
 
     /// Removes up to so many copies of an item. Returns how many: fewer if it has no further ones.
-    pub fn take(&mut self, key: Key, most: u32) -> u32 {
+    pub fn take(&mut self, key: ClassKey, most: u32) -> u32 {
         let taken = self.list_mut().map_or(0, |copies| copies.take(key, most));
         self.drop_empty();
         taken
@@ -228,7 +228,7 @@ impl Further {
 
 impl Copies {
     /// None yet.
-    pub fn new(keys: Keys) -> Self {
+    pub fn new(keys: ClassKeys) -> Self {
         let layout = Layout::for_number(keys, 0);
         Self { keys, layout, bytes: Vec::new(), slots: 0, homes: 0, entries: 0, most: 0, total: 0 }
     }
@@ -251,19 +251,19 @@ impl Copies {
     }
 
     /// Entries that are in order, none of them twice, with keys and numbers above 0.
-    pub fn from_sorted(keys: Keys, entries: &(impl Iterator<Item = (Key, u32)> + Clone)) -> Result<Self, OutOfMemory> {
+    pub fn from_sorted(keys: ClassKeys, entries: &(impl Iterator<Item = (ClassKey, u32)> + Clone)) -> Result<Self, OutOfMemory> {
         let (count, most) = entries.clone().fold((0, 0), |(count, most), (_, number)| (count + 1, number.max(most)));
         let layout = Layout::for_number(keys, most);
         Self::with_homes(keys, layout, layout.homes_for(count), entries)
     }
 
     fn with_homes(
-        keys: Keys,
+        keys: ClassKeys,
         layout: Layout,
         homes: usize,
-        entries: &(impl Iterator<Item = (Key, u32)> + Clone),
+        entries: &(impl Iterator<Item = (ClassKey, u32)> + Clone),
     ) -> Result<Self, OutOfMemory> {
-        // Keys near the last home may overflow into these slots. Chosen keys can need more of them.
+        // ClassKeys near the last home may overflow into these slots. Chosen keys can need more of them.
         let mut behind = 4 + homes / 64;
         loop {
             let mut copies = Self { layout, homes, slots: homes + behind, ..Self::new(keys) };
@@ -279,7 +279,7 @@ impl Copies {
     }
 
     /// Adds entries, which are in order, to an empty table. Returns false if they need more slots. Three remain empty behind them.
-    fn fill(&mut self, entries: impl Iterator<Item = (Key, u32)>) -> bool {
+    fn fill(&mut self, entries: impl Iterator<Item = (ClassKey, u32)>) -> bool {
         let mut next = 0;
         for (key, number) in entries {
             let slot = self.home(key).max(next);
@@ -299,27 +299,27 @@ impl Copies {
     }
 
     /// The number of further copies of an item.
-    pub fn get(&self, key: Key) -> u32 {
+    pub fn get(&self, key: ClassKey) -> u32 {
         self.find(key).map_or(0, |slot| self.number(slot))
     }
 
-    pub fn keys(&self) -> Keys {
+    pub fn keys(&self) -> ClassKeys {
         self.keys
     }
 
     /// All entries, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (Key, u32)> + Clone {
+    pub fn iter(&self) -> impl Iterator<Item = (ClassKey, u32)> + Clone {
         self.iter_from(0).map(|(_, entry)| entry)
     }
 
     /// Those from a slot on, with their slots.
-    pub fn iter_from(&self, slot: usize) -> impl Iterator<Item = (usize, (Key, u32))> + Clone {
+    pub fn iter_from(&self, slot: usize) -> impl Iterator<Item = (usize, (ClassKey, u32))> + Clone {
         (slot..self.slots).map(|slot| (slot, self.slot(slot))).filter(|&(_, (key, _))| key != 0)
     }
 
     /// Adds copies of an item. Returns false, and does nothing, if it would have more than `most` here. If it fails, nothing has
     /// changed.
-    pub fn add(&mut self, key: Key, copies: u32, most: u32) -> Result<bool, OutOfMemory> {
+    pub fn add(&mut self, key: ClassKey, copies: u32, most: u32) -> Result<bool, OutOfMemory> {
         let found = self.find(key);
         let number = found.map_or(0, |slot| self.number(slot));
         let Some(sum) = number.checked_add(copies).filter(|&sum| sum <= most) else { return Ok(false) };
@@ -349,7 +349,7 @@ impl Copies {
         Ok(())
     }
 
-    fn insert_at(&mut self, slot: usize, key: Key, copies: u32) {
+    fn insert_at(&mut self, slot: usize, key: ClassKey, copies: u32) {
         let size = self.layout.slot_bytes;
         let end = (slot..self.slots).find(|&slot| self.key(slot) == 0).unwrap_or(slot);
         self.bytes.copy_within(slot * size..end * size, (slot + 1) * size);
@@ -358,7 +358,7 @@ impl Copies {
     }
 
     /// Removes up to so many copies of an item. Returns how many: fewer if it has no further ones.
-    pub fn take(&mut self, key: Key, most: u32) -> u32 {
+    pub fn take(&mut self, key: ClassKey, most: u32) -> u32 {
         let Ok(slot) = self.find(key) else { return 0 };
         let number = self.number(slot);
         let taken = number.min(most);
@@ -386,7 +386,7 @@ impl Copies {
 
     /// The slot of a key, or else that where it would be inserted.
     #[inline]
-    fn find(&self, key: Key) -> Result<usize, usize> {
+    fn find(&self, key: ClassKey) -> Result<usize, usize> {
         let mut slot = self.home(key);
         loop {
             match self.key(slot) {
@@ -398,14 +398,14 @@ impl Copies {
     }
 
     #[inline]
-    fn home(&self, key: Key) -> usize {
-        let first_bits = low_word(key << (Key::BITS - self.keys.bits) >> u64::BITS);
+    fn home(&self, key: ClassKey) -> usize {
+        let first_bits = low_word(key << (ClassKey::BITS - self.keys.bits) >> u64::BITS);
         index(product(first_bits, wide(self.homes)).0)
     }
 
     /// 0 in an empty slot, and behind the last one.
     #[inline]
-    fn key(&self, slot: usize) -> Key {
+    fn key(&self, slot: usize) -> ClassKey {
         self.window(slot) & self.layout.key_mask
     }
 
@@ -416,7 +416,7 @@ impl Copies {
 
     /// The key and the number in a slot.
     #[inline]
-    fn slot(&self, slot: usize) -> (Key, u32) {
+    fn slot(&self, slot: usize) -> (ClassKey, u32) {
         let Layout { number_at, key_mask, most_number, .. } = self.layout;
         let window = self.window(slot);
         (window & key_mask, low_half(low_word(window >> number_at)) & most_number)
@@ -430,7 +430,7 @@ impl Copies {
     }
 
     #[inline]
-    fn set(&mut self, slot: usize, key: Key, number: u32) {
+    fn set(&mut self, slot: usize, key: ClassKey, number: u32) {
         let Layout { number_at, slot_bytes, .. } = self.layout;
         let Some(window) = self.bytes.get_mut(slot * slot_bytes..).and_then(|bytes| bytes.first_chunk_mut::<WINDOW>()) else {
             return;
@@ -499,74 +499,74 @@ impl<'a> Listed<'a> {
         load(self.0, 0)
     }
 
-    pub fn get(self, key: Key) -> u32 {
+    pub fn get(self, key: ClassKey) -> u32 {
         let list = self.list();
         list.binary_search_by_key(&key, |entry| decode(entry).0).map_or(0, |at| decode(&list[at]).1)
     }
 
-    pub fn iter(self) -> impl Iterator<Item = (Key, u32)> + Clone + use<'a> {
+    pub fn iter(self) -> impl Iterator<Item = (ClassKey, u32)> + Clone + use<'a> {
         self.list().iter().map(decode)
     }
 }
 
 /// The bytes of an entry in a snapshot.
-pub(crate) fn encode((key, number): (Key, u32)) -> [u8; ENTRY_BYTES] {
+pub(crate) fn encode((key, number): (ClassKey, u32)) -> [u8; ENTRY_BYTES] {
     let mut bytes = [0; ENTRY_BYTES];
     bytes[..8].copy_from_slice(&low_word(key).to_le_bytes());
     bytes[8..].copy_from_slice(&number.to_le_bytes());
     bytes
 }
 
-fn decode(entry: &[u8; ENTRY_BYTES]) -> (Key, u32) {
+fn decode(entry: &[u8; ENTRY_BYTES]) -> (ClassKey, u32) {
     (load(entry, 0).into(), load_number(entry, 8))
 }
 
-/// An entry in the snapshot of a growing filter: a key of 11 bytes, a byte for its layer and a number of 4 bytes.
-pub(crate) const LAYERED_BYTES: usize = 16;
+/// An entry in the snapshot of a growing filter: a key of 11 bytes, a byte for its generation and a number of 4 bytes.
+pub(crate) const LONG_ENTRY_BYTES: usize = 16;
 
 /// Bits of a key there.
-const LAYERED_KEY_BITS: u32 = 88;
-const LAYERED_KEY_MASK: Key = Key::MAX >> (Key::BITS - LAYERED_KEY_BITS);
+const LONG_KEY_BITS: u32 = 88;
+const LONG_KEY_MASK: ClassKey = ClassKey::MAX >> (ClassKey::BITS - LONG_KEY_BITS);
 
-/// The further copies of a lane in a snapshot: entries in the order of layers, and then of keys. If the bytes are corrupt, answers may be
-/// wrong.
+/// The further copies of a partition in a snapshot: entries in the order of generations, and then of keys. If the bytes are
+/// corrupt, answers may be wrong.
 #[derive(Clone, Copy)]
-pub(crate) struct Layered<'a>(&'a [[u8; LAYERED_BYTES]]);
+pub(crate) struct LongEntries<'a>(&'a [[u8; LONG_ENTRY_BYTES]]);
 
-impl<'a> Layered<'a> {
+impl<'a> LongEntries<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes.as_chunks().0)
     }
 
-    pub fn get(self, layer: u8, key: Key) -> u32 {
-        let found = self.0.binary_search_by_key(&(layer, key), |entry| {
-            let (layer, key, _) = decode_layered(entry);
-            (layer, key)
+    pub fn get(self, generation: u8, key: ClassKey) -> u32 {
+        let found = self.0.binary_search_by_key(&(generation, key), |entry| {
+            let (generation, key, _) = decode_long(entry);
+            (generation, key)
         });
-        found.map_or(0, |at| decode_layered(&self.0[at]).2)
+        found.map_or(0, |at| decode_long(&self.0[at]).2)
     }
 
-    /// All entries: layer, key and number.
-    pub fn iter(self) -> impl Iterator<Item = (u8, Key, u32)> + Clone + use<'a> {
-        self.0.iter().map(decode_layered)
+    /// All entries: generation, key and number.
+    pub fn iter(self) -> impl Iterator<Item = (u8, ClassKey, u32)> + Clone + use<'a> {
+        self.0.iter().map(decode_long)
     }
 
-    /// Those of a layer.
-    pub fn of_layer(self, layer: u8) -> impl Iterator<Item = (Key, u32)> + Clone + use<'a> {
-        let start = self.0.partition_point(|entry| decode_layered(entry).0 < layer);
-        let end = self.0.partition_point(|entry| decode_layered(entry).0 <= layer);
+    /// Those of a generation.
+    pub fn of_generation(self, generation: u8) -> impl Iterator<Item = (ClassKey, u32)> + Clone + use<'a> {
+        let start = self.0.partition_point(|entry| decode_long(entry).0 < generation);
+        let end = self.0.partition_point(|entry| decode_long(entry).0 <= generation);
         Self(self.0.get(start..end).unwrap_or_default()).iter().map(|(_, key, number)| (key, number))
     }
 }
 
 /// The bytes of such an entry.
-pub(crate) fn encode_layered((layer, key, number): (u8, Key, u32)) -> [u8; LAYERED_BYTES] {
-    debug_assert!(key <= LAYERED_KEY_MASK);
-    (Key::from(number) << 96 | Key::from(layer) << LAYERED_KEY_BITS | key).to_le_bytes()
+pub(crate) fn encode_long((generation, key, number): (u8, ClassKey, u32)) -> [u8; LONG_ENTRY_BYTES] {
+    debug_assert!(key <= LONG_KEY_MASK);
+    (ClassKey::from(number) << 96 | ClassKey::from(generation) << LONG_KEY_BITS | key).to_le_bytes()
 }
 
-fn decode_layered(entry: &[u8; LAYERED_BYTES]) -> (u8, Key, u32) {
-    let (key, number) = (Key::from_le_bytes(*entry) & LAYERED_KEY_MASK, [entry[12], entry[13], entry[14], entry[15]]);
+fn decode_long(entry: &[u8; LONG_ENTRY_BYTES]) -> (u8, ClassKey, u32) {
+    let (key, number) = (ClassKey::from_le_bytes(*entry) & LONG_KEY_MASK, [entry[12], entry[13], entry[14], entry[15]]);
     (entry[11], key, u32::from_le_bytes(number))
 }
 
@@ -576,7 +576,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn check(copies: &Copies, model: &BTreeMap<Key, u32>) {
+    fn check(copies: &Copies, model: &BTreeMap<ClassKey, u32>) {
         assert!(copies.iter().eq(model.iter().map(|(&key, &number)| (key, number))));
         assert_eq!((copies.entries, copies.total), (model.len(), model.values().map(|&number| u64::from(number)).sum()));
         let homes: Vec<_> = (0..copies.slots).filter(|&slot| copies.number(slot) > 0).collect();
@@ -603,10 +603,10 @@ mod tests {
         /// Against a map, in tables of all sizes; keys close together, at both ends, and anywhere.
         #[test]
         fn entries_are_those_of_a_map(
-            bits in 8_u32..=Keys::MOST_BITS,
-            operations in prop::collection::vec((0_u8..4, any::<Key>(), 1_u32..1000), 0..600),
+            bits in 8_u32..=ClassKeys::MOST_BITS,
+            operations in prop::collection::vec((0_u8..4, any::<ClassKey>(), 1_u32..1000), 0..600),
         ) {
-            let keys = Keys { fingerprint_bits: 4, bits };
+            let keys = ClassKeys { fingerprint_bits: 4, bits };
             let mut copies = Copies::new(keys);
             let mut model = BTreeMap::new();
             for (kind, number, more) in operations {
@@ -615,7 +615,7 @@ mod tests {
                     1 => keys.mask() - number % 16,
                     _ => (number & keys.mask()).max(1),
                 };
-                let present: Option<Key> = model.range(key..).next().map(|(&key, _)| key);
+                let present: Option<ClassKey> = model.range(key..).next().map(|(&key, _)| key);
                 if let (3, Some(key)) = (kind, present) {
                     prop_assert_eq!(copies.take(key, 1), 1);
                     let number = model.get_mut(&key).expect("it is there");
@@ -642,40 +642,40 @@ mod tests {
 
     #[test]
     fn keys_are_those_of_no_other_pair_and_fingerprint() {
-        let keys = Keys::new(1 << 20, 13);
+        let keys = ClassKeys::new(1 << 20, 13);
         assert_eq!((keys.bits, Layout::new(keys, 1).slot_bytes), (33, 6));
         for (bucket, value) in [(0, 1), (7, 8191), (1 << 19, 4096)] {
             let key = keys.key((bucket, (1 << 20) - 1), value);
             assert_eq!(key, keys.key(((1 << 20) - 1, bucket), value));
             assert_eq!(keys.parts(key), (bucket, value));
         }
-        assert_eq!(Keys::new(1 << 32, 32).bits, 64);
-        let longest = Keys::new(1 << 31, 59);
+        assert_eq!(ClassKeys::new(1 << 32, 32).bits, 64);
+        let longest = ClassKeys::new(1 << 31, 59);
         assert_eq!((longest.bits, longest.parts(longest.key((1 << 30, u64::MAX), mask(59) - 7))), (90, (1 << 30, mask(59) - 7)));
     }
 
     #[test]
-    fn layers_have_entries_of_their_own() {
-        let entries = [(0, 7, 1), (0, LAYERED_KEY_MASK, 2), (3, 0, u32::MAX), (3, 7, 9), (255, LAYERED_KEY_MASK >> 8, 5)];
-        let bytes: Vec<u8> = entries.into_iter().flat_map(encode_layered).collect();
-        let list = Layered::new(&bytes);
+    fn generations_have_entries_of_their_own() {
+        let entries = [(0, 7, 1), (0, LONG_KEY_MASK, 2), (3, 0, u32::MAX), (3, 7, 9), (255, LONG_KEY_MASK >> 8, 5)];
+        let bytes: Vec<u8> = entries.into_iter().flat_map(encode_long).collect();
+        let list = LongEntries::new(&bytes);
         assert!(list.iter().eq(entries));
-        assert!(list.of_layer(3).eq([(0, u32::MAX), (7, 9)]) && list.of_layer(1).count() == 0);
-        assert!(entries.into_iter().all(|(layer, key, number)| list.get(layer, key) == number));
+        assert!(list.of_generation(3).eq([(0, u32::MAX), (7, 9)]) && list.of_generation(1).count() == 0);
+        assert!(entries.into_iter().all(|(generation, key, number)| list.get(generation, key) == number));
         assert_eq!((list.get(1, 7), list.get(3, 8)), (0, 0));
     }
 
     /// The memory that docs/DESIGN.md states: at most 12 bytes for each entry.
     #[test]
     fn an_entry_takes_few_bytes() {
-        // The last one is that of a layer.
+        // The last one is that of a generation.
         for (buckets, fingerprint_bits) in [(1 << 18, 13), (1 << 25, 13), (1 << 20, 8), (1 << 8, 13 + 16)] {
-            let keys = Keys::new(buckets, fingerprint_bits);
+            let keys = ClassKeys::new(buckets, fingerprint_bits);
             let mut copies = Copies::new(keys);
             let mut most = 0.0_f64;
             for item in 0..if cfg!(miri) { 1500 } else { 20_000_u64 } {
                 copies
-                    .add(Key::from(item + 1).wrapping_mul(0x9e37_79b9_7f4a_7c55) & keys.mask(), 1, u32::MAX)
+                    .add(ClassKey::from(item + 1).wrapping_mul(0x9e37_79b9_7f4a_7c55) & keys.mask(), 1, u32::MAX)
                     .expect("there is memory");
                 if item > 1000 {
                     most = most.max(copies.size_in_bytes() as f64 / copies.entries as f64);

@@ -12,7 +12,7 @@ pub(crate) struct Growing {
     pub(crate) rate: f64,
     pub(crate) capacity: u64,
     pub(crate) max_capacity: u64,
-    pub(crate) lanes: u64,
+    pub(crate) partitions: u64,
     pub(crate) seed: u64,
     pub(crate) items: Items,
     pub(crate) steps: Vec<Step>,
@@ -27,7 +27,7 @@ impl Growing {
     pub(crate) fn make(&self) -> (ElasticFilter, Answers) {
         let small = |number: u64| number.try_into().expect("a small number");
         let builder = ElasticFilter::builder().table(self.table).bucket_size(self.bucket_size).seed(self.seed);
-        let builder = builder.false_positive_rate(self.rate).lanes(small(self.lanes));
+        let builder = builder.false_positive_rate(self.rate).partitions(small(self.partitions));
         let builder = builder.capacity(small(self.capacity)).max_capacity(small(self.max_capacity));
         let mut filter = builder.build().unwrap_or_else(|error| panic!("{}: {error}", self.file));
         let insert = |filter: &mut ElasticFilter, n| match self.items.bytes("item", n, n) {
@@ -76,7 +76,7 @@ impl Growing {
             rate: entry.0["rate"].as_f64().expect("a rate"),
             capacity: entry.number("capacity"),
             max_capacity: entry.number("max_capacity"),
-            lanes: entry.number("lanes"),
+            partitions: entry.number("partitions"),
             seed: entry.number("seed"),
             items: entry.items(),
             steps: entry.steps(),

@@ -12,7 +12,7 @@ use koel::{
 };
 
 fn filled() -> SharedFilter {
-    let filter = ElasticFilter::builder().false_positive_rate(0.001).lanes(4).build_shared().expect("right");
+    let filter = ElasticFilter::builder().false_positive_rate(0.001).partitions(4).build_shared().expect("right");
     filter.insert_batch(&(0..20_000u64).collect::<Vec<_>>()).expect("it grows");
     filter
 }
@@ -67,7 +67,7 @@ fn the_reader_of_a_pipe_may_use_the_filter() {
             match reader.read(&mut piece).expect("a pipe") {
                 0 => return bytes,
                 len => {
-                    // All lanes, so one that is being written, too.
+                    // All partitions, so one that is being written, too.
                     (0..64u64).for_each(|n| filter.insert(&(n + bytes.len() as u64 * 1000)).expect("it grows"));
                     bytes.extend_from_slice(&piece[..len]);
                 }
@@ -100,7 +100,7 @@ impl Hasher for Asking {
 fn hashers_and_iterators_may_use_filters() {
     static HASHED: AtomicUsize = AtomicUsize::new(0);
     let asked: &SharedFilter = Box::leak(Box::new(filled()));
-    let builder = ElasticFilter::builder().false_positive_rate(0.001).hasher(Asking(asked, &HASHED)).lanes(4);
+    let builder = ElasticFilter::builder().false_positive_rate(0.001).hasher(Asking(asked, &HASHED)).partitions(4);
     let filter = builder.build_shared().expect("right");
     let items: Vec<u64> = (0..500).collect();
     filter.insert_batch(&items).expect("it grows");

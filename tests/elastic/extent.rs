@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::snapshots::{filled, small};
 
-/// All golden files, and a filter with several lanes.
+/// All golden files, and a filter with several partitions.
 fn snapshots() -> Vec<Vec<u8>> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let files = [data.clone(), data.join("growing")].into_iter().flat_map(|folder| fs::read_dir(folder).expect("it is here"));
@@ -17,9 +17,9 @@ fn snapshots() -> Vec<Vec<u8>> {
     paths.sort();
     assert!(paths.len() > 20);
     let mut all: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).expect("it is readable")).collect();
-    let mut lanes = small().lanes(4).build().expect("right");
-    lanes.insert_iter(0..2000u64).expect("it grows");
-    all.push(lanes.to_bytes());
+    let mut partitions = small().partitions(4).build().expect("right");
+    partitions.insert_iter(0..2000u64).expect("it grows");
+    all.push(partitions.to_bytes());
     all
 }
 
@@ -108,8 +108,8 @@ fn seal(bytes: &mut [u8]) {
 
 #[test]
 fn lengths_that_nothing_has_are_refused() {
-    let snapshot = filled(small().lanes(2), 100).to_bytes();
-    // What follows the first lane's section, at least: another one without tables, and the trailer.
+    let snapshot = filled(small().partitions(2), 100).to_bytes();
+    // What follows the first partition's section, at least: another one without tables, and the trailer.
     let most = u64::MAX - 96 - 32 - 8;
     for (length, is_right) in [(most, true), (most + 1, false), (u64::MAX - 1, false), (u64::MAX, false)] {
         let mut forged = snapshot.clone();

@@ -10,7 +10,7 @@ fn default() -> ElasticBuilder {
 /// With tables from a few hundred items on.
 fn tiny() -> [ElasticBuilder; 3] {
     let single = default().bucket_size(1).capacity(10).max_capacity(600);
-    [default().capacity(1).max_capacity(1000), single.clone(), single.lanes(4).max_capacity(20_000)]
+    [default().capacity(1).max_capacity(1000), single.clone(), single.partitions(4).max_capacity(20_000)]
 }
 
 /// What docs/GROWTH.md states.
@@ -60,7 +60,7 @@ fn check(filter: &ElasticFilter, copies: &[u32]) {
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 fn lists_become_tables_and_tables_become_lists() {
-    let [two, three] = [(default(), 1200), (default().lanes(4), 1400)];
+    let [two, three] = [(default(), 1200), (default().partitions(4), 1400)];
     for (builder, items) in tiny().into_iter().zip([500, 300, 1400]).chain([two, three]) {
         let mut filter = builder.build().expect("right");
         let mut copies = vec![0; items];
@@ -184,14 +184,14 @@ fn chosen_items_keep_out_no_others() {
     filter.assert_consistent();
 }
 
-/// Lanes get tables one by one.
+/// Partitions get tables one by one.
 #[test]
-fn lanes_of_a_shared_filter_have_one_or_the_other() {
-    let filter = default().lanes(8).build_shared().expect("right");
+fn partitions_of_a_shared_filter_have_one_or_the_other() {
+    let filter = default().partitions(8).build_shared().expect("right");
     let items: Vec<u64> = (0..2040).map(key).collect();
     filter.insert_batch(&items).expect("it grows");
-    let lanes = filter.shards();
-    assert!((1..8).contains(&lanes), "{filter}");
+    let partitions = filter.shards();
+    assert!((1..8).contains(&partitions), "{filter}");
     let mut found = vec![false; items.len()];
     filter.contains_batch(&items, &mut found);
     assert!(found.iter().all(|&found| found) && filter.len() == items.len());

@@ -60,8 +60,8 @@ fn golden_files_are_of_every_kind() {
     assert!(any(|golden| golden.steps.is_empty()), "empty");
     assert!(any(|golden| golden.table == TableKind::Packed) && any(|golden| golden.table == TableKind::Single), "tables");
     assert!(any(|golden| golden.capacity == golden.max_capacity), "planned for its size");
-    assert!(any(|golden| golden.lanes > 1), "several lanes");
+    assert!(any(|golden| golden.partitions > 1), "several partitions");
     assert!(any(|golden| golden.shrink), "shrunk");
     assert!(any(|golden| golden.items == golden::Items::Hash), "given as numbers");
-    assert!(goldens.iter().any(|golden| read(golden).buckets_per_lookup() > 4), "three layers or more");
+    assert!(goldens.iter().any(|golden| read(golden).buckets_per_lookup() > 4), "three generations or more");
 }

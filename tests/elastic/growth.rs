@@ -82,7 +82,7 @@ fn it_grows_from_nothing_by_default() {
             most_bits = most_bits.max(filter.bits_per_item());
         }
     }
-    // Three times a fixed filter's. Without lanes of different sizes it would be 3.5 times.
+    // Three times a fixed filter's. Without partitions of different sizes it would be 3.5 times.
     assert!(most_bits <= 3.0 * 12.4, "{most_bits}");
     assert!((0..500_000).all(|n| filter.contains(&key(n))));
     assert_rate(&filter, 1_000_000);

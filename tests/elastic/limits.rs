@@ -33,13 +33,13 @@ fn wrong_parameters_are_refused_with_their_limits() {
     assert_eq!(ElasticFilter::builder().params(), Err(ParamError::NoRate));
 }
 
-/// The largest maximal capacity works with every table, bucket size, number of lanes and rate, and one more does not.
+/// The largest maximal capacity works with every table, bucket size, number of partitions and rate, and one more does not.
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn the_largest_maximal_capacity_works() {
     for b in 1..=16 {
-        for lanes in [1, 2, 64, 256] {
-            let builder = ElasticFilter::builder().bucket_size(b).lanes(lanes);
+        for partitions in [1, 2, 64, 256] {
+            let builder = ElasticFilter::builder().bucket_size(b).partitions(partitions);
             let too_large = builder.clone().max_capacity(usize::MAX).false_positive_rate(0.9).params();
             let Err(ParamError::MaxCapacity { given: usize::MAX, most }) = too_large else { panic!("{too_large:?}") };
             for capacity in [0, 1, most / 1000, most / 2, most / 2 + 1, most] {
@@ -50,7 +50,10 @@ fn the_largest_maximal_capacity_works() {
                 };
                 for rate in [lowest, 2.0 * lowest, 1e-3, 0.01, 0.1, 0.5, 0.999].into_iter().filter(|&rate| rate >= lowest) {
                     let builder = builder.clone().false_positive_rate(rate);
-                    assert!(builder.clone().params().is_ok(), "buckets of {b}, {lanes} lanes, {capacity}..{most}, {rate:e}");
+                    assert!(
+                        builder.clone().params().is_ok(),
+                        "buckets of {b}, {partitions} partitions, {capacity}..{most}, {rate:e}"
+                    );
                     let more = builder.max_capacity(most + 1).params();
                     assert_eq!(more, Err(ParamError::MaxCapacity { given: most + 1, most }));
                 }
@@ -79,7 +82,7 @@ fn a_limit_below_the_first_tables_is_refused_with_the_bytes_they_need() {
         builder().capacity(100_000),
         builder().capacity(100_000).max_capacity(100_000),
         builder().capacity(3).max_capacity(5),
-        builder().capacity(1_000_000).lanes(16),
+        builder().capacity(1_000_000).partitions(16),
         builder().table(TableKind::Single).bucket_size(2).capacity(5000),
         #[cfg(target_pointer_width = "64")]
         builder().capacity(1 << 40).max_capacity(1 << 40),
@@ -101,7 +104,7 @@ fn a_limit_below_the_first_tables_is_refused_with_the_bytes_they_need() {
 #[test]
 #[cfg(feature = "std")]
 fn shared_filters_begin_within_the_limit() {
-    let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(100_000).lanes(8);
+    let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(100_000).partitions(8);
     let params = builder.clone().params().unwrap();
     let whole = params.size_in_bytes();
     assert!(builder.clone().max_bytes(whole).build_shared().is_ok());
@@ -109,14 +112,15 @@ fn shared_filters_begin_within_the_limit() {
     assert!(builder.clone().max_bytes(whole - 1).build_shared().is_err_and(refused));
 }
 
-/// A filter with long fingerprints, which leave no bits for a further layer, refuses items in the end, and keeps its rate until then.
+/// A filter with long fingerprints, which leave no bits for a further generation, refuses items in the end, and keeps its rate
+/// until then.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn layers_come_to_an_end() {
+fn generations_come_to_an_end() {
     let builder = ElasticFilter::builder().false_positive_rate(1e-7).capacity(1).max_capacity(1);
     let mut filter = builder.build().unwrap();
     let (items, error) = (0..).find_map(|n: u64| filter.insert(&n).err().map(|error| (n, error))).unwrap();
-    assert_eq!(error.kind(), InsertErrorKind::Layers);
+    assert_eq!(error.kind(), InsertErrorKind::Generations);
     assert!(error.to_string().ends_with("build it with a higher max_capacity"), "{error}");
     assert_eq!((filter.len() as u64, filter.buckets_per_lookup()), (items, 12));
     assert!(items > 1000 && filter.false_positive_rate() <= 1e-7, "{filter}");
@@ -124,7 +128,7 @@ fn layers_come_to_an_end() {
     let mut read = ElasticFilter::from_bytes(&filter.to_bytes()).unwrap();
     assert!((0..items).all(|n| read.remove(&n)) && read.is_empty());
     let (before, copy) = (filter.len(), filter.clone());
-    // No further layer is needed for copies, but for other items.
+    // No further generation is needed for copies, but for other items.
     filter.merge(&copy).unwrap();
     assert_eq!(filter.len(), 2 * before);
     let mut other = ElasticFilter::new(filter.params(), Xxh3).unwrap();
@@ -133,8 +137,8 @@ fn layers_come_to_an_end() {
     assert!(filter.merge(&other).is_err() && filter.len() == before && filter.to_bytes() == bytes);
 }
 
-/// A rate that further layers could not keep is refused with the lowest that works, for every table, bucket size and capacity. The
-/// limit is tight: a rate a thousandth lower does not work. It is that of the longest fingerprints but for very large filters.
+/// A rate that further generations could not keep is refused with the lowest that works, for every table, bucket size and capacity.
+/// The limit is tight: a rate a thousandth lower does not work. It is that of the longest fingerprints but for very large filters.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 fn rates_that_growth_cannot_keep_are_refused_with_the_lowest() {
@@ -231,7 +235,7 @@ fn chosen(alike: u32, count: usize) -> Vec<u64> {
 }
 
 /// Chosen items make one shard split again and again. What that takes is bounded: a table for each split, and not a directory or a
-/// layer for all items that the filter might have.
+/// generation for all items that the filter might have.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 #[cfg(target_pointer_width = "64")]
@@ -356,7 +360,7 @@ fn a_limit_that_is_set_again_refuses_the_same_items() {
     use koel::{ElasticView, SharedFilter};
 
     const MAX_BYTES: usize = 200_000;
-    let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(1000).lanes(4).max_bytes(MAX_BYTES);
+    let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(1000).partitions(4).max_bytes(MAX_BYTES);
     let mut owned = builder.clone().build().unwrap();
     let shared = builder.build_shared().unwrap();
     let full = owned.insert_iter(0..10_000_000u64).unwrap_err();

@@ -112,7 +112,8 @@ fn a_small_filter_keeps_its_limit_in_a_merge() {
     );
 }
 
-/// What once made a snapshot that nothing could read: shards of the only layer are full, and all bits of the items are used up.
+/// What once made a snapshot that nothing could read: shards of the only generation are full, and all bits of the items are used
+/// up.
 #[test]
 fn a_merge_beyond_the_plan_is_refused_and_the_remedy_works() {
     let builder = |max| ElasticFilter::builder().false_positive_rate(0.01).capacity(max).max_capacity(max);
@@ -159,8 +160,9 @@ fn the_remedy_of_a_refused_merge_works_for_copies_too() {
 #[cfg(feature = "std")]
 fn a_union_has_the_larger_number_of_copies() {
     let sizes = [300_u64, 2000, 9000, 40_000];
-    for lanes in [1, 4] {
-        let builder = || ElasticFilter::builder().false_positive_rate(1e-6).capacity(20_000).max_capacity(200_000).lanes(lanes);
+    for partitions in [1, 4] {
+        let builder =
+            || ElasticFilter::builder().false_positive_rate(1e-6).capacity(20_000).max_capacity(200_000).partitions(partitions);
         for ours in sizes {
             for theirs in sizes {
                 let start = ours / 2;

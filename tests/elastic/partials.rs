@@ -66,8 +66,8 @@ fn every_tree_of_merges_gives_the_filter_that_was_filled_at_once() {
     let builders: [(ElasticBuilder, f64); 6] = [
         (builder(0.001).capacity(all).max_capacity(all), 0.001),
         (builder(0.01).max_capacity(all), 0.01),
-        (builder(0.001).capacity(500).max_capacity(all).lanes(4), 0.001),
-        (builder(0.001).capacity(all).max_capacity(all).lanes(16), 0.001),
+        (builder(0.001).capacity(500).max_capacity(all).partitions(4), 0.001),
+        (builder(0.001).capacity(all).max_capacity(all).partitions(16), 0.001),
         (builder(1e-5), 1e-5),
         (builder(0.03).table(TableKind::Single).bucket_size(7).max_capacity(2 * all), 0.03),
     ];

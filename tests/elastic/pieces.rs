@@ -24,8 +24,8 @@ fn joined(filter: &ElasticFilter, index: &SnapshotIndex, piece: usize) -> Vec<u8
 #[cfg_attr(miri, ignore = "takes too long")]
 fn pieces_of_any_length_make_the_snapshot() {
     let mut filters = all_kinds();
-    filters.push(filled(small().lanes(64), 0));
-    filters.push(filled(small().lanes(64).capacity(10).max_capacity(300), 200_000));
+    filters.push(filled(small().partitions(64), 0));
+    filters.push(filled(small().partitions(64).capacity(10).max_capacity(300), 200_000));
     for filter in filters {
         let (whole, index) = (filter.to_bytes(), index(&filter));
         assert_eq!((filter.snapshot_bytes(), index.snapshot_bytes()), (whole.len() as u64, whole.len() as u64));
@@ -59,7 +59,7 @@ fn pieces_of_a_changed_filter_are_no_snapshot() {
         (0..20_000 * 20).for_each(|n| removed += usize::from(smaller.remove(&key(n % 20_000))));
         assert!(removed == before.len() || before.len() == 30_000);
         smaller.shrink();
-        for changed in [grown, smaller, filled(small().lanes(2), 3000), filled(small(), 0)] {
+        for changed in [grown, smaller, filled(small().partitions(2), 3000), filled(small(), 0)] {
             let bytes = joined(&changed, &index, 1000);
             assert_eq!(bytes.len() as u64, index.snapshot_bytes());
             // An empty filter may have no tables, which could change.

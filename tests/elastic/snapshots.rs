@@ -26,17 +26,17 @@ pub(super) fn filled(builder: ElasticBuilder, items: u64) -> ElasticFilter {
     filter
 }
 
-/// All kinds: empty, small, at many depths, beyond the planned range, planned for its size, with lanes, with other tables.
+/// All kinds: empty, small, at many depths, beyond the planned range, planned for its size, with partitions, with other tables.
 pub(super) fn kinds() -> Vec<ElasticFilter> {
     let single = |b| small().table(TableKind::Single).bucket_size(b);
     vec![
         filled(small(), 0),
         filled(small(), 400),
-        filled(small().lanes(4), 700),
+        filled(small().partitions(4), 700),
         filled(small(), 20_000),
         filled(small().max_capacity(1000), 30_000),
         filled(small().capacity(9000).max_capacity(9000), 9000),
-        filled(small().lanes(4), 20_000),
+        filled(small().partitions(4), 20_000),
         filled(small().false_positive_rate(3e-6), 7000),
         filled(single(2), 5000),
         filled(single(7), 5000),
@@ -48,16 +48,16 @@ pub(super) fn all_kinds() -> Vec<ElasticFilter> {
     let mut all = kinds();
     all.extend([
         repeated(small(), 100, 3),
-        repeated(small().lanes(4), 999, 2),
+        repeated(small().partitions(4), 999, 2),
         repeated(small().capacity(9000).max_capacity(9000), 3000, 5),
-        repeated(small().lanes(4), 20_000, 2),
+        repeated(small().partitions(4), 20_000, 2),
         repeated(small().max_capacity(1000), 9000, 3),
         repeated(small().table(TableKind::Single).bucket_size(2), 2000, 20),
     ]);
     all
 }
 
-/// Each item so many times, of which most are counted beside the tables. The last layers have copies, too.
+/// Each item so many times, of which most are counted beside the tables. The last generations have copies, too.
 fn repeated(builder: ElasticBuilder, items: u64, copies: u64) -> ElasticFilter {
     let mut filter = builder.build().expect("right");
     filter.insert_iter((0..items * copies).map(|n| key(n / copies))).expect("any number of copies");
@@ -185,7 +185,7 @@ fn every_altered_bit_is_noticed() {
     }
 }
 
-/// Where the sections of the lanes begin.
+/// Where the sections of the partitions begin.
 fn sections(bytes: &[u8]) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut at = HEADER;
@@ -201,14 +201,14 @@ fn seal(bytes: &mut [u8], sections: &[usize]) {
     let header = xxh3_64_with_seed(&bytes[..56], 0);
     bytes[56..64].copy_from_slice(&header.to_le_bytes());
     let mut all = Vec::new();
-    for (lane, &at) in sections.iter().enumerate() {
+    for (partition, &at) in sections.iter().enumerate() {
         let shards = u64::from_le_bytes(bytes[at + 8..at + 16].try_into().expect("eight bytes"));
         let length = u64::from_le_bytes(bytes[at + 16..at + 24].try_into().expect("eight bytes"));
-        // A lane without shards has the number of its items instead of records.
+        // A partition without shards has the number of its items instead of records.
         let records = if shards == 0 && length > 0 { 8 } else { (shards as usize).saturating_mul(RECORD) };
         let end = (at + SECTION).saturating_add(records).min(bytes.len());
         let covered = [&bytes[at..at + 24], &bytes[at + SECTION..end]].concat();
-        let checksum = xxh3_64_with_seed(&covered, header.wrapping_add(lane as u64)).to_le_bytes();
+        let checksum = xxh3_64_with_seed(&covered, header.wrapping_add(partition as u64)).to_le_bytes();
         bytes[at + 24..at + SECTION].copy_from_slice(&checksum);
         all.extend_from_slice(&checksum);
     }
@@ -237,7 +237,7 @@ fn refused_or_sound(bytes: &[u8]) -> Result<(), SnapshotError> {
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 fn forged_fields_are_refused_or_harmless() {
-    let bytes = filled(small().capacity(10).max_capacity(600).lanes(2), 6000).to_bytes();
+    let bytes = filled(small().capacity(10).max_capacity(600).partitions(2), 6000).to_bytes();
     let sections = sections(&bytes);
     assert_eq!(sections.len(), 2);
     let mut untouched = bytes.clone();
@@ -257,7 +257,7 @@ fn forged_fields_are_refused_or_harmless() {
     assert!((300..900).contains(&accepted), "{accepted}");
 }
 
-/// Where the entries of a lane's further copies are.
+/// Where the entries of a partition's further copies are.
 fn entries(bytes: &[u8], section: usize) -> std::ops::Range<usize> {
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes")) as usize;
     let end = section + SECTION + number(section + 16) - 8;
@@ -322,7 +322,7 @@ fn forged_lists_are_refused() {
 /// Entries of copies that nobody writes: out of order, twice, of none, of items that are not there, more than there may be.
 #[test]
 fn forged_copies_are_refused() {
-    for builder in [small().capacity(10).max_capacity(600).lanes(2), small().capacity(2000).max_capacity(2000)] {
+    for builder in [small().capacity(10).max_capacity(600).partitions(2), small().capacity(2000).max_capacity(2000)] {
         let bytes = repeated(builder, 1500, 4).to_bytes();
         let sections = sections(&bytes);
         let section = sections[sections.len() - 1];
@@ -369,8 +369,8 @@ fn forged_copies_are_refused() {
         let mut many = list.clone();
         many[9][12..].fill(0xff);
         refused(&many, items, Kind::Copies, "more than 2³² − 1 copies");
-        refused(&changed(3, 12, list[3][12] + 1), items, Kind::Copies, "by the header of their lane");
-        refused(&list, items + 1, Kind::Copies, "by the header of their lane");
+        refused(&changed(3, 12, list[3][12] + 1), items, Kind::Copies, "by the header of their partition");
+        refused(&list, items + 1, Kind::Copies, "by the header of their partition");
         refused(&list, 0, Kind::Count, "its header says 0");
         refused(&list, u64::MAX, Kind::Count, "its header says");
         // Anything at random.
@@ -391,7 +391,7 @@ fn forged_copies_are_refused() {
 fn claims_of_much_take_no_memory() {
     let bytes = filled(small(), 100).to_bytes();
     let sections = sections(&bytes);
-    // Shards, buckets of a shard, lanes.
+    // Shards, buckets of a shard, partitions.
     for (at, claim) in [(sections[0] + 8, &u64::MAX.to_le_bytes()[..7]), (24, &[0, 0, 0, 0x7f]), (13, &[8])] {
         let mut forged = bytes.clone();
         forged[at..at + claim.len()].copy_from_slice(claim);

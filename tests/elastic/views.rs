@@ -85,7 +85,7 @@ fn snapshots_may_lie_back_to_back() {
 
 #[test]
 fn what_ends_too_early_is_refused() {
-    let bytes = filled(small().lanes(2), 5000).to_bytes();
+    let bytes = filled(small().partitions(2), 5000).to_bytes();
     for len in (0..300).chain((300..bytes.len()).step_by(397)).chain(bytes.len() - 20..bytes.len()) {
         let error = ElasticView::over(&bytes[..len]).unwrap_err();
         assert!(error.kind() == Kind::Length && error.offset() == len as u64, "{len}: {error}");

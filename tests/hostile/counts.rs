@@ -127,9 +127,9 @@ fn sealed(mut bytes: Vec<u8>, sections: &[(usize, usize)]) -> Vec<u8> {
     let header = xxh3_64_with_seed(&bytes[..HEADER - 8], 0);
     put(&mut bytes, HEADER - 8, header);
     let mut sums = Vec::new();
-    for (lane, &(at, list)) in (0..).zip(sections) {
+    for (partition, &(at, list)) in (0..).zip(sections) {
         let covered = [&bytes[at..at + 24], &bytes[at + SECTION..at + SECTION + list]].concat();
-        let sum = xxh3_64_with_seed(&covered, header.wrapping_add(lane));
+        let sum = xxh3_64_with_seed(&covered, header.wrapping_add(partition));
         put(&mut bytes, at + 24, sum);
         sums.extend(sum.to_le_bytes());
     }
@@ -138,9 +138,9 @@ fn sealed(mut bytes: Vec<u8>, sections: &[(usize, usize)]) -> Vec<u8> {
     bytes
 }
 
-/// Growing filters with few and with many layers.
+/// Growing filters with few and with many generations.
 fn growing() -> Vec<Vec<u8>> {
-    let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(1).lanes(2);
+    let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(1).partitions(2);
     let filled = |builder: koel::ElasticBuilder| {
         let mut filter = builder.build().expect("right");
         filter.insert_iter(0..2000_u64).expect("it grows");

@@ -5,21 +5,22 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{SOME, common::HEADER, heap::peak};
 
-/// A snapshot of a growing filter in which every lane has shards of all depths from 1 to 22, and one item: its directory is far larger
-/// than they are. All checksums are right. `buckets` are those of a shard; without `tables`, it ends before the first one.
-fn deep(lane_bits: u8, buckets: u32, tables: bool) -> Vec<u8> {
+/// A snapshot of a growing filter in which every partition has shards of all depths from 1 to 22, and one item: its directory is
+/// far larger than they are. All checksums are right. `buckets` are those of a shard; without `tables`, it ends before the first
+/// one.
+fn deep(partition_bits: u8, buckets: u32, tables: bool) -> Vec<u8> {
     const BITS: u8 = 10;
     const DEPTH: u8 = 22;
     let sum = |seed: u64, bytes: &[u8]| xxh3_64_with_seed(bytes, seed).to_le_bytes();
     let mut bytes = ElasticFilter::builder().false_positive_rate(0.01).build().expect("right").to_bytes();
     bytes.truncate(HEADER);
-    bytes[10..14].copy_from_slice(&[2, BITS, 1, lane_bits]);
+    bytes[10..14].copy_from_slice(&[2, BITS, 1, partition_bits]);
     bytes[24..28].copy_from_slice(&buckets.to_le_bytes());
     bytes[28..32].copy_from_slice(&[0, DEPTH, 0, 0]);
     let checksum = sum(0, &bytes[..56]);
     bytes[56..64].copy_from_slice(&checksum);
     let (seed, mut sums) = (u64::from_le_bytes(checksum), Vec::new());
-    for lane in 0..1 << lane_bits {
+    for partition in 0..1 << partition_bits {
         let (mut list, mut all, mut len) = (Vec::new(), Vec::new(), 0);
         let depths = (1..=DEPTH).map(|depth| (depth, (1_u32 << depth) - 2));
         for (depth, prefix) in depths.chain([(DEPTH, (1 << DEPTH) - 1)]) {
@@ -42,7 +43,7 @@ fn deep(lane_bits: u8, buckets: u32, tables: bool) -> Vec<u8> {
         }
         let numbers = [1, list.len() as u64 / 24, list.len() as u64 + len];
         let section: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-        let checksum = sum(seed.wrapping_add(lane), &[&section[..], &list].concat());
+        let checksum = sum(seed.wrapping_add(partition), &[&section[..], &list].concat());
         sums.extend(checksum);
         bytes.extend([&section[..], &checksum, &list, &all].concat());
         if !tables {

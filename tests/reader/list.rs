@@ -31,7 +31,7 @@ pub(crate) fn growing_entry(golden: &Growing) -> String {
         ("rate", json!(golden.rate)),
         ("capacity", json!(golden.capacity)),
         ("max_capacity", json!(golden.max_capacity)),
-        ("lanes", json!(golden.lanes)),
+        ("partitions", json!(golden.partitions)),
         ("seed", json!(golden.seed)),
         ("items", items_to_json(golden.items)),
     ];

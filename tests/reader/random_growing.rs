@@ -40,7 +40,7 @@ fn golden(random: &mut Random, n: usize) -> Growing {
         rate: random.of(&[0.2, 0.1, 0.05, 0.01, 1e-4, 1e-6]),
         capacity,
         max_capacity: capacity.max(random.of(&[20, 100, 1000, 50_000])),
-        lanes: random.of(&[1, 1, 2, 8]),
+        partitions: random.of(&[1, 1, 2, 8]),
         seed: random.word(),
         items: random.of(&[Items::Text, Items::U32, Items::Long, Items::Hash]),
         steps,
@@ -83,7 +83,7 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
             bytes[anywhere] ^= 1 << random.below(8);
             return bytes;
         }
-        // A part of the filter: the first lane is elsewhere.
+        // A part of the filter: the first partition is elsewhere.
         8 => {
             let length = read(&bytes, HEADER + 16).min(bytes.len() - 8 - HEADER - SECTION);
             bytes.splice(HEADER..HEADER + SECTION + length, [0; SECTION]);
@@ -114,13 +114,13 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Where the further copies of each lane are, in a snapshot that is right: found by their checksums.
+/// Where the further copies of each partition are, in a snapshot that is right: found by their checksums.
 fn copies(bytes: &[u8]) -> Vec<Range<usize>> {
     let (mut at, mut all) = (HEADER, Vec::new());
     while at < bytes.len() - 8 {
         let end = at + SECTION + read(bytes, at + 16);
         if read(bytes, at + 8) == 0 {
-            // A lane without shards has the number of its items, and lists.
+            // A partition without shards has the number of its items, and lists.
             let start = at + SECTION + 8;
             all.push(if start < end { start..end - 8 } else { 0..0 });
             at = end;
@@ -144,21 +144,21 @@ fn seal(bytes: &mut [u8], copies: &[Range<usize>]) {
     let end = bytes.len() - 8;
     let header = xxh3_64_with_seed(&bytes[..HEADER - 8], 0);
     bytes[HEADER - 8..HEADER].copy_from_slice(&header.to_le_bytes());
-    let (mut at, mut lane, mut all) = (HEADER, 0_usize, Vec::new());
+    let (mut at, mut partition, mut all) = (HEADER, 0_usize, Vec::new());
     while end.saturating_sub(at) >= SECTION {
         let shards = read(bytes, at + 8);
         let records = if shards == 0 && read(bytes, at + 16) > 0 { 8 } else { shards.saturating_mul(RECORD) };
         let records = at + SECTION..end.min((at + SECTION).saturating_add(records));
         let checksum =
-            xxh3_64_with_seed(&[&bytes[at..at + 24], &bytes[records.clone()]].concat(), header.wrapping_add(lane as u64));
+            xxh3_64_with_seed(&[&bytes[at..at + 24], &bytes[records.clone()]].concat(), header.wrapping_add(partition as u64));
         bytes[at + 24..at + SECTION].copy_from_slice(&checksum.to_le_bytes());
         all.extend(checksum.to_le_bytes());
-        if let Some(list) = copies.get(lane).filter(|list| !list.is_empty()) {
+        if let Some(list) = copies.get(partition).filter(|list| !list.is_empty()) {
             let checksum = xxh3_64_with_seed(&bytes[list.clone()], checksum);
             bytes[list.end..list.end + 8].copy_from_slice(&checksum.to_le_bytes());
         }
         at = records.start.saturating_add(read(bytes, at + 16));
-        lane += 1;
+        partition += 1;
     }
     let trailer = xxh3_64_with_seed(&all, header);
     bytes[end..].copy_from_slice(&trailer.to_le_bytes());

@@ -91,8 +91,8 @@ fn step(filter: &SharedFilter, model: &mut Model, random: &mut Random, thread: u
 
 #[test]
 fn any_operations_of_several_threads_lose_nothing() {
-    for (lanes, more) in [(1, None), (4, None), (4, Some(2000))] {
-        let builder = ElasticFilter::builder().false_positive_rate(1e-7).capacity(100).max_capacity(400).lanes(lanes);
+    for (partitions, more) in [(1, None), (4, None), (4, Some(2000))] {
+        let builder = ElasticFilter::builder().false_positive_rate(1e-7).capacity(100).max_capacity(400).partitions(partitions);
         let empty = builder.clone().params().expect("the parameters are right").size_in_bytes();
         let limited = more.map_or(builder.clone(), |more| builder.max_bytes(empty + more));
         let filter = limited.build_shared().expect("the parameters are right");

@@ -84,11 +84,11 @@ fn batches_on_several_threads_do_the_same() {
 
 #[test]
 fn a_filter_becomes_shared_and_owned_again() {
-    let mut owned = builder().lanes(16).build().expect("the parameters are right");
+    let mut owned = builder().partitions(16).build().expect("the parameters are right");
     owned.insert_iter(0..ITEMS).expect("it grows");
     let (params, bytes) = (owned.params(), owned.table_bytes());
     let shared = owned.into_shared().expect("there is memory");
-    assert_eq!((shared.lanes(), shared.params(), shared.table_bytes()), (16, params, bytes));
+    assert_eq!((shared.partitions(), shared.params(), shared.table_bytes()), (16, params, bytes));
     shared.insert_batch(&items(ITEMS..2 * ITEMS)).expect("it grows");
     let mut owned = shared.into_elastic().expect("there is memory");
     assert!((0..2 * ITEMS).all(|n| owned.contains(&n)) && owned.len() as u64 == 2 * ITEMS);
@@ -96,10 +96,10 @@ fn a_filter_becomes_shared_and_owned_again() {
     other.insert_iter(2 * ITEMS..3 * ITEMS).expect("it grows");
     owned.merge(&other).expect("the parameters are equal");
     assert!((0..3 * ITEMS).all(|n| owned.contains(&n)) && owned.len() as u64 == 3 * ITEMS);
-    // A filter of one lane works, too.
+    // A filter of one partition works, too.
     let shared = builder().build().expect("right").into_shared().expect("there is memory");
     shared.insert_batch(&items(0..ITEMS)).expect("it grows");
-    assert!(shared.lanes() == 1 && shared.len() as u64 == ITEMS);
+    assert!(shared.partitions() == 1 && shared.len() as u64 == ITEMS);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_snapshot_is_taken_while_others_write() {
     let mut bytes = Vec::new();
     filter.write_to(&mut bytes).expect("a vector takes all");
     let read = ElasticFilter::from_bytes(&bytes).expect("it is whole").into_shared().expect("there is memory");
-    assert_eq!((read.len(), read.lanes(), read.params()), (filter.len(), filter.lanes(), filter.params()));
+    assert_eq!((read.len(), read.partitions(), read.params()), (filter.len(), filter.partitions(), filter.params()));
     assert!((0..3 * ITEMS).all(|n| read.contains(&n) == (n < ITEMS || n % 2 == 0)));
 }
 

@@ -1,4 +1,4 @@
-//! Limits: of memory, which all lanes share, and of parameters.
+//! Limits: of memory, which all partitions share, and of parameters.
 
 use koel::{ElasticFilter, InsertErrorKind, ParamError};
 
@@ -6,7 +6,7 @@ use super::{THREADS, builder, on_threads};
 
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn lanes_together_keep_a_limit() {
+fn partitions_together_keep_a_limit() {
     const LIMIT: usize = 3_000_000;
     let filter = builder().max_bytes(LIMIT).build_shared().expect("the parameters are right");
     let refused = on_threads(|thread| {
@@ -29,7 +29,7 @@ fn lanes_together_keep_a_limit() {
         items += accepted;
     }
     assert_eq!(filter.len() as u64, items);
-    // What is removed makes room again, in any lane.
+    // What is removed makes room again, in any partition.
     on_threads(|thread| assert!((0..refused[thread as usize].0).all(|n| filter.remove(&(n * THREADS + thread)))));
     filter.shrink();
     assert!(filter.table_bytes() < LIMIT / 2);
@@ -39,29 +39,29 @@ fn lanes_together_keep_a_limit() {
 }
 
 #[test]
-fn a_number_of_lanes_is_a_power_of_two() {
+fn a_number_of_partitions_is_a_power_of_two() {
     let builder = ElasticFilter::builder().false_positive_rate(0.001);
-    for lanes in [0, 3, 257, usize::MAX] {
-        assert_eq!(builder.clone().lanes(lanes).params(), Err(ParamError::Lanes { given: lanes }));
+    for partitions in [0, 3, 257, usize::MAX] {
+        assert_eq!(builder.clone().partitions(partitions).params(), Err(ParamError::Partitions { given: partitions }));
     }
-    for lanes in [1, 256] {
-        assert!(builder.clone().lanes(lanes).params().is_ok());
+    for partitions in [1, 256] {
+        assert!(builder.clone().partitions(partitions).params().is_ok());
     }
 }
 
-/// Two shared filters with many small lanes keep the promised rate, however they are planned.
+/// Two shared filters with many small partitions keep the promised rate, however they are planned.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn lanes_keep_the_rate() {
-    for (lanes, items) in [(1, 100_000), (64, 100_000), (256, 1_000_000_u64)] {
+fn partitions_keep_the_rate() {
+    for (partitions, items) in [(1, 100_000), (64, 100_000), (256, 1_000_000_u64)] {
         let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(items as usize).max_capacity(items as usize);
         for builder in [builder.clone(), builder.max_capacity(100 * items as usize)] {
-            let filter = builder.lanes(lanes).build_shared().expect("the parameters are right");
-            // Then every lane has too many items for a list.
+            let filter = builder.partitions(partitions).build_shared().expect("the parameters are right");
+            // Then every partition has too many items for a list.
             let most = items / 8 * 7;
             filter.insert_batch(&(0..most).collect::<Vec<u64>>()).expect("it grows");
             let (bytes, shards) = (filter.table_bytes(), filter.shards());
-            assert!(shards % lanes == 0 && (shards / lanes).is_power_of_two(), "nothing is split: {filter}");
+            assert!(shards % partitions == 0 && (shards / partitions).is_power_of_two(), "nothing is split: {filter}");
             filter.insert_batch(&(most..items).collect::<Vec<u64>>()).expect("it grows");
             assert_eq!(filter.table_bytes(), bytes, "nothing is split before the capacity: {filter}");
             let samples = 400_000_u64;

@@ -15,13 +15,13 @@ use koel::{ElasticBuilder, ElasticFilter, SharedFilter};
 
 const THREADS: u64 = 4;
 
-/// So few errors that tests need not expect any, and so much room that copies of a few items never begin a further layer.
+/// So few errors that tests need not expect any, and so much room that copies of a few items never begin a further generation.
 fn builder() -> ElasticBuilder {
     ElasticFilter::builder().false_positive_rate(1e-7).max_capacity(1_000_000)
 }
 
 fn shared() -> SharedFilter {
-    builder().lanes(8).build_shared().expect("the parameters are right")
+    builder().partitions(8).build_shared().expect("the parameters are right")
 }
 
 /// Calls `act` with 0, 1, …, on a thread each.

@@ -1,4 +1,4 @@
-//! Threads that insert, find and remove items in the same lanes while these split and are joined.
+//! Threads that insert, find and remove items in the same partitions while these split and are joined.
 
 use std::{
     collections::HashMap,
@@ -131,8 +131,8 @@ fn the_whole_can_be_asked_while_others_write() {
                 filter.insert(&item).expect("it grows");
                 assert!(filter.remove(&item));
             } else if n % 100 == 0 {
-                // It counts lane after lane, in each of which there is at most one more item of each other thread.
-                let most = ITEMS + (THREADS - 1) * filter.params().lanes() as u64;
+                // It counts partition after partition, in each of which there is at most one more item of each other thread.
+                let most = ITEMS + (THREADS - 1) * filter.params().partitions() as u64;
                 assert!((ITEMS..=most).contains(&(filter.len() as u64)));
                 assert!(filter.false_positive_rate() <= 1e-7);
                 filter.shrink();

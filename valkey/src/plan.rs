@@ -21,10 +21,10 @@ const PLANNED_AT_LEAST: i64 = 4_000_000;
 const SMALL: i64 = 250_000;
 const PLANNED_IF_NOT_SMALL: i64 = 1_000_000;
 
-/// The fewest items of a lane in a filter that is planned for its final size. A lane's only table is then so small that it splits in a
-/// millisecond if the filter grows nevertheless.
-const ITEMS_OF_A_LANE: u64 = 15_000;
-const MOST_LANES: usize = 256;
+/// The fewest items of a partition in a filter that is planned for its final size. A partition's only table is then so small that
+/// it splits in a millisecond if the filter grows nevertheless.
+const ITEMS_OF_A_PARTITION: u64 = 15_000;
+const MOST_PARTITIONS: usize = 256;
 
 /// What a filter is made from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,17 +46,17 @@ impl Plan {
                 self.capacity.saturating_mul(times).max(least)
             }
         };
-        let mut lanes = 1;
+        let mut partitions = 1;
         if planned / 2 < self.capacity {
-            while lanes < MOST_LANES && self.capacity.unsigned_abs() / (2 * lanes as u64) >= ITEMS_OF_A_LANE {
-                lanes *= 2;
+            while partitions < MOST_PARTITIONS && self.capacity.unsigned_abs() / (2 * partitions as u64) >= ITEMS_OF_A_PARTITION {
+                partitions *= 2;
             }
         }
         let items = |items: i64| usize::try_from(items).unwrap_or(usize::MAX);
         let builder = ElasticFilter::builder()
             .capacity(items(self.capacity))
             .false_positive_rate(self.error_rate)
-            .lanes(lanes)
+            .partitions(partitions)
             .seed(self.seed.unsigned_abs());
         // Hashes have bits for so many items only. Beyond them a filter goes on growing, in another way.
         let mut planned = planned;

@@ -18,12 +18,12 @@ use crate::{
     table::{
         Address, AmongCopies, Change, Corrupt, DeepGeometry, Fingerprint, Geometry, MOST_SLOTS, Pair, Read, Table, TableMut,
         TableParams, Uniform,
-        copies::{self, Copies, Further, Keys, Listed},
+        copies::{self, ClassKeys, Copies, Further, Listed},
         fingerprints, place,
     },
 };
 use scan::{AddHalf, CopyValues, FillPart, FirstCorrupt, InsertBatch, Prefetch, Receive, RemoveBatch, Taken};
-pub(crate) use scan::{Located, Occurrences, Place, Slots, Sought, slots};
+pub(crate) use scan::{Located, Occurrences, Slots, Sought, Store, slots};
 
 /// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: the core of a
 /// [`CuckooFilter`](crate::CuckooFilter), or one of the shards that make up a larger filter.
@@ -90,7 +90,7 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     }
 
     /// All further copies: keys and numbers, in order.
-    pub fn further_copies(&self) -> impl Iterator<Item = (copies::Key, u32)> + Clone {
+    pub fn further_copies(&self) -> impl Iterator<Item = (copies::ClassKey, u32)> + Clone {
         self.copies.list().into_iter().flat_map(Copies::iter).chain(self.listed().iter())
     }
 
@@ -222,8 +222,8 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
     }
 
     /// The keys of further copies.
-    fn keys(&self) -> Keys {
-        Keys::new(self.params.buckets(), self.params.fingerprint_bits())
+    fn keys(&self) -> ClassKeys {
+        ClassKeys::new(self.params.buckets(), self.params.fingerprint_bits())
     }
 
     /// The number of further copies of a fingerprint in its two buckets.
@@ -239,7 +239,7 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
     /// False if no item with this hash is in the filter; true if one probably is.
     #[inline]
     pub fn contains(&self, hash: Uniform) -> bool {
-        self.read(Contains { params: &self.params, hash })
+        self.read(ContainsHash { params: &self.params, hash })
     }
 
     /// The number of copies of the hash's fingerprint.
@@ -260,7 +260,7 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
     }
 
     /// The number of copies in the table of what a key stands for; 0 if that is nothing.
-    pub fn occurrences_of(&self, key: copies::Key) -> u32 {
+    pub fn occurrences_of(&self, key: copies::ClassKey) -> u32 {
         let (bucket, fingerprint) = self.keys().parts(key);
         let Some(fingerprint) = Fingerprint::new(low_half(fingerprint)) else { return 0 };
         let buckets = (bucket, self.params.alternate(bucket.min(self.params.buckets() - 1), fingerprint));
@@ -371,7 +371,7 @@ impl RawFilter {
     #[inline]
     fn place(&mut self, hash: Uniform, among_copies: AmongCopies) -> bool {
         let params = &self.params;
-        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, Insert { params, hash, among_copies });
+        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, InsertHash { params, hash, among_copies });
         self.len += usize::from(is_placed);
         is_placed
     }
@@ -379,8 +379,8 @@ impl RawFilter {
     /// Inserts a fingerprint with these two buckets into the table. Returns false, and changes nothing, if no slot was found.
     #[inline]
     fn place_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        let place = Place { params: &self.params, buckets, fingerprint, among_copies: AmongCopies::GiveUp };
-        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, place);
+        let store = Store { params: &self.params, buckets, fingerprint, among_copies: AmongCopies::GiveUp };
+        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, store);
         self.len += usize::from(is_placed);
         is_placed
     }
@@ -397,7 +397,7 @@ impl RawFilter {
     #[inline(always)]
     fn remove_from_table(&mut self, hash: Uniform) -> bool {
         let params = &self.params;
-        let is_found = self.dispatch.change(&self.geometry, &mut self.storage, Remove { params, hash });
+        let is_found = self.dispatch.change(&self.geometry, &mut self.storage, RemoveHash { params, hash });
         self.len -= usize::from(is_found);
         is_found
     }
@@ -454,12 +454,12 @@ impl RawFilter {
     }
 }
 
-struct Contains<'a> {
+struct ContainsHash<'a> {
     params: &'a Params,
     hash: Uniform,
 }
 
-impl Read for Contains<'_> {
+impl Read for ContainsHash<'_> {
     type Output = bool;
 
     #[inline(always)]
@@ -469,13 +469,13 @@ impl Read for Contains<'_> {
     }
 }
 
-struct Insert<'a> {
+struct InsertHash<'a> {
     params: &'a Params,
     hash: Uniform,
     among_copies: AmongCopies,
 }
 
-impl Change for Insert<'_> {
+impl Change for InsertHash<'_> {
     type Output = bool;
 
     #[inline(always)]
@@ -485,12 +485,12 @@ impl Change for Insert<'_> {
     }
 }
 
-struct Remove<'a> {
+struct RemoveHash<'a> {
     params: &'a Params,
     hash: Uniform,
 }
 
-impl Change for Remove<'_> {
+impl Change for RemoveHash<'_> {
     type Output = bool;
 
     #[inline(always)]

@@ -133,14 +133,14 @@ impl Change for Located {
 }
 
 /// Inserts a fingerprint into these two buckets, if a slot can be found.
-pub(crate) struct Place<'a, P> {
+pub(crate) struct Store<'a, P> {
     pub(crate) params: &'a P,
     pub(crate) buckets: Pair,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) among_copies: AmongCopies,
 }
 
-impl<P: TableParams> Change for Place<'_, P> {
+impl<P: TableParams> Change for Store<'_, P> {
     type Output = bool;
 
     #[inline(always)]

@@ -8,7 +8,7 @@ use crate::{
     storage::{OutOfMemory, reserve},
     table::{
         Change, Fingerprint, Pair, TableMut, TableParams,
-        copies::{self, Copies, Key},
+        copies::{self, ClassKey, Copies},
         fingerprints,
     },
 };
@@ -122,7 +122,7 @@ impl<P: TableParams> Crowd<'_, P> {
     }
 
     /// The key of a bucket's fingerprint.
-    fn key(&self, bucket: u64, fingerprint: Fingerprint) -> Key {
+    fn key(&self, bucket: u64, fingerprint: Fingerprint) -> ClassKey {
         let buckets = (bucket, self.params.alternate(bucket, fingerprint));
         self.copies.keys().key(buckets, self.above | fingerprint.wide())
     }

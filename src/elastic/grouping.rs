@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// When and how hashes are shared out before they are used.
-pub(super) struct Sharing {
+pub(super) struct Grouping {
     /// The smallest tables, in bytes, for which it pays: smaller ones are in a cache anyway.
     least_tables: usize,
     /// The most bytes of tables for each hash, for which it pays: otherwise hardly two hashes of a part need the same cache line.
@@ -25,32 +25,32 @@ pub(super) struct Sharing {
     most: usize,
 }
 
-pub(super) const SHARING: Sharing = Sharing { least_tables: 64 << 20, bytes_per_hash: 32, part: 1 << 20, most: 1 << 24 };
+pub(super) const GROUPING: Grouping = Grouping { least_tables: 64 << 20, bytes_per_hash: 32, part: 1 << 20, most: 1 << 24 };
 
-impl Sharing {
+impl Grouping {
     /// How to share out this many hashes; none if that does not pay.
-    pub fn together(&self, table_bytes: usize, hashes: usize) -> Option<Together> {
+    pub fn size(&self, table_bytes: usize, hashes: usize) -> Option<GroupSize> {
         let pays = table_bytes >= self.least_tables && table_bytes / self.bytes_per_hash <= hashes;
-        pays.then(|| Together { hashes: self.most, bits: (table_bytes / self.part).next_power_of_two().trailing_zeros() })
+        pays.then(|| GroupSize { hashes: self.most, bits: (table_bytes / self.part).next_power_of_two().trailing_zeros() })
     }
 }
 
-/// How many hashes are shared out at a time, and log₂ of the number of parts, if that is more than there are lanes.
+/// How many hashes are shared out at a time, and log₂ of the number of parts, if that is more than there are partitions.
 #[derive(Clone, Copy)]
-pub(super) struct Together {
+pub(super) struct GroupSize {
     pub(super) hashes: usize,
     pub(super) bits: u32,
 }
 
-/// Hashes of one part, all of the same lane, and the index of each among those from `start` on.
+/// Hashes of one part, all of the same partition, and the index of each among those from `start` on.
 #[derive(Clone, Copy)]
-pub(super) struct Portion<'a> {
+pub(super) struct Group<'a> {
     pub hashes: &'a [u64],
     pub places: &'a [u32],
     pub start: usize,
 }
 
-impl Portion<'_> {
+impl Group<'_> {
     /// The hashes, and the index of each among those of the call.
     pub fn each(&self) -> impl Iterator<Item = (usize, Uniform)> {
         let start = self.start;
@@ -58,19 +58,14 @@ impl Portion<'_> {
     }
 }
 
-/// Shares out hashes and calls `act` with each portion. Returns how many were used, the first ones: fewer than all if there is no
+/// Shares out hashes and calls `act` with each group. Returns how many were used, the first ones: fewer than all if there is no
 /// memory to share them out, and none if that does not pay. Hashing, which may be the user's code, is done before.
-pub(super) fn share_out(
-    shares: Shares,
-    together: Option<Together>,
-    hashes: &impl Hashes,
-    mut act: impl FnMut(Portion<'_>),
-) -> usize {
+pub(super) fn group(shares: Shares, size: Option<GroupSize>, hashes: &impl Hashes, mut act: impl FnMut(Group<'_>)) -> usize {
     let (len, mut done) = (hashes.len(), 0);
-    let Some(Together { hashes: most, bits }) = together else { return 0 };
-    let Ok(mut parts) = Partition::new(shares, len.min(most), bits) else { return 0 };
+    let Some(GroupSize { hashes: most, bits }) = size else { return 0 };
+    let Ok(mut parts) = Groups::new(shares, len.min(most), bits) else { return 0 };
     while done < len && parts.fill(hashes, done..len.min(done + most)).is_ok() {
-        parts.each(|hashes, places| act(Portion { hashes, places, start: done }));
+        parts.each(|hashes, places| act(Group { hashes, places, start: done }));
         done = len.min(done + most);
     }
     done
@@ -104,17 +99,17 @@ impl<H> ElasticFilter<H> {
     /// The [`InsertError`] of the first item that is refused. Refused items are not in the filter; all others are.
     pub fn insert_unordered<I: Items<H> + ?Sized>(&mut self, items: &I) -> Result<(), InsertError> {
         let hashes = items.hashes(&self.hasher, self.core.seed());
-        self.core.insert_all_unordered(&SHARING, &hashes)
+        self.core.insert_all_unordered(&GROUPING, &hashes)
     }
 }
 
 impl Elastic {
-    fn insert_all_unordered(&mut self, sharing: &Sharing, hashes: &impl Hashes) -> Result<(), InsertError> {
+    fn insert_all_unordered(&mut self, grouping: &Grouping, hashes: &impl Hashes) -> Result<(), InsertError> {
         let (len, mut refused) = (hashes.len(), FirstRefused::default());
         // What the tables will be at least.
-        let together = sharing.together(self.table_bytes().max(len), len);
-        let mut start = share_out(self.params.shares(), together, hashes, |portion| {
-            portion.each().for_each(|(place, hash)| refused.note(place, self.insert(hash)));
+        let size = grouping.size(self.table_bytes().max(len), len);
+        let mut start = group(self.params.shares(), size, hashes, |group| {
+            group.each().for_each(|(place, hash)| refused.note(place, self.insert(hash)));
         });
         hashes.each_batch(start..len, |batch| {
             self.prefetch(batch);
@@ -135,7 +130,7 @@ const MOST_BITS: u32 = 8;
 ///
 /// Hashes are uniform, so that the lengths of the parts are nearly known, and need not be counted first. What exceeds a part's
 /// room, as copies may, is spilt.
-struct Partition {
+struct Groups {
     shares: Shares,
     bits: u32,
     /// Where each part begins, and where the last one ends.
@@ -147,10 +142,10 @@ struct Partition {
     spilt: Vec<(u32, u64)>,
 }
 
-impl Partition {
-    /// Room for `len` hashes, fewer than 2³², in 2^`bits` parts or so, at most 2⁸: at least one for each lane.
+impl Groups {
+    /// Room for `len` hashes, fewer than 2³², in 2^`bits` parts or so, at most 2⁸: at least one for each partition.
     fn new(shares: Shares, len: usize, bits: u32) -> Result<Self, OutOfMemory> {
-        let bits = bits.min(MOST_BITS).max(shares.lane_bits().into());
+        let bits = bits.min(MOST_BITS).max(shares.partition_bits().into());
         let mut starts = reserved((1 << bits) + 1)?;
         let mut start = 0;
         for part in 0..1 << bits {
@@ -215,7 +210,7 @@ mod tests {
     use alloc::vec;
 
     /// As for large filters, at sizes that can be tested.
-    const SMALL: Sharing = Sharing { least_tables: 1, bytes_per_hash: 1 << 20, part: 1 << 8, most: 3000 };
+    const SMALL: Grouping = Grouping { least_tables: 1, bytes_per_hash: 1 << 20, part: 1 << 8, most: 3000 };
 
     fn hashes(range: core::ops::Range<u64>) -> Vec<u64> {
         range.map(crate::hash::split_mix).collect()
@@ -250,7 +245,7 @@ mod tests {
         let source = key.hashes(&Xxh3, 0);
         filter.set_max_bytes(filter.charged_bytes() + 30_000);
         // Shared out, and in order, as it does not pay for so few.
-        for sharing in [&SMALL, &SHARING] {
+        for sharing in [&SMALL, &GROUPING] {
             let mut filter = filter.clone();
             let error = filter.core.insert_all_unordered(sharing, &source).unwrap_err();
             assert!(matches!(error.kind(), crate::InsertErrorKind::Limit { .. }));
@@ -266,8 +261,8 @@ mod tests {
 
     #[test]
     fn only_many_hashes_for_large_filters_are_shared_out() {
-        assert!(SHARING.together(1 << 20, usize::MAX).is_none());
-        assert!(SHARING.together(1 << 30, 1 << 20).is_none());
-        assert_eq!(SHARING.together(1 << 28, 1 << 24).map(|together| together.bits), Some(8));
+        assert!(GROUPING.size(1 << 20, usize::MAX).is_none());
+        assert!(GROUPING.size(1 << 30, 1 << 20).is_none());
+        assert_eq!(GROUPING.size(1 << 28, 1 << 24).map(|size| size.bits), Some(8));
     }
 }

@@ -1,11 +1,11 @@
-//! Copies beside the tables of a layer: of an item that is in a table, further copies are counted instead of stored, so that they never
-//! make the layer grow.
+//! Copies beside the tables of a generation: of an item that is in a table, further copies are counted instead of stored, so that
+//! they never make the generation grow.
 //!
-//! Insertions do not look for copies until there are many: a copy goes into a table as any other item. Where a shard has no room for one,
-//! it is counted. Where it has none for another item, its second copies are counted instead of a split, if they are many; if they are
-//! few, it is split, as without them.
+//! Insertions do not look for copies until there are many: a copy goes into a table as any other item. Where a shard has no room
+//! for one, it is counted. Where it has none for another item, its second copies are counted instead of a split, if they are many;
+//! if they are few, it is split, as without them.
 
-use super::{Layer, Place};
+use super::{Generation, Place};
 use crate::{
     bits::{index, wide},
     elastic::shard::{Key, ShardParams},
@@ -18,11 +18,11 @@ use crate::{
     },
 };
 
-/// A shard has many second copies if one in this many of its items is one. Then they are moved out; to move fewer takes longer than a
-/// split.
+/// A shard has many second copies if one in this many of its items is one. Then they are moved out; to move fewer takes longer than
+/// a split.
 const MANY: u64 = 8;
 
-/// The same for a shard that cannot be split, where the alternative is a further layer: hardly more than there are by chance.
+/// The same for a shard that cannot be split, where the alternative is a further generation: hardly more than there are by chance.
 const MANY_AT_LAST: u64 = 1 << 10;
 
 /// Insertions ask first whether an item is there if one in this many items is a further copy. Asking takes time.
@@ -31,7 +31,7 @@ const MANY_FURTHER: u64 = 64;
 /// A sample of a shard, before all of it is searched for copies, has [`MANY`] times this many slots.
 const SAMPLED: u64 = 2;
 
-impl Layer {
+impl Generation {
     /// Whether insertions have to ask first whether an item is there, so that copies are counted at once:
     /// [`insert`](Self::insert) always returns a place then.
     pub fn asks_first(&self) -> bool {
@@ -45,13 +45,13 @@ impl Layer {
     /// The number of further copies from which on insertions should ask first: more than there are of different items that share
     /// everything that is known of them, as estimated for shards of the greatest depth.
     pub fn many_copies(&self) -> u64 {
-        let shard = self.plan.shard(self.depth);
+        let shard = self.plan.shard(self.global_depth);
         let by_chance =
             wide(self.len).saturating_mul(shard.bucket_size.into()) >> (u32::from(shard.low_bits) + u32::from(shard.upper_bits));
         by_chance.max(wide(self.len) / MANY_FURTHER)
     }
 
-    /// True if a shard is full: it is to be split, or a further layer begun.
+    /// True if a shard is full: it is to be split, or a further generation begun.
     pub fn is_full(&self, place: Place) -> bool {
         let record = self.pool.record(place);
         let [full_from, full_at_last] = self.full.map(|items| index(items.into()));
@@ -73,7 +73,7 @@ impl Layer {
         self.find(key.stream).unwrap_or(Place::NONE)
     }
 
-    /// True if an item is there, as far as all bits tell that the layer knows.
+    /// True if an item is there, as far as all bits tell that the generation knows.
     pub fn has(&self, key: Key) -> bool {
         self.contains(key) && self.count_in_table(key) > 0
     }
@@ -84,8 +84,8 @@ impl Layer {
         place != Place::NONE && self.depth_of(place) < self.plan.most_depth
     }
 
-    /// True if an item, which is there, is a copy; if it may be another one, only where more items of its shard are there twice than
-    /// different ones are alike by chance.
+    /// True if an item, which is there, is a copy; if it may be another one, only where more items of its shard are there twice
+    /// than different ones are alike by chance.
     pub fn is_copy(&self, key: Key, may_be_another: bool) -> bool {
         !may_be_another || self.has_copies_beside(key)
     }
@@ -98,7 +98,7 @@ impl Layer {
     }
 
     /// What stands for an item in the list of copies.
-    pub fn listed(&self, key: Key) -> copies::Key {
+    pub fn listed(&self, key: Key) -> copies::ClassKey {
         self.plan.key_of(key)
     }
 
@@ -122,13 +122,13 @@ impl Layer {
     }
 
     /// Those of a snapshot, which must be valid.
-    pub fn set_further(&mut self, entries: &(impl Iterator<Item = (copies::Key, u32)> + Clone)) -> Result<(), OutOfMemory> {
+    pub fn set_further(&mut self, entries: &(impl Iterator<Item = (copies::ClassKey, u32)> + Clone)) -> Result<(), OutOfMemory> {
         self.copies = Further::from_sorted(self.plan.keys(), entries)?;
         Ok(())
     }
 
     /// The number of copies in the tables of what a key stands for; 0 if that is nothing.
-    pub fn occurrences_of(&self, listed: copies::Key) -> u32 {
+    pub fn occurrences_of(&self, listed: copies::ClassKey) -> u32 {
         self.plan.listed(listed).map_or(0, |key| self.count_in_table(key))
     }
 
@@ -138,11 +138,11 @@ impl Layer {
         keys.charge(entries.saturating_add(more)).saturating_sub(keys.charge(entries))
     }
 
-    /// Counts a copy more of an item that has further ones; or of any that is in a table, where other items have further copies, if that
-    /// may need memory. Returns false, and has changed nothing, if it is not there, has nearly 2³², or if there is no memory.
+    /// Counts a copy more of an item that has further ones; or of any that is in a table, where other items have further copies, if
+    /// that may need memory. Returns false, and has changed nothing, if it is not there, has nearly 2³², or if there is no memory.
     pub fn count_another(&mut self, key: Key, may_need_memory: bool) -> bool {
         let listed = self.listed(key);
-        let is_there = |layer: &Self| layer.further(key) > 0 || may_need_memory && layer.count_in_table(key) > 0;
+        let is_there = |generation: &Self| generation.further(key) > 0 || may_need_memory && generation.count_in_table(key) > 0;
         self.has_further()
             && is_there(self)
             && self.copies.list_mut().is_some_and(|copies| copies.add(listed, 1, copies::MOST) == Ok(true))
@@ -167,8 +167,8 @@ impl Layer {
         self.copies.take(listed, most)
     }
 
-    /// Inserts an item for which its shard has no room, if that is because of copies. Returns false, and has changed nothing, if it is
-    /// not.
+    /// Inserts an item for which its shard has no room, if that is because of copies. Returns false, and has changed nothing, if it
+    /// is not.
     pub(super) fn insert_for_copies(&mut self, place: Place, key: Key, allowed: usize) -> Result<bool, InsertError> {
         let many = self.may_have_many(place).then(|| self.seconds(place));
         let Some(Seconds { entries, .. }) = many.filter(|seconds| self.are_many(place, seconds.copies)) else {
@@ -190,8 +190,8 @@ impl Layer {
         Ok(is_inserted)
     }
 
-    /// Inserts an item in the place of a second copy of another one that is found in so many buckets. Returns false, and has changed
-    /// nothing, if there is none.
+    /// Inserts an item in the place of a second copy of another one that is found in so many buckets. Returns false, and has
+    /// changed nothing, if there is none.
     pub(super) fn insert_for_a_copy(
         &mut self,
         place: Place,
@@ -307,7 +307,7 @@ struct Seconds {
 }
 
 /// For [`ElasticFilter::assert_consistent`](crate::ElasticFilter::assert_consistent).
-impl Layer {
+impl Generation {
     pub(super) fn assert_copies(&self) {
         let Some(copies) = self.further_copies() else { return };
         let (mut last, mut total, mut entries) = (None, 0, 0);

@@ -1,5 +1,5 @@
-//! A layer: shards and the directory that leads to them, by the first bits of a stream. Shards are split when they are full and
-//! joined when they are underfull; the directory follows.
+//! A generation: shards and the directory that leads to them, by the first bits of a stream. Shards are split when they are full
+//! and joined when they are underfull; the directory follows.
 //!
 //! ```text
 //! stream 0110…                       directory, depth 2     pool
@@ -9,7 +9,7 @@
 //!                                    11 ──▶ place ──┘
 //! ```
 //!
-//! A layer that begins with few shards has none, and no directory, while it has few items: these are [in a list](Few).
+//! A generation that begins with few shards has none, and no directory, while it has few items: these are [in a list](Few).
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -20,9 +20,9 @@ use core::iter;
 
 use super::{
     few::Few,
-    plan::LayerPlan,
-    pool::{Place, Pool, Record, charged_when_empty},
-    shard::{self, Key, Probe, Shard, ShardMut},
+    plan::GenerationPlan,
+    pool::{Place, Pool, ShardRecord, charged_when_empty},
+    shard::{self, Key, LookupLayout, Shard, ShardMut},
     stream::Window,
 };
 use crate::{
@@ -40,17 +40,17 @@ use crate::{
 /// in space.
 const FULL: (usize, usize) = (15, 16);
 
-/// A removal joins a shard that fills at most this share of its slots with its sibling if together they fill at most twice as much, so
-/// that the joined shard is far from full. On request, siblings are joined that together fill at most the other share of one.
+/// A removal joins a shard that fills at most this share of its slots with its sibling if together they fill at most twice as much,
+/// so that the joined shard is far from full. On request, siblings are joined that together fill at most the other share of one.
 const THIN: (usize, usize) = (1, 5);
 const MOST_TO_SHRINK: (usize, usize) = (9, 10);
 
-/// A layer that began without shards gives them up when it has this share of the items with which it got them.
+/// A generation that began without shards gives them up when it has this share of the items with which it got them.
 const FEW_AGAIN: usize = 4;
 
-/// The share from which on a shard that cannot be split is full if it is large, unless it is planned for more items. The walks for the
-/// last items of a large table take 10 microseconds each, and the shards of a filter that is planned for its size are full at the same
-/// time.
+/// The share from which on a shard that cannot be split is full if it is large, unless it is planned for more items. The walks for
+/// the last items of a large table take 10 microseconds each, and the shards of a filter that is planned for its size are full at
+/// the same time.
 const FULL_AT_LAST: (usize, usize) = (31, 32);
 const LARGE: usize = 1 << 12;
 
@@ -59,19 +59,19 @@ const LARGE: usize = 1 << 12;
 const MOST_ENTRIES: u64 = 64;
 const ENTRIES_OF_FEW: u64 = 1 << 10;
 
-/// Slots of a layer beyond which a further one, which begins with an eighth of them, would take much memory for a few items.
+/// Slots of a generation beyond which a further one, which begins with an eighth of them, would take much memory for a few items.
 const FEW_SLOTS: u64 = 1 << 14;
 
 /// See the module.
 #[derive(Clone)]
-pub(super) struct Layer {
-    plan: LayerPlan,
-    probe: Probe,
+pub(super) struct Generation {
+    plan: GenerationPlan,
+    probe: LookupLayout,
     /// For each value of a stream's first `depth` bits, the shard that they lead to. Shards of a smaller depth are there several
     /// times, in a row.
     directory: Vec<Place>,
     first_bits: Window,
-    depth: u8,
+    global_depth: u8,
     pool: Pool,
     /// The number of items from which on a shard is split; and from which on one that cannot be split is full. Both are 0 where
     /// insertions [ask first](Self::asks_first).
@@ -85,7 +85,7 @@ pub(super) struct Layer {
     few_to: u32,
     /// The number of items in the tables, or in the list.
     len: usize,
-    /// The items of a layer that has no shards yet.
+    /// The items of a generation that has no shards yet.
     few: Few,
     /// The copies that are not in the tables.
     copies: Further,
@@ -94,15 +94,15 @@ pub(super) struct Layer {
 
 /// An item of a batch that is about to be inserted, and its shard.
 #[derive(Clone, Copy)]
-pub(super) struct Coming {
+pub(super) struct Pending {
     pub key: Key,
-    /// [`Place::NONE`] if the layer has no shards.
+    /// [`Place::NONE`] if the generation has no shards.
     pub place: Place,
     /// Of the shard. Which layout its table has is known before its record, which changes with every insertion, is read.
     depth: u8,
 }
 
-impl Coming {
+impl Pending {
     /// No item.
     pub const NONE: Self = Self { key: Key::NONE, place: Place::NONE, depth: 0 };
 }
@@ -118,7 +118,7 @@ pub(super) struct Directory<'a> {
 
 #[cfg(x86_kernels)]
 impl<'a> Directory<'a> {
-    /// The table to which a stream leads, and what follows it in its block; none if the layer has none.
+    /// The table to which a stream leads, and what follows it in its block; none if the generation has none.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     pub fn table(self, stream: u64) -> Option<&'a [u8]> {
@@ -126,15 +126,15 @@ impl<'a> Directory<'a> {
     }
 }
 
-impl Layer {
-    /// A layer without shards.
-    pub fn unused(plan: LayerPlan, dispatch: Dispatch) -> Self {
+impl Generation {
+    /// A generation without shards.
+    pub fn unused(plan: GenerationPlan, dispatch: Dispatch) -> Self {
         let full = [share(&plan, FULL), full_at_last(&plan)];
         Self {
-            probe: Probe::new(&plan.whole),
+            probe: LookupLayout::new(&plan.whole),
             directory: Vec::new(),
             first_bits: Window::new(0, 0, 0),
-            depth: plan.least_depth,
+            global_depth: plan.least_depth,
             pool: Pool::new(&plan),
             full_from: full[0],
             full_at_last: full[1],
@@ -150,43 +150,43 @@ impl Layer {
     }
 
     /// Empty shards of the least depth.
-    pub fn new(plan: LayerPlan, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
-        let mut layer = Self::unused(plan, dispatch);
-        layer.begin()?;
-        Ok(layer)
+    pub fn new(plan: GenerationPlan, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
+        let mut generation = Self::unused(plan, dispatch);
+        generation.begin()?;
+        Ok(generation)
     }
 
-    /// Adds empty shards of the least depth to a layer that has none.
+    /// Adds empty shards of the least depth to a generation that has none.
     fn begin(&mut self) -> Result<(), OutOfMemory> {
         let (depth, mut pool) = (self.plan.least_depth, Pool::new(&self.plan));
         let mut directory = reserved(1 << depth)?;
         pool.add_levels(&self.plan, depth)?;
         pool.reserve(depth, 1 << depth)?;
-        directory.extend((0..1 << depth).map(|prefix| pool.push(Record::new(depth, prefix, 0))));
+        directory.extend((0..1 << depth).map(|prefix| pool.push(ShardRecord::new(depth, prefix, 0))));
         (self.pool, self.directory) = (pool, directory);
-        self.set_depth(depth);
+        self.set_global_depth(depth);
         Ok(())
     }
 
-    /// A layer that is read, with shards of these depths, which are [pushed](Self::push) one after the other.
+    /// A generation that is read, with shards of these depths, which are [pushed](Self::push) one after the other.
     pub fn of_depths(
-        plan: LayerPlan,
+        plan: GenerationPlan,
         depths: &(impl Iterator<Item = u8> + Clone),
         dispatch: Dispatch,
     ) -> Result<Self, OutOfMemory> {
-        let mut layer = Self::unused(plan, dispatch);
-        layer.depth = depths.clone().max().unwrap_or(plan.least_depth);
-        layer.pool.add_levels(&plan, layer.depth)?;
-        for depth in plan.least_depth..=layer.depth {
-            layer.pool.expect_few(depth, depths.clone().filter(|&of_shard| of_shard == depth).count());
+        let mut generation = Self::unused(plan, dispatch);
+        generation.global_depth = depths.clone().max().unwrap_or(plan.least_depth);
+        generation.pool.add_levels(&plan, generation.global_depth)?;
+        for depth in plan.least_depth..=generation.global_depth {
+            generation.pool.expect_few(depth, depths.clone().filter(|&of_shard| of_shard == depth).count());
         }
-        Ok(layer)
+        Ok(generation)
     }
 
     /// Adds a shard with this table and its padding. The directory does not lead to it yet.
     pub fn push(&mut self, depth: u8, prefix: u32, items: u32, table: &[u8]) -> Result<(), OutOfMemory> {
         self.pool.reserve(depth, 1)?;
-        let place = self.pool.push(Record::new(depth, prefix, items));
+        let place = self.pool.push(ShardRecord::new(depth, prefix, items));
         let bytes = self.plan.shard(depth).table_bytes();
         self.pool.table_mut(place)[..bytes].copy_from_slice(&table[..bytes]);
         self.len += index(items.into());
@@ -195,10 +195,10 @@ impl Layer {
 
     /// Makes a directory that leads to all shards.
     pub fn make_directory(&mut self) -> Result<(), OutOfMemory> {
-        self.directory = reserved(1 << self.depth)?;
-        self.directory.resize(1 << self.depth, Place::NONE);
-        self.set_depth(self.depth);
-        for depth in self.plan.least_depth..=self.depth {
+        self.directory = reserved(1 << self.global_depth)?;
+        self.directory.resize(1 << self.global_depth, Place::NONE);
+        self.set_global_depth(self.global_depth);
+        for depth in self.plan.least_depth..=self.global_depth {
             for number in 0..self.pool.level(depth).len() {
                 self.point_to(self.pool.place(depth, number));
             }
@@ -206,13 +206,13 @@ impl Layer {
         Ok(())
     }
 
-    /// True if the layer has no shards yet.
+    /// True if the generation has no shards yet.
     #[inline]
     pub fn is_unused(&self) -> bool {
         self.directory.is_empty()
     }
 
-    /// The shard to which a stream leads; none if the layer has none.
+    /// The shard to which a stream leads; none if the generation has none.
     #[inline]
     fn find(&self, stream: u64) -> Option<Place> {
         self.directory.get(index(self.first_bits.of(stream))).copied()
@@ -238,7 +238,7 @@ impl Layer {
         self.find(stream).and_then(|place| self.pool.blocks().get(place))
     }
 
-    /// The answer of a lookup that has found no table: there is none only if the layer has no shards yet.
+    /// The answer of a lookup that has found no table: there is none only if the generation has no shards yet.
     #[cold]
     #[inline(never)]
     pub fn is_among_few(&self, key: Key) -> bool {
@@ -287,15 +287,15 @@ impl Layer {
 
     /// Finds the shard of an item that is to be inserted, and prefetches its record.
     #[inline(always)]
-    pub fn coming(&self, instructions: impl Instructions, key: Key) -> Coming {
+    pub fn pending(&self, instructions: impl Instructions, key: Key) -> Pending {
         let place = self.find(key.stream).unwrap_or(Place::NONE);
         self.pool.prefetch_record(instructions, place);
-        Coming { key, place, depth: self.plan.least_depth }
+        Pending { key, place, depth: self.plan.least_depth }
     }
 
     /// Reads the record, and prefetches the buckets if that is wanted.
     #[inline(always)]
-    pub fn approach(&self, instructions: impl Instructions, item: &mut Coming, prefetches: bool) {
+    pub fn approach(&self, instructions: impl Instructions, item: &mut Pending, prefetches: bool) {
         if item.place == Place::NONE {
             return;
         }
@@ -312,7 +312,7 @@ impl Layer {
 
     /// [`insert`](Self::insert) for an item whose shard is known. Returns false where that returns an error.
     #[inline(always)]
-    pub fn insert_coming(&mut self, instructions: impl Instructions, Coming { key, place, depth }: Coming) -> bool {
+    pub fn insert_pending(&mut self, instructions: impl Instructions, Pending { key, place, depth }: Pending) -> bool {
         if place == Place::NONE {
             return false;
         }
@@ -321,10 +321,10 @@ impl Layer {
         if items >= self.full_from && (items >= self.full_at_last || depth < self.plan.most_depth) {
             return false;
         }
-        let place = key.place(&shape.params, shape.upper);
+        let store = key.store(&shape.params, shape.upper);
         let is_placed = match shape.geometry.deep() {
-            Some(geometry) => Deep::change(&geometry, table, instructions, place),
-            None => self.dispatch.change_deep(&shape.geometry, table, place),
+            Some(geometry) => Deep::change(&geometry, table, instructions, store),
+            None => self.dispatch.change_deep(&shape.geometry, table, store),
         };
         if is_placed {
             header.set_items(items + 1);
@@ -346,7 +346,7 @@ impl Layer {
         if items >= full_from && (items >= self.full_at_last || header.record.depth() < self.plan.most_depth) {
             return false;
         }
-        let is_placed = self.dispatch.change_deep(&shape.geometry, table, key.place(&shape.params, shape.upper));
+        let is_placed = self.dispatch.change_deep(&shape.geometry, table, key.store(&shape.params, shape.upper));
         if is_placed {
             header.set_items(items + 1);
             self.len += 1;
@@ -401,14 +401,14 @@ impl Layer {
         self.pool.len()
     }
 
-    /// Shards, with the bits of the streams that lead to them. Entries of the directory come in the order of their reversed bits, so
-    /// that a small layer which takes all items splits evenly: in the order of streams, some of its shards would become far deeper
-    /// than the others, as with chosen items, and it would refuse them.
+    /// Shards, with the bits of the streams that lead to them. Entries of the directory come in the order of their reversed bits,
+    /// so that a small generation which takes all items splits evenly: in the order of streams, some of its shards would become far
+    /// deeper than the others, as with chosen items, and it would refuse them.
     pub fn evenly(&self) -> impl Iterator<Item = (Shard<'_>, u64)> {
         (0..self.directory.len()).filter_map(|number| {
-            let entry = number.reverse_bits().unbounded_shr(usize::BITS - u32::from(self.depth));
+            let entry = number.reverse_bits().unbounded_shr(usize::BITS - u32::from(self.global_depth));
             let place = self.directory[entry];
-            let unused = self.depth - self.depth_of(place);
+            let unused = self.global_depth - self.depth_of(place);
             // A shard has a row of entries, and is taken at the first of them.
             (entry.trailing_zeros() >= unused.into()).then(|| {
                 let (shard, prefix) = self.pool.shard(self.dispatch, place);
@@ -418,7 +418,7 @@ impl Layer {
     }
 
     /// Their records, and their tables without padding.
-    pub fn tables_in_order(&self) -> impl Iterator<Item = (Record, &[u8])> + Clone {
+    pub fn tables_in_order(&self) -> impl Iterator<Item = (ShardRecord, &[u8])> + Clone {
         self.places().map(|place| self.pool.whole_table(place))
     }
 
@@ -432,12 +432,12 @@ impl Layer {
     #[inline(never)]
     fn next_place(&self, next: &mut usize) -> Option<Place> {
         let place = *self.directory.get(*next)?;
-        *next += 1 << (self.depth - self.depth_of(place));
+        *next += 1 << (self.global_depth - self.depth_of(place));
         Some(place)
     }
 
-    fn set_depth(&mut self, depth: u8) {
-        self.depth = depth;
+    fn set_global_depth(&mut self, depth: u8) {
+        self.global_depth = depth;
         self.first_bits = Window::new(0, depth.into(), 0);
     }
 
@@ -445,7 +445,7 @@ impl Layer {
         self.plan.number
     }
 
-    /// True if there are so few items that the layer may need no shards.
+    /// True if there are so few items that the generation may need no shards.
     #[inline]
     pub fn has_few(&self) -> bool {
         self.len <= index(self.few_to.into())
@@ -483,8 +483,8 @@ impl Layer {
         self.len.saturating_add(in_memory(self.further_totals().0))
     }
 
-    /// The mean of the shards' false-positive rates, each in proportion to the hashes that lead to it. With further copies, the lane has
-    /// `times` as many items as its tables.
+    /// The mean of the shards' false-positive rates, each in proportion to the hashes that lead to it. With further copies, the
+    /// partition has `times` as many items as its tables.
     pub fn false_positive_rate(&self, times: f64) -> f64 {
         if self.is_unused() {
             return self.plan.rate_of_few(self.len);
@@ -510,26 +510,26 @@ impl Layer {
             + self.copies.size_in_bytes()
     }
 
-    /// What the layer is charged against a limit, in bytes: at least [`size_in_bytes`](Self::size_in_bytes), and equal for all
-    /// layers of equal content.
+    /// What the generation is charged against a limit, in bytes: at least [`size_in_bytes`](Self::size_in_bytes), and equal for all
+    /// generations of equal content.
     pub fn charged(&self) -> usize {
         let copies = self.plan.keys().charge(self.further_totals().1);
         if self.is_unused() {
             return self.few.charge(self.len).saturating_add(copies);
         }
-        self.pool.charged().saturating_add(size_of::<Place>() << self.depth).saturating_add(copies)
+        self.pool.charged().saturating_add(size_of::<Place>() << self.global_depth).saturating_add(copies)
     }
 
-    /// The same of a layer with the shards that it begins with.
-    pub fn charged_when_empty(plan: &LayerPlan) -> usize {
+    /// The same of a generation with the shards that it begins with.
+    pub fn charged_when_empty(plan: &GenerationPlan) -> usize {
         charged_when_empty(plan).saturating_add(size_of::<Place>() << plan.least_depth)
     }
 }
 
 // Few items.
 
-impl Layer {
-    /// The items of a layer without shards.
+impl Generation {
+    /// The items of a generation without shards.
     pub fn list_of_few(&self) -> &Few {
         &self.few
     }
@@ -539,10 +539,10 @@ impl Layer {
         self.plan.keys().bytes()
     }
 
-    /// A layer without shards that has these items, in order.
+    /// A generation without shards that has these items, in order.
     pub fn of_few(
-        plan: LayerPlan,
-        keys: impl ExactSizeIterator<Item = copies::Key>,
+        plan: GenerationPlan,
+        keys: impl ExactSizeIterator<Item = copies::ClassKey>,
         dispatch: Dispatch,
     ) -> Result<Self, OutOfMemory> {
         let few = Few::from_sorted(plan.keys().bits(), keys)?;
@@ -557,15 +557,15 @@ impl Layer {
         })
     }
 
-    /// True if a layer without shards takes an item more as it is. If not, it is time for shards; and if chosen items do not fit into
-    /// those, again when there are twice as many.
+    /// True if a generation without shards takes an item more as it is. If not, it is time for shards; and if chosen items do not
+    /// fit into those, again when there are twice as many.
     pub fn has_room_for_few(&self) -> bool {
         let most = self.plan.most_few();
         !self.len.is_multiple_of(most) || !(self.len / most).is_power_of_two()
     }
 
-    /// Inserts an item that is not there into a layer without shards. What the filter is charged may rise by `allowed` bytes. If it
-    /// fails, nothing has changed.
+    /// Inserts an item that is not there into a generation without shards. What the filter is charged may rise by `allowed` bytes.
+    /// If it fails, nothing has changed.
     pub fn insert_among_few(&mut self, key: Key, allowed: usize) -> Result<(), InsertError> {
         let needed = self.few.charge(self.len + 1).saturating_sub(self.few.charge(self.len));
         if needed > allowed {
@@ -576,7 +576,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Removes an item from a layer without shards. Returns whether it was there.
+    /// Removes an item from a generation without shards. Returns whether it was there.
     #[cold]
     fn remove_of_few(&mut self, key: Key) -> bool {
         let is_removed = self.few.remove(self.listed(key));
@@ -584,59 +584,60 @@ impl Layer {
         is_removed
     }
 
-    /// Gives up all shards of a layer that began without any, if it has few items again. Without memory for the list of these, they
-    /// stay. Returns whether it did.
+    /// Gives up all shards of a generation that began without any, if it has few items again. Without memory for the list of these,
+    /// they stay. Returns whether it did.
     pub fn release(&mut self) -> bool {
         let may_be_few = self.has_few() && !self.is_unused() && self.plan.begins_unused();
         may_be_few && self.without_shards().map(|few| *self = few).is_ok()
     }
 
-    /// A layer with the same items, and without shards.
+    /// A generation with the same items, and without shards.
     fn without_shards(&self) -> Result<Self, InsertError> {
-        let mut layer = Self::unused(self.plan, self.dispatch);
+        let mut generation = Self::unused(self.plan, self.dispatch);
         for place in self.places() {
             let (shard, prefix) = self.pool.shard(self.dispatch, place);
             let mut result = Ok(());
             shard.each_class(&mut |(bucket, _), fingerprint, in_table| {
                 let key = Key::of_stored(shard.params(), prefix.into(), bucket, fingerprint);
                 let further = (in_table - 1).saturating_add(self.further(key));
-                result = layer.insert_among_few(key, usize::MAX).and_then(|()| match further {
+                result = generation.insert_among_few(key, usize::MAX).and_then(|()| match further {
                     0 => Ok(()),
-                    _ => layer.count_further(key, further, usize::MAX),
+                    _ => generation.count_further(key, further, usize::MAX),
                 });
                 result.is_ok()
             });
             result?;
         }
-        Ok(layer)
+        Ok(generation)
     }
 }
 
 // Splitting.
 
-impl Layer {
-    /// Inserts an item that the layer does not seem to have, for which [`insert`](Self::insert) has returned this place. What the filter is
-    /// charged may rise by `allowed` bytes. Returns false if the upper bits are used up, so that a further layer is needed.
+impl Generation {
+    /// Inserts an item that the generation does not seem to have, for which [`insert`](Self::insert) has returned this place. What
+    /// the filter is charged may rise by `allowed` bytes. Returns false if the upper bits are used up, so that a further generation
+    /// is needed.
     ///
-    /// Unless it returns true, no item has changed its place. What it does otherwise does not depend on `allowed`, so that filters of
-    /// equal content stay equal.
+    /// Unless it returns true, no item has changed its place. What it does otherwise does not depend on `allowed`, so that filters
+    /// of equal content stay equal.
     pub fn insert_growing(&mut self, place: Place, key: Key, allowed: usize) -> Result<bool, InsertError> {
         if self.insert_for_copies(place, key, allowed)? {
             return Ok(true);
         }
         for depth in self.depth_of(place) + 1..=self.greatest_depth() {
-            if self.split(place, depth, key.stream, allowed, |layer, part| layer.insert_at(part, key))? {
+            if self.split(place, depth, key.stream, allowed, |generation, part| generation.insert_at(part, key))? {
                 return Ok(true);
             }
         }
-        let is_for_a_layer = self.has_grown_up();
-        if is_for_a_layer && self.depth_of(place) == self.plan.most_depth && self.is_full(place) {
+        let is_for_a_generation = self.has_grown_up();
+        if is_for_a_generation && self.depth_of(place) == self.plan.most_depth && self.is_full(place) {
             return Ok(false);
         }
         if self.insert_at(place, key) || self.insert_for_a_copy(place, key, MOST_BUCKETS, allowed)? {
             return Ok(true);
         }
-        if is_for_a_layer { Ok(false) } else { Err(InsertError::of(InsertErrorKind::Crowded)) }
+        if is_for_a_generation { Ok(false) } else { Err(InsertError::of(InsertErrorKind::Crowded)) }
     }
 
     /// Inserts an item into the shard to which its stream leads, as that is. Returns false, and changes nothing, if there is no
@@ -645,9 +646,9 @@ impl Layer {
         self.find(key.stream).is_some_and(|place| self.insert_at(place, key))
     }
 
-    /// True if a further layer takes little memory beside this one: one in sixteen slots of those that it may have is taken, or it may
-    /// have few. Otherwise it is for unequal hashes that a shard is full. In buckets of one slot, it may be for three items in two
-    /// buckets long before, and hashes are as good as any.
+    /// True if a further generation takes little memory beside this one: one in sixteen slots of those that it may have is taken,
+    /// or it may have few. Otherwise it is for unequal hashes that a shard is full. In buckets of one slot, it may be for three
+    /// items in two buckets long before, and hashes are as good as any.
     fn has_grown_up(&self) -> bool {
         let slots = wide(self.slots_of_a_shard()) << self.plan.most_depth;
         let share = if self.plan.whole.bucket_size == 1 { 8 } else { 4 };
@@ -659,11 +660,11 @@ impl Layer {
         let entries = wide(self.shards()).saturating_mul(MOST_ENTRIES).max(ENTRIES_OF_FEW);
         #[expect(clippy::cast_possible_truncation, reason = "below 64")]
         let depth = entries.ilog2() as u8;
-        self.plan.most_depth.min(self.depth.max(depth))
+        self.plan.most_depth.min(self.global_depth.max(depth))
     }
 
-    /// Splits a shard as often as it takes to get one of this depth to which the stream leads, if `act` returns true for that. Returns
-    /// what it returned. Otherwise, or if it fails, nothing has changed; `act` must have changed nothing, either.
+    /// Splits a shard as often as it takes to get one of this depth to which the stream leads, if `act` returns true for that.
+    /// Returns what it returned. Otherwise, or if it fails, nothing has changed; `act` must have changed nothing, either.
     fn split(
         &mut self,
         place: Place,
@@ -687,11 +688,11 @@ impl Layer {
             Ok(part) if act(self, part) => {
                 // The others of these parts, and a directory.
                 let between = (from + 1..depth).try_for_each(|depth| self.pool.reserve(depth, 1));
-                match between.and_then(|()| deepened(&self.directory, depth.saturating_sub(self.depth))) {
+                match between.and_then(|()| deepened(&self.directory, depth.saturating_sub(self.global_depth))) {
                     Ok(deeper) => {
                         if let Some(deeper) = deeper {
                             self.directory = deeper;
-                            self.set_depth(depth);
+                            self.set_global_depth(depth);
                         }
                         self.commit_split(place, part, depth, bits_to);
                         Ok(true)
@@ -733,21 +734,21 @@ impl Layer {
         for depth in from + 1..=depth {
             self.pool.release(depth, &mut |_, _, _| ());
         }
-        self.pool.drop_levels(self.depth);
+        self.pool.drop_levels(self.global_depth);
     }
 
     /// What splitting a shard of depth `from` adds to the charge, while the shard is still there.
     fn charge_of_splits(&self, from: u8, depth: u8) -> usize {
         let of_depth = |part: u8| self.pool.charge_of_more(&self.plan, part, if part == depth { 2 } else { 1 });
-        let directory = if depth > self.depth { size_of::<Place>() << depth } else { 0 };
+        let directory = if depth > self.global_depth { size_of::<Place>() << depth } else { 0 };
         (from + 1..=depth).map(of_depth).fold(directory, usize::saturating_add)
     }
 
-    /// Adds a shard of this depth, for which there must be room, with those items of another one whose upper bits begin with `bits`.
-    /// The directory does not lead to it yet.
+    /// Adds a shard of this depth, for which there must be room, with those items of another one whose upper bits begin with
+    /// `bits`. The directory does not lead to it yet.
     fn push_part(&mut self, whole: Place, depth: u8, bits: u32) -> Place {
         let record = self.pool.record(whole);
-        let place = self.pool.push(Record::new(depth, record.prefix() << (depth - record.depth()) | bits, 0));
+        let place = self.pool.push(ShardRecord::new(depth, record.prefix() << (depth - record.depth()) | bits, 0));
         let is_complete = self.fill(whole, place, |part, whole| shard::fill_part(part, whole, bits));
         debug_assert!(is_complete, "a bucket of a part never has more items than that of the whole");
         place
@@ -768,15 +769,15 @@ impl Layer {
 
     /// Writes the directory's entries for a shard.
     fn point_to(&mut self, place: Place) {
-        point(&mut self.directory, self.depth, self.pool.record(place), place);
+        point(&mut self.directory, self.global_depth, self.pool.record(place), place);
     }
 
     /// Removes a shard to which the directory does not lead any more, or will not. Calls `moved` with the old and new place of each
     /// shard that has moved.
     fn remove_shard(&mut self, place: Place, moved: &mut dyn FnMut(Place, Place)) {
-        let Self { directory, depth, pool, .. } = self;
+        let Self { directory, global_depth, pool, .. } = self;
         pool.remove(place, &mut |record, from, to| {
-            point(directory, *depth, record, to);
+            point(directory, *global_depth, record, to);
             moved(from, to);
         });
     }
@@ -784,19 +785,19 @@ impl Layer {
 
 // Joining.
 
-impl Layer {
+impl Generation {
     /// Makes the directory as shallow as the shards allow.
     fn halve(&mut self) {
-        while self.depth > self.plan.least_depth && self.pool.level(self.depth).len() == 0 {
+        while self.global_depth > self.plan.least_depth && self.pool.level(self.global_depth).len() == 0 {
             let mut at = 0;
             self.directory.retain(|_| {
                 at += 1;
                 at % 2 == 1
             });
             shrink_to(&mut self.directory, 0);
-            self.set_depth(self.depth - 1);
+            self.set_global_depth(self.global_depth - 1);
         }
-        self.pool.drop_levels(self.depth);
+        self.pool.drop_levels(self.global_depth);
     }
 
     /// The other half of the shard that was split to make this one, unless it has been split further.
@@ -805,7 +806,7 @@ impl Layer {
         if record.depth() == self.plan.least_depth {
             return None;
         }
-        let first = index((record.prefix() ^ 1).into()) << (self.depth - record.depth());
+        let first = index((record.prefix() ^ 1).into()) << (self.global_depth - record.depth());
         let other = *self.directory.get(first)?;
         (self.depth_of(other) == record.depth()).then_some(other)
     }
@@ -817,7 +818,7 @@ impl Layer {
         };
         let record = self.pool.record(place);
         self.pool.reserve(record.depth() - 1, 1)?;
-        let mut whole = self.pool.push(Record::new(record.depth() - 1, record.prefix() >> 1, 0));
+        let mut whole = self.pool.push(ShardRecord::new(record.depth() - 1, record.prefix() >> 1, 0));
         let mut halves = if record.prefix() & 1 == 0 { [place, other] } else { [other, place] };
         let is_filled =
             (0..).zip(halves).all(|(bit, half)| self.fill(half, whole, |whole, half| shard::fill_half(whole, half, bit)));
@@ -845,9 +846,9 @@ impl Layer {
     /// Joins all shards that can be, as far as there is memory for it.
     pub fn join_all(&mut self) {
         let most = share(&self.plan, MOST_TO_SHRINK);
-        for depth in (self.plan.least_depth + 1..=self.depth).rev() {
+        for depth in (self.plan.least_depth + 1..=self.global_depth).rev() {
             let mut number = 0;
-            while depth <= self.depth && number < self.pool.level(depth).len() {
+            while depth <= self.global_depth && number < self.pool.level(depth).len() {
                 // After a join, another shard is here.
                 if !self.join(self.pool.place(depth, number), most).unwrap_or(false) {
                     number += 1;
@@ -868,9 +869,9 @@ impl Layer {
     }
 }
 
-/// A share of the slots of a layer's shards. A shard of fewer than 16 slots is always split: so small a table is soon too full for an
-/// item of which both buckets are taken.
-fn share(plan: &LayerPlan, (numerator, denominator): (usize, usize)) -> usize {
+/// A share of the slots of a generation's shards. A shard of fewer than 16 slots is always split: so small a table is soon too full
+/// for an item of which both buckets are taken.
+fn share(plan: &GenerationPlan, (numerator, denominator): (usize, usize)) -> usize {
     plan.whole.slots() / denominator * numerator
 }
 
@@ -880,12 +881,12 @@ fn items_of_a_shard(items: usize) -> u32 {
 }
 
 /// The number of items from which on a shard of the greatest depth is full.
-fn full_at_last(plan: &LayerPlan) -> usize {
+fn full_at_last(plan: &GenerationPlan) -> usize {
     if plan.whole.slots() < LARGE { usize::MAX } else { share(plan, FULL_AT_LAST).max(plan.items_that_fit()) }
 }
 
 /// Writes a directory's entries for a shard.
-fn point(directory: &mut [Place], depth: u8, record: Record, place: Place) {
+fn point(directory: &mut [Place], depth: u8, record: ShardRecord, place: Place) {
     let unused = depth - record.depth();
     let first = index(record.prefix().into()) << unused;
     directory[first..first + (1 << unused)].fill(place);
@@ -902,44 +903,55 @@ fn deepened(directory: &[Place], bits: u8) -> Result<Option<Vec<Place>>, OutOfMe
 }
 
 /// For [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
-impl Layer {
-    pub fn assert_consistent(&self, plan: &LayerPlan, dispatch: Dispatch) {
+impl Generation {
+    pub fn assert_consistent(&self, plan: &GenerationPlan, dispatch: Dispatch) {
         let number = plan.number;
-        assert!(self.plan == *plan, "layer {number} is {:?}, planned as {plan:?}", self.plan);
-        assert!(self.dispatch.kernel() == dispatch.kernel(), "layer {number} has another kernel");
+        assert!(self.plan == *plan, "generation {number} is {:?}, planned as {plan:?}", self.plan);
+        assert!(self.dispatch.kernel() == dispatch.kernel(), "generation {number} has another kernel");
         assert_eq!(self.thin_to, items_of_a_shard(share(plan, THIN)));
         assert_eq!(self.full, [share(plan, FULL), full_at_last(plan)].map(items_of_a_shard));
         let full_from = if self.asks_first() { 0 } else { index(self.full[0].into()) };
         assert_eq!(self.full_from, full_from);
         if self.is_unused() {
-            assert!(plan.begins_unused() && self.pool.len() == 0, "layer {number} has no directory");
+            assert!(plan.begins_unused() && self.pool.len() == 0, "generation {number} has no directory");
             self.assert_copies();
             self.few.assert_consistent();
-            assert_eq!(self.few.len(), self.len, "items of layer {number}");
-            assert!(self.few.keys().all(|key| plan.listed(key).is_some()), "layer {number} lists what is no item");
+            assert_eq!(self.few.len(), self.len, "items of generation {number}");
+            assert!(self.few.keys().all(|key| plan.listed(key).is_some()), "generation {number} lists what is no item");
             return;
         }
-        assert!(self.few.len() == 0 && self.few.size_in_bytes() == 0, "layer {number} has shards and a list of items");
-        assert_eq!(self.pool.levels().len(), usize::from(self.depth - plan.least_depth) + 1, "levels of layer {number}");
-        assert!(self.depth == plan.least_depth || self.pool.level(self.depth).len() > 0, "depth of layer {number}");
-        assert_eq!(self.directory.len(), 1 << self.depth, "directory of layer {number}");
+        assert!(self.few.len() == 0 && self.few.size_in_bytes() == 0, "generation {number} has shards and a list of items");
+        assert_eq!(
+            self.pool.levels().len(),
+            usize::from(self.global_depth - plan.least_depth) + 1,
+            "levels of generation {number}"
+        );
+        assert!(
+            self.global_depth == plan.least_depth || self.pool.level(self.global_depth).len() > 0,
+            "depth of generation {number}"
+        );
+        assert_eq!(self.directory.len(), 1 << self.global_depth, "directory of generation {number}");
         for (entry, &place) in self.directory.iter().enumerate() {
             let record = self.pool.record(place);
-            let unused = self.depth.checked_sub(record.depth()).expect("no shard is deeper than the directory");
-            assert_eq!(entry >> unused, index(record.prefix().into()), "entry {entry} of layer {number} leads to another shard");
+            let unused = self.global_depth.checked_sub(record.depth()).expect("no shard is deeper than the directory");
+            assert_eq!(
+                entry >> unused,
+                index(record.prefix().into()),
+                "entry {entry} of generation {number} leads to another shard"
+            );
         }
         let mut len = 0;
         self.pool.assert_consistent(|place, record| {
-            let first = index(record.prefix().into()) << (self.depth - record.depth());
-            assert_eq!(self.directory[first], place, "no entry leads to {record:?} in layer {number}");
+            let first = index(record.prefix().into()) << (self.global_depth - record.depth());
+            assert_eq!(self.directory[first], place, "no entry leads to {record:?} in generation {number}");
             self.assert_shard(place, record);
             len += record.items();
         });
-        assert_eq!(self.len, len, "items of layer {number}");
+        assert_eq!(self.len, len, "items of generation {number}");
         self.assert_copies();
     }
 
-    fn assert_shard(&self, place: Place, record: Record) {
+    fn assert_shard(&self, place: Place, record: ShardRecord) {
         let (shard, _) = self.pool.shard(self.dispatch, place);
         let params = shard.params();
         let corrupt = shard.first_corrupt(0..params.buckets());
