@@ -13,70 +13,42 @@
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-mod beside;
-
-use alloc::vec::Vec;
-use core::iter;
+mod copies;
+mod split;
 
 use super::{
+    directory::Directory,
     few::Few,
     plan::GenerationPlan,
     pool::{Place, Pool, ShardRecord, charged_when_empty},
-    shard::{self, Key, LookupLayout, Shard, ShardMut},
+    shard::{Key, LookupLayout, Shard, ShardMut},
     stream::Window,
 };
 use crate::{
-    bits::{beyond, in_memory, index, low_half, wide},
-    filter::{InsertError, InsertErrorKind},
+    bits::{beyond, in_memory, index},
+    filter::InsertError,
     kernel::Dispatch,
-    storage::{OutOfMemory, reserved, shrink_to},
+    storage::OutOfMemory,
     table::{
-        Deep, Form as _, Geometry, Instructions, MOST_BUCKETS, TableParams as _,
-        copies::{self, Further},
+        Deep, Form as _, Geometry, Instructions, TableParams as _,
+        copies::{ClassKey, Further},
     },
 };
 
-/// The share of its slots from which on a shard is split, if it can be. Fuller ones would take more time to fill than they save
-/// in space.
-const FULL: (usize, usize) = (15, 16);
-
-/// A removal joins a shard that fills at most this share of its slots with its sibling if together they fill at most twice as much,
-/// so that the joined shard is far from full. On request, siblings are joined that together fill at most the other share of one.
-const THIN: (usize, usize) = (1, 5);
-const MOST_TO_SHRINK: (usize, usize) = (9, 10);
-
 /// A generation that began without shards gives them up when it has this share of the items with which it got them.
 const FEW_AGAIN: usize = 4;
-
-/// The share from which on a shard that cannot be split is full if it is large, unless it is planned for more items. The walks for
-/// the last items of a large table take 10 microseconds each, and the shards of a filter that is planned for its size are full at
-/// the same time.
-const FULL_AT_LAST: (usize, usize) = (31, 32);
-const LARGE: usize = 1 << 12;
-
-/// The most entries of a directory for each shard, or in all. Uniform hashes need a few. Chosen ones can make one shard far
-/// deeper than the others, and a directory that follows takes as much memory as it likes.
-const MOST_ENTRIES: u64 = 64;
-const ENTRIES_OF_FEW: u64 = 1 << 10;
-
-/// Slots of a generation beyond which a further one, which begins with an eighth of them, would take much memory for a few items.
-const FEW_SLOTS: u64 = 1 << 14;
 
 /// See the module.
 #[derive(Clone)]
 pub(super) struct Generation {
     plan: GenerationPlan,
     probe: LookupLayout,
-    /// For each value of a stream's first `depth` bits, the shard that they lead to. Shards of a smaller depth are there several
-    /// times, in a row.
-    directory: Vec<Place>,
-    first_bits: Window,
-    global_depth: u8,
+    directory: Directory<Place>,
     pool: Pool,
     /// The number of items from which on a shard is split; and from which on one that cannot be split is full. Both are 0 where
     /// insertions [ask first](Self::asks_first).
-    full_from: usize,
-    full_at_last: usize,
+    full_from: u32,
+    full_at_last: u32,
     /// The two as they are elsewhere.
     full: [u32; 2],
     /// The number of items up to which a removal joins a shard with its sibling, if that has few as well.
@@ -92,32 +64,29 @@ pub(super) struct Generation {
     dispatch: Dispatch,
 }
 
-/// An item of a batch that is about to be inserted, and its shard.
+/// An item of a batch that is about to be inserted, and the place of its shard; [`Place::NONE`] if the generation has no shards.
 #[derive(Clone, Copy)]
 pub(super) struct Pending {
     pub key: Key,
-    /// [`Place::NONE`] if the generation has no shards.
     pub place: Place,
-    /// Of the shard. Which layout its table has is known before its record, which changes with every insertion, is read.
-    depth: u8,
 }
 
 impl Pending {
     /// No item.
-    pub const NONE: Self = Self { key: Key::NONE, place: Place::NONE, depth: 0 };
+    pub const NONE: Self = Self { key: Key::NONE, place: Place::NONE };
 }
 
 /// What leads from streams to tables.
 #[cfg(x86_kernels)]
 #[derive(Clone, Copy)]
-pub(super) struct Directory<'a> {
+pub(super) struct Routes<'a> {
     places: &'a [Place],
     first_bits: Window,
     blocks: super::pool::Blocks<'a>,
 }
 
 #[cfg(x86_kernels)]
-impl<'a> Directory<'a> {
+impl<'a> Routes<'a> {
     /// The table to which a stream leads, and what follows it in its block; none if the generation has none.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
@@ -129,18 +98,16 @@ impl<'a> Directory<'a> {
 impl Generation {
     /// A generation without shards.
     pub fn unused(plan: GenerationPlan, dispatch: Dispatch) -> Self {
-        let full = [share(&plan, FULL), full_at_last(&plan)];
+        let full = split::full(&plan);
         Self {
             probe: LookupLayout::new(&plan.whole),
-            directory: Vec::new(),
-            first_bits: Window::new(0, 0, 0),
-            global_depth: plan.least_depth,
+            directory: Directory::none(plan.least_depth),
             pool: Pool::new(&plan),
             full_from: full[0],
             full_at_last: full[1],
-            full: full.map(items_of_a_shard),
-            thin_to: items_of_a_shard(share(&plan, THIN)),
-            few_to: if plan.begins_unused() { items_of_a_shard(plan.most_few() / FEW_AGAIN) } else { 0 },
+            full,
+            thin_to: split::thin(&plan),
+            few_to: if plan.begins_unused() { split::items_of_a_shard(plan.most_few() / FEW_AGAIN) } else { 0 },
             len: 0,
             few: Few::new(plan.keys().bits()),
             copies: Further::NONE,
@@ -159,12 +126,13 @@ impl Generation {
     /// Adds empty shards of the least depth to a generation that has none.
     fn begin(&mut self) -> Result<(), OutOfMemory> {
         let (depth, mut pool) = (self.plan.least_depth, Pool::new(&self.plan));
-        let mut directory = reserved(1 << depth)?;
+        let mut directory = Directory::filled(depth, Place::NONE)?;
         pool.add_levels(&self.plan, depth)?;
         pool.reserve(depth, 1 << depth)?;
-        directory.extend((0..1 << depth).map(|prefix| pool.push(ShardRecord::new(depth, prefix, 0))));
+        for prefix in 0..1 << depth {
+            directory.point(depth, prefix, pool.push(ShardRecord::new(depth, prefix, 0)));
+        }
         (self.pool, self.directory) = (pool, directory);
-        self.set_global_depth(depth);
         Ok(())
     }
 
@@ -175,9 +143,9 @@ impl Generation {
         dispatch: Dispatch,
     ) -> Result<Self, OutOfMemory> {
         let mut generation = Self::unused(plan, dispatch);
-        generation.global_depth = depths.clone().max().unwrap_or(plan.least_depth);
-        generation.pool.add_levels(&plan, generation.global_depth)?;
-        for depth in plan.least_depth..=generation.global_depth {
+        let deepest = depths.clone().max().unwrap_or(plan.least_depth);
+        generation.pool.add_levels(&plan, deepest)?;
+        for depth in plan.least_depth..=deepest {
             generation.pool.expect_few(depth, depths.clone().filter(|&of_shard| of_shard == depth).count());
         }
         Ok(generation)
@@ -195,10 +163,9 @@ impl Generation {
 
     /// Makes a directory that leads to all shards.
     pub fn make_directory(&mut self) -> Result<(), OutOfMemory> {
-        self.directory = reserved(1 << self.global_depth)?;
-        self.directory.resize(1 << self.global_depth, Place::NONE);
-        self.set_global_depth(self.global_depth);
-        for depth in self.plan.least_depth..=self.global_depth {
+        let deepest = self.pool.greatest_depth();
+        self.directory = Directory::filled(deepest, Place::NONE)?;
+        for depth in self.plan.least_depth..=deepest {
             for number in 0..self.pool.level(depth).len() {
                 self.point_to(self.pool.place(depth, number));
             }
@@ -209,20 +176,21 @@ impl Generation {
     /// True if the generation has no shards yet.
     #[inline]
     pub fn is_unused(&self) -> bool {
-        self.directory.is_empty()
+        self.directory.is_none()
     }
 
     /// The shard to which a stream leads; none if the generation has none.
     #[inline]
     fn find(&self, stream: u64) -> Option<Place> {
-        self.directory.get(index(self.first_bits.of(stream))).copied()
+        self.directory.find(stream)
     }
 
     #[cfg(x86_kernels)]
     #[allow(clippy::inline_always, reason = "the compiler keeps in registers what a loop needs of it")]
     #[inline(always)]
-    pub fn directory(&self) -> Directory<'_> {
-        Directory { places: &self.directory, first_bits: self.first_bits, blocks: self.pool.blocks() }
+    pub fn routes(&self) -> Routes<'_> {
+        let (places, first_bits) = self.directory.parts();
+        Routes { places, first_bits, blocks: self.pool.blocks() }
     }
 
     /// The bit layout of all its tables, without their columns.
@@ -254,7 +222,7 @@ impl Generation {
     /// Prefetches the buckets of an item that is inserted.
     pub fn prefetch(&self, key: Key) {
         if let Some(place) = self.find(key.stream) {
-            let geometry = &self.pool.level(self.depth_of(place)).shape.geometry;
+            let geometry = &self.pool.level(self.depth_of(place)).layout.geometry;
             self.dispatch.read_deep(geometry, self.pool.table(place), key.locate(0).prefetch());
         }
     }
@@ -274,7 +242,7 @@ impl Generation {
     }
 
     fn count_in(&self, place: Place, key: Key) -> u32 {
-        self.pool.level(self.depth_of(place)).shape.count(self.dispatch, self.pool.table(place), key)
+        self.pool.level(self.depth_of(place)).layout.count(self.dispatch, self.pool.table(place), key)
     }
 
     /// Inserts an item. If there are no shards yet, or its shard is full, returns the place to call
@@ -285,46 +253,43 @@ impl Generation {
         if self.insert_below(place, key, self.full_from) { Ok(()) } else { Err(place) }
     }
 
-    /// Finds the shard of an item that is to be inserted, and prefetches its record.
+    /// Finds the shard of an item that is to be inserted.
     #[inline(always)]
-    pub fn pending(&self, instructions: impl Instructions, key: Key) -> Pending {
-        let place = self.find(key.stream).unwrap_or(Place::NONE);
-        self.pool.prefetch_record(instructions, place);
-        Pending { key, place, depth: self.plan.least_depth }
+    pub fn pending(&self, key: Key) -> Pending {
+        Pending { key, place: self.find(key.stream).unwrap_or(Place::NONE) }
     }
 
-    /// Reads the record, and prefetches the buckets if that is wanted.
+    /// Prefetches the shard's record, and its two buckets.
     #[inline(always)]
-    pub fn approach(&self, instructions: impl Instructions, item: &mut Pending, prefetches: bool) {
-        if item.place == Place::NONE {
+    pub fn prefetch_pending(&self, instructions: impl Instructions, Pending { key, place }: Pending) {
+        if place == Place::NONE {
             return;
         }
-        item.depth = self.depth_of(item.place);
-        if prefetches {
-            let (geometry, table) = (&self.pool.level(item.depth).shape.geometry, self.pool.table(item.place));
-            let prefetch = item.key.locate(0).prefetch();
-            match geometry.deep() {
-                Some(geometry) => Deep::read(&geometry, table, instructions, prefetch),
-                None => self.dispatch.read_deep(geometry, table, prefetch),
-            }
+        self.pool.prefetch_record(instructions, place);
+        let (geometry, table) = (&self.pool.level(self.depth_of(place)).layout.geometry, self.pool.table(place));
+        let prefetch = key.locate(0).prefetch();
+        match geometry.deep() {
+            Some(geometry) => Deep::read(&geometry, table, instructions, prefetch),
+            None => self.dispatch.read_deep(geometry, table, prefetch),
         }
     }
 
     /// [`insert`](Self::insert) for an item whose shard is known. Returns false where that returns an error.
     #[inline(always)]
-    pub fn insert_pending(&mut self, instructions: impl Instructions, Pending { key, place, depth }: Pending) -> bool {
+    pub fn insert_pending(&mut self, instructions: impl Instructions, Pending { key, place }: Pending) -> bool {
         if place == Place::NONE {
             return false;
         }
-        let (shape, header, table) = self.pool.open_of_depth(place, depth);
+        let depth = self.depth_of(place);
+        let (layout, header, table) = self.pool.open(place);
         let items = header.record.items();
-        if items >= self.full_from && (items >= self.full_at_last || depth < self.plan.most_depth) {
+        if items >= index(self.full_from.into()) && (items >= index(self.full_at_last.into()) || depth < self.plan.most_depth) {
             return false;
         }
-        let store = key.store(&shape.params, shape.upper);
-        let is_placed = match shape.geometry.deep() {
+        let store = key.store(&layout.params, layout.upper);
+        let is_placed = match layout.geometry.deep() {
             Some(geometry) => Deep::change(&geometry, table, instructions, store),
-            None => self.dispatch.change_deep(&shape.geometry, table, store),
+            None => self.dispatch.change_deep(&layout.geometry, table, store),
         };
         if is_placed {
             header.set_items(items + 1);
@@ -335,18 +300,19 @@ impl Generation {
 
     /// Inserts an item into its shard, if that has room at all. Otherwise nothing has changed.
     fn insert_at(&mut self, place: Place, key: Key) -> bool {
-        self.insert_below(place, key, usize::MAX)
+        self.insert_below(place, key, u32::MAX)
     }
 
     /// The same, if the shard has fewer than this many items, or is not full and cannot be split.
     #[inline]
-    fn insert_below(&mut self, place: Place, key: Key, full_from: usize) -> bool {
-        let (shape, header, table) = self.pool.open(place);
+    fn insert_below(&mut self, place: Place, key: Key, full_from: u32) -> bool {
+        let depth = self.depth_of(place);
+        let (layout, header, table) = self.pool.open(place);
         let items = header.record.items();
-        if items >= full_from && (items >= self.full_at_last || header.record.depth() < self.plan.most_depth) {
+        if items >= index(full_from.into()) && (items >= index(self.full_at_last.into()) || depth < self.plan.most_depth) {
             return false;
         }
-        let is_placed = self.dispatch.change_deep(&shape.geometry, table, key.store(&shape.params, shape.upper));
+        let is_placed = self.dispatch.change_deep(&layout.geometry, table, key.store(&layout.params, layout.upper));
         if is_placed {
             header.set_items(items + 1);
             self.len += 1;
@@ -358,8 +324,8 @@ impl Generation {
     #[inline]
     fn remove(&mut self, key: Key) -> Option<(Place, usize)> {
         let place = self.find(key.stream)?;
-        let (shape, header, table) = self.pool.open(place);
-        if !self.dispatch.change_deep(&shape.geometry, table, key.locate(shape.upper.of(key.stream))) {
+        let (layout, header, table) = self.pool.open(place);
+        if !self.dispatch.change_deep(&layout.geometry, table, key.locate(layout.upper.of(key.stream))) {
             return None;
         }
         let items = header.record.items() - 1;
@@ -381,9 +347,13 @@ impl Generation {
         true
     }
 
+    fn global_depth(&self) -> u8 {
+        self.directory.global_depth()
+    }
+
     #[inline]
     fn depth_of(&self, place: Place) -> u8 {
-        self.pool.record(place).depth()
+        self.pool.depth(place)
     }
 
     /// The number of items in a shard.
@@ -401,19 +371,13 @@ impl Generation {
         self.pool.len()
     }
 
-    /// Shards, with the bits of the streams that lead to them. Entries of the directory come in the order of their reversed bits,
-    /// so that a small generation which takes all items splits evenly: in the order of streams, some of its shards would become far
-    /// deeper than the others, as with chosen items, and it would refuse them.
+    /// Shards, with the bits of the streams that lead to them, in the order of their reversed bits, so that a small generation
+    /// which takes all items splits evenly: in the order of streams, some of its shards would become far deeper than the others, as
+    /// with chosen items, and it would refuse them.
     pub fn evenly(&self) -> impl Iterator<Item = (Shard<'_>, u64)> {
-        (0..self.directory.len()).filter_map(|number| {
-            let entry = number.reverse_bits().unbounded_shr(usize::BITS - u32::from(self.global_depth));
-            let place = self.directory[entry];
-            let unused = self.global_depth - self.depth_of(place);
-            // A shard has a row of entries, and is taken at the first of them.
-            (entry.trailing_zeros() >= unused.into()).then(|| {
-                let (shard, prefix) = self.pool.shard(self.dispatch, place);
-                (shard, prefix.into())
-            })
+        self.directory.evenly(|place| self.depth_of(place)).map(|place| {
+            let (shard, prefix) = self.pool.shard(self.dispatch, place);
+            (shard, prefix.into())
         })
     }
 
@@ -424,21 +388,7 @@ impl Generation {
 
     /// Where they are.
     fn places(&self) -> impl Iterator<Item = Place> + Clone {
-        let mut next = 0;
-        iter::from_fn(move || self.next_place(&mut next))
-    }
-
-    /// Where the shard is to which this entry of the directory leads, which becomes the first entry of the next one.
-    #[inline(never)]
-    fn next_place(&self, next: &mut usize) -> Option<Place> {
-        let place = *self.directory.get(*next)?;
-        *next += 1 << (self.global_depth - self.depth_of(place));
-        Some(place)
-    }
-
-    fn set_global_depth(&mut self, depth: u8) {
-        self.global_depth = depth;
-        self.first_bits = Window::new(0, depth.into(), 0);
+        self.directory.places(|place| self.depth_of(place))
     }
 
     pub fn number(&self) -> u8 {
@@ -461,10 +411,8 @@ impl Generation {
 
     /// A copy, or an error if memory cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        let mut directory = reserved(self.directory.len())?;
-        directory.extend_from_slice(&self.directory);
         Ok(Self {
-            directory,
+            directory: self.directory.try_clone()?,
             pool: self.pool.try_clone()?,
             few: self.few.try_clone()?,
             copies: self.copies.try_clone()?,
@@ -492,7 +440,7 @@ impl Generation {
         let of_shard = |place| {
             let record = self.pool.record(place);
             let share = self.plan.share(record.depth(), record.prefix());
-            share * self.pool.level(record.depth()).shape.false_positive_rate(record.items(), times)
+            share * self.pool.level(record.depth()).layout.false_positive_rate(record.items(), times)
         };
         self.places().map(of_shard).sum()
     }
@@ -504,10 +452,7 @@ impl Generation {
 
     /// The same, and of what leads to them.
     pub fn size_in_bytes(&self) -> usize {
-        self.pool.size_in_bytes()
-            + self.directory.capacity() * size_of::<Place>()
-            + self.few.size_in_bytes()
-            + self.copies.size_in_bytes()
+        self.pool.size_in_bytes() + self.directory.size_in_bytes() + self.few.size_in_bytes() + self.copies.size_in_bytes()
     }
 
     /// What the generation is charged against a limit, in bytes: at least [`size_in_bytes`](Self::size_in_bytes), and equal for all
@@ -517,12 +462,12 @@ impl Generation {
         if self.is_unused() {
             return self.few.charge(self.len).saturating_add(copies);
         }
-        self.pool.charged().saturating_add(size_of::<Place>() << self.global_depth).saturating_add(copies)
+        self.pool.charged().saturating_add(Directory::<Place>::bytes_of(self.global_depth())).saturating_add(copies)
     }
 
     /// The same of a generation with the shards that it begins with.
     pub fn charged_when_empty(plan: &GenerationPlan) -> usize {
-        charged_when_empty(plan).saturating_add(size_of::<Place>() << plan.least_depth)
+        charged_when_empty(plan).saturating_add(Directory::<Place>::bytes_of(plan.least_depth))
     }
 }
 
@@ -542,7 +487,7 @@ impl Generation {
     /// A generation without shards that has these items, in order.
     pub fn of_few(
         plan: GenerationPlan,
-        keys: impl ExactSizeIterator<Item = copies::ClassKey>,
+        keys: impl ExactSizeIterator<Item = ClassKey>,
         dispatch: Dispatch,
     ) -> Result<Self, OutOfMemory> {
         let few = Few::from_sorted(plan.keys().bits(), keys)?;
@@ -612,294 +557,17 @@ impl Generation {
     }
 }
 
-// Splitting.
-
 impl Generation {
-    /// Inserts an item that the generation does not seem to have, for which [`insert`](Self::insert) has returned this place. What
-    /// the filter is charged may rise by `allowed` bytes. Returns false if the upper bits are used up, so that a further generation
-    /// is needed.
-    ///
-    /// Unless it returns true, no item has changed its place. What it does otherwise does not depend on `allowed`, so that filters
-    /// of equal content stay equal.
-    pub fn insert_growing(&mut self, place: Place, key: Key, allowed: usize) -> Result<bool, InsertError> {
-        if self.insert_for_copies(place, key, allowed)? {
-            return Ok(true);
-        }
-        for depth in self.depth_of(place) + 1..=self.greatest_depth() {
-            if self.split(place, depth, key.stream, allowed, |generation, part| generation.insert_at(part, key))? {
-                return Ok(true);
-            }
-        }
-        let is_for_a_generation = self.has_grown_up();
-        if is_for_a_generation && self.depth_of(place) == self.plan.most_depth && self.is_full(place) {
-            return Ok(false);
-        }
-        if self.insert_at(place, key) || self.insert_for_a_copy(place, key, MOST_BUCKETS, allowed)? {
-            return Ok(true);
-        }
-        if is_for_a_generation { Ok(false) } else { Err(InsertError::of(InsertErrorKind::Crowded)) }
-    }
-
-    /// Inserts an item into the shard to which its stream leads, as that is. Returns false, and changes nothing, if there is no
-    /// room.
-    pub fn insert_as_it_is(&mut self, key: Key) -> bool {
-        self.find(key.stream).is_some_and(|place| self.insert_at(place, key))
-    }
-
-    /// True if a further generation takes little memory beside this one: one in sixteen slots of those that it may have is taken,
-    /// or it may have few. Otherwise it is for unequal hashes that a shard is full. In buckets of one slot, it may be for three
-    /// items in two buckets long before, and hashes are as good as any.
-    fn has_grown_up(&self) -> bool {
-        let slots = wide(self.slots_of_a_shard()) << self.plan.most_depth;
-        let share = if self.plan.whole.bucket_size == 1 { 8 } else { 4 };
-        wide(self.len) >= slots >> share || slots <= FEW_SLOTS
-    }
-
-    /// The greatest depth to which a shard may be split.
-    fn greatest_depth(&self) -> u8 {
-        let entries = wide(self.shards()).saturating_mul(MOST_ENTRIES).max(ENTRIES_OF_FEW);
-        #[expect(clippy::cast_possible_truncation, reason = "below 64")]
-        let depth = entries.ilog2() as u8;
-        self.plan.most_depth.min(self.global_depth.max(depth))
-    }
-
-    /// Splits a shard as often as it takes to get one of this depth to which the stream leads, if `act` returns true for that.
-    /// Returns what it returned. Otherwise, or if it fails, nothing has changed; `act` must have changed nothing, either.
-    fn split(
-        &mut self,
-        place: Place,
-        depth: u8,
-        stream: u64,
-        allowed: usize,
-        act: impl FnOnce(&mut Self, Place) -> bool,
-    ) -> Result<bool, InsertError> {
-        let from = self.depth_of(place);
-        let needed = self.charge_of_splits(from, depth);
-        if needed > allowed {
-            return Err(InsertError::limit(needed));
-        }
-        // The bits of the stream that lead from the shard to a part of this depth.
-        let bits_to = |depth: u8| low_half(Window::new(from.into(), (depth - from).into(), 0).of(stream));
-        self.pool.add_levels(&self.plan, depth)?;
-        let reserved = self.pool.reserve(depth, 2);
-        let part = reserved.map(|()| self.push_part(place, depth, bits_to(depth)));
-        let before = part.as_ref().map_or(0, |&part| self.items(part));
-        match part {
-            Ok(part) if act(self, part) => {
-                // The others of these parts, and a directory.
-                let between = (from + 1..depth).try_for_each(|depth| self.pool.reserve(depth, 1));
-                match between.and_then(|()| deepened(&self.directory, depth.saturating_sub(self.global_depth))) {
-                    Ok(deeper) => {
-                        if let Some(deeper) = deeper {
-                            self.directory = deeper;
-                            self.set_global_depth(depth);
-                        }
-                        self.commit_split(place, part, depth, bits_to);
-                        Ok(true)
-                    }
-                    Err(error) => {
-                        // With what `act` has inserted.
-                        self.len -= self.items(part) - before;
-                        self.undo_split(Some(part), from, depth);
-                        Err(error.into())
-                    }
-                }
-            }
-            Ok(part) => {
-                self.undo_split(Some(part), from, depth);
-                Ok(false)
-            }
-            Err(error) => {
-                self.undo_split(None, from, depth);
-                Err(error.into())
-            }
-        }
-    }
-
-    /// Adds the other parts of a shard, instead of that. Nothing can fail.
-    fn commit_split(&mut self, whole: Place, part: Place, depth: u8, bits_to: impl Fn(u8) -> u32) {
-        self.point_to(part);
-        for depth in self.depth_of(whole) + 1..=depth {
-            let other = self.push_part(whole, depth, bits_to(depth) ^ 1);
-            self.point_to(other);
-        }
-        self.remove_shard(whole, &mut |_, _| ());
-    }
-
-    /// Removes what was added for a split. The directory leads to none of it.
-    fn undo_split(&mut self, part: Option<Place>, from: u8, depth: u8) {
-        if let Some(part) = part {
-            self.remove_shard(part, &mut |_, _| ());
-        }
-        for depth in from + 1..=depth {
-            self.pool.release(depth, &mut |_, _, _| ());
-        }
-        self.pool.drop_levels(self.global_depth);
-    }
-
-    /// What splitting a shard of depth `from` adds to the charge, while the shard is still there.
-    fn charge_of_splits(&self, from: u8, depth: u8) -> usize {
-        let of_depth = |part: u8| self.pool.charge_of_more(&self.plan, part, if part == depth { 2 } else { 1 });
-        let directory = if depth > self.global_depth { size_of::<Place>() << depth } else { 0 };
-        (from + 1..=depth).map(of_depth).fold(directory, usize::saturating_add)
-    }
-
-    /// Adds a shard of this depth, for which there must be room, with those items of another one whose upper bits begin with
-    /// `bits`. The directory does not lead to it yet.
-    fn push_part(&mut self, whole: Place, depth: u8, bits: u32) -> Place {
-        let record = self.pool.record(whole);
-        let place = self.pool.push(ShardRecord::new(depth, record.prefix() << (depth - record.depth()) | bits, 0));
-        let is_complete = self.fill(whole, place, |part, whole| shard::fill_part(part, whole, bits));
-        debug_assert!(is_complete, "a bucket of a part never has more items than that of the whole");
-        place
-    }
-
-    /// Fills a shard with items of another one, of another depth. Returns what `fill` did.
-    fn fill(&mut self, from: Place, to: Place, fill: impl FnOnce(&mut ShardMut<'_>, &Shard<'_>) -> bool) -> bool {
-        let [source, target] = [from, to].map(|place| self.pool.record(place));
-        let [source_shape, shape] = [source, target].map(|record| self.pool.level(record.depth()).shape);
-        let (read, written) = self.pool.two_tables(from, to);
-        let source = source_shape.shard(self.dispatch, read, source.items());
-        let written = &mut written[..shape.params.padded_bytes()];
-        let mut shard = ShardMut::from_parts(shape.params, written, target.items()).with_dispatch(self.dispatch);
-        let (is_filled, items) = (fill(&mut shard, &source), shard.len());
-        self.pool.set_items(to, target, items);
-        is_filled
-    }
-
-    /// Writes the directory's entries for a shard.
-    fn point_to(&mut self, place: Place) {
-        point(&mut self.directory, self.global_depth, self.pool.record(place), place);
-    }
-
-    /// Removes a shard to which the directory does not lead any more, or will not. Calls `moved` with the old and new place of each
-    /// shard that has moved.
-    fn remove_shard(&mut self, place: Place, moved: &mut dyn FnMut(Place, Place)) {
-        let Self { directory, global_depth, pool, .. } = self;
-        pool.remove(place, &mut |record, from, to| {
-            point(directory, *global_depth, record, to);
-            moved(from, to);
-        });
-    }
-}
-
-// Joining.
-
-impl Generation {
-    /// Makes the directory as shallow as the shards allow.
-    fn halve(&mut self) {
-        while self.global_depth > self.plan.least_depth && self.pool.level(self.global_depth).len() == 0 {
-            let mut at = 0;
-            self.directory.retain(|_| {
-                at += 1;
-                at % 2 == 1
-            });
-            shrink_to(&mut self.directory, 0);
-            self.set_global_depth(self.global_depth - 1);
-        }
-        self.pool.drop_levels(self.global_depth);
-    }
-
-    /// The other half of the shard that was split to make this one, unless it has been split further.
-    fn sibling(&self, place: Place) -> Option<Place> {
-        let record = self.pool.record(place);
-        if record.depth() == self.plan.least_depth {
-            return None;
-        }
-        let first = index((record.prefix() ^ 1).into()) << (self.global_depth - record.depth());
-        let other = *self.directory.get(first)?;
-        (self.depth_of(other) == record.depth()).then_some(other)
-    }
-
-    /// Joins a shard with its sibling if the two hold at most `most` items. Returns whether it did; otherwise nothing has changed.
-    fn join(&mut self, place: Place, most: usize) -> Result<bool, OutOfMemory> {
-        let Some(other) = self.sibling(place).filter(|&other| self.items(place) + self.items(other) <= most) else {
-            return Ok(false);
-        };
-        let record = self.pool.record(place);
-        self.pool.reserve(record.depth() - 1, 1)?;
-        let mut whole = self.pool.push(ShardRecord::new(record.depth() - 1, record.prefix() >> 1, 0));
-        let mut halves = if record.prefix() & 1 == 0 { [place, other] } else { [other, place] };
-        let is_filled =
-            (0..).zip(halves).all(|(bit, half)| self.fill(half, whole, |whole, half| shard::fill_half(whole, half, bit)));
-        if !is_filled {
-            // Nothing leads to it.
-            self.remove_shard(whole, &mut |_, _| ());
-            return Ok(false);
-        }
-        for half in 0..halves.len() {
-            let mut places = halves;
-            self.remove_shard(halves[half], &mut |from, to| {
-                for place in places.iter_mut().chain([&mut whole]) {
-                    if *place == from {
-                        *place = to;
-                    }
-                }
-            });
-            halves = places;
-        }
-        self.point_to(whole);
-        self.halve();
-        Ok(true)
-    }
-
-    /// Joins all shards that can be, as far as there is memory for it.
-    pub fn join_all(&mut self) {
-        let most = share(&self.plan, MOST_TO_SHRINK);
-        for depth in (self.plan.least_depth + 1..=self.global_depth).rev() {
-            let mut number = 0;
-            while depth <= self.global_depth && number < self.pool.level(depth).len() {
-                // After a join, another shard is here.
-                if !self.join(self.pool.place(depth, number), most).unwrap_or(false) {
-                    number += 1;
-                }
-            }
-        }
-    }
-
     /// Removes all items. Shards stay as they are.
     pub fn empty(&mut self) {
-        for &place in &self.directory {
-            let (shape, header, table) = self.pool.open(place);
-            table[..shape.params.table_bytes()].fill(0);
+        for &place in self.directory.entries() {
+            let (layout, header, table) = self.pool.open(place);
+            table[..layout.params.table_bytes()].fill(0);
             header.set_items(0);
         }
         (self.len, self.copies) = (0, Further::NONE);
         self.set_asks_first(false);
     }
-}
-
-/// A share of the slots of a generation's shards. A shard of fewer than 16 slots is always split: so small a table is soon too full
-/// for an item of which both buckets are taken.
-fn share(plan: &GenerationPlan, (numerator, denominator): (usize, usize)) -> usize {
-    plan.whole.slots() / denominator * numerator
-}
-
-/// A number of items in a shard, which has fewer than 2³².
-fn items_of_a_shard(items: usize) -> u32 {
-    u32::try_from(items).unwrap_or(u32::MAX)
-}
-
-/// The number of items from which on a shard of the greatest depth is full.
-fn full_at_last(plan: &GenerationPlan) -> usize {
-    if plan.whole.slots() < LARGE { usize::MAX } else { share(plan, FULL_AT_LAST).max(plan.items_that_fit()) }
-}
-
-/// Writes a directory's entries for a shard.
-fn point(directory: &mut [Place], depth: u8, record: ShardRecord, place: Place) {
-    let unused = depth - record.depth();
-    let first = index(record.prefix().into()) << unused;
-    directory[first..first + (1 << unused)].fill(place);
-}
-
-/// The directory for this many bits more; `None` for none.
-fn deepened(directory: &[Place], bits: u8) -> Result<Option<Vec<Place>>, OutOfMemory> {
-    if bits == 0 {
-        return Ok(None);
-    }
-    let mut deeper = reserved(directory.len() << bits)?;
-    deeper.extend(directory.iter().flat_map(|&place| iter::repeat_n(place, 1 << bits)));
-    Ok(Some(deeper))
 }
 
 /// For [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
@@ -908,10 +576,9 @@ impl Generation {
         let number = plan.number;
         assert!(self.plan == *plan, "generation {number} is {:?}, planned as {plan:?}", self.plan);
         assert!(self.dispatch.kernel() == dispatch.kernel(), "generation {number} has another kernel");
-        assert_eq!(self.thin_to, items_of_a_shard(share(plan, THIN)));
-        assert_eq!(self.full, [share(plan, FULL), full_at_last(plan)].map(items_of_a_shard));
-        let full_from = if self.asks_first() { 0 } else { index(self.full[0].into()) };
-        assert_eq!(self.full_from, full_from);
+        assert_eq!(self.thin_to, split::thin(plan));
+        assert_eq!(self.full, split::full(plan));
+        assert_eq!([self.full_from, self.full_at_last], if self.asks_first() { [0; 2] } else { self.full });
         if self.is_unused() {
             assert!(plan.begins_unused() && self.pool.len() == 0, "generation {number} has no directory");
             self.assert_copies();
@@ -923,17 +590,17 @@ impl Generation {
         assert!(self.few.len() == 0 && self.few.size_in_bytes() == 0, "generation {number} has shards and a list of items");
         assert_eq!(
             self.pool.levels().len(),
-            usize::from(self.global_depth - plan.least_depth) + 1,
+            usize::from(self.global_depth() - plan.least_depth) + 1,
             "levels of generation {number}"
         );
         assert!(
-            self.global_depth == plan.least_depth || self.pool.level(self.global_depth).len() > 0,
+            self.global_depth() == plan.least_depth || self.pool.level(self.global_depth()).len() > 0,
             "depth of generation {number}"
         );
-        assert_eq!(self.directory.len(), 1 << self.global_depth, "directory of generation {number}");
-        for (entry, &place) in self.directory.iter().enumerate() {
+        assert_eq!(self.directory.entries().len(), 1 << self.global_depth(), "directory of generation {number}");
+        for (entry, &place) in self.directory.entries().iter().enumerate() {
             let record = self.pool.record(place);
-            let unused = self.global_depth.checked_sub(record.depth()).expect("no shard is deeper than the directory");
+            let unused = self.global_depth().checked_sub(record.depth()).expect("no shard is deeper than the directory");
             assert_eq!(
                 entry >> unused,
                 index(record.prefix().into()),
@@ -942,8 +609,11 @@ impl Generation {
         }
         let mut len = 0;
         self.pool.assert_consistent(|place, record| {
-            let first = index(record.prefix().into()) << (self.global_depth - record.depth());
-            assert_eq!(self.directory[first], place, "no entry leads to {record:?} in generation {number}");
+            assert_eq!(
+                self.directory.at(record.depth(), record.prefix()),
+                Some(place),
+                "no entry leads to {record:?} in generation {number}"
+            );
             self.assert_shard(place, record);
             len += record.items();
         });

@@ -89,9 +89,9 @@ impl<'a> Shards<'a> for &'a Partition {
     #[cfg(x86_kernels)]
     #[inline(always)]
     fn each_table(self, _: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8) {
-        let directory = self.directory();
+        let routes = self.routes();
         for (written, &stream) in places.iter_mut().zip(streams) {
-            *written = match directory.table(stream) {
+            *written = match routes.table(stream) {
                 Some(table) => place(table),
                 None => beyond(),
             };

@@ -5,6 +5,7 @@
 //! ```
 
 mod builder;
+mod directory;
 mod facts;
 mod few;
 mod generation;

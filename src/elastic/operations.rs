@@ -124,19 +124,19 @@ impl Task for InsertSome<'_> {
         let mut items = [Pending::NONE; BATCH];
         for (item, &hash) in items.iter_mut().zip(hashes) {
             let key = Key::new(&address, shares.stream(Uniform(hash)), Uniform(hash));
-            *item = core.partitions[partition_of(hash)].last().pending(instructions, key);
+            *item = core.partitions[partition_of(hash)].last().pending(key);
         }
-        for (item, &hash) in items.iter_mut().zip(hashes) {
-            core.partitions[partition_of(hash)].last().approach(instructions, item, prefetches);
+        if prefetches {
+            for (item, &hash) in items.iter().zip(hashes) {
+                core.partitions[partition_of(hash)].last().prefetch_pending(instructions, *item);
+            }
         }
         let mut has_grown = false;
         for (position, (item, &hash)) in items.iter_mut().zip(hashes).enumerate() {
             let partition = partition_of(hash);
             if has_grown {
                 // Shards may be elsewhere.
-                let last = core.partitions[partition].last();
-                *item = last.pending(instructions, item.key);
-                last.approach(instructions, item, false);
+                *item = core.partitions[partition].last().pending(item.key);
             }
             if !core.partitions[partition].last_mut().insert_pending(instructions, *item)
                 && !core.partitions[partition].insert_asking(Uniform(hash), item.place, core.max_bytes < usize::MAX)

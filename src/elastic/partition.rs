@@ -12,7 +12,7 @@ use crate::{
     filter::{Combine, InsertError, InsertErrorKind, Located, Sought},
     kernel::{Dispatch, Task},
     storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
-    table::{AnySize, Fingerprint, Form as _, Geometry, Instructions, Narrow, Uniform, copies},
+    table::{Fingerprint, Form as _, Geometry, Instructions, Narrow, Uniform, copies},
 };
 
 /// What a partition is charged against a limit beside its generations: its struct, and the lock of one that is shared.
@@ -23,8 +23,6 @@ const _: () = assert!(size_of::<Partition>() <= PARTITION_BYTES);
 #[derive(Clone)]
 pub(crate) struct Partition {
     params: ElasticParams,
-    /// Where the low fingerprints go, in all its shards.
-    address: AnySize,
     first: Generation,
     /// Added when the bits of the generation before were used up.
     later: Vec<Generation>,
@@ -42,8 +40,8 @@ impl Partition {
 
     /// A partition with this first generation alone.
     pub(super) fn with_first(params: &ElasticParams, first: Generation) -> Self {
-        let (address, dispatch) = (params.address(), first.dispatch());
-        Self { params: *params, address, first, later: Vec::new(), has_further: false, dispatch }
+        let dispatch = first.dispatch();
+        Self { params: *params, first, later: Vec::new(), has_further: false, dispatch }
     }
 
     /// Adds a later generation that was read.
@@ -65,9 +63,9 @@ impl Partition {
         self.generations().nth(generation.into()).map_or(0, |generation| generation.occurrences_of(listed))
     }
 
-    /// To be called after everything that may have changed the number of further copies, or where items go: whether insertions ask first
-    /// follows from what the partition holds. Insertions into tables need not call it: they only make further copies a smaller
-    /// share.
+    /// To be called after everything that may have changed the number of further copies, or where items go: whether insertions ask
+    /// first follows from what the partition holds. Insertions into tables need not call it: they only make further copies a
+    /// smaller share.
     pub(super) fn note_copies(&mut self) {
         let (had_further, has_further) = (self.has_further, self.generations().any(Generation::has_further));
         self.has_further = has_further;
@@ -133,7 +131,7 @@ impl Partition {
     /// What the partition needs of a hash.
     #[inline]
     pub(super) fn key(&self, hash: Uniform) -> Key {
-        Key::new(&self.address, self.params.shares().stream(hash), hash)
+        Key::new(&self.params.address(), self.params.shares().stream(hash), hash)
     }
 
     /// The layout of the first generation's tables.
@@ -151,8 +149,8 @@ impl Partition {
     /// What leads to the tables of the first generation.
     #[cfg(x86_kernels)]
     #[inline(always)]
-    pub(super) fn directory(&self) -> super::generation::Directory<'_> {
-        self.first.directory()
+    pub(super) fn routes(&self) -> super::generation::Routes<'_> {
+        self.first.routes()
     }
 
     /// True if the partition has no tables, since it has few items.
@@ -207,8 +205,8 @@ impl Partition {
         self.last_mut().insert(key)
     }
 
-    /// Inserts a hash for which [`insert`](Self::insert) has returned this place, where insertions ask first. Returns false, and has
-    /// changed nothing, if that takes longer; or if it may change what the partition is charged, and must not.
+    /// Inserts a hash for which [`insert`](Self::insert) has returned this place, where insertions ask first. Returns false, and
+    /// has changed nothing, if that takes longer; or if it may change what the partition is charged, and must not.
     pub(super) fn insert_asking(&mut self, hash: Uniform, place: Place, is_limited: bool) -> bool {
         self.last().asks_first() && self.insert_after_asking(self.key(hash), place, is_limited)
     }
@@ -304,9 +302,9 @@ impl Partition {
         Ok(())
     }
 
-    /// True if what looks like a copy of an item that is there may well be another item, alike by chance, that would make room for itself by
-    /// a split. (If it were counted, filters of the same different items would not be of the same size, as they are within the maximal
-    /// capacity.)
+    /// True if what looks like a copy of an item that is there may well be another item, alike by chance, that would make room for
+    /// itself by a split. (If it were counted, filters of the same different items would not be of the same size, as they are
+    /// within the maximal capacity.)
     fn may_be_another(&self, key: Key) -> bool {
         !self.has_further && !self.has_later() && self.first.may_split(key)
     }
@@ -616,7 +614,7 @@ impl Task for Find<'_> {
             return partition.is_in_any_generation(hash);
         }
         // The first generation has no spare bits, so that nothing but the low fingerprint is compared.
-        let (buckets, fingerprint) = partition.address.buckets(hash);
+        let (buckets, fingerprint) = partition.params.address().buckets(hash);
         let stream = partition.params.shares().stream(hash);
         let Some(table) = partition.table(stream) else {
             return partition.is_among_few(buckets.0, buckets.1, fingerprint, stream);

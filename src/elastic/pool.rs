@@ -36,6 +36,9 @@ const SHARE: u32 = 5;
 /// Bytes of a record. That of the next table, or the padding of the block, is a table's padding.
 const RECORD_BYTES: usize = PADDING;
 
+/// Bytes of what lists say of a block.
+const BLOCK_ENTRIES: usize = size_of::<Owned>() + size_of::<u8>();
+
 /// The shortest unit in which places are counted.
 const LEAST_UNIT: u64 = 8;
 
@@ -145,7 +148,7 @@ impl DepthLayout {
 /// The tables of one depth, numbered from 0 without gaps.
 #[derive(Clone)]
 pub(super) struct Level {
-    pub shape: DepthLayout,
+    pub layout: DepthLayout,
     /// Bytes from one table to the next, a multiple of a unit.
     stride: usize,
     unit: usize,
@@ -162,15 +165,15 @@ pub(super) struct Level {
 impl Level {
     /// No tables yet.
     pub fn new(plan: &GenerationPlan, depth: u8) -> Self {
-        let shape = DepthLayout::new(plan.shard(depth));
+        let layout = DepthLayout::new(plan.shard(depth));
         let unit = index(unit_of(plan));
-        let stride = (RECORD_BYTES + shape.params.table_bytes()).next_multiple_of(unit);
+        let stride = (RECORD_BYTES + layout.params.table_bytes()).next_multiple_of(unit);
         let is_one_block = plan.least_depth == plan.most_depth;
         let largest = LARGEST.div_ceil(stride).next_power_of_two().trailing_zeros();
         let log2 = if is_one_block { depth.into() } else { u32::from(depth).saturating_sub(SHARE).min(largest) };
         #[expect(clippy::cast_possible_truncation, reason = "a depth, or less")]
         let log2_per_block = log2 as u8;
-        Self { shape, stride, unit, log2_per_block, log2_charged: log2_per_block, is_one_block, blocks: Vec::new(), len: 0 }
+        Self { layout, stride, unit, log2_per_block, log2_charged: log2_per_block, is_one_block, blocks: Vec::new(), len: 0 }
     }
 
     /// The number of tables.
@@ -190,7 +193,7 @@ impl Level {
     /// What a table is charged against a limit of memory: its bytes, and an entry in each list of blocks. What all tables are
     /// charged follows from their number alone, so that filters of equal content are charged the same, however they came about.
     fn charge(&self) -> usize {
-        self.stride.saturating_add(self.unit + size_of::<Owned>() + size_of::<u32>())
+        self.stride.saturating_add(self.unit + BLOCK_ENTRIES + size_of::<u32>())
     }
 
     /// What is charged for room in the last block of a list of changing length, whether there is any or not: so joining two tables
@@ -250,6 +253,9 @@ impl<'a> Blocks<'a> {
 #[derive(Clone)]
 pub(super) struct Pool {
     blocks: Vec<Owned>,
+    /// For each block, the index of its tables' level. Records have the depth, too; but an operation that waited for a record to
+    /// know the layout of its table would read the two one after the other.
+    levels_of_blocks: Vec<u8>,
     /// From the least depth to the greatest in use.
     levels: Vec<Level>,
     least_depth: u8,
@@ -266,7 +272,8 @@ impl Pool {
         let start_bits = (longest / unit + 1).next_power_of_two().trailing_zeros().min(32) as u8;
         #[expect(clippy::cast_possible_truncation, reason = "below 64")]
         let log2_unit = unit.trailing_zeros() as u8;
-        Self { blocks: Vec::new(), levels: Vec::new(), least_depth: plan.least_depth, places: Places { log2_unit, start_bits } }
+        let places = Places { log2_unit, start_bits };
+        Self { blocks: Vec::new(), levels_of_blocks: Vec::new(), levels: Vec::new(), least_depth: plan.least_depth, places }
     }
 
     /// Adds levels up to this depth. If that fails, nothing has changed.
@@ -291,6 +298,11 @@ impl Pool {
         let level = &mut self.levels[level];
         level.log2_per_block =
             level.log2_per_block.min(low_byte(index(tables.max(1).next_power_of_two().trailing_zeros().into())));
+    }
+
+    /// The depth of the last level.
+    pub fn greatest_depth(&self) -> u8 {
+        self.least_depth + low_byte(self.levels.len().saturating_sub(1))
     }
 
     pub fn levels(&self) -> &[Level] {
@@ -341,24 +353,14 @@ impl Pool {
     /// A shard to be changed: what its depth has in common with others, its record, and its table with what follows.
     #[inline]
     pub fn open(&mut self, place: Place) -> (&DepthLayout, RecordMut<'_>, &mut [u8]) {
-        self.opened(place, None)
-    }
-
-    /// The same for one of this depth.
-    #[inline]
-    pub fn open_of_depth(&mut self, place: Place, depth: u8) -> (&DepthLayout, RecordMut<'_>, &mut [u8]) {
-        self.opened(place, Some(depth))
-    }
-
-    #[inline]
-    fn opened(&mut self, place: Place, depth: Option<u8>) -> (&DepthLayout, RecordMut<'_>, &mut [u8]) {
         let (block, start) = self.places.split(place);
+        let level = self.levels_of_blocks.get(block).and_then(|&level| self.levels.get(usize::from(level)));
         let opened = self.blocks.get_mut(block).and_then(|block| block.get_mut(start.wrapping_sub(RECORD_BYTES)..));
-        let Some((bytes, table)) = opened.and_then(<[u8]>::split_first_chunk_mut) else { beyond() };
-        let record = ShardRecord::decode(*bytes);
-        match self.levels.get(usize::from(depth.unwrap_or(record.depth()) - self.least_depth)) {
-            Some(level) => (&level.shape, RecordMut { record, bytes }, table),
-            None => beyond(),
+        match (level, opened.and_then(<[u8]>::split_first_chunk_mut)) {
+            (Some(level), Some((bytes, table))) => {
+                (&level.layout, RecordMut { record: ShardRecord::decode(*bytes), bytes }, table)
+            }
+            _ => beyond(),
         }
     }
 
@@ -369,6 +371,13 @@ impl Pool {
             Ok([read, written]) => (&read[start..], &mut written[other_start..]),
             Err(_) => beyond(),
         }
+    }
+
+    /// The local depth of a shard.
+    #[inline]
+    pub fn depth(&self, place: Place) -> u8 {
+        let (block, _) = self.places.split(place);
+        self.levels_of_blocks.get(block).map_or_else(|| beyond(), |level| self.least_depth + level)
     }
 
     #[inline]
@@ -399,13 +408,13 @@ impl Pool {
     /// A whole shard, and its prefix.
     pub fn shard(&self, dispatch: Dispatch, place: Place) -> (Shard<'_>, u32) {
         let record = self.record(place);
-        (self.level(record.depth()).shape.shard(dispatch, self.table(place), record.items()), record.prefix())
+        (self.level(record.depth()).layout.shard(dispatch, self.table(place), record.items()), record.prefix())
     }
 
     /// A table without what follows it, and its record.
     pub fn whole_table(&self, place: Place) -> (ShardRecord, &[u8]) {
         let record = self.record(place);
-        (record, &self.table(place)[..self.level(record.depth()).shape.params.table_bytes()])
+        (record, &self.table(place)[..self.level(record.depth()).layout.params.table_bytes()])
     }
 
     /// Makes room for this many more tables. If that fails, nothing has changed.
@@ -424,6 +433,7 @@ impl Pool {
         }
         // New lists, so that there is nothing to undo.
         let (mut numbers, mut blocks) = (reserved(wanted)?, reserved(self.blocks.len() + missing)?);
+        let mut levels_of_blocks = reserved(self.blocks.len() + missing)?;
         for _ in 0..missing {
             blocks.push(Owned::zeroed(bytes - PADDING).ok_or(OutOfMemory::of(bytes))?);
         }
@@ -431,7 +441,9 @@ impl Pool {
         numbers.extend((self.blocks.len()..).take(missing).map(|number| low_half(wide(number))));
         blocks.append(&mut self.blocks);
         blocks.rotate_left(missing);
-        (self.blocks, self.levels[at].blocks) = (blocks, numbers);
+        levels_of_blocks.extend_from_slice(&self.levels_of_blocks);
+        levels_of_blocks.resize(blocks.len(), low_byte(at));
+        (self.blocks, self.levels[at].blocks, self.levels_of_blocks) = (blocks, numbers, levels_of_blocks);
         Ok(())
     }
 
@@ -446,7 +458,7 @@ impl Pool {
 
     /// Removes a table. Calls `moved` with the record of each one that is somewhere else afterwards, and where it was and is.
     pub fn remove(&mut self, place: Place, moved: &mut dyn FnMut(ShardRecord, Place, Place)) {
-        let depth = self.record(place).depth();
+        let depth = self.depth(place);
         let level = self.level_of(depth);
         let last = self.place(depth, self.levels[level].len - 1);
         let [(block, start), (last_block, last_start)] = [place, last].map(|place| {
@@ -474,6 +486,7 @@ impl Pool {
         while self.levels[level].blocks.len() > needed {
             let Some(free) = self.levels[level].blocks.pop() else { return };
             self.blocks.swap_remove(index(free.into()));
+            self.levels_of_blocks.swap_remove(index(free.into()));
             let last = low_half(wide(self.blocks.len()));
             if free < last {
                 self.renumber(last, free, moved);
@@ -481,6 +494,7 @@ impl Pool {
         }
         shrink_to(&mut self.levels[level].blocks, 0);
         shrink_to(&mut self.blocks, 0);
+        shrink_to(&mut self.levels_of_blocks, 0);
     }
 
     /// Lets places lead to the block that has another number now.
@@ -504,6 +518,8 @@ impl Pool {
     /// A copy, or an error if memory cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
         let (mut blocks, mut levels) = (reserved(self.blocks.len())?, reserved(self.levels.len())?);
+        let mut levels_of_blocks = reserved(self.blocks.len())?;
+        levels_of_blocks.extend_from_slice(&self.levels_of_blocks);
         for block in &self.blocks {
             let bytes = &block;
             blocks.push(Owned::copied(&bytes[..bytes.len() - PADDING]).ok_or(OutOfMemory::of(bytes.len()))?);
@@ -513,7 +529,7 @@ impl Pool {
             numbers.extend_from_slice(&level.blocks);
             levels.push(Level { blocks: numbers, ..*level });
         }
-        Ok(Self { blocks, levels, ..*self })
+        Ok(Self { blocks, levels_of_blocks, levels, ..*self })
     }
 
     /// Bytes of all blocks.
@@ -524,7 +540,7 @@ impl Pool {
     /// The same, and of the lists, which have room for no more unless memory to make them shorter was refused.
     pub fn size_in_bytes(&self) -> usize {
         let numbers = self.levels.iter().map(|level| level.blocks.len() * size_of::<u32>()).sum::<usize>();
-        self.table_bytes() + self.blocks.len() * size_of::<Owned>() + self.levels.len() * size_of::<Level>() + numbers
+        self.table_bytes() + self.blocks.len() * BLOCK_ENTRIES + self.levels.len() * size_of::<Level>() + numbers
     }
 
     /// What all tables are charged against a limit: at least [`size_in_bytes`](Self::size_in_bytes), and equal for pools with
@@ -573,7 +589,8 @@ impl Pool {
             for number in 0..level.blocks.len() * per_block {
                 let place = self.place(depth, number);
                 if number < level.len {
-                    assert_eq!(self.record(place).depth(), depth, "the depth of table {number}");
+                    let depths = [self.record(place).depth(), self.depth(place)];
+                    assert_eq!(depths, [depth; 2], "the depth of table {number}");
                     check(place, self.record(place));
                 } else {
                     let (block, start) = self.places.split(place);

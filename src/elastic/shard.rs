@@ -193,19 +193,3 @@ impl Key {
         Occurrences { buckets: self.buckets, fingerprint: self.fingerprint(upper) }
     }
 }
-
-/// Fills a shard with those items of a shallower one whose upper bits begin with `bits`, as many as the two differ in depth. It has
-/// as many buckets, and each item is where it was, so that there is always room.
-pub(crate) fn fill_part(part: &mut ShardMut<'_>, whole: &Shard<'_>, bits: u32) -> bool {
-    let stored_bits = part.params().stored_bits();
-    part.take_part(whole, bits)
-        || part.receive(whole, |fingerprint| (fingerprint.get() >> stored_bits == bits).then(|| fingerprint.low(stored_bits)))
-}
-
-/// Adds the items of one of two halves to a shard. Returns false if they do not all fit.
-pub(crate) fn fill_half(whole: &mut ShardMut<'_>, half: &Shard<'_>, bit: u32) -> bool {
-    whole.add_half(half, bit).unwrap_or_else(|| {
-        let stored_bits = half.params().stored_bits();
-        whole.receive(half, |fingerprint| Some(fingerprint.with(u64::from(bit) << stored_bits)))
-    })
-}

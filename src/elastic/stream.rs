@@ -126,6 +126,14 @@ impl Window {
         Self { shift: (64 - skipped - bits - below) as u8, mask: low_half(mask) }
     }
 
+    /// The number of bits.
+    #[inline]
+    pub fn len(self) -> u8 {
+        #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
+        let len = self.mask.count_ones() as u8;
+        len
+    }
+
     #[inline]
     pub fn of(self, stream: u64) -> u64 {
         // A shift by 64 wraps; then there are no bits to take, and the mask is empty.

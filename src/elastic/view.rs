@@ -5,12 +5,12 @@ use core::{fmt, iter, ops::Range};
 
 use super::{
     ElasticParams, FewInSnapshot,
+    directory::Directory,
     facts::summarize,
     look_up::{Shards, contains_all},
     plan::GenerationPlan,
     pool::DepthLayout,
     shard::{Key, LookupLayout},
-    stream::Window,
 };
 use crate::{
     bits::{in_memory, index, wide},
@@ -63,34 +63,32 @@ struct PartitionIndex {
 struct GenerationIndex {
     plan: GenerationPlan,
     probe: LookupLayout,
-    /// For each value of a stream's first bits, the shard that they lead to.
-    directory: Vec<TableStart>,
-    first_bits: Window,
+    directory: Directory<TableStart>,
     /// What the shards of each depth have in common, from the least depth to the greatest.
-    shapes: Vec<DepthLayout>,
+    layouts: Vec<DepthLayout>,
 }
 
-/// Where the table of a shard begins, in units of 8 bytes, and the index of its shape.
+/// Where the table of a shard begins, in units of 8 bytes, and the index of its layout.
 #[derive(Clone, Copy)]
 struct TableStart(u64);
 
-/// Bits of a [`TableStart`] that are the index of a shape: there are fewer depths than that.
-const SHAPE_BITS: u32 = 5;
+/// Bits of a [`TableStart`] that are the index of a layout: there are fewer depths than that.
+const LAYOUT_BITS: u32 = 5;
 
 impl TableStart {
-    fn new(start: u64, shape: u8) -> Self {
+    fn new(start: u64, layout: u8) -> Self {
         debug_assert!(start.is_multiple_of(8));
-        Self((start / 8) << SHAPE_BITS | u64::from(shape))
+        Self((start / 8) << LAYOUT_BITS | u64::from(layout))
     }
 
     #[inline]
     fn start(self) -> usize {
-        index(self.0 >> SHAPE_BITS << 3)
+        index(self.0 >> LAYOUT_BITS << 3)
     }
 
     #[inline]
-    fn shape(self) -> usize {
-        index(self.0 & ((1 << SHAPE_BITS) - 1))
+    fn layout(self) -> usize {
+        index(self.0 & ((1 << LAYOUT_BITS) - 1))
     }
 }
 
@@ -150,28 +148,27 @@ impl<D> SnapshotShards<D> {
 impl GenerationIndex {
     /// The index of a generation without shards.
     fn unused(plan: &GenerationPlan) -> Self {
-        let first_bits = Window::new(0, 0, 0);
-        Self { plan: *plan, probe: LookupLayout::new(&plan.whole), directory: Vec::new(), first_bits, shapes: Vec::new() }
+        let directory = Directory::none(plan.least_depth);
+        Self { plan: *plan, probe: LookupLayout::new(&plan.whole), directory, layouts: Vec::new() }
     }
 
     /// The index of a generation with these shards, of which the tables begin at `offset`, and moves that behind them.
     fn new(plan: &GenerationPlan, depth: u8, records: &[Record], offset: &mut u64) -> Result<Self, OutOfMemory> {
-        let mut shapes = reserved(usize::from(plan.most_depth - plan.least_depth) + 1)?;
-        shapes.extend((plan.least_depth..=plan.most_depth).map(|depth| DepthLayout::new(plan.shard(depth))));
-        let mut directory = reserved(1 << depth)?;
+        let mut layouts = reserved(usize::from(plan.most_depth - plan.least_depth) + 1)?;
+        layouts.extend((plan.least_depth..=plan.most_depth).map(|depth| DepthLayout::new(plan.shard(depth))));
+        let mut directory = Directory::filled(depth, TableStart::new(0, 0))?;
         for record in records {
             let place = TableStart::new(*offset, record.depth - plan.least_depth);
-            directory.extend(iter::repeat_n(place, 1 << (depth - record.depth)));
+            directory.point(record.depth, record.prefix, place);
             *offset += wide(padded(plan.shard(record.depth).table_bytes()));
         }
-        let first_bits = Window::new(0, depth.into(), 0);
-        Ok(Self { plan: *plan, probe: LookupLayout::new(&plan.whole), directory, first_bits, shapes })
+        Ok(Self { plan: *plan, probe: LookupLayout::new(&plan.whole), directory, layouts })
     }
 
     /// The shard to which a stream leads; none if there are none.
     #[inline]
     fn find(&self, stream: u64) -> Option<TableStart> {
-        self.directory.get(index(self.first_bits.of(stream))).copied()
+        self.directory.find(stream)
     }
 
     /// The table to which a stream leads, and what follows it.
@@ -190,20 +187,20 @@ impl GenerationIndex {
     /// The number of copies of an item in the tables.
     fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
         let place = self.find(key.stream);
-        place.map_or(0, |place| self.shapes[place.shape()].count(dispatch, &bytes[place.start()..], key))
+        place.map_or(0, |place| self.layouts[place.layout()].count(dispatch, &bytes[place.start()..], key))
     }
 
     /// The false-positive rate of these shards. With further copies, the partition has `times` as many items as its tables.
     fn false_positive_rate(&self, plan: &GenerationPlan, records: &[Record], times: f64) -> f64 {
         let of_shard = |record: &Record| {
-            let shape = &self.shapes[usize::from(record.depth - plan.least_depth)];
-            plan.share(record.depth, record.prefix) * shape.false_positive_rate(index(record.items.into()), times)
+            let layout = &self.layouts[usize::from(record.depth - plan.least_depth)];
+            plan.share(record.depth, record.prefix) * layout.false_positive_rate(index(record.items.into()), times)
         };
         records.iter().map(of_shard).sum()
     }
 
     fn size_in_bytes(&self) -> usize {
-        self.directory.capacity() * size_of::<TableStart>() + self.shapes.capacity() * size_of::<DepthLayout>()
+        self.directory.size_in_bytes() + self.layouts.capacity() * size_of::<DepthLayout>()
     }
 }
 
@@ -230,7 +227,7 @@ impl<'a> InSnapshot<'a> {
 
     /// The number of copies of an item in the tables of a generation, or in the list instead.
     fn occurrences(self, partition: &PartitionIndex, generation: &GenerationIndex, key: Key) -> u32 {
-        if generation.directory.is_empty() {
+        if generation.directory.is_none() {
             return self.is_among_few(partition, key).into();
         }
         generation.count(self.index.dispatch, self.bytes, key)
@@ -258,7 +255,7 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
     }
 
     fn has_all_tables(self) -> bool {
-        !self.index.partitions.iter().any(|partition| partition.first.directory.is_empty())
+        !self.index.partitions.iter().any(|partition| partition.first.directory.is_none())
     }
 
     fn has_later(self) -> bool {
@@ -274,7 +271,7 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
     #[inline]
     fn contains(self, hash: Uniform) -> bool {
         let (partition, key) = (self.partition(hash), self.key(hash));
-        if partition.first.directory.is_empty() {
+        if partition.first.directory.is_none() {
             return self.is_among_few(partition, key);
         }
         partition.first.contains(self.index.dispatch, self.bytes, key) || !partition.later.is_empty() && self.later_contain(hash)
@@ -401,9 +398,9 @@ mod tests {
 
     #[test]
     fn tables_may_begin_anywhere_in_a_file_of_terabytes() {
-        for (start, shape) in [(64, 0), (1 << 32, 5), ((1 << 52) - 8, 27)] {
-            let place = TableStart::new(start, shape);
-            assert_eq!((place.start() as u64, place.shape()), (start, shape.into()));
+        for (start, layout) in [(64, 0), (1 << 32, 5), ((1 << 52) - 8, 27)] {
+            let place = TableStart::new(start, layout);
+            assert_eq!((place.start() as u64, place.layout()), (start, layout.into()));
         }
     }
 }

@@ -41,8 +41,8 @@ macro_rules! merges {
             }
 
             /// Inserts the items of `other` that this filter does not have: afterwards, it has the larger number of copies of each
-            /// item. (In growing filters beyond their maximal capacity, an item that the two have in different generations keeps the
-            /// copies of both.) The union of a filter with itself is the filter. The rest is as for [`merge`](Self::merge).
+            /// item. (In growing filters beyond their maximal capacity, an item that the two have in different generations keeps
+            /// the copies of both.) The union of a filter with itself is the filter. The rest is as for [`merge`](Self::merge).
             ///
             /// With probability ε, this filter reports an item of `other` as present by mistake. That item is not stored, as with
             /// [`insert_unique`](Self::insert_unique): it is found, but removing it would remove the other item.

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Both headers have the same fields up to the seed, and the checksum in the same place. It seeds that of the table or the
-//! sections: no header goes with another snapshot's. A filter of fixed size has no section, since its header says all that one would: with one, a filter of
-//! a hundred items would be a fifth longer, and writing would read the table twice.
+//! sections: no header goes with another snapshot's. A filter of fixed size has no section, since its header says all that one would:
+//! with one, a filter of a hundred items would be a fifth longer, and writing would read the table twice.
 
 use core::ops::Deref;
 

@@ -423,12 +423,16 @@ impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for PlainDeep<'_, B, 
 
     #[inline(always)]
     fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
+        self.prefetch(first);
+        self.prefetch(second);
         let emptier = select_unpredictable(self.free(second) > self.free(first), second, first);
         self.replace(emptier, None, fingerprint)
     }
 
     #[inline(always)]
     fn remove(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
+        self.prefetch(first);
+        self.prefetch(second);
         self.set(first, self.find(first, fingerprint.get()), 0) || self.set(second, self.find(second, fingerprint.get()), 0)
     }
 

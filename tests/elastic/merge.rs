@@ -190,8 +190,8 @@ fn a_union_has_the_larger_number_of_copies() {
     }
 }
 
-/// Beyond the plan, generations are united one by one. An item that both filters have in the same generation is there as often as in the
-/// one that has more; one that they have in different generations, as often as in both.
+/// Beyond the plan, generations are united one by one. An item that both filters have in the same generation is there as often as
+/// in the one that has more; one that they have in different generations, as often as in both.
 #[test]
 fn generations_are_united_one_by_one() {
     let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(50).max_capacity(500);

@@ -50,7 +50,7 @@ fn state(generation: &Generation) -> (Vec<(u64, Vec<Stored>)>, u8, usize, usize)
         items.sort_unstable();
         (prefix, items)
     });
-    (shards.collect(), generation.global_depth, generation.directory.len(), generation.len())
+    (shards.collect(), generation.global_depth(), generation.directory.entries().len(), generation.len())
 }
 
 fn tables(generation: &Generation) -> Vec<Vec<u8>> {
@@ -78,11 +78,11 @@ fn what_is_split_and_joined_is_as_it_was() {
     for bucket_size in [1, 2, 4, 8] {
         let (params, mut generation, keys) = filled(bucket_size);
         let (before, bytes) = (state(&generation), tables(&generation));
-        for prefix in 0..1 << generation.global_depth {
-            let place = generation.directory[prefix << (generation.global_depth - params.generation(0).least_depth)];
+        for prefix in 0..1 << generation.global_depth() {
+            let place = generation.directory.entries()[prefix << (generation.global_depth() - params.generation(0).least_depth)];
             assert!(matches!(split(&mut generation, place, usize::MAX), Ok(true)));
             assert_found(&params, &generation, &keys);
-            let half = generation.directory[prefix << (generation.global_depth - params.generation(0).least_depth)];
+            let half = generation.directory.entries()[prefix << (generation.global_depth() - params.generation(0).least_depth)];
             assert!(generation.join(half, usize::MAX).expect("there is memory"), "buckets of {bucket_size}");
             assert_found(&params, &generation, &keys);
             assert!(state(&generation) == before, "shard {prefix}, buckets of {bucket_size}");
@@ -105,7 +105,7 @@ fn directories_double_and_halve() {
                 let first = generation.pool.place(depth, 0);
                 assert!(matches!(split(&mut generation, first, usize::MAX), Ok(true)));
             }
-            assert_eq!((generation.global_depth, generation.directory.len()), (depth + 1, 2 << depth));
+            assert_eq!((generation.global_depth(), generation.directory.entries().len()), (depth + 1, 2 << depth));
             assert_found(&params, &generation, &keys);
         }
         let last = generation.pool.place(deepest, 0);
@@ -121,7 +121,7 @@ fn a_split_without_room_changes_nothing() {
     let (params, mut generation, keys) = filled(4);
     let (before, bytes) = (state(&generation), (tables(&generation), generation.size_in_bytes()));
     for allowed in [0, 100] {
-        let place = generation.directory[0];
+        let place = generation.directory.entries()[0];
         assert!(matches!(split(&mut generation, place, allowed).unwrap_err().kind(), InsertErrorKind::Limit { .. }));
         assert!(state(&generation) == before && (tables(&generation), generation.size_in_bytes()) == bytes);
     }

@@ -322,7 +322,8 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         items.is_some()
     }
 
-    /// Adds all fingerprints of another one with as many buckets, which lacks the first bit of this one's column: it is `bit`. Returns whether they found room, or `None`, and has done nothing, if there is no quicker way than one by one.
+    /// Adds all fingerprints of another one with as many buckets, which lacks the first bit of this one's column: it is `bit`. Returns
+    /// whether they found room, or `None`, and has done nothing, if there is no quicker way than one by one.
     pub fn add_half<T: Deref<Target = [u8]>>(&mut self, half: &RawFilter<T, P>, bit: u32) -> Option<bool> {
         let Self { params, storage, len, dispatch, .. } = self;
         let add = AddHalf { params, half: (&half.storage, DeepGeometry::new(&half.params).column), bit };

@@ -39,23 +39,16 @@ impl Generation {
     }
 
     pub fn set_asks_first(&mut self, asks_first: bool) {
-        [self.full_from, self.full_at_last] = if asks_first { [0, 0] } else { self.full.map(|items| index(items.into())) };
+        [self.full_from, self.full_at_last] = if asks_first { [0; 2] } else { self.full };
     }
 
     /// The number of further copies from which on insertions should ask first: more than there are of different items that share
     /// everything that is known of them, as estimated for shards of the greatest depth.
     pub fn many_copies(&self) -> u64 {
-        let shard = self.plan.shard(self.global_depth);
+        let shard = self.plan.shard(self.global_depth());
         let by_chance =
             wide(self.len).saturating_mul(shard.bucket_size.into()) >> (u32::from(shard.low_bits) + u32::from(shard.upper_bits));
         by_chance.max(wide(self.len) / MANY_FURTHER)
-    }
-
-    /// True if a shard is full: it is to be split, or a further generation begun.
-    pub fn is_full(&self, place: Place) -> bool {
-        let record = self.pool.record(place);
-        let [full_from, full_at_last] = self.full.map(|items| index(items.into()));
-        record.items() >= full_from && (record.items() >= full_at_last || record.depth() < self.plan.most_depth)
     }
 
     /// [`insert`](Self::insert) for an item that is known not to be there.
@@ -201,7 +194,7 @@ impl Generation {
     ) -> Result<bool, InsertError> {
         let needed = self.charge_of_entries(1);
         let mut placed = Ok(Placed::NoSecond);
-        let fingerprint = key.fingerprint(self.pool.level(self.depth_of(place)).shape.upper);
+        let fingerprint = key.fingerprint(self.pool.level(self.depth_of(place)).layout.upper);
         self.crowded(place, &mut |crowd| placed = crowd.place(key.buckets, fingerprint, most_buckets, needed <= allowed))?;
         match placed? {
             // What was moved out makes room for what was stored: their number is as before.
@@ -226,9 +219,9 @@ impl Generation {
     fn crowded(&mut self, place: Place, act: &mut dyn FnMut(&mut Crowd<'_, ShardParams>)) -> Result<(), OutOfMemory> {
         self.copies.list_or_new(self.plan.keys())?;
         if let Some(copies) = self.copies.list_mut() {
-            let (shape, header, table) = self.pool.open(place);
-            let above = u64::from(header.record.prefix()) << shape.params.stored_bits();
-            self.dispatch.change_deep(&shape.geometry, table, Crowded { params: &shape.params, above, copies, act });
+            let (layout, header, table) = self.pool.open(place);
+            let above = u64::from(header.record.prefix()) << layout.params.stored_bits();
+            self.dispatch.change_deep(&layout.geometry, table, Crowded { params: &layout.params, above, copies, act });
         }
         self.copies.drop_empty();
         Ok(())
@@ -236,7 +229,7 @@ impl Generation {
 
     /// Looks at a part of a shard: false if few items are there twice.
     fn may_have_many(&self, place: Place) -> bool {
-        let (params, many) = (&self.pool.level(self.depth_of(place)).shape.params, self.many(place));
+        let (params, many) = (&self.pool.level(self.depth_of(place)).layout.params, self.many(place));
         let step = (params.buckets() * u64::from(params.bucket_size()) / (SAMPLED * many)).max(1);
         let (repeated, all) = self.repeated(place, (0..params.buckets()).step_by(index(step)));
         // Of each second copy, there is a first one, too.
@@ -251,13 +244,13 @@ impl Generation {
 
     /// The number of items in these buckets that are there twice, and that of all.
     fn repeated(&self, place: Place, buckets: impl Iterator<Item = u64>) -> (u64, u64) {
-        let shape = &self.pool.level(self.depth_of(place)).shape;
-        let slots = |bucket| shape.slots(self.dispatch, self.pool.table(place), bucket);
+        let layout = &self.pool.level(self.depth_of(place)).layout;
+        let slots = |bucket| layout.slots(self.dispatch, self.pool.table(place), bucket);
         let (mut repeated, mut all) = (0, 0);
         for bucket in buckets {
             let here = slots(bucket);
             for fingerprint in fingerprints(&here) {
-                let (value, alternate) = (fingerprint.get(), shape.params.alternate(bucket, fingerprint));
+                let (value, alternate) = (fingerprint.get(), layout.params.alternate(bucket, fingerprint));
                 let is_twice = here.iter().filter(|&&other| other == value).count() > 1;
                 repeated += u64::from(is_twice || alternate != bucket && slots(alternate).contains(&value));
                 all += 1;
