@@ -117,14 +117,11 @@ pub mod pieces {
 #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
 pub use elastic::SharedFilter;
 pub use {
-    elastic::{ElasticBuilder, ElasticFilter, ElasticParams, ElasticView},
-    filter::{
-        BuildError, Builder, Contains, CuckooFilter, Filter, FilterView, Insert, InsertError, InsertErrorKind, MergeError,
-        Prehashed,
-    },
-    hash::{hashers::Xxh3, item::Item},
+    elastic::{ElasticBuilder, ElasticFilter, ElasticParams},
+    filter::{BuildError, Builder, Contains, CuckooFilter, Filter, FilterView, Insert, InsertError, InsertErrorKind, MergeError},
+    hash::{hashers::Xxh3, item::Item, items::Prehashed},
     kernel::Kernel,
     params::{Addressing, ParamError, Params, TableKind},
-    snapshot::{SnapshotError, SnapshotErrorKind},
+    snapshot::{ElasticView, SnapshotError, SnapshotErrorKind},
     storage::OutOfMemory,
 };

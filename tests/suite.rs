@@ -17,6 +17,8 @@ mod items;
 mod iterators;
 mod kinds;
 mod memory_safety;
+#[cfg(not(any(miri, target_family = "wasm")))]
+mod modules;
 mod multiset;
 mod prehashed;
 mod std_hasher;

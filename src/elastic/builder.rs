@@ -174,12 +174,12 @@ impl<H> ElasticFilter<H> {
         Self::with_dispatch(params, hasher, Dispatch::best())
     }
 
-    pub(super) fn with_dispatch(params: ElasticParams, hasher: H, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
+    pub(crate) fn with_dispatch(params: ElasticParams, hasher: H, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
         Ok(Self { core: Elastic::from_partitions(empty_partitions(&params, dispatch)?, params), hasher })
     }
 }
 
-pub(super) fn empty_partitions(params: &ElasticParams, dispatch: Dispatch) -> Result<Vec<Partition>, OutOfMemory> {
+pub(crate) fn empty_partitions(params: &ElasticParams, dispatch: Dispatch) -> Result<Vec<Partition>, OutOfMemory> {
     let mut partitions = reserved(params.partitions())?;
     for _ in 0..params.partitions() {
         partitions.push(Partition::new(params, dispatch)?);

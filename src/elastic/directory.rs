@@ -19,7 +19,7 @@ use crate::{
 /// For each value of a stream's first bits, as many as the global depth, the place `P` of the shard that they lead to. A shard has
 /// a row of entries, as many as its local depth is smaller than the global one in powers of two.
 #[derive(Clone)]
-pub(super) struct Directory<P> {
+pub(crate) struct Directory<P> {
     entries: Vec<P>,
     first_bits: Window,
 }

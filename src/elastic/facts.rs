@@ -2,15 +2,14 @@
 
 use core::fmt;
 
-use super::{ElasticFilter, ElasticParams, ElasticView, partition::Partition, pool::first_table_bytes};
+use super::{ElasticFilter, ElasticParams, partition::Partition, pool::first_table_bytes};
 use crate::{
     bits::{in_memory, wide},
-    hash::Hasher,
     params::TableKind,
 };
 
 /// Bytes charged against a limit beside the partitions, at least the size of the struct.
-pub(super) const FILTER_BYTES: usize = 1 << 9;
+pub(crate) const FILTER_BYTES: usize = 1 << 9;
 
 /// The properties of a filter with a core of shards.
 macro_rules! grows {
@@ -57,10 +56,10 @@ macro_rules! grows {
         }
     };
 }
-pub(super) use grows;
+pub(crate) use grows;
 
 /// Writes the beginning of a summary.
-pub(super) fn summarize(f: &mut fmt::Formatter<'_>, items: usize, shards: usize, bytes: usize) -> fmt::Result {
+pub(crate) fn summarize(f: &mut fmt::Formatter<'_>, items: usize, shards: usize, bytes: usize) -> fmt::Result {
     let plural = |number| if number == 1 { "" } else { "s" };
     write!(f, "{items} item{} in {shards} shard{}, {bytes} bytes", plural(items), plural(shards))
 }
@@ -106,29 +105,9 @@ impl<H> ElasticFilter<H> {
     }
 }
 
-impl<H: Hasher + Clone> ElasticFilter<H> {
-    /// Checks partitions, generations, directories, lists of shards and tables against each other, and that a reader accepts the
-    /// snapshot. Takes time proportional to the filter.
-    ///
-    /// # Panics
-    /// If anything is inconsistent: a defect of this library.
-    #[doc(hidden)]
-    pub fn assert_consistent(&self) {
-        let partitions = &self.core.partitions;
-        assert_eq!(partitions.len(), self.core.params.partitions(), "partitions");
-        for (number, partition) in partitions.iter().enumerate() {
-            assert!(*partition.params() == self.core.params, "partition {number} has other parameters");
-            partition.assert_consistent();
-        }
-        let view = ElasticView::over_with(self.to_bytes(), |_| Some(self.hasher.clone()));
-        let view = view.unwrap_or_else(|error| panic!("the snapshot is refused: {error}"));
-        assert_eq!((view.len(), view.shards()), (self.len(), self.shards()), "items and shards of the snapshot");
-    }
-}
-
 impl ElasticParams {
     /// The number of slots of this many shards.
-    pub(super) fn slots_of(&self, shards: usize) -> u64 {
+    pub(crate) fn slots_of(&self, shards: usize) -> u64 {
         u64::from(self.buckets) * u64::from(self.bucket_size) * wide(shards)
     }
 
@@ -181,7 +160,7 @@ impl ElasticParams {
     }
 
     /// Bytes that an empty filter is charged against its limit.
-    pub(super) fn charged_when_empty(&self) -> u64 {
+    pub(crate) fn charged_when_empty(&self) -> u64 {
         wide(Partition::charged_when_empty(self)).saturating_mul(wide(self.partitions())).saturating_add(wide(FILTER_BYTES))
     }
 

@@ -69,7 +69,7 @@ impl Layout {
 
 /// See the module.
 #[derive(Clone)]
-pub(super) struct Few {
+pub(crate) struct Few {
     bytes: Vec<u8>,
     items: u32,
     /// As in a [`Layout`]: the one for so many items, unless there was no memory for it after a removal.

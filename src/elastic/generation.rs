@@ -22,7 +22,6 @@ use super::{
     plan::GenerationPlan,
     pool::{Place, Pool, ShardRecord, charged_when_empty},
     shard::{Key, LookupLayout, Shard, ShardMut},
-    stream::Window,
 };
 use crate::{
     bits::{beyond, in_memory, index},
@@ -40,7 +39,7 @@ const FEW_AGAIN: usize = 4;
 
 /// See the module.
 #[derive(Clone)]
-pub(super) struct Generation {
+pub(crate) struct Generation {
     plan: GenerationPlan,
     probe: LookupLayout,
     directory: Directory<Place>,
@@ -66,7 +65,7 @@ pub(super) struct Generation {
 
 /// An item of a batch that is about to be inserted, and the place of its shard; [`Place::NONE`] if the generation has no shards.
 #[derive(Clone, Copy)]
-pub(super) struct Pending {
+pub(crate) struct Pending {
     pub key: Key,
     pub place: Place,
 }
@@ -79,9 +78,9 @@ impl Pending {
 /// What leads from streams to tables.
 #[cfg(x86_kernels)]
 #[derive(Clone, Copy)]
-pub(super) struct Routes<'a> {
+pub(crate) struct Routes<'a> {
     places: &'a [Place],
-    first_bits: Window,
+    first_bits: super::stream::Window,
     blocks: super::pool::Blocks<'a>,
 }
 

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// When and how hashes are shared out before they are used.
-pub(super) struct Grouping {
+pub(crate) struct Grouping {
     /// The smallest tables, in bytes, for which it pays: smaller ones are in a cache anyway.
     least_tables: usize,
     /// The most bytes of tables for each hash, for which it pays: otherwise hardly two hashes of a part need the same cache line.
@@ -25,7 +25,7 @@ pub(super) struct Grouping {
     most: usize,
 }
 
-pub(super) const GROUPING: Grouping = Grouping { least_tables: 64 << 20, bytes_per_hash: 32, part: 1 << 20, most: 1 << 24 };
+pub(crate) const GROUPING: Grouping = Grouping { least_tables: 64 << 20, bytes_per_hash: 32, part: 1 << 20, most: 1 << 24 };
 
 impl Grouping {
     /// How to share out this many hashes; none if that does not pay.
@@ -37,14 +37,14 @@ impl Grouping {
 
 /// How many hashes are shared out at a time, and log₂ of the number of parts, if that is more than there are partitions.
 #[derive(Clone, Copy)]
-pub(super) struct GroupSize {
-    pub(super) hashes: usize,
-    pub(super) bits: u32,
+pub(crate) struct GroupSize {
+    pub hashes: usize,
+    pub bits: u32,
 }
 
 /// Hashes of one part, all of the same partition, and the index of each among those from `start` on.
 #[derive(Clone, Copy)]
-pub(super) struct Group<'a> {
+pub(crate) struct Group<'a> {
     pub hashes: &'a [u64],
     pub places: &'a [u32],
     pub start: usize,
@@ -60,7 +60,7 @@ impl Group<'_> {
 
 /// Shares out hashes and calls `act` with each group. Returns how many were used, the first ones: fewer than all if there is no
 /// memory to share them out, and none if that does not pay. Hashing, which may be the user's code, is done before.
-pub(super) fn group(shares: Shares, size: Option<GroupSize>, hashes: &impl Hashes, mut act: impl FnMut(Group<'_>)) -> usize {
+pub(crate) fn group(shares: Shares, size: Option<GroupSize>, hashes: &impl Hashes, mut act: impl FnMut(Group<'_>)) -> usize {
     let (len, mut done) = (hashes.len(), 0);
     let Some(GroupSize { hashes: most, bits }) = size else { return 0 };
     let Ok(mut parts) = Groups::new(shares, len.min(most), bits) else { return 0 };
@@ -73,7 +73,7 @@ pub(super) fn group(shares: Shares, size: Option<GroupSize>, hashes: &impl Hashe
 
 /// The error of the first item of a call that was refused, whatever the order in which they were used.
 #[derive(Default)]
-pub(super) struct FirstRefused(Option<InsertError>);
+pub(crate) struct FirstRefused(Option<InsertError>);
 
 impl FirstRefused {
     pub fn note(&mut self, place: usize, result: Result<(), InsertError>) {

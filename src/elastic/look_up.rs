@@ -118,7 +118,7 @@ impl<'a> Shards<'a> for &'a Partition {
 
 /// The partitions of a filter.
 #[derive(Clone, Copy)]
-pub(super) struct Partitions<'a> {
+pub(crate) struct Partitions<'a> {
     pub partitions: &'a [Partition],
     pub params: &'a ElasticParams,
 }
@@ -182,7 +182,7 @@ impl<'a> Shards<'a> for Partitions<'a> {
 
 /// Looks up all hashes. Calls `answer` once for each [`BATCH`] of them, in order; bit i of its argument is the answer for the i-th
 /// hash of the batch. If `prefetches`, the buckets of a batch are prefetched first.
-pub(super) fn contains_all<'a>(
+pub(crate) fn contains_all<'a>(
     dispatch: Dispatch,
     shards: impl Shards<'a>,
     prefetches: bool,

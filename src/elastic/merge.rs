@@ -14,12 +14,12 @@ use crate::{
 
 impl Elastic {
     /// Fails unless the other filter has equal parameters.
-    pub(super) fn check_params(&self, other: &Self) -> Result<(), MergeError> {
+    pub fn check_params(&self, other: &Self) -> Result<(), MergeError> {
         are_equal(&self.params, &other.params)
     }
 
     /// Merges a filter with equal parameters. If that fails, nothing has changed.
-    pub(super) fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
+    pub fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
         let partitions = self.partitions.iter().zip(&other.partitions);
         self.partitions = merged(partitions, how, self.allowed()).map_err(|error| {
             let items = self.len().saturating_add(other.len());
@@ -32,12 +32,12 @@ impl Elastic {
 #[cfg(feature = "std")]
 impl Shared {
     /// Fails unless the other filter has equal parameters.
-    pub(super) fn check_params(&self, other: &Self) -> Result<(), MergeError> {
+    pub fn check_params(&self, other: &Self) -> Result<(), MergeError> {
         are_equal(&self.params, &other.params)
     }
 
     /// Merges a filter with equal parameters, each of its partitions as it is at one moment. If that fails, nothing has changed.
-    pub(super) fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
+    pub fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
         let partitions = self.partitions.iter().zip(&other.partitions).map(|(ours, theirs)| (ours.read(), theirs.read()));
         let locked = merged(partitions, how, self.allowed())
             .and_then(|partitions| Ok(locked(partitions, reserved(self.partitions.len())?)));

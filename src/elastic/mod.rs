@@ -19,26 +19,30 @@ mod pool;
 mod shard;
 #[cfg(feature = "std")]
 mod shared;
-mod stored;
 mod stream;
-mod view;
 
 use alloc::vec::Vec;
 
 use crate::{
-    filter::{Core as _, CoreMut as _, changes, lookups, merges, planned, read_only},
+    filter::{Core as _, CoreMut as _, changes, lookups, merges, planned},
     hash::{HashItem, Xxh3},
     kernel::Hashes as _,
 };
 #[cfg(feature = "std")]
+pub(crate) use shared::Shared;
+#[cfg(feature = "std")]
 pub use shared::SharedFilter;
 pub use {builder::ElasticBuilder, plan::ElasticParams};
-use {facts::grows, view::SnapshotShards};
 pub(crate) use {
+    directory::Directory,
+    facts::{grows, summarize},
     few::FewInSnapshot,
+    generation::Generation,
+    look_up::{Shards, contains_all},
     partition::Partition,
     plan::GenerationPlan,
-    shard::{Shard, ShardParams},
+    pool::DepthLayout,
+    shard::{Key, LookupLayout, Shard, ShardParams},
     stream::Shares,
 };
 
@@ -99,29 +103,6 @@ pub struct ElasticFilter<H = Xxh3> {
     pub(crate) hasher: H,
 }
 
-/// A read-only growing filter that is queried in place, inside a snapshot held by `D`: what a [`FilterView`](crate::FilterView) is to
-/// a [`CuckooFilter`](crate::CuckooFilter). A file of gigabytes is open in a millisecond or so.
-///
-/// It answers as an [`ElasticFilter`] does. An unverified view of corrupt bytes can give wrong answers, but
-/// never reads out of bounds, and panics only if `D::as_ref` returns fewer bytes than when the view was made.
-///
-/// # Example
-/// ```
-/// use koel::{ElasticFilter, ElasticView};
-/// let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build()?;
-/// filter.insert_iter(0..100_000u64)?;
-///
-/// let seen = ElasticView::over(filter.to_bytes())?;
-/// assert!(seen.contains(&7u64) && seen.len() == 100_000);
-/// seen.verify()?;
-/// # Ok::<(), Box<dyn core::error::Error>>(())
-/// ```
-#[derive(Clone)]
-pub struct ElasticView<D, H = Xxh3> {
-    pub(crate) core: SnapshotShards<D>,
-    pub(crate) hasher: H,
-}
-
 /// Partitions in memory, and their parameters: the core of an [`ElasticFilter`].
 #[derive(Clone)]
 pub(crate) struct Elastic {
@@ -135,18 +116,10 @@ lookups! {
     impl [H] ElasticFilter<H>, H;
     example "ElasticFilter::builder().false_positive_rate(0.001).build()?", open "# // Not a view."
 }
-lookups! {
-    impl [D: AsRef<[u8]>, H] ElasticView<D, H>, H;
-    example "ElasticFilter::builder().false_positive_rate(0.001).build()?",
-    open "let filter = koel::ElasticView::over(filter.to_bytes())?;"
-}
 changes! { impl [H] ElasticFilter<H>, H; example "ElasticFilter::builder().false_positive_rate(0.001).build()?" }
-read_only!([D: AsRef<[u8]>, H] ElasticView<D, H>);
 merges!(ElasticFilter);
 planned!(impl [H] ElasticFilter<H>, "ElasticFilter", ElasticParams);
-planned!(impl [D: AsRef<[u8]>, H] ElasticView<D, H>, "ElasticView", ElasticParams);
 grows!(impl [H] ElasticFilter<H>);
-grows!(impl [D: AsRef<[u8]>, H] ElasticView<D, H>);
 
 /// Equality of parameters, hashers, shards and tables.
 impl<H: PartialEq> PartialEq for ElasticFilter<H> {
@@ -156,15 +129,6 @@ impl<H: PartialEq> PartialEq for ElasticFilter<H> {
 }
 
 impl<H: Eq> Eq for ElasticFilter<H> {}
-
-/// Equality of hashers and of the snapshots' bytes.
-impl<D: AsRef<[u8]>, E: AsRef<[u8]>, H: PartialEq> PartialEq<ElasticView<E, H>> for ElasticView<D, H> {
-    fn eq(&self, other: &ElasticView<E, H>) -> bool {
-        self.hasher == other.hasher && self.core.snapshot().all() == other.core.snapshot().all()
-    }
-}
-
-impl<D: AsRef<[u8]>, H: Eq> Eq for ElasticView<D, H> {}
 
 /// [`insert_unique_iter`](Self::insert_unique_iter).
 ///

@@ -159,7 +159,7 @@ impl Eq for Elastic {}
 
 impl Elastic {
     /// A filter with these partitions, as many as the parameters have, without a limit.
-    pub(super) fn from_partitions(partitions: Vec<Partition>, params: ElasticParams) -> Self {
+    pub fn from_partitions(partitions: Vec<Partition>, params: ElasticParams) -> Self {
         Self { partitions, params, max_bytes: usize::MAX }
     }
 
@@ -176,7 +176,7 @@ impl Elastic {
     }
 
     #[inline]
-    pub(super) fn all(&self) -> Partitions<'_> {
+    pub fn all(&self) -> Partitions<'_> {
         Partitions { partitions: &self.partitions, params: &self.params }
     }
 
@@ -185,22 +185,22 @@ impl Elastic {
         self.params.shares().partition(hash)
     }
 
-    pub(super) fn shards(&self) -> usize {
+    pub fn shards(&self) -> usize {
         self.partitions.iter().map(Partition::shards).sum()
     }
 
     /// The most generations of a partition.
-    pub(super) fn generations(&self) -> usize {
+    pub fn generations(&self) -> usize {
         self.partitions.iter().map(|partition| partition.generations().count()).max().unwrap_or(0)
     }
 
     /// Bytes of all tables, with their padding.
-    pub(super) fn table_bytes(&self) -> usize {
+    pub fn table_bytes(&self) -> usize {
         self.partitions.iter().map(Partition::table_bytes).sum()
     }
 
     /// The bytes charged against the limit.
-    pub(super) fn charged(&self) -> usize {
+    pub fn charged(&self) -> usize {
         self.partitions.iter().map(Partition::charged).fold(FILTER_BYTES, usize::saturating_add)
     }
 
@@ -239,14 +239,14 @@ impl Elastic {
     }
 
     /// By how many bytes the charge may rise.
-    pub(super) fn allowed(&self) -> usize {
+    pub fn allowed(&self) -> usize {
         match self.max_bytes {
             usize::MAX => usize::MAX,
             max_bytes => max_bytes.saturating_sub(self.charged()),
         }
     }
 
-    pub(super) fn refuse(&self, error: InsertError) -> InsertError {
+    pub fn refuse(&self, error: InsertError) -> InsertError {
         error.within(self.charged(), self.max_bytes)
     }
 }

@@ -6,7 +6,12 @@
 use alloc::vec::Vec;
 use core::iter;
 
-use super::{ElasticParams, generation::Generation, pool::Place, shard::Key};
+use super::{
+    ElasticParams,
+    generation::Generation,
+    pool::{Place, ShardRecord},
+    shard::Key,
+};
 use crate::{
     bits::wide,
     filter::{Combine, InsertError, InsertErrorKind, Located, Sought},
@@ -16,7 +21,7 @@ use crate::{
 };
 
 /// What a partition is charged against a limit beside its generations: its struct, and the lock of one that is shared.
-pub(super) const PARTITION_BYTES: usize = 1 << 10;
+pub(crate) const PARTITION_BYTES: usize = 1 << 10;
 const _: () = assert!(size_of::<Partition>() <= PARTITION_BYTES);
 
 /// See the module.
@@ -32,41 +37,41 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    pub(super) fn new(params: &ElasticParams, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
+    pub fn new(params: &ElasticParams, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
         let plan = params.generation(0);
         let first = if plan.begins_unused() { Generation::unused(plan, dispatch) } else { Generation::new(plan, dispatch)? };
         Ok(Self::with_first(params, first))
     }
 
     /// A partition with this first generation alone.
-    pub(super) fn with_first(params: &ElasticParams, first: Generation) -> Self {
+    pub fn with_first(params: &ElasticParams, first: Generation) -> Self {
         let dispatch = first.dispatch();
         Self { params: *params, first, later: Vec::new(), has_further: false, dispatch }
     }
 
     /// Adds a later generation that was read.
-    pub(super) fn push_generation(&mut self, generation: Generation) -> Result<(), OutOfMemory> {
+    pub fn push_generation(&mut self, generation: Generation) -> Result<(), OutOfMemory> {
         reserve_exact(&mut self.later, 1)?;
         self.later.push(generation);
         Ok(())
     }
 
     /// Adds the further copies of a snapshot, which are valid.
-    pub(super) fn set_further(&mut self, copies: copies::LongEntries<'_>) -> Result<(), OutOfMemory> {
+    pub fn set_further(&mut self, copies: copies::LongEntries<'_>) -> Result<(), OutOfMemory> {
         self.generations_mut().try_for_each(|generation| generation.set_further(&copies.of_generation(generation.number())))?;
         self.note_copies();
         Ok(())
     }
 
     /// The number of copies in the tables of what a key stands for in the generation with this number; 0 if that is nothing.
-    pub(super) fn occurrences_of(&self, generation: u8, listed: copies::ClassKey) -> u32 {
+    pub fn occurrences_of(&self, generation: u8, listed: copies::ClassKey) -> u32 {
         self.generations().nth(generation.into()).map_or(0, |generation| generation.occurrences_of(listed))
     }
 
     /// To be called after everything that may have changed the number of further copies, or where items go: whether insertions ask
     /// first follows from what the partition holds. Insertions into tables need not call it: they only make further copies a
     /// smaller share.
-    pub(super) fn note_copies(&mut self) {
+    pub fn note_copies(&mut self) {
         let (had_further, has_further) = (self.has_further, self.generations().any(Generation::has_further));
         self.has_further = has_further;
         if has_further || had_further {
@@ -79,7 +84,7 @@ impl Partition {
         }
     }
 
-    pub(super) fn generations(&self) -> impl Iterator<Item = &Generation> + Clone {
+    pub fn generations(&self) -> impl Iterator<Item = &Generation> + Clone {
         iter::once(&self.first).chain(&self.later)
     }
 
@@ -94,16 +99,16 @@ impl Partition {
 
     /// The generation that takes new items.
     #[inline]
-    pub(super) fn last(&self) -> &Generation {
+    pub fn last(&self) -> &Generation {
         self.later.last().unwrap_or(&self.first)
     }
 
     #[inline]
-    pub(super) fn last_mut(&mut self) -> &mut Generation {
+    pub fn last_mut(&mut self) -> &mut Generation {
         self.later.last_mut().unwrap_or(&mut self.first)
     }
 
-    pub(super) fn params(&self) -> &ElasticParams {
+    pub fn params(&self) -> &ElasticParams {
         &self.params
     }
 
@@ -113,55 +118,55 @@ impl Partition {
     }
 
     /// The number of slots of all shards; or of the items in a list instead.
-    pub(super) fn slots(&self) -> u64 {
+    pub fn slots(&self) -> u64 {
         self.params.slots_of(self.shards()) + wide(self.number_of_few())
     }
 
     #[inline]
-    pub(super) fn contains(&self, hash: Uniform) -> bool {
+    pub fn contains(&self, hash: Uniform) -> bool {
         self.dispatch.run(Find { partition: self, hash })
     }
 
     /// True if a hash has been inserted, as far as all stored bits tell, and not only those that lookups compare.
     #[inline]
-    pub(super) fn holds(&self, hash: Uniform) -> bool {
+    pub fn holds(&self, hash: Uniform) -> bool {
         self.contains(hash) && self.count(hash) > 0
     }
 
     /// What the partition needs of a hash.
     #[inline]
-    pub(super) fn key(&self, hash: Uniform) -> Key {
+    pub fn key(&self, hash: Uniform) -> Key {
         Key::new(&self.params.address(), self.params.shares().stream(hash), hash)
     }
 
     /// The layout of the first generation's tables.
     #[inline]
-    pub(super) fn geometry(&self) -> &Geometry {
+    pub fn geometry(&self) -> &Geometry {
         self.first.geometry()
     }
 
     /// The table of the first generation to which a stream leads; none if the partition has no tables.
     #[inline(always)]
-    pub(super) fn table(&self, stream: u64) -> Option<&[u8]> {
+    pub fn table(&self, stream: u64) -> Option<&[u8]> {
         self.first.table(stream)
     }
 
     /// What leads to the tables of the first generation.
     #[cfg(x86_kernels)]
     #[inline(always)]
-    pub(super) fn routes(&self) -> super::generation::Routes<'_> {
+    pub fn routes(&self) -> super::generation::Routes<'_> {
         self.first.routes()
     }
 
     /// True if the partition has no tables, since it has few items.
     #[inline]
-    pub(super) fn is_unused(&self) -> bool {
+    pub fn is_unused(&self) -> bool {
         self.first.is_unused()
     }
 
     /// True if there are later generations.
     #[inline]
-    pub(super) fn has_later(&self) -> bool {
+    pub fn has_later(&self) -> bool {
         !self.later.is_empty()
     }
 
@@ -173,7 +178,7 @@ impl Partition {
     }
 
     /// Prefetches the buckets of a hash in the generation that takes new items.
-    pub(super) fn prefetch(&self, hash: Uniform) {
+    pub fn prefetch(&self, hash: Uniform) {
         self.last().prefetch(self.key(hash));
     }
 
@@ -187,12 +192,12 @@ impl Partition {
 
     /// True if a hash is in a later generation.
     #[cold]
-    pub(super) fn later_contain(&self, hash: Uniform) -> bool {
+    pub fn later_contain(&self, hash: Uniform) -> bool {
         let key = self.key(hash);
         self.later.iter().any(|generation| generation.contains(key))
     }
 
-    pub(super) fn count(&self, hash: Uniform) -> u32 {
+    pub fn count(&self, hash: Uniform) -> u32 {
         let key = self.key(hash);
         self.generations().map(|generation| generation.count(key)).fold(0, u32::saturating_add)
     }
@@ -200,14 +205,14 @@ impl Partition {
     /// Inserts a hash, if it fits into the last generation as that is; otherwise nothing has changed, and the place of the full
     /// shard is returned. (Or of its shard, where insertions ask first.)
     #[inline]
-    pub(super) fn insert(&mut self, hash: Uniform) -> Result<(), Place> {
+    pub fn insert(&mut self, hash: Uniform) -> Result<(), Place> {
         let key = self.key(hash);
         self.last_mut().insert(key)
     }
 
     /// Inserts a hash for which [`insert`](Self::insert) has returned this place, where insertions ask first. Returns false, and
     /// has changed nothing, if that takes longer; or if it may change what the partition is charged, and must not.
-    pub(super) fn insert_asking(&mut self, hash: Uniform, place: Place, is_limited: bool) -> bool {
+    pub fn insert_asking(&mut self, hash: Uniform, place: Place, is_limited: bool) -> bool {
         self.last().asks_first() && self.insert_after_asking(self.key(hash), place, is_limited)
     }
 
@@ -230,7 +235,7 @@ impl Partition {
     /// Inserts a hash for which [`insert`](Self::insert) has returned this place. What the partition is charged may rise by
     /// `allowed` bytes. If it fails, nothing has changed.
     #[cold]
-    pub(super) fn insert_growing(&mut self, hash: Uniform, place: Place, allowed: usize) -> Result<(), InsertError> {
+    pub fn insert_growing(&mut self, hash: Uniform, place: Place, allowed: usize) -> Result<(), InsertError> {
         let key = self.key(hash);
         let result = self.insert_with(place, key, allowed);
         self.note_copies();
@@ -326,7 +331,7 @@ impl Partition {
     }
 
     /// A copy, or an error if memory cannot be allocated.
-    pub(super) fn try_clone(&self) -> Result<Self, OutOfMemory> {
+    pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
         let mut later = reserved(self.later.len())?;
         for generation in &self.later {
             later.push(generation.try_clone()?);
@@ -338,7 +343,7 @@ impl Partition {
     /// be charged `most` bytes.
     ///
     /// Inserting an item takes longer than copying it. So a sum begins with a copy of the larger partition.
-    pub(super) fn merged(&self, other: &Self, how: Combine, most: usize) -> Result<Self, InsertError> {
+    pub fn merged(&self, other: &Self, how: Combine, most: usize) -> Result<Self, InsertError> {
         let (copied, inserted) = if how == Combine::Sum && self.len() < other.len() { (other, self) } else { (self, other) };
         if copied.charged() > most {
             return Err(InsertError::limit(copied.charged() - self.charged()));
@@ -420,7 +425,7 @@ impl Partition {
     /// Removes one copy of the hash's fingerprint, of the longest that there is: an item in a later generation, where more of its
     /// bits are known, is never taken for another one in an earlier generation. Frees memory if two shards have become underfull.
     #[inline]
-    pub(super) fn remove(&mut self, hash: Uniform) -> bool {
+    pub fn remove(&mut self, hash: Uniform) -> bool {
         let key = self.key(hash);
         if self.has_further {
             return self.remove_beside_copies(key);
@@ -470,7 +475,7 @@ impl Partition {
     }
 
     /// Joins all shards that are underfull, as far as there is memory for it.
-    pub(super) fn shrink(&mut self) {
+    pub fn shrink(&mut self) {
         self.drop_empty_generations();
         for generation in self.generations_mut() {
             generation.join_all();
@@ -480,7 +485,7 @@ impl Partition {
 
     /// Removes all items, and frees the memory that the partition has grown by; without memory for the tables that it begins with,
     /// it keeps those of the first generation.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         if let Ok(empty) = Self::new(&self.params, self.dispatch) {
             *self = empty;
         } else {
@@ -491,16 +496,16 @@ impl Partition {
     }
 
     /// The probability that a hash of this partition is found that was never inserted.
-    pub(super) fn false_positive_rate(&self) -> f64 {
+    pub fn false_positive_rate(&self) -> f64 {
         let times = self.len() as f64 / self.table_len().max(1) as f64;
         self.generations().map(|generation| generation.false_positive_rate(times)).sum::<f64>().min(1.0)
     }
 
-    pub(super) fn dispatch(&self) -> Dispatch {
+    pub fn dispatch(&self) -> Dispatch {
         self.dispatch
     }
 
-    pub(super) fn set_dispatch(&mut self, dispatch: Dispatch) {
+    pub fn set_dispatch(&mut self, dispatch: Dispatch) {
         self.dispatch = dispatch;
         self.generations_mut().for_each(|generation| generation.set_dispatch(dispatch));
     }
@@ -510,12 +515,12 @@ impl Partition {
     }
 
     /// The number of items in the tables.
-    pub(super) fn table_len(&self) -> usize {
+    pub fn table_len(&self) -> usize {
         self.generations().map(Generation::table_len).sum()
     }
 
     /// The number of different items, in each generation.
-    pub(super) fn different(&self) -> u64 {
+    pub fn different(&self) -> u64 {
         let mut different = wide(self.first.list_of_few().len());
         for (shard, _) in self.generations().flat_map(Generation::evenly) {
             shard.each_class(&mut |_, _, _| {
@@ -524,6 +529,13 @@ impl Partition {
             });
         }
         different
+    }
+
+    /// All tables, without padding: the number of the generation, the record, and the bytes.
+    pub fn tables(&self) -> impl Iterator<Item = (u8, ShardRecord, &[u8])> + Clone {
+        self.generations().flat_map(move |generation| {
+            generation.tables_in_order().map(move |(record, table)| (generation.number(), record, table))
+        })
     }
 
     /// All further copies: the number of the generation, the key and the number of copies, in order.
@@ -567,22 +579,22 @@ impl Partition {
     }
 
     /// Bytes of all tables, with their padding.
-    pub(super) fn table_bytes(&self) -> usize {
+    pub fn table_bytes(&self) -> usize {
         self.generations().map(Generation::table_bytes).sum()
     }
 
-    pub(super) fn size_in_bytes(&self) -> usize {
+    pub fn size_in_bytes(&self) -> usize {
         self.later.capacity() * size_of::<Generation>() + self.generations().map(Generation::size_in_bytes).sum::<usize>()
     }
 
     /// What the partition is charged against a limit: see [`Generation::charged`].
-    pub(super) fn charged(&self) -> usize {
+    pub fn charged(&self) -> usize {
         let later = self.later.len() * size_of::<Generation>();
         self.generations().map(Generation::charged).fold(PARTITION_BYTES + later, usize::saturating_add)
     }
 
     /// What an empty partition is charged.
-    pub(super) fn charged_when_empty(params: &ElasticParams) -> usize {
+    pub fn charged_when_empty(params: &ElasticParams) -> usize {
         Generation::charged_when_empty(&params.generation(0)).saturating_add(PARTITION_BYTES)
     }
 }
@@ -591,7 +603,7 @@ impl Partition {
 impl PartialEq for Partition {
     fn eq(&self, other: &Self) -> bool {
         let has_equal_few = self.first.list_of_few() == other.first.list_of_few();
-        has_equal_few && self.records().eq(other.records()) && self.further_copies().eq(other.further_copies())
+        has_equal_few && self.tables().eq(other.tables()) && self.further_copies().eq(other.further_copies())
     }
 }
 
@@ -629,7 +641,7 @@ impl Task for Find<'_> {
 
 /// For [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
 impl Partition {
-    pub(super) fn assert_consistent(&self) {
+    pub fn assert_consistent(&self) {
         for (position, generation) in self.generations().enumerate() {
             let number = generation.number();
             assert_eq!(usize::from(number), position, "the number of a generation");

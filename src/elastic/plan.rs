@@ -17,14 +17,14 @@ use crate::{
 };
 
 /// The longest fingerprint that a table stores.
-pub(super) const MOST_STORED_BITS: u8 = 32;
+pub(crate) const MOST_STORED_BITS: u8 = 32;
 
 /// Slots of a shard in a filter that grows, or fewer: so few that a split takes microseconds and a few items little memory. More, if
 /// there would be too many shards.
 const GROWING_SHARD: u64 = 1 << 10;
 
 /// The most bits of a stream that lead to a shard.
-pub(super) const MOST_DEPTH: u8 = 27;
+pub(crate) const MOST_DEPTH: u8 = 27;
 
 /// Slots of a shard in a filter that is planned for its final size: so many that the numbers of items in its shards differ
 /// little, and so few that a shard fits into a core's cache.
@@ -34,11 +34,11 @@ const FINAL_SHARD: u64 = 1 << 18;
 const MOST_GENERATIONS: usize = 256;
 
 /// The most partitions.
-pub(super) const MOST_PARTITIONS: usize = 256;
+pub(crate) const MOST_PARTITIONS: usize = 256;
 
 /// Partitions of a shared filter by default: so many that threads of a large machine seldom wait for each other.
 #[cfg(feature = "std")]
-pub(super) const SHARED_PARTITIONS: usize = 64;
+pub(crate) const SHARED_PARTITIONS: usize = 64;
 
 /// If there are several partitions, each is planned for this many items at least: very small shards would take more space.
 const FEWEST_IN_PARTITION: u64 = 2000;
@@ -96,14 +96,14 @@ const MOST_SPARE_BITS: u8 = 12;
 
 /// What a builder was told; `None` for what it was not.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ElasticRequest {
-    pub(super) capacity: Option<u64>,
-    pub(super) max_capacity: Option<u64>,
-    pub(super) false_positive_rate: Option<f64>,
-    pub(super) table: Option<TableKind>,
-    pub(super) bucket_size: Option<u32>,
-    pub(super) seed: u64,
-    pub(super) partitions: Option<usize>,
+pub(crate) struct ElasticRequest {
+    pub(crate) capacity: Option<u64>,
+    pub(crate) max_capacity: Option<u64>,
+    pub(crate) false_positive_rate: Option<f64>,
+    pub(crate) table: Option<TableKind>,
+    pub(crate) bucket_size: Option<u32>,
+    pub(crate) seed: u64,
+    pub(crate) partitions: Option<usize>,
 }
 
 /// The parameters of a growing filter: what two of them must share to be merged.
@@ -132,7 +132,7 @@ impl ElasticRequest {
     ///
     /// # Errors
     /// The first parameter that has to change.
-    pub(super) fn params(&self) -> Result<ElasticParams, ParamError> {
+    pub(crate) fn params(&self) -> Result<ElasticParams, ParamError> {
         let table = self.table.unwrap_or(match self.bucket_size {
             None | Some(DEFAULT_BUCKET_SIZE) => TableKind::Packed,
             Some(_) => TableKind::Single,
@@ -334,12 +334,12 @@ impl ElasticParams {
     }
 
     #[inline]
-    pub(super) fn shares(&self) -> Shares {
+    pub(crate) fn shares(&self) -> Shares {
         self.shares
     }
 
     /// A maximal capacity for this many items. `None` if no filter has room for them.
-    pub(super) fn sufficient_capacity(&self, items: u64) -> Option<u64> {
+    pub(crate) fn sufficient_capacity(&self, items: u64) -> Option<u64> {
         let capacity = items.max(self.max_capacity);
         let request = ElasticRequest {
             capacity: Some(capacity),
@@ -355,7 +355,7 @@ impl ElasticParams {
 
     /// Where the low fingerprints go, in all shards: as in tables of this many buckets and bits.
     #[inline]
-    pub(super) fn address(&self) -> AnySize {
+    pub(crate) fn address(&self) -> AnySize {
         AnySize { buckets: self.buckets.into(), fingerprint_bits: self.low_bits.into() }
     }
 
@@ -479,12 +479,12 @@ impl GenerationPlan {
     }
 
     /// The number of items that fit into a shard, whatever they are.
-    pub(super) fn items_that_fit(&self) -> usize {
+    pub(crate) fn items_that_fit(&self) -> usize {
         index(fit(self.whole.buckets.into(), self.whole.bucket_size.into(), self.whole.low_bits.into()))
     }
 
     /// The share of a partition's hashes that lead to a shard.
-    pub(super) fn share(&self, depth: u8, prefix: u32) -> f64 {
+    pub(crate) fn share(&self, depth: u8, prefix: u32) -> f64 {
         self.shares.of_prefix(prefix.into(), depth.into())
     }
 }

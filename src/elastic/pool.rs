@@ -44,16 +44,16 @@ const LEAST_UNIT: u64 = 8;
 
 /// Where a table begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place(u32);
+pub(crate) struct Place(u32);
 
 impl Place {
     /// Of no table.
-    pub(super) const NONE: Self = Self(u32::MAX);
+    pub const NONE: Self = Self(u32::MAX);
 }
 
 /// What is known of a shard besides its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ShardRecord {
+pub(crate) struct ShardRecord {
     /// The prefix, with a one above it.
     path: u32,
     items: u32,
@@ -61,24 +61,24 @@ pub(super) struct ShardRecord {
 
 impl ShardRecord {
     /// Of a shard to which the first `depth` bits of a stream lead, if these are `prefix`.
-    pub(super) fn new(depth: u8, prefix: u32, items: u32) -> Self {
+    pub fn new(depth: u8, prefix: u32, items: u32) -> Self {
         Self { path: 1 << depth | prefix, items }
     }
 
     #[inline]
-    pub(super) fn depth(self) -> u8 {
+    pub fn depth(self) -> u8 {
         #[expect(clippy::cast_possible_truncation, reason = "31 at most")]
         let depth = self.path.ilog2() as u8;
         depth
     }
 
-    pub(super) fn prefix(self) -> u32 {
+    pub fn prefix(self) -> u32 {
         self.path ^ 1 << self.depth()
     }
 
     /// The number of items.
     #[inline]
-    pub(super) fn items(self) -> usize {
+    pub fn items(self) -> usize {
         index(self.items.into())
     }
 
@@ -95,21 +95,21 @@ impl ShardRecord {
 }
 
 /// A record that can be changed.
-pub(super) struct RecordMut<'a> {
-    pub(super) record: ShardRecord,
+pub(crate) struct RecordMut<'a> {
+    pub record: ShardRecord,
     bytes: &'a mut [u8; RECORD_BYTES],
 }
 
 impl RecordMut<'_> {
     #[inline]
-    pub(super) fn set_items(self, items: usize) {
+    pub fn set_items(self, items: usize) {
         *self.bytes = ShardRecord { items: low_half(wide(items)), ..self.record }.encode();
     }
 }
 
 /// What all shards of one depth have in common.
 #[derive(Clone, Copy)]
-pub(super) struct DepthLayout {
+pub(crate) struct DepthLayout {
     pub params: ShardParams,
     pub geometry: DeepGeometry,
     /// The bits of a stream that the shards store.
@@ -147,7 +147,7 @@ impl DepthLayout {
 
 /// The tables of one depth, numbered from 0 without gaps.
 #[derive(Clone)]
-pub(super) struct Level {
+pub(crate) struct Level {
     pub layout: DepthLayout,
     /// Bytes from one table to the next, a multiple of a unit.
     stride: usize,
@@ -216,7 +216,7 @@ fn unit_of(plan: &GenerationPlan) -> u64 {
 
 /// The blocks of a pool, and how places number them.
 #[derive(Clone, Copy)]
-pub(super) struct Blocks<'a> {
+pub(crate) struct Blocks<'a> {
     blocks: &'a [Owned],
     places: Places,
 }
@@ -251,7 +251,7 @@ impl<'a> Blocks<'a> {
 
 /// See the module.
 #[derive(Clone)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     blocks: Vec<Owned>,
     /// For each block, the index of its tables' level. Records have the depth, too; but an operation that waited for a record to
     /// know the layout of its table would read the two one after the other.
@@ -559,7 +559,7 @@ impl Pool {
 }
 
 /// Bytes of the blocks that a generation begins with.
-pub(super) fn first_table_bytes(plan: &GenerationPlan) -> usize {
+pub(crate) fn first_table_bytes(plan: &GenerationPlan) -> usize {
     if plan.begins_unused() {
         return 0;
     }
@@ -568,7 +568,7 @@ pub(super) fn first_table_bytes(plan: &GenerationPlan) -> usize {
 }
 
 /// What tables of a generation at the beginning are charged.
-pub(super) fn charged_when_empty(plan: &GenerationPlan) -> usize {
+pub(crate) fn charged_when_empty(plan: &GenerationPlan) -> usize {
     Level::new(plan, plan.least_depth).charge_of(1 << plan.least_depth)
 }
 

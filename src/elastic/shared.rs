@@ -23,8 +23,8 @@ use super::{
 };
 use crate::{
     bits::index,
-    filter::{Core, CoreMut, Hashed, InsertError, insert_by_own_methods, lookups, merges, planned, same_length},
-    hash::{HashItem, Items, Uniform, Xxh3},
+    filter::{Core, CoreMut, InsertError, insert_by_own_methods, lookups, merges, planned},
+    hash::{HashItem, Hashed, Items, Uniform, Xxh3, same_length},
     kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM},
     storage::{OutOfMemory, reserved},
 };
@@ -74,8 +74,8 @@ pub struct SharedFilter<H = Xxh3> {
 
 /// Partitions behind locks: the core of a [`SharedFilter`].
 pub(crate) struct Shared {
-    pub(super) partitions: Vec<LockedPartition>,
-    pub(super) params: ElasticParams,
+    pub partitions: Vec<LockedPartition>,
+    pub params: ElasticParams,
     /// The most bytes that the filter may be charged.
     max_bytes: AtomicUsize,
     /// Held by a thread that makes a partition larger, if there is a limit.
@@ -517,14 +517,14 @@ impl Shared {
     }
 
     /// By how many bytes the charge may rise.
-    pub(super) fn allowed(&self) -> usize {
+    pub fn allowed(&self) -> usize {
         match self.max_bytes() {
             usize::MAX => usize::MAX,
             max_bytes => max_bytes.saturating_sub(self.charged()),
         }
     }
 
-    pub(super) fn refuse(&self, error: InsertError) -> InsertError {
+    pub fn refuse(&self, error: InsertError) -> InsertError {
         error.within(self.charged(), self.max_bytes())
     }
 
@@ -545,7 +545,7 @@ impl Shared {
     }
 
     /// What the filter is charged against its limit.
-    pub(super) fn charged(&self) -> usize {
+    pub fn charged(&self) -> usize {
         self.partitions.iter().map(LockedPartition::charged).fold(FILTER_BYTES, usize::saturating_add)
     }
 
@@ -634,7 +634,7 @@ impl<H> ElasticFilter<H> {
     }
 
     /// The same filter, with locks in this vector, which has room for them.
-    pub(super) fn with_locks(self, room: Vec<LockedPartition>) -> SharedFilter<H> {
+    pub(crate) fn with_locks(self, room: Vec<LockedPartition>) -> SharedFilter<H> {
         let Self { core: Elastic { partitions, params, max_bytes }, hasher } = self;
         SharedFilter { core: Shared::new(partitions, room, params, max_bytes), hasher }
     }
@@ -658,7 +658,7 @@ impl<H> SharedFilter<H> {
 
 /// Processors fetch cache lines in pairs. Locks that are used by different threads are not in the same pair.
 #[repr(align(128))]
-pub(super) struct LockedPartition {
+pub(crate) struct LockedPartition {
     partition: RwLock<Partition>,
     /// What it is charged, for threads that do not hold the lock.
     charged: AtomicUsize,
@@ -686,14 +686,14 @@ impl LockedPartition {
 }
 
 /// A partition that the thread may change.
-pub(super) struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     partition: RwLockWriteGuard<'a, Partition>,
     charged: &'a AtomicUsize,
 }
 
 impl Writer<'_> {
     /// Makes known what the partition is charged. To be called after everything that may have changed it.
-    pub(super) fn publish(&self) {
+    pub fn publish(&self) {
         self.charged.store(self.partition.charged(), Ordering::Relaxed);
     }
 }
@@ -715,7 +715,7 @@ impl DerefMut for Writer<'_> {
 }
 
 /// Puts partitions behind locks, into a vector that has room for them.
-pub(super) fn locked(partitions: Vec<Partition>, mut locked: Vec<LockedPartition>) -> Vec<LockedPartition> {
+pub(crate) fn locked(partitions: Vec<Partition>, mut locked: Vec<LockedPartition>) -> Vec<LockedPartition> {
     locked.extend(
         partitions.into_iter().map(|partition| LockedPartition {
             charged: AtomicUsize::new(partition.charged()),
@@ -726,7 +726,7 @@ pub(super) fn locked(partitions: Vec<Partition>, mut locked: Vec<LockedPartition
 }
 
 /// The reverse.
-pub(super) fn unlocked(locked: Vec<LockedPartition>, mut partitions: Vec<Partition>) -> Vec<Partition> {
+pub(crate) fn unlocked(locked: Vec<LockedPartition>, mut partitions: Vec<Partition>) -> Vec<Partition> {
     partitions
         .extend(locked.into_iter().map(|partition| partition.partition.into_inner().unwrap_or_else(PoisonError::into_inner)));
     partitions

@@ -52,14 +52,14 @@ impl Shares {
 
     /// The index of a hash's partition.
     #[inline]
-    pub(super) fn partition(self, hash: Uniform) -> usize {
+    pub fn partition(self, hash: Uniform) -> usize {
         // Two shifts, since one by 64 is none.
         index(spread(hash) >> 1 >> (63 - self.partition_bits))
     }
 
     /// The stream of a hash in its partition. Its first bits lead to a shard; those after them are the upper bits.
     #[inline]
-    pub(super) fn stream(self, hash: Uniform) -> u64 {
+    pub fn stream(self, hash: Uniform) -> u64 {
         let bits = spread(hash) << self.partition_bits;
         let quarter = self.quarters >> (bits >> (64 - CHOICE_BITS) << 1);
         quarter << (64 - QUARTER_BITS) | bits << CHOICE_BITS >> QUARTER_BITS
@@ -67,7 +67,7 @@ impl Shares {
 
     /// The first `bits` bits of partition and stream together.
     #[inline]
-    pub(super) fn first_bits(self, hash: Uniform, bits: u32) -> usize {
+    pub fn first_bits(self, hash: Uniform, bits: u32) -> usize {
         let in_partition = bits - u32::from(self.partition_bits);
         self.partition(hash) << in_partition | index(self.stream(hash) >> 1 >> (63 - in_partition))
     }
@@ -80,7 +80,7 @@ impl Shares {
     }
 
     /// The share of a partition's hashes whose streams begin with these bits.
-    pub(super) fn of_prefix(self, prefix: u64, bits: u32) -> f64 {
+    pub fn of_prefix(self, prefix: u64, bits: u32) -> f64 {
         let first = bits.min(QUARTER_BITS);
         let choices = self.choices(prefix >> (bits - first), first);
         choices as f64 / (1_u64 << (CHOICE_BITS + bits - first)) as f64
@@ -88,7 +88,7 @@ impl Shares {
 
     /// How many of this many items of a partition have their first `depth` bits in common, of those bits that most have.
     #[inline(never)]
-    pub(super) fn largest(self, items: u64, depth: u8) -> u64 {
+    pub fn largest(self, items: u64, depth: u8) -> u64 {
         let (depth, first) = (u32::from(depth), u32::from(depth).min(QUARTER_BITS));
         let choices = u128::from(self.choices((1 << first) - 1, first));
         let bits = CHOICE_BITS + depth - first;
@@ -98,7 +98,7 @@ impl Shares {
     }
 
     /// The share of all hashes for which [`first_bits`](Self::first_bits) has this value.
-    pub(super) fn of_first_bits(self, value: u64, bits: u32) -> f64 {
+    pub fn of_first_bits(self, value: u64, bits: u32) -> f64 {
         let in_partition = bits - u32::from(self.partition_bits);
         let in_a_partition = self.of_prefix(value & ((1 << in_partition) - 1), in_partition);
         in_a_partition / f64::from(1_u32 << self.partition_bits)

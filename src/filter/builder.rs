@@ -1,8 +1,8 @@
 //! The builder.
 
-use super::{BuildError, CuckooFilter, Items, RawFilter};
+use super::{BuildError, CuckooFilter, RawFilter};
 use crate::{
-    hash::{HashItem, Xxh3},
+    hash::{HashItem, Items, Xxh3},
     kernel::{Dispatch, Hashes as _, Kernel},
     params::{Addressing, ParamError, Params, Request, TableKind},
 };

@@ -2,7 +2,8 @@
 
 use alloc::{boxed::Box, rc::Rc};
 
-use super::{InsertError, Prehashed};
+use super::InsertError;
+use crate::hash::Prehashed;
 
 /// A filter of any kind, which reports its size: [`CuckooFilter`](crate::CuckooFilter), [`FilterView`](crate::FilterView),
 /// [`ElasticFilter`](crate::ElasticFilter), [`ElasticView`](crate::ElasticView), `SharedFilter`, `go::GoFilter` and

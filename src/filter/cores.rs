@@ -4,9 +4,9 @@
 
 use core::{fmt, ops::Deref};
 
-use super::{Hashed, InsertError, RawFilter, answers_in_order, facts::Load};
+use super::{InsertError, RawFilter, facts::Load};
 use crate::{
-    hash::{HashItem, Uniform},
+    hash::{HashItem, Hashed, Uniform, answers_in_order},
     kernel::{Hashes, answers},
     params::{mean_matches, rate_beside_copies},
 };
@@ -157,7 +157,7 @@ pub(crate) trait CoreMut {
         items.each_batch(|batch| {
             self.insert_some(batch).map_err(|refusal| refusal.after(inserted))?;
             inserted += batch.len();
-            Ok(())
+            Ok::<(), InsertError>(())
         })?;
         Ok(inserted)
     }
@@ -169,7 +169,7 @@ pub(crate) trait CoreMut {
             let note = |is_inserted| stored += usize::from(is_inserted);
             self.insert_some_unique(batch, note).map_err(|refusal| refusal.after(position))?;
             position += batch.len();
-            Ok(())
+            Ok::<(), InsertError>(())
         })?;
         Ok(stored)
     }

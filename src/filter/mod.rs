@@ -8,7 +8,6 @@ mod contains;
 mod cores;
 mod error;
 mod facts;
-mod items;
 mod merge;
 mod operations;
 mod raw;
@@ -25,13 +24,11 @@ pub use {
     builder::Builder,
     contains::{Contains, Filter, Insert},
     error::{BuildError, InsertError, InsertErrorKind, MergeError},
-    items::{Items, Prehashed},
 };
 pub(crate) use {
     contains::{insert_by_own_methods, read_only},
     cores::{Core, CoreMut},
     facts::{described, measured_rate, planned, summarized},
-    items::{Hashed, answers_in_order, same_length},
     merge::merges,
     operations::{ContainsIter, changes, lookups, removals},
     raw::{Combine, Located, Occurrences, RawFilter, Slots, Sought, Store, slots},
@@ -66,10 +63,10 @@ pub(crate) use {
 /// stored once, there are [`insert_unique`](Self::insert_unique) and [`insert_unique_iter`](Self::insert_unique_iter).
 ///
 /// # Hashes
-/// Every operation takes the hash of an item in place of the item, as [`Prehashed`], so that one hash can serve several filters or
-/// also select a shard. The hash does not have to be uniformly distributed: sequential integers, multiples of a small number, and
-/// hashes whose high bits, low bits or remainder have already selected a shard all reach the planned capacity and false-positive
-/// rate (`tests/hashes.rs`).
+/// Every operation takes the hash of an item in place of the item, as [`Prehashed`](crate::Prehashed), so that one hash can serve
+/// several filters or also select a shard. The hash does not have to be uniformly distributed: sequential integers, multiples of a
+/// small number, and hashes whose high bits, low bits or remainder have already selected a shard all reach the planned capacity and
+/// false-positive rate (`tests/hashes.rs`).
 ///
 /// # Removal
 /// Remove only items that were inserted. Removing an item that was never inserted may, with probability ε, remove the fingerprint

@@ -78,7 +78,7 @@ macro_rules! lookups {
             /// ```
             pub fn contains_batch<I: $crate::hash::Items<$hasher> + ?Sized>(&self, items: &I, found: &mut [bool]) {
                 let hashes = items.hashes(&self.hasher, self.core.seed());
-                $crate::filter::same_length(hashes.len(), found.len());
+                $crate::hash::same_length(hashes.len(), found.len());
                 self.core.contains_each(&hashes, found);
             }
 
@@ -399,7 +399,7 @@ macro_rules! changes {
                 inserted: &mut [bool],
             ) -> Result<(), $crate::InsertError> {
                 let hashes = items.hashes(&self.hasher, self.core.seed());
-                $crate::filter::same_length(hashes.len(), inserted.len());
+                $crate::hash::same_length(hashes.len(), inserted.len());
                 self.core.insert_all_unique(&hashes, inserted)
             }
 
@@ -423,7 +423,7 @@ macro_rules! changes {
                 $hasher: $crate::hash::HashItem<I::Item>,
             {
                 let seed = self.core.seed();
-                self.core.insert_each($crate::filter::Hashed::new(items, &self.hasher, seed))
+                self.core.insert_each($crate::hash::Hashed::new(items, &self.hasher, seed))
             }
 
             /// [`insert_unique`](Self::insert_unique) for each item of an iterator, in order. Returns the number of items stored.
@@ -446,7 +446,7 @@ macro_rules! changes {
                 $hasher: $crate::hash::HashItem<I::Item>,
             {
                 let seed = self.core.seed();
-                self.core.insert_each_unique($crate::filter::Hashed::new(items, &self.hasher, seed))
+                self.core.insert_each_unique($crate::hash::Hashed::new(items, &self.hasher, seed))
             }
 
             /// Removes all items. A table of fixed size keeps its size; a growing filter frees the memory that it has grown by. Takes
@@ -492,7 +492,7 @@ macro_rules! removals {
             /// If the slices differ in length.
             pub fn remove_batch<I: $crate::hash::Items<$hasher> + ?Sized>(&mut self, items: &I, removed: &mut [bool]) {
                 let hashes = items.hashes(&self.hasher, self.core.seed());
-                $crate::filter::same_length(hashes.len(), removed.len());
+                $crate::hash::same_length(hashes.len(), removed.len());
                 self.core.remove_all(&hashes, removed);
             }
         }

@@ -10,19 +10,24 @@
 
 pub(crate) mod hashers;
 pub(crate) mod item;
+pub(crate) mod items;
 
 use core::{fmt, str::FromStr};
 
-pub use crate::{filter::Items, table::Uniform};
-use crate::{filter::Prehashed, params::ParamError};
+use crate::params::ParamError;
+pub use crate::table::Uniform;
 #[cfg(go_files)]
 pub(crate) use hashers::MetroHash64;
 #[cfg(feature = "redisbloom")]
 pub(crate) use hashers::RedisBloomHash;
-pub use hashers::{AnyHasher, StdHasher};
+pub use {
+    hashers::{AnyHasher, StdHasher},
+    items::Items,
+};
 pub(crate) use {
     hashers::{Xxh3, split_mix},
     item::Item,
+    items::{Hashed, Prehashed, answers_in_order, same_length},
 };
 
 /// A portable hash function: from a seed and an item's bytes to 64 uniformly distributed bits.

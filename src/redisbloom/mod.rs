@@ -33,8 +33,8 @@ use core::fmt;
 pub use crate::hash::hashers::RedisBloomHash;
 use crate::{
     bits::{in_memory, index, low_half, wide},
-    filter::{Core, answers_in_order, lookups, removals},
-    hash::Uniform,
+    filter::{Core, lookups, removals},
+    hash::{Uniform, answers_in_order},
     kernel::{Hashes, answers},
     params::false_positive_rate,
     storage::{OutOfMemory, reserved},

@@ -468,7 +468,7 @@ pub(crate) fn nothing_left<F>(given: usize, (filter, end): (F, u64)) -> Result<F
     if end < wide(given) { Err(too_long(wide(given), end)) } else { Ok(filter) }
 }
 
-// A table of fixed size. The corresponding code of growing filters is in `elastic/stored.rs`.
+// A table of fixed size. The corresponding code of growing filters is in `growing.rs`.
 
 writes!(impl [H] CuckooFilter<H>, H);
 writes!(impl [D: AsRef<[u8]>, H] FilterView<D, H>, H);

@@ -5,6 +5,8 @@
 //! |---|---|
 //! | `filters` | the methods of public filters |
 //! | `bare` | tables without a header |
+//! | `growing` | partitions of a growing filter as sections |
+//! | `view` | a growing filter that is queried in place |
 //! | `format` | header, sections, records: bytes into fields and back |
 //! | `read` | the walk over a snapshot's sections, whatever the bytes come from |
 //! | `verify` | what a table must be |
@@ -21,12 +23,14 @@ mod extent;
 mod file;
 mod filters;
 mod format;
+mod growing;
 mod read;
 #[cfg(feature = "serde")]
 pub(crate) mod serde;
 #[cfg(feature = "std")]
 mod temporary;
 mod verify;
+mod view;
 mod write;
 
 #[cfg(all(feature = "std", any(go_files, feature = "redisbloom")))]
@@ -40,6 +44,7 @@ pub(crate) use {error::boxed, file::has_length};
 pub use {
     error::{SnapshotError, SnapshotErrorKind},
     extent::SnapshotExtent,
+    view::ElasticView,
     write::SnapshotIndex,
 };
 #[cfg(feature = "std")]

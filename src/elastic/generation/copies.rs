@@ -162,7 +162,7 @@ impl Generation {
 
     /// Inserts an item for which its shard has no room, if that is because of copies. Returns false, and has changed nothing, if it
     /// is not.
-    pub(super) fn insert_for_copies(&mut self, place: Place, key: Key, allowed: usize) -> Result<bool, InsertError> {
+    pub fn insert_for_copies(&mut self, place: Place, key: Key, allowed: usize) -> Result<bool, InsertError> {
         let many = self.may_have_many(place).then(|| self.seconds(place));
         let Some(Seconds { entries, .. }) = many.filter(|seconds| self.are_many(place, seconds.copies)) else {
             let is_in_the_way = !self.is_full(place) && self.is_between_copies(place, key);
@@ -185,7 +185,7 @@ impl Generation {
 
     /// Inserts an item in the place of a second copy of another one that is found in so many buckets. Returns false, and has
     /// changed nothing, if there is none.
-    pub(super) fn insert_for_a_copy(
+    pub fn insert_for_a_copy(
         &mut self,
         place: Place,
         key: Key,
@@ -301,7 +301,7 @@ struct Seconds {
 
 /// For [`ElasticFilter::assert_consistent`](crate::ElasticFilter::assert_consistent).
 impl Generation {
-    pub(super) fn assert_copies(&self) {
+    pub fn assert_copies(&self) {
         let Some(copies) = self.further_copies() else { return };
         let (mut last, mut total, mut entries) = (None, 0, 0);
         for (listed, number) in copies.iter() {

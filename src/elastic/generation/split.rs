@@ -45,12 +45,12 @@ const THIN: (usize, usize) = (1, 5);
 const MOST_TO_SHRINK: (usize, usize) = (9, 10);
 
 /// The number of items from which on a shard is split; and from which on one that cannot be split is full.
-pub(super) fn full(plan: &GenerationPlan) -> [u32; 2] {
+pub(crate) fn full(plan: &GenerationPlan) -> [u32; 2] {
     [share(plan, FULL), full_at_last(plan)].map(items_of_a_shard)
 }
 
 /// The number of items up to which a removal joins a shard with its sibling, if that has few as well.
-pub(super) fn thin(plan: &GenerationPlan) -> u32 {
+pub(crate) fn thin(plan: &GenerationPlan) -> u32 {
     items_of_a_shard(share(plan, THIN))
 }
 
@@ -112,7 +112,7 @@ impl Generation {
 
     /// Splits a shard as often as it takes to get one of this depth to which the stream leads, if `act` returns true for that.
     /// Returns what it returned. Otherwise, or if it fails, nothing has changed; `act` must have changed nothing, either.
-    pub(super) fn split(
+    pub fn split(
         &mut self,
         place: Place,
         depth: u8,
@@ -214,7 +214,7 @@ impl Generation {
     }
 
     /// Writes the directory's entries for a shard.
-    pub(super) fn point_to(&mut self, place: Place) {
+    pub fn point_to(&mut self, place: Place) {
         let record = self.pool.record(place);
         self.directory.point(record.depth(), record.prefix(), place);
     }
@@ -252,7 +252,7 @@ impl Generation {
     }
 
     /// Joins a shard with its sibling if the two hold at most `most` items. Returns whether it did; otherwise nothing has changed.
-    pub(super) fn join(&mut self, place: Place, most: usize) -> Result<bool, OutOfMemory> {
+    pub fn join(&mut self, place: Place, most: usize) -> Result<bool, OutOfMemory> {
         let Some(other) = self.sibling(place).filter(|&other| self.items(place) + self.items(other) <= most) else {
             return Ok(false);
         };
@@ -304,7 +304,7 @@ fn share(plan: &GenerationPlan, (numerator, denominator): (usize, usize)) -> usi
 }
 
 /// A number of items in a shard, which has fewer than 2³².
-pub(super) fn items_of_a_shard(items: usize) -> u32 {
+pub(crate) fn items_of_a_shard(items: usize) -> u32 {
     u32::try_from(items).unwrap_or(u32::MAX)
 }
 

@@ -3,21 +3,16 @@
 use alloc::vec::Vec;
 use core::{fmt, iter, ops::Range};
 
-use super::{
-    ElasticParams, FewInSnapshot,
-    directory::Directory,
-    facts::summarize,
-    look_up::{Shards, contains_all},
-    plan::GenerationPlan,
-    pool::DepthLayout,
-    shard::{Key, LookupLayout},
-};
+use super::{ListedGeneration, Reading, Record, SnapshotError, Source, padded, padded_keys};
 use crate::{
     bits::{in_memory, index, wide},
-    filter::Core,
-    hash::{Hasher, HasherId, Uniform},
+    elastic::{
+        DepthLayout, Directory, ElasticParams, FewInSnapshot, GenerationPlan, Key, LookupLayout, Shards, contains_all, grows,
+        summarize,
+    },
+    filter::{Core, lookups, planned, read_only},
+    hash::{Hasher, HasherId, Uniform, Xxh3},
     kernel::{Dispatch, Hashes, PREFETCH_FROM},
-    snapshot::{ListedGeneration, Reading, Record, SnapshotError, Source, padded, padded_keys},
     storage::{OutOfMemory, Snapshot, reserved},
     table::{
         AnySize, Geometry, TableParams as _,
@@ -25,13 +20,54 @@ use crate::{
     },
 };
 
-/// Shards inside a snapshot held in `D`: the core of an [`ElasticView`](crate::ElasticView).
+/// A read-only growing filter that is queried in place, inside a snapshot held by `D`: what a [`FilterView`](crate::FilterView) is to
+/// a [`CuckooFilter`](crate::CuckooFilter). A file of gigabytes is open in a millisecond or so.
+///
+/// It answers as an [`ElasticFilter`](crate::ElasticFilter) does. An unverified view of corrupt bytes can give wrong answers, but
+/// never reads out of bounds, and panics only if `D::as_ref` returns fewer bytes than when the view was made.
+///
+/// # Example
+/// ```
+/// use koel::{ElasticFilter, ElasticView};
+/// let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build()?;
+/// filter.insert_iter(0..100_000u64)?;
+///
+/// let seen = ElasticView::over(filter.to_bytes())?;
+/// assert!(seen.contains(&7u64) && seen.len() == 100_000);
+/// seen.verify()?;
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct ElasticView<D, H = Xxh3> {
+    pub(crate) core: SnapshotShards<D>,
+    pub(crate) hasher: H,
+}
+
+/// Shards inside a snapshot held in `D`: the core of an [`ElasticView`].
 #[derive(Clone)]
 pub(crate) struct SnapshotShards<D> {
     snapshot: Snapshot<D>,
     params: ElasticParams,
     index: Index,
 }
+
+lookups! {
+    impl [D: AsRef<[u8]>, H] ElasticView<D, H>, H;
+    example "ElasticFilter::builder().false_positive_rate(0.001).build()?",
+    open "let filter = koel::ElasticView::over(filter.to_bytes())?;"
+}
+read_only!([D: AsRef<[u8]>, H] ElasticView<D, H>);
+planned!(impl [D: AsRef<[u8]>, H] ElasticView<D, H>, "ElasticView", ElasticParams);
+grows!(impl [D: AsRef<[u8]>, H] ElasticView<D, H>);
+
+/// Equality of hashers and of the snapshots' bytes.
+impl<D: AsRef<[u8]>, E: AsRef<[u8]>, H: PartialEq> PartialEq<ElasticView<E, H>> for ElasticView<D, H> {
+    fn eq(&self, other: &ElasticView<E, H>) -> bool {
+        self.hasher == other.hasher && self.core.snapshot().all() == other.core.snapshot().all()
+    }
+}
+
+impl<D: AsRef<[u8]>, H: Eq> Eq for ElasticView<D, H> {}
 
 /// What is known of a snapshot besides its bytes.
 #[derive(Clone)]
@@ -94,7 +130,7 @@ impl TableStart {
 
 impl<D: AsRef<[u8]>> SnapshotShards<D> {
     /// Opens the snapshot at the start of the data. Also returns its hasher.
-    pub(super) fn open<H: Hasher>(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, H), SnapshotError> {
+    pub fn open<H: Hasher>(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, H), SnapshotError> {
         let mut reading = Reading::<ElasticParams>::start(Source::Slice(data.as_ref()))?;
         let (hasher, params) = (reading.header.hasher(hasher)?, reading.header.fields);
         let (mut items, mut in_tables, mut all_few, mut shards, mut rates) = (0_u64, 0, 0_u64, 0, 0.0);
@@ -305,7 +341,7 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
     }
 
     /// The number of copies in the tables, or in the list instead, of what a key stands for in a generation; 0 if that is nothing.
-    pub(super) fn occurrences_of(&self, partition: u64, generation: u8, listed: copies::ClassKey) -> u32 {
+    pub fn occurrences_of(&self, partition: u64, generation: u8, listed: copies::ClassKey) -> u32 {
         let partition = &self.index.partitions[index(partition)];
         let found = partition.generations().nth(generation.into());
         let item = found.and_then(|index| Some((index, index.plan.listed(listed)?)));
@@ -324,17 +360,17 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         self.index.dispatch = dispatch;
     }
 
-    pub(super) fn shards(&self) -> usize {
+    pub fn shards(&self) -> usize {
         self.index.shards
     }
 
     /// The most generations of a partition.
-    pub(super) fn generations(&self) -> usize {
+    pub fn generations(&self) -> usize {
         self.index.partitions.iter().map(|partition| 1 + partition.later.len()).max().unwrap_or(0)
     }
 
     /// The length of the snapshot.
-    pub(super) fn table_bytes(&self) -> usize {
+    pub fn table_bytes(&self) -> usize {
         self.snapshot.end()
     }
 }

@@ -5,11 +5,8 @@
 
 use alloc::vec::Vec;
 
-use super::InsertError;
-use crate::{
-    hash::{HashItem, Uniform},
-    kernel::{BATCH, Hashes},
-};
+use super::{HashItem, Uniform};
+use crate::kernel::{BATCH, Hashes};
 
 /// A key that is hashed already: a 64-bit number that stands for an item in every operation of every filter.
 ///
@@ -148,7 +145,7 @@ impl<'a, I: Iterator, H: HashItem<I::Item>> Hashed<'a, I, H> {
     }
 
     /// Calls `act` with the hashes of 64 items at a time, and of fewer at the end.
-    pub fn each_batch(mut self, mut act: impl FnMut(&[u64]) -> Result<(), InsertError>) -> Result<(), InsertError> {
+    pub fn each_batch<E>(mut self, mut act: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
         loop {
             let (mut hashes, mut len) = ([0; BATCH], 0);
             for (hash, item) in hashes.iter_mut().zip(&mut self.items) {

@@ -2,36 +2,26 @@
 
 use alloc::vec::Vec;
 
+use super::{
+    ElasticView, ListedGeneration, Reading, Record, SnapshotError, Source, nothing_left, reads, snapshot_bytes,
+    view::SnapshotShards, views, write, writes,
+};
 #[cfg(feature = "std")]
-use super::shared::{Shared, SharedFilter};
-use super::{Elastic, ElasticFilter, ElasticParams, ElasticView, SnapshotShards, generation::Generation, partition::Partition};
+use crate::elastic::{Shared, SharedFilter};
 use crate::{
     bits::{low_half, wide},
+    elastic::{Elastic, ElasticFilter, ElasticParams, Generation, Partition},
     hash::{Hasher, HasherId},
     kernel::Dispatch,
-    snapshot::{
-        ListedGeneration, Reading, Record, SnapshotError, Source, nothing_left, reads, snapshot_bytes, views, write, writes,
-    },
     storage::{OutOfMemory, reserved},
 };
 
 impl Partition {
     /// What the list says of all shards, but for their checksums, and their tables without padding.
     pub fn records(&self) -> impl Iterator<Item = (Record, &[u8])> + Clone {
-        self.generations().flat_map(|generation| {
-            generation.tables_in_order().map(|(record, table)| {
-                let items = low_half(wide(record.items()));
-                (
-                    Record {
-                        generation: generation.number(),
-                        depth: record.depth(),
-                        prefix: record.prefix(),
-                        items,
-                        checksum: 0,
-                    },
-                    table,
-                )
-            })
+        self.tables().map(|(generation, record, table)| {
+            let (depth, prefix, items) = (record.depth(), record.prefix(), low_half(wide(record.items())));
+            (Record { generation, depth, prefix, items, checksum: 0 }, table)
         })
     }
 
@@ -193,5 +183,25 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
     fn append_to(&self, _: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
         bytes.extend_from_slice(self.snapshot().all());
         Ok(())
+    }
+}
+
+impl<H: Hasher + Clone> ElasticFilter<H> {
+    /// Checks partitions, generations, directories, lists of shards and tables against each other, and that a reader accepts the
+    /// snapshot. Takes time proportional to the filter.
+    ///
+    /// # Panics
+    /// If anything is inconsistent: a defect of this library.
+    #[doc(hidden)]
+    pub fn assert_consistent(&self) {
+        let partitions = &self.core.partitions;
+        assert_eq!(partitions.len(), self.core.params.partitions(), "partitions");
+        for (number, partition) in partitions.iter().enumerate() {
+            assert!(*partition.params() == self.core.params, "partition {number} has other parameters");
+            partition.assert_consistent();
+        }
+        let view = ElasticView::over_with(self.to_bytes(), |_| Some(self.hasher.clone()));
+        let view = view.unwrap_or_else(|error| panic!("the snapshot is refused: {error}"));
+        assert_eq!((view.len(), view.shards()), (self.len(), self.shards()), "items and shards of the snapshot");
     }
 }
