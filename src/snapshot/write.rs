@@ -88,17 +88,23 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
 
     /// Writes what comes behind the tables of a partition, or instead of them.
     fn lists(&mut self, partition: &Partition) -> Result<(), E> {
+        if bytes_of_lists(partition) == 0 {
+            return Ok(());
+        }
         let (mut piece, mut len) = ([0; 256 * LONG_ENTRY_BYTES], 0);
+        let mut checksum = Checksum::new(self.section);
         for Entry(bytes, entry_len) in entries(partition, 0, (0, 0)) {
             if len + entry_len > piece.len() {
+                checksum.update(&piece[..len]);
                 (self.write)(&piece[..len])?;
                 len = 0;
             }
             piece[len..len + entry_len].copy_from_slice(&bytes[..entry_len]);
             len += entry_len;
         }
+        checksum.update(&piece[..len]);
         (self.write)(&piece[..len])?;
-        self.checksum_of_lists(partition)
+        (self.write)(&checksum.finish().to_le_bytes())
     }
 
     /// Writes the end of that.

@@ -73,7 +73,7 @@ impl SingleGeometry {
 
     /// The first bit of a bucket.
     #[inline]
-    fn bit(&self, bucket: u64) -> u64 {
+    pub fn bit(&self, bucket: u64) -> u64 {
         bucket * u64::from(self.bucket_bits)
     }
 
@@ -423,15 +423,12 @@ impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for PlainDeep<'_, B, 
 
     #[inline(always)]
     fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
-        self.prefetch(first);
-        self.prefetch(second);
         let emptier = select_unpredictable(self.free(second) > self.free(first), second, first);
         self.replace(emptier, None, fingerprint)
     }
 
     #[inline(always)]
     fn remove(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
-        self.prefetch(first);
         self.prefetch(second);
         self.set(first, self.find(first, fingerprint.get()), 0) || self.set(second, self.find(second, fingerprint.get()), 0)
     }

@@ -12,7 +12,7 @@ use crate::{
     kernel::{BATCH, Hashes, PREFETCH_FROM, Tables},
     params::Params,
     table::{
-        Address, AnySize, Geometry, Instructions as _, MULTIPLIER, PackedGeometry, SingleGeometry, Uniform,
+        Address, AnySize, Geometry, MULTIPLIER, PackedGeometry, SingleGeometry, Uniform,
         codebook::{self, CODEWORD_BITS, LAST_DECODED},
     },
 };
@@ -62,80 +62,213 @@ fn answers<V: Vector>(len: usize, found: impl Fn(usize) -> u32) -> u64 {
     answers
 }
 
-// One table.
+/// Where the tables are: one for all items, or one of many for each.
+pub(super) trait Source {
+    /// What is kept of a batch: where each item's table begins, unless there is but one.
+    type Starts;
 
-/// Where to look up a batch: for each item, the first bit of each of its two buckets, and its fingerprint.
-struct Targets {
+    fn starts() -> Self::Starts;
+    /// Finds the tables of the first hashes, as many as `len`.
+    fn find(&self, hashes: &[u64; BATCH], len: usize, starts: &mut Self::Starts);
+    /// The address of this byte in the table of the item with this index.
+    fn byte(&self, starts: &Self::Starts, item: usize, byte: u64) -> *const u8;
+    /// For the items of a vector from index `at` on, loads eight bytes of each one's table, from the byte with the number in `bytes` on.
+    ///
+    /// # Safety
+    /// The items' tables must have been found, and these bytes must be inside them or their padding.
+    unsafe fn gather<V: Vector>(&self, proof: V::Proof, starts: &Self::Starts, at: usize, bytes: V) -> V;
+}
+
+/// One table with its padding.
+pub(super) struct OneTable<'a>(&'a [u8]);
+
+impl Source for OneTable<'_> {
+    type Starts = ();
+
+    #[inline(always)]
+    fn starts() {}
+
+    #[inline(always)]
+    fn find(&self, _: &[u64; BATCH], _: usize, (): &mut ()) {}
+
+    #[inline(always)]
+    fn byte(&self, (): &(), _: usize, byte: u64) -> *const u8 {
+        self.0.as_ptr().wrapping_add(index(byte))
+    }
+
+    #[inline(always)]
+    unsafe fn gather<V: Vector>(&self, _: V::Proof, (): &(), _: usize, bytes: V) -> V {
+        // SAFETY: the caller guarantees that the bytes are inside the slice.
+        unsafe { bytes.gather(self.0.as_ptr()) }
+    }
+}
+
+/// Many tables of one layout, each of this many bytes with its padding. Words are gathered from addresses.
+pub(super) struct ManyTables<'a, T> {
+    tables: T,
+    table_bytes: usize,
+    /// Addresses in `Starts` are of tables that live as long.
+    lifetime: PhantomData<&'a [u8]>,
+}
+
+impl<'a, T: Tables<'a>> Source for ManyTables<'a, T> {
+    type Starts = [*const u8; BATCH];
+
+    #[inline(always)]
+    fn starts() -> Self::Starts {
+        [ptr::null(); BATCH]
+    }
+
+    #[inline(always)]
+    fn find(&self, hashes: &[u64; BATCH], len: usize, starts: &mut Self::Starts) {
+        // One loop for each thing that the processor does best alone: arithmetic, which the compiler does in vectors; and loads that
+        // depend on each other.
+        let mut streams = [0; BATCH];
+        for (stream, &hash) in streams.iter_mut().zip(hashes) {
+            *stream = self.tables.stream(Uniform(hash));
+        }
+        let needed = self.table_bytes;
+        self.tables.each_table(&hashes[..len], &streams[..len], &mut starts[..len], |table| {
+            if table.len() < needed {
+                beyond();
+            }
+            let start = table.as_ptr();
+            _ = start.expose_provenance();
+            start
+        });
+    }
+
+    #[inline(always)]
+    fn byte(&self, starts: &Self::Starts, item: usize, byte: u64) -> *const u8 {
+        starts[item].wrapping_add(index(byte))
+    }
+
+    /// [`Vector::gather_from`], or the same without addresses: Miri checks pointers.
+    #[inline(always)]
+    unsafe fn gather<V: Vector>(&self, proof: V::Proof, starts: &Self::Starts, at: usize, bytes: V) -> V {
+        let starts = &starts[at..];
+        if cfg!(miri) {
+            let mut words = [0; BATCH];
+            bytes.store(&mut words);
+            for (word, start) in words.iter_mut().zip(&starts[..V::COUNT]) {
+                // SAFETY: the caller guarantees that the bytes are inside the table, as long as `find` has checked.
+                *word = unsafe { start.add(index(*word)).cast::<u64>().read_unaligned() };
+            }
+            return V::load(proof, &words);
+        }
+        // SAFETY: as above.
+        unsafe { bytes.gather_from(starts) }
+    }
+}
+
+/// Where to look up a batch: for each item, its table, the first bit of each of its two buckets, and its fingerprint.
+struct Targets<S> {
+    starts: S,
     bits: [[u64; BATCH]; 2],
     fingerprints: [u64; BATCH],
 }
 
-impl Targets {
+impl<S> Targets<S> {
     #[inline(always)]
-    fn new() -> Self {
-        Self { bits: [[0; BATCH]; 2], fingerprints: [0; BATCH] }
+    fn new(starts: S) -> Self {
+        Self { starts, bits: [[0; BATCH]; 2], fingerprints: [0; BATCH] }
     }
 }
 
-/// Vectorised lookup in one table.
-pub(super) struct OneTable<'a, V: Vector> {
+/// Vectorised lookup.
+pub(super) struct LookUp<V: Vector, S> {
     proof: V::Proof,
-    geometry: &'a Geometry,
-    bytes: &'a [u8],
+    source: S,
+    geometry: Geometry,
     bucket_bits: u64,
-    address: Address,
-    /// The same, if it can be computed in vectors. Otherwise hashes are located one by one.
-    in_vectors: Option<VectorAddress>,
+    addressing: Located,
+    prefetches: bool,
 }
 
-impl<'a, V: Vector> OneTable<'a, V> {
+/// How hashes are located.
+#[derive(Clone, Copy)]
+enum Located {
+    InVectors(VectorAddress),
+    OneByOne(Address),
+}
+
+impl<'a, V: Vector> LookUp<V, OneTable<'a>> {
     /// # Panics
     /// If `geometry` is not that of `params`, or `bytes` is shorter than the table and its padding. Gathers rely on both checks.
-    pub fn new(proof: V::Proof, params: &Params, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
+    pub fn in_one(proof: V::Proof, params: &Params, geometry: &Geometry, bytes: &'a [u8]) -> Self {
         assert!(params.table_bytes() + PADDING <= bytes.len(), "the table is shorter than its parameters say");
         assert!(*geometry == Geometry::new(params), "the geometry is not that of the parameters");
         // SAFETY: both are as required.
-        unsafe { Self::unchecked(proof, params, geometry, bytes) }
+        unsafe { Self::unchecked(proof, params, *geometry, bytes) }
     }
 
     /// # Safety
     /// Before a lookup, `geometry` must be that of `params`, and `bytes` as long as the table and its padding.
-    unsafe fn unchecked(proof: V::Proof, params: &Params, geometry: &'a Geometry, bytes: &'a [u8]) -> Self {
+    unsafe fn unchecked(proof: V::Proof, params: &Params, geometry: Geometry, bytes: &'a [u8]) -> Self {
         let address = Address::new(params);
-        let in_vectors = address.any_size().and_then(VectorAddress::new);
-        Self { proof, geometry, bytes, bucket_bits: params.bucket_bits().into(), address, in_vectors }
+        let addressing = match address.any_size().and_then(VectorAddress::new) {
+            Some(address) => Located::InVectors(address),
+            None => Located::OneByOne(address),
+        };
+        let (bucket_bits, prefetches) = (params.bucket_bits().into(), bytes.len() >= PREFETCH_FROM);
+        Self { proof, source: OneTable(bytes), geometry, bucket_bits, addressing, prefetches }
     }
+}
 
+impl<'a, V: Vector, T: Tables<'a>> LookUp<V, ManyTables<'a, T>> {
+    /// `None` if tables have too many buckets for vectors.
+    pub fn in_many(proof: V::Proof, tables: T, prefetches: bool) -> Option<Self> {
+        let (geometry, address) = (*tables.geometry(), tables.address());
+        let addressing = Located::InVectors(VectorAddress::new(address)?);
+        let bucket_bits = match &geometry {
+            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => geometry.bit(1),
+            Geometry::Single(geometry) => geometry.bit(1),
+        };
+        let bits = address.buckets.checked_mul(bucket_bits)?;
+        let table_bytes = usize::try_from(bits.div_ceil(8)).ok()?.checked_add(PADDING)?;
+        let source = ManyTables { tables, table_bytes, lifetime: PhantomData };
+        Some(Self { proof, source, geometry, bucket_bits, addressing, prefetches })
+    }
+}
+
+impl<V: Vector, S: Source> LookUp<V, S> {
     #[inline(always)]
     fn splat(&self, value: u64) -> V {
         V::splat(self.proof, value)
     }
 
-    /// The words that begin at these bits of the table.
+    /// The words that begin at these bits of the tables of the items from index `at` on.
     ///
     /// # Safety
-    /// All bits must be inside the table.
+    /// The items must have been located, and all bits must be inside their buckets.
     #[inline(always)]
-    unsafe fn words(&self, bits: V) -> V {
-        // SAFETY: the bits are inside the table, so the bytes read are inside the table or the padding, which is as long as a
-        // word; `new` has checked that both are there.
-        let words = unsafe { bits.shift_right::<3>().gather(self.bytes.as_ptr()) };
+    unsafe fn words(&self, targets: &Targets<S::Starts>, at: usize, bits: V) -> V {
+        // SAFETY: located items have tables that are as long as the buckets of all, and padding that is as long as a word.
+        let words = unsafe { self.source.gather(self.proof, &targets.starts, at, bits.shift_right::<3>()) };
         words.shift_right_by(bits.and(self.splat(7)))
     }
 
-    /// Bit i of the result is set if item i is in one of its buckets of a single table. `buckets` are their first bits.
+    /// The first bits of the two buckets, and the fingerprints, of the items from this index on.
+    #[inline(always)]
+    fn items(&self, targets: &Targets<S::Starts>, at: usize) -> ([V; 2], V) {
+        let load = |values: &[u64; BATCH]| V::load(self.proof, &values[at..]);
+        ([load(&targets.bits[0]), load(&targets.bits[1])], load(&targets.fingerprints))
+    }
+
+    /// Bit i of the result is set if item `at` + i is in one of its buckets of a single table.
     ///
     /// # Safety
-    /// The buckets must be inside the table.
+    /// The items, up to the end of the vector, must have been located.
     #[inline(always)]
-    unsafe fn in_single(&self, geometry: &SingleGeometry, (buckets, fingerprints): ([V; 2], V)) -> u32 {
+    unsafe fn in_single(&self, geometry: &SingleGeometry, targets: &Targets<S::Starts>, at: usize) -> u32 {
+        let (buckets, fingerprints) = self.items(targets, at);
         let mut found = 0;
         for (offset, slots) in geometry.windows() {
             let (tops, low) = (self.splat(slots.tops()), self.splat(slots.low_bits()));
             let wanted = fingerprints.product_low(self.splat(slots.ones()));
             for bits in buckets {
-                // SAFETY: every window begins inside its bucket, which the caller guarantees to be inside the table.
-                let words = unsafe { self.words(bits.add(self.splat(offset))) };
+                // SAFETY: the caller guarantees the first; every window begins inside its bucket.
+                let words = unsafe { self.words(targets, at, bits.add(self.splat(offset))) };
                 // As in `Fields::zero`: leaves the highest bit of each zero slot.
                 let difference = words.xor(wanted);
                 let zero = difference.and(low).add(low).or(difference).xor(tops);
@@ -145,33 +278,24 @@ impl<'a, V: Vector> OneTable<'a, V> {
         found
     }
 
-    /// The words that begin with the first and the second pair of high parts of wide buckets, which begin at these bits.
+    /// Bit i of the result is set if item `at` + i is in one of its buckets of a packed table.
     ///
     /// # Safety
-    /// The buckets must be inside the table.
+    /// The items, up to the end of the vector, must have been located.
     #[inline(always)]
-    unsafe fn pairs(&self, width: u32, bits: V) -> [V; 2] {
-        let first = bits.add(self.splat(CODEWORD_BITS.into()));
-        // SAFETY: every pair of high parts begins inside its bucket.
-        unsafe { [self.words(first), self.words(first.add(self.splat((2 * width).into())))] }
-    }
-
-    /// Bit i of the result is set if item i is in one of its buckets of a packed table. `buckets` are their first bits.
-    ///
-    /// # Safety
-    /// The buckets must be inside the table.
-    #[inline(always)]
-    unsafe fn in_packed(&self, geometry: &PackedGeometry, is_narrow: bool, (buckets, fingerprints): ([V; 2], V)) -> u32 {
+    unsafe fn in_packed(&self, geometry: &PackedGeometry, is_narrow: bool, targets: &Targets<S::Starts>, at: usize) -> u32 {
+        let (buckets, fingerprints) = self.items(targets, at);
+        // SAFETY: the caller guarantees the first; pairs of high parts begin inside their buckets.
+        let words_behind = |bits: V, behind: u32| unsafe { self.words(targets, at, bits.add(self.splat(behind.into()))) };
         // Gathers all words before comparing any. A gather needs a mask register, and the instruction that sets it has a false
         // dependency on the result of the last comparison.
-        // SAFETY: the caller guarantees that the buckets begin inside the table.
-        let words = unsafe { [self.words(buckets[0]), self.words(buckets[1])] };
+        // SAFETY: the same.
+        let words = unsafe { [self.words(targets, at, buckets[0]), self.words(targets, at, buckets[1])] };
         let highs = if is_narrow {
             narrow_highs(words)
         } else {
-            let width = geometry.high_bits();
-            // SAFETY: as above.
-            unsafe { [self.pairs(width, buckets[0]), self.pairs(width, buckets[1])] }
+            let pairs = |bits| [words_behind(bits, CODEWORD_BITS), words_behind(bits, CODEWORD_BITS + 2 * geometry.high_bits())];
+            [pairs(buckets[0]), pairs(buckets[1])]
         };
         found(self.proof, geometry, is_narrow, words, highs, fingerprints)
     }
@@ -179,196 +303,40 @@ impl<'a, V: Vector> OneTable<'a, V> {
     /// Looks up all hashes. Calls `answer` with each batch of them, in order, and the answers: bit i is that for the i-th.
     #[inline(always)]
     pub fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
-        let targets = [Targets::new(), Targets::new()];
+        let targets = [Targets::new(S::starts()), Targets::new(S::starts())];
         let locate = |hashes: &_, len, targets: &mut _| self.locate(hashes, len, targets);
         pipelined(hashes, targets, locate, |targets, len| self.look_up(targets, len), answer);
     }
 
-    /// Computes the targets of a batch and prefetches them.
-    fn locate(&self, hashes: &[u64; BATCH], len: usize, targets: &mut Targets) {
+    /// Finds out where the first `len` hashes are, and prefetches their buckets. Behind the last one, to the end of the vector, are hashes
+    /// of earlier batches or zeros, which are located, too.
+    fn locate(&self, hashes: &[u64; BATCH], len: usize, targets: &mut Targets<S::Starts>) {
         V::run(self.proof, move || {
-            if let Some(address) = self.in_vectors {
-                for at in (0..len).step_by(V::COUNT) {
-                    let (located, fingerprints) = address.buckets(self.proof, V::load(self.proof, &hashes[at..]));
-                    for (bits, bucket) in targets.bits.iter_mut().zip(located) {
-                        bucket.product(self.splat(self.bucket_bits)).store(&mut bits[at..]);
-                    }
-                    fingerprints.store(&mut targets.fingerprints[at..]);
-                }
-            } else {
-                for (at, &hash) in hashes.iter().enumerate().take(len.next_multiple_of(V::COUNT)) {
-                    let ((first, second), fingerprint) = self.address.buckets(Uniform(hash));
-                    targets.bits[0][at] = first * self.bucket_bits;
-                    targets.bits[1][at] = second * self.bucket_bits;
-                    targets.fingerprints[at] = fingerprint.wide();
-                }
-            }
-            if self.bytes.len() >= PREFETCH_FROM {
-                let bmi2 = V::bmi2(self.proof);
-                for bits in targets.bits.as_flattened() {
-                    bmi2.prefetch(self.bytes, index(bits / 8));
-                }
-            }
-        });
-    }
-
-    /// The answers for the first `len` targets.
-    fn look_up(&self, targets: &Targets, len: usize) -> u64 {
-        let at = |at: usize| {
-            let buckets = [V::load(self.proof, &targets.bits[0][at..]), V::load(self.proof, &targets.bits[1][at..])];
-            (buckets, V::load(self.proof, &targets.fingerprints[at..]))
-        };
-        // SAFETY: `locate` only gives buckets below the number of buckets, whatever the hash, and has also filled the vector behind
-        // the last hash. `new` has checked that the table is as long as its parameters require, so the buckets are inside it, and
-        // that the geometry is theirs, so what is read is inside the buckets.
-        V::run(self.proof, move || unsafe {
-            // Copies the geometry, so that the compiler keeps values computed from it in registers.
-            match *self.geometry {
-                Geometry::Single(geometry) => answers::<V>(len, |i| self.in_single(&geometry, at(i))),
-                Geometry::Narrow(geometry) => answers::<V>(len, |i| self.in_packed(&geometry, true, at(i))),
-                Geometry::Wide(geometry) => answers::<V>(len, |i| self.in_packed(&geometry, false, at(i))),
-            }
-        })
-    }
-}
-
-// Many tables.
-
-/// Lookup in many packed tables of one layout. The items of a batch are in different tables, so words are gathered from addresses, and
-/// not from offsets in one table.
-pub(super) struct ManyTables<'a, V: Vector, T> {
-    proof: V::Proof,
-    tables: T,
-    /// Addresses in targets are of tables that live as long.
-    lifetime: PhantomData<&'a [u8]>,
-    address: VectorAddress,
-    geometry: PackedGeometry,
-    is_narrow: bool,
-    /// The length of each table with its padding, in bytes.
-    table_bytes: usize,
-    /// Whether buckets are prefetched.
-    prefetches: bool,
-}
-
-/// Where to look up a batch. Each of the first items, up to the end of a vector, has the address of a table, and two buckets inside it.
-struct TargetsInMany {
-    tables: [*const u8; BATCH],
-    /// The first bit of each of the two buckets.
-    firsts: [[u64; BATCH]; 2],
-    fingerprints: [u64; BATCH],
-}
-
-impl<'a, V: Vector, T: Tables<'a>> ManyTables<'a, V, T> {
-    /// `None` if tables are not packed, or have too many buckets for vectors.
-    pub fn new(proof: V::Proof, tables: T, prefetches: bool) -> Option<Self> {
-        let (geometry, is_narrow) = match *tables.geometry() {
-            Geometry::Narrow(geometry) => (geometry, true),
-            Geometry::Wide(geometry) => (geometry, false),
-            Geometry::Single(_) => return None,
-        };
-        let address = VectorAddress::new(tables.address())?;
-        let bits = tables.address().buckets.checked_mul(geometry.bucket_bits().into())?;
-        let table_bytes = usize::try_from(bits.div_ceil(8)).ok()?.checked_add(PADDING)?;
-        Some(Self { proof, tables, lifetime: PhantomData, address, geometry, is_narrow, table_bytes, prefetches })
-    }
-
-    /// The words that begin this many bits behind the first bits of two buckets of each table.
-    ///
-    /// # Safety
-    /// As for [`Vector::gather_from`], for the byte of each bit.
-    #[inline(always)]
-    unsafe fn words(&self, tables: &[*const u8], [first, second]: [V; 2], behind: u32) -> [V; 2] {
-        let (behind, seven) = (V::splat(self.proof, behind.into()), V::splat(self.proof, 7));
-        let (first, second) = (first.add(behind), second.add(behind));
-        // SAFETY: the caller guarantees it.
-        let (words, others) =
-            unsafe { (self.gather(tables, first.shift_right::<3>()), self.gather(tables, second.shift_right::<3>())) };
-        [words.shift_right_by(first.and(seven)), others.shift_right_by(second.and(seven))]
-    }
-
-    /// [`Vector::gather_from`], or the same without addresses: Miri checks pointers.
-    ///
-    /// # Safety
-    /// As there.
-    #[inline(always)]
-    unsafe fn gather(&self, tables: &[*const u8], bytes: V) -> V {
-        if cfg!(miri) {
-            let mut words = [0; BATCH];
-            bytes.store(&mut words);
-            for (word, table) in words.iter_mut().zip(&tables[..V::COUNT]) {
-                // SAFETY: the caller guarantees it.
-                *word = unsafe { table.add(index(*word)).cast::<u64>().read_unaligned() };
-            }
-            return V::load(self.proof, &words);
-        }
-        // SAFETY: the caller guarantees it.
-        unsafe { bytes.gather_from(tables) }
-    }
-
-    /// The answers for the items of a vector from this index on.
-    ///
-    /// # Safety
-    /// Targets from there to the end of the vector must have been located.
-    #[inline(always)]
-    unsafe fn compare(&self, targets: &TargetsInMany, at: usize, is_narrow: bool) -> u32 {
-        let tables = &targets.tables[at..];
-        let bits = [V::load(self.proof, &targets.firsts[0][at..]), V::load(self.proof, &targets.firsts[1][at..])];
-        // SAFETY: buckets are below the number of them, whatever the hash, and `locate` has checked that each table has so many, with
-        // as many bytes of padding as a word has. All words begin inside their bucket.
-        let words = unsafe { self.words(tables, bits, 0) };
-        let highs = if is_narrow {
-            narrow_highs(words)
-        } else {
-            // SAFETY: as above.
-            let (firsts, seconds) = unsafe {
-                let behind = CODEWORD_BITS + 2 * self.geometry.high_bits();
-                (self.words(tables, bits, CODEWORD_BITS), self.words(tables, bits, behind))
-            };
-            [[firsts[0], seconds[0]], [firsts[1], seconds[1]]]
-        };
-        let fingerprints = V::load(self.proof, &targets.fingerprints[at..]);
-        found(self.proof, &self.geometry, is_narrow, words, highs, fingerprints)
-    }
-    /// Looks up all hashes. Calls `answer` with each batch of them, in order, and the answers: bit i is that for the i-th.
-    #[inline(always)]
-    pub fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
-        let targets = || TargetsInMany { tables: [ptr::null(); BATCH], firsts: [[0; BATCH]; 2], fingerprints: [0; BATCH] };
-        let locate = |hashes: &_, len, targets: &mut _| self.locate(hashes, len, targets);
-        pipelined(hashes, [targets(), targets()], locate, |targets, len| self.look_up(targets, len), answer);
-    }
-
-    /// Finds out where the first `len` hashes are, and prefetches their buckets.
-    fn locate(&self, hashes: &[u64; BATCH], len: usize, targets: &mut TargetsInMany) {
-        V::run(self.proof, move || {
-            // One loop for each thing that the processor does best alone: arithmetic, which the compiler does in vectors; loads that
-            // depend on each other; arithmetic again; prefetching.
-            let mut streams = [0; BATCH];
-            for (stream, &hash) in streams.iter_mut().zip(hashes) {
-                *stream = self.tables.stream(Uniform(hash));
-            }
             let end = len.next_multiple_of(V::COUNT);
-            // Behind the last item, to the end of the vector, are hashes of earlier batches or zeros, which have tables, too.
-            let needed = self.table_bytes;
-            self.tables.each_table(&hashes[..end], &streams[..end], &mut targets.tables[..end], |table| {
-                if table.len() < needed {
-                    beyond();
+            self.source.find(hashes, end, &mut targets.starts);
+            match self.addressing {
+                Located::InVectors(address) => {
+                    for at in (0..end).step_by(V::COUNT) {
+                        let (located, fingerprints) = address.buckets(self.proof, V::load(self.proof, &hashes[at..]));
+                        for (bits, bucket) in targets.bits.iter_mut().zip(located) {
+                            bucket.product(self.splat(self.bucket_bits)).store(&mut bits[at..]);
+                        }
+                        fingerprints.store(&mut targets.fingerprints[at..]);
+                    }
                 }
-                let start = table.as_ptr();
-                _ = start.expose_provenance();
-                start
-            });
-            let bucket_bits = V::splat(self.proof, self.geometry.bucket_bits().into());
-            for at in (0..end).step_by(V::COUNT) {
-                let (buckets, fingerprints) = self.address.buckets(self.proof, V::load(self.proof, &hashes[at..]));
-                for (bits, bucket) in targets.firsts.iter_mut().zip(buckets) {
-                    bucket.product(bucket_bits).store(&mut bits[at..]);
+                Located::OneByOne(address) => {
+                    for (at, &hash) in hashes.iter().enumerate().take(end) {
+                        let ((first, second), fingerprint) = address.buckets(Uniform(hash));
+                        targets.bits[0][at] = first * self.bucket_bits;
+                        targets.bits[1][at] = second * self.bucket_bits;
+                        targets.fingerprints[at] = fingerprint.wide();
+                    }
                 }
-                fingerprints.store(&mut targets.fingerprints[at..]);
             }
             if self.prefetches {
-                for bits in &targets.firsts {
-                    for (table, bits) in targets.tables.iter().zip(bits).take(len) {
-                        prefetch(table.wrapping_add(index(bits / 8)));
+                for bits in &targets.bits {
+                    for (item, &bit) in bits.iter().enumerate().take(len) {
+                        prefetch(self.source.byte(&targets.starts, item, bit / 8));
                     }
                 }
             }
@@ -376,15 +344,25 @@ impl<'a, V: Vector, T: Tables<'a>> ManyTables<'a, V, T> {
     }
 
     /// The answers for the first `len` targets.
-    fn look_up(&self, targets: &TargetsInMany, len: usize) -> u64 {
-        // SAFETY: `locate` was called for as many items.
-        V::run(self.proof, move || unsafe {
-            if self.is_narrow {
-                answers::<V>(len, |at| self.compare(targets, at, true))
-            } else {
-                answers::<V>(len, |at| self.compare(targets, at, false))
-            }
-        })
+    fn look_up(&self, targets: &Targets<S::Starts>, len: usize) -> u64 {
+        // `locate` was called for as many items, and has also filled the vector behind the last one. It only gives buckets below the number
+        // of buckets, whatever the hash. `in_one` has checked that the table is as long as its parameters require and that the geometry is
+        // theirs; `find` checks each of many tables. So all that is read is inside the buckets. (There is a function for each kind of
+        // table, since into one for all the compiler would not inline the vector instructions.)
+        match self.geometry {
+            Geometry::Single(geometry) => V::run(self.proof, move || {
+                // SAFETY: as above.
+                answers::<V>(len, |at| unsafe { self.in_single(&geometry, targets, at) })
+            }),
+            Geometry::Narrow(geometry) => V::run(self.proof, move || {
+                // SAFETY: as above.
+                answers::<V>(len, |at| unsafe { self.in_packed(&geometry, true, targets, at) })
+            }),
+            Geometry::Wide(geometry) => V::run(self.proof, move || {
+                // SAFETY: as above.
+                answers::<V>(len, |at| unsafe { self.in_packed(&geometry, false, targets, at) })
+            }),
+        }
     }
 }
 
@@ -513,13 +491,13 @@ mod tests {
         let params = Params::new(TableKind::Single, f, 4, buckets, addressing, 0).unwrap();
         let (geometry, address) = (Geometry::new(&params), Address::new(&params));
         // SAFETY: nothing is looked up.
-        let vector = unsafe { OneTable::<V>::unchecked(proof, &params, &geometry, &[]) };
+        let vector = unsafe { LookUp::<V, OneTable<'_>>::unchecked(proof, &params, geometry, &[]) };
         let mut hashes = [0; BATCH];
         for (i, hash) in hashes.iter_mut().enumerate() {
             *hash = (i as u64 * 2 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(i as u32);
         }
         hashes[..4].copy_from_slice(&[0, 1, u64::MAX, u64::MAX << 32]);
-        let mut targets = Targets::new();
+        let mut targets = Targets::new(());
         vector.locate(&hashes, BATCH, &mut targets);
         for (i, &hash) in hashes.iter().enumerate() {
             let ((first, second), fingerprint) = address.buckets(Uniform(hash));
@@ -554,6 +532,6 @@ mod tests {
         let Some(proof) = Avx2::detect() else { panic!("the table is shorter, as far as this processor can tell") };
         let params = Params::new(TableKind::Packed, 13, 4, 1024, Addressing::AnySize, 0).unwrap();
         let bytes = alloc::vec![0; params.table_bytes() + PADDING - 1];
-        let _ = OneTable::<U64x4>::new(proof, &params, &Geometry::new(&params), &bytes);
+        let _ = LookUp::<U64x4, _>::in_one(proof, &params, &Geometry::new(&params), &bytes);
     }
 }

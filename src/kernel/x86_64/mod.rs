@@ -17,7 +17,7 @@ use core::{
 
 use super::{Hashes, Tables};
 use crate::{params::Params, table::Geometry};
-use batch::{ManyTables, OneTable};
+use batch::{LookUp, Source};
 use vector::{U64x4, U64x8};
 
 // Each of these detects the features once per process.
@@ -115,14 +115,7 @@ macro_rules! batches {
                 hashes: &impl Hashes,
                 mut answer: impl FnMut(u64),
             ) {
-                #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
-                #[target_feature(enable = $features)]
-                fn run(table: OneTable<'_, $vector>, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
-                    table.contains_all(hashes, answer);
-                }
-                let table = OneTable::new(self, params, geometry, bytes);
-                // SAFETY: `self` proves that the processor has the instructions.
-                unsafe { run(table, hashes, |_, answers| answer(answers)) }
+                self.look_up(LookUp::in_one(self, params, geometry, bytes), hashes, |_, answers| answer(answers));
             }
 
             /// [`Dispatch::contains_all_in`](super::Dispatch::contains_all_in).
@@ -133,19 +126,19 @@ macro_rules! batches {
                 hashes: &impl Hashes,
                 answer: impl FnMut(&[u64], u64),
             ) -> bool {
+                let Some(tables) = LookUp::in_many(self, tables, prefetches) else { return false };
+                self.look_up(tables, hashes, answer);
+                true
+            }
+
+            fn look_up(self, tables: LookUp<$vector, impl Source>, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
                 #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
                 #[target_feature(enable = $features)]
-                fn run<'a>(
-                    tables: ManyTables<'a, $vector, impl Tables<'a>>,
-                    hashes: &impl Hashes,
-                    answer: impl FnMut(&[u64], u64),
-                ) {
+                fn run(tables: LookUp<$vector, impl Source>, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
                     tables.contains_all(hashes, answer);
                 }
-                let Some(tables) = ManyTables::new(self, tables, prefetches) else { return false };
                 // SAFETY: `self` proves that the processor has the instructions.
                 unsafe { run(tables, hashes, answer) }
-                true
             }
         }
     };

@@ -15,7 +15,7 @@ use core::{
     ptr,
 };
 
-use super::{Avx2, Avx512, Bmi2};
+use super::{Avx2, Avx512};
 
 /// A vector of 64-bit numbers. A value can be made only with a proof, so the methods are safe to call. They must be inlined into
 /// functions that are compiled for the instructions.
@@ -28,7 +28,6 @@ pub(super) trait Vector: Copy {
     /// Does the work in a separate function, compiled for the instructions. A `move` closure keeps one reference to a struct, others
     /// one to each field that is changed.
     fn run<R>(proof: Self::Proof, work: impl FnOnce() -> R) -> R;
-    fn bmi2(proof: Self::Proof) -> Bmi2;
     fn splat(proof: Self::Proof, value: u64) -> Self;
     /// Loads the first [`COUNT`](Self::COUNT) values.
     fn load(proof: Self::Proof, values: &[u64]) -> Self;
@@ -100,11 +99,6 @@ macro_rules! vector {
                 }
                 // SAFETY: the proof exists only if the processor has the instructions.
                 unsafe { run(work) }
-            }
-
-            #[inline(always)]
-            fn bmi2(proof: $proof) -> Bmi2 {
-                proof.bmi2()
             }
             $($rest)*
         }

@@ -98,6 +98,12 @@ impl Code for Deep {
         table.instructions.prefetch(&table.bytes, index(table.column.bit(bucket) / 8));
     }
 
+    #[inline(always)]
+    fn prefetch_columns<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, (first, second): Pair) {
+        Self::prefetch(table, first);
+        Self::prefetch(table, second);
+    }
+
     /// What is kept of a bucket is in the same order, so that nothing is compared.
     #[inline(always)]
     fn fill_part<B: Deref<Target = [u8]>, I: Instructions>(

@@ -177,10 +177,13 @@ pub(crate) trait Code: Sized {
         buckets: Pair,
         fingerprint: Fingerprint,
     ) -> bool;
-    /// Prefetches what a bucket has in the column. A change needs that of one of its two buckets, and which one follows from the
-    /// buckets: without this, it would wait for memory twice.
+    /// Prefetches what a bucket has in the column.
     #[inline(always)]
     fn prefetch<B: Deref<Target = [u8]>, I: Instructions>(_: &Packed<'_, Self, B, I>, _bucket: u64) {}
+    /// The same of both buckets that a change is about to read, if it needs the column of but one of them: which one follows from what is
+    /// in the table, so that the change would wait for memory twice.
+    #[inline(always)]
+    fn prefetch_columns<B: Deref<Target = [u8]>, I: Instructions>(_: &Packed<'_, Self, B, I>, _buckets: Pair) {}
     /// [`Table::fill_part`].
     #[inline(always)]
     fn fill_part<B: Deref<Target = [u8]>, I: Instructions>(
@@ -399,8 +402,7 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
 
     #[inline(always)]
     fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
-        F::prefetch(self, first);
-        F::prefetch(self, second);
+        F::prefetch_columns(self, (first, second));
         // Nothing is decoded in vain. (Two comparisons would be two branches.)
         if self.first_slot(first).min(self.first_slot(second)) >= CODEWORDS_WITH_ZERO.into() {
             return false;
@@ -416,8 +418,7 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
     #[inline(always)]
     fn remove(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let key = F::key(self, fingerprint);
-        F::prefetch(self, first);
-        F::prefetch(self, second);
+        F::prefetch_columns(self, (first, second));
         let (low, other_low) = (F::low(self, first), F::low(self, second));
         let (marks, other_marks) = (low.find(F::low_key(key)), other_low.find(F::low_key(key)));
         if marks | other_marks == 0 {
