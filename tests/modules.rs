@@ -23,7 +23,8 @@ fn rank(module: &str) -> Option<usize> {
     ORDER.iter().position(|&name| name == module)
 }
 
-/// The modules that a file uses: the names behind `crate::`, and those at the outer level of a list there.
+/// The modules that a file uses: the names behind `crate::`, and those at the outer level of a list there. (What `lib.rs` exports
+/// has names of types, which are not looked at; the library's own code does not use these.)
 fn used(source: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for rest in source.split("crate::").skip(1) {

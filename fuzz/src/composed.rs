@@ -844,9 +844,9 @@ impl State {
         }
     }
 
-    /// Two items that a filter cannot tell apart are one in a union: then it has fewer items than the model, and is emptied.
-    /// (Whether all are found was looked at before.) So it is where items are in several generations, since those are united one by
-    /// one: then it may have `most`, the items of both.
+    /// Two items that a filter cannot tell apart are one in a union: then it has fewer items than the model, and is emptied. (Whether
+    /// all are found was looked at before.) Where items are in several generations, which are united one by one, it may have more: up
+    /// to `most`, the items of both. Then it is emptied, too.
     fn forget_united(&mut self, most: usize) {
         let side = &mut self.sides[0];
         let len = side.filters[0].len();

@@ -16,7 +16,7 @@ use std::{
 type Filter = CuckooFilter<AnyHasher>;
 type View<'a> = FilterView<&'a [u8], AnyHasher>;
 
-/// Items and hashes that are asked for, at most: more than one batch, and not a multiple of any vector's partitions.
+/// Items and hashes that are asked for, at most: more than one batch, and not a multiple of any vector's length.
 const ASKED: usize = 77;
 
 /// What begins as a snapshot is read as it is. Of all other inputs the first byte says what is repaired in the rest, and the

@@ -75,7 +75,7 @@ impl<P: Copy> Directory<P> {
         index(prefix.into()) << (self.global_depth() - depth)
     }
 
-    /// Where the row begins that a shard of this depth and prefix has, or would have.
+    /// Where the first entry leads of the row that a shard of this depth and prefix has, or would have.
     pub fn at(&self, depth: u8, prefix: u32) -> Option<P> {
         self.entries.get(self.first(depth, prefix)).copied()
     }
@@ -107,7 +107,7 @@ impl<P: Copy> Directory<P> {
         })
     }
 
-    /// The same directory with a greater depth; `None` if it is as deep.
+    /// The same directory with a greater depth; `None` if it is at least as deep.
     pub fn deepened(&self, global_depth: u8) -> Result<Option<Self>, OutOfMemory> {
         let bits = global_depth.saturating_sub(self.global_depth());
         if bits == 0 {
@@ -126,7 +126,7 @@ impl<P: Copy> Directory<P> {
             at % 2 == 1
         });
         shrink_to(&mut self.entries, 0);
-        *self = Self::of(core::mem::take(&mut self.entries), self.global_depth() - 1);
+        self.first_bits = Window::new(0, u32::from(self.global_depth()) - 1, 0);
     }
 
     /// A copy, or an error if memory cannot be allocated.

@@ -41,7 +41,7 @@ const FEW_AGAIN: usize = 4;
 #[derive(Clone)]
 pub(crate) struct Generation {
     plan: GenerationPlan,
-    probe: LookupLayout,
+    lookup: LookupLayout,
     directory: Directory<Place>,
     pool: Pool,
     /// The number of items from which on a shard is split; and from which on one that cannot be split is full. Both are 0 where
@@ -99,7 +99,7 @@ impl Generation {
     pub fn unused(plan: GenerationPlan, dispatch: Dispatch) -> Self {
         let full = split::full(&plan);
         Self {
-            probe: LookupLayout::new(&plan.whole),
+            lookup: LookupLayout::new(&plan.whole),
             directory: Directory::none(plan.least_depth),
             pool: Pool::new(&plan),
             full_from: full[0],
@@ -195,7 +195,7 @@ impl Generation {
     /// The bit layout of all its tables, without their columns.
     #[inline]
     pub fn geometry(&self) -> &Geometry {
-        &self.probe.geometry
+        &self.lookup.geometry
     }
 
     /// The table to which a stream leads. If there is none, [`is_among_few`](Self::is_among_few) answers.
@@ -215,7 +215,7 @@ impl Generation {
     #[inline]
     pub fn contains(&self, key: Key) -> bool {
         let Some(table) = self.table(key.stream) else { return self.is_among_few(key) };
-        self.dispatch.read(&self.probe.geometry, table, self.probe.locate(key))
+        self.dispatch.read(&self.lookup.geometry, table, self.lookup.locate(key))
     }
 
     /// Prefetches the buckets of an item that is inserted.
@@ -279,10 +279,10 @@ impl Generation {
         if place == Place::NONE {
             return false;
         }
-        let depth = self.depth_of(place);
-        let (layout, header, table) = self.pool.open(place);
-        let items = header.record.items();
-        if items >= index(self.full_from.into()) && (items >= index(self.full_at_last.into()) || depth < self.plan.most_depth) {
+        let limit = self.limit(self.depth_of(place), self.full_from);
+        let (layout, record, table) = self.pool.open(place);
+        let items = record.items();
+        if items >= limit {
             return false;
         }
         let store = key.store(&layout.params, layout.upper);
@@ -291,10 +291,17 @@ impl Generation {
             None => self.dispatch.change_deep(&layout.geometry, table, store),
         };
         if is_placed {
-            header.set_items(items + 1);
+            record.set_items(items + 1);
             self.len += 1;
         }
         is_placed
+    }
+
+    /// The number of items from which on a shard of this depth takes no more as it is: it is split from `full_from` items on, and if it
+    /// cannot be, full from [`full_at_last`](Self::full_at_last) on.
+    #[inline(always)]
+    fn limit(&self, depth: u8, full_from: u32) -> usize {
+        index(if depth < self.plan.most_depth { full_from } else { full_from.max(self.full_at_last) }.into())
     }
 
     /// Inserts an item into its shard, if that has room at all. Otherwise nothing has changed.
@@ -305,15 +312,15 @@ impl Generation {
     /// The same, if the shard has fewer than this many items, or is not full and cannot be split.
     #[inline]
     fn insert_below(&mut self, place: Place, key: Key, full_from: u32) -> bool {
-        let depth = self.depth_of(place);
-        let (layout, header, table) = self.pool.open(place);
-        let items = header.record.items();
-        if items >= index(full_from.into()) && (items >= index(self.full_at_last.into()) || depth < self.plan.most_depth) {
+        let limit = self.limit(self.depth_of(place), full_from);
+        let (layout, record, table) = self.pool.open(place);
+        let items = record.items();
+        if items >= limit {
             return false;
         }
         let is_placed = self.dispatch.change_deep(&layout.geometry, table, key.store(&layout.params, layout.upper));
         if is_placed {
-            header.set_items(items + 1);
+            record.set_items(items + 1);
             self.len += 1;
         }
         is_placed
@@ -323,12 +330,12 @@ impl Generation {
     #[inline]
     fn remove(&mut self, key: Key) -> Option<(Place, usize)> {
         let place = self.find(key.stream)?;
-        let (layout, header, table) = self.pool.open(place);
+        let (layout, record, table) = self.pool.open(place);
         if !self.dispatch.change_deep(&layout.geometry, table, key.locate(layout.upper.of(key.stream))) {
             return None;
         }
-        let items = header.record.items() - 1;
-        header.set_items(items);
+        let items = record.items() - 1;
+        record.set_items(items);
         self.len -= 1;
         Some((place, items))
     }
@@ -560,9 +567,9 @@ impl Generation {
     /// Removes all items. Shards stay as they are.
     pub fn empty(&mut self) {
         for &place in self.directory.entries() {
-            let (layout, header, table) = self.pool.open(place);
+            let (layout, record, table) = self.pool.open(place);
             table[..layout.params.table_bytes()].fill(0);
-            header.set_items(0);
+            record.set_items(0);
         }
         (self.len, self.copies) = (0, Further::NONE);
         self.set_asks_first(false);

@@ -245,9 +245,9 @@ mod tests {
         let source = key.hashes(&Xxh3, 0);
         filter.set_max_bytes(filter.charged_bytes() + 30_000);
         // Shared out, and in order, as it does not pay for so few.
-        for sharing in [&SMALL, &GROUPING] {
+        for grouping in [&SMALL, &GROUPING] {
             let mut filter = filter.clone();
-            let error = filter.core.insert_all_unordered(sharing, &source).unwrap_err();
+            let error = filter.core.insert_all_unordered(grouping, &source).unwrap_err();
             assert!(matches!(error.kind(), crate::InsertErrorKind::Limit { .. }));
             assert!(error.position() > 2000 && filter.len() > 2000 + error.position() && filter.len() < 2000 + set.len());
             assert!(

@@ -1,4 +1,4 @@
-//! A partition: the part of a growing filter that has the items whose stream begins with certain bits. Partitions grow
+//! A partition: the part of a growing filter that has the items whose hash, spread, begins with certain bits. Partitions grow
 //! independently.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
@@ -288,7 +288,7 @@ impl Partition {
         self.first.insert_among_few(key, allowed)
     }
 
-    /// A partition with the items of this one, which has no tables, and with another one, in tables.
+    /// A partition with the items of this one, which has no tables, and with this one, if there is one, in tables.
     fn with_tables(&self, key: Option<Key>) -> Result<Self, InsertError> {
         let mut grown = Self::with_first(&self.params, Generation::new(self.params.generation(0), self.dispatch)?);
         for (key, copies) in self.first.few_items().chain(key.map(|key| (key, 1))) {
@@ -314,7 +314,7 @@ impl Partition {
         !self.has_further && !self.has_later() && self.first.may_split(key)
     }
 
-    /// Adds an empty generation, and an item to it. If that is not possible, nothing has changed.
+    /// Adds an empty generation, and this item to it, if there is one. If that is not possible, nothing has changed.
     fn add_generation(&mut self, allowed: usize, key: Option<Key>) -> Result<(), InsertError> {
         let number = self.last().number().checked_add(1).filter(|&number| usize::from(number) < self.params.most_generations());
         let number = number.ok_or(InsertError::of(InsertErrorKind::Generations))?;
@@ -388,6 +388,8 @@ impl Partition {
         while self.later.len() < number {
             self.add_generation(most.saturating_sub(self.charged()), None)?;
         }
+        // Where insertions ask first, it is in the last generation.
+        self.note_copies();
         Ok(())
     }
 
@@ -402,13 +404,14 @@ impl Partition {
                 left -= 1;
                 continue;
             }
-            let (asks_first, may_be_another) = (self.last().asks_first(), self.may_be_another(key));
-            let allowed = most.saturating_sub(self.charged());
+            let asks_first = self.last().asks_first();
             let generation = self.generation_mut(at);
             if !(asks_first && generation.has(key)) && generation.insert_where_it_leads(key) {
                 left -= 1;
                 continue;
             }
+            let (may_be_another, allowed) = (self.may_be_another(key), most.saturating_sub(self.charged()));
+            let generation = self.generation_mut(at);
             if generation.has(key) && generation.is_copy(key, may_be_another) {
                 generation.count_further(key, left, allowed)?;
                 left = 0;

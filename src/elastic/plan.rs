@@ -502,9 +502,8 @@ mod tests {
                 let request =
                     ElasticRequest { false_positive_rate: Some(rate), bucket_size: Some(b), ..ElasticRequest::default() };
                 let params = request.params().unwrap();
-                let partition = params;
                 let full = |number| {
-                    let GenerationPlan { whole, most_depth, .. } = partition.generation(number);
+                    let GenerationPlan { whole, most_depth, .. } = params.generation(number);
                     matches_when_full(params.low_bits.into(), b, LEAST_MAX_CAPACITY)
                         / (1_u64 << (whole.upper_bits - most_depth)) as f64
                 };
@@ -625,9 +624,8 @@ mod tests {
             };
             let params = request.params().unwrap();
             {
-                let partition = params;
                 for number in 0..6 {
-                    let (plan, next) = (partition.generation(number), partition.generation(number + 1));
+                    let (plan, next) = (params.generation(number), params.generation(number + 1));
                     assert!(next.whole.upper_bits >= plan.whole.upper_bits, "{plan:?} {next:?}");
                     let stored = plan.shard(plan.least_depth);
                     assert!(stored.low_bits + stored.upper_bits <= MOST_STORED_BITS, "{plan:?}");

@@ -96,11 +96,20 @@ impl ShardRecord {
 
 /// A record that can be changed.
 pub(crate) struct RecordMut<'a> {
-    pub record: ShardRecord,
+    record: ShardRecord,
     bytes: &'a mut [u8; RECORD_BYTES],
 }
 
 impl RecordMut<'_> {
+    #[inline]
+    pub fn items(&self) -> usize {
+        self.record.items()
+    }
+
+    pub fn prefix(&self) -> u32 {
+        self.record.prefix()
+    }
+
     #[inline]
     pub fn set_items(self, items: usize) {
         *self.bytes = ShardRecord { items: low_half(wide(items)), ..self.record }.encode();
@@ -600,6 +609,7 @@ impl Pool {
             }
         }
         numbers.sort_unstable();
+        assert_eq!(self.levels_of_blocks.len(), self.blocks.len(), "levels of blocks");
         assert!(numbers.iter().map(|&number| index(number.into())).eq(0..self.blocks.len()), "numbers of blocks: {numbers:?}");
     }
 }

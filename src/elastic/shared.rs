@@ -496,7 +496,7 @@ impl Shared {
         }
     }
 
-    /// If there is a limit, partitions grow one after the other, so that size they do not exceed it. A thread that waits holds
+    /// If there is a limit, partitions grow one after the other, so that together they do not exceed it. A thread that waits holds
     /// the lock of one partition, and the one for which it waits needs no further lock.
     #[cold]
     fn insert_growing(&self, partition: &mut Writer<'_>, hash: Uniform, full: Place) -> Result<(), InsertError> {

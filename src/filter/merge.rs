@@ -17,13 +17,13 @@ macro_rules! merges {
             /// [`FilterView::to_filter`](crate::FilterView::to_filter).
             ///
             /// The merge is atomic: it works on a copy, which temporarily takes the memory of the merged filter. That keeps the
-            /// false-positive rate. A growing filter stores only some bits of an item's hash: enough up to
-            /// [`max_capacity`](crate::ElasticBuilder::max_capacity), but not for a further generation. So items beyond it cannot
-            /// be merged, although they could have been inserted.
+            /// false-positive rate. A growing filter stores only some bits of an item's hash, too few for a further generation
+            /// than the one it is in. So a merge may be refused if the filters together have more than
+            /// [`max_capacity`](crate::ElasticBuilder::max_capacity) items, although these could have been inserted.
             ///
             /// # Errors
-            /// If the filters have different parameters (the seed included) or hashers, if not all items fit (into a growing filter,
-            /// if they are more than the maximal capacity or one is refused, as by [`insert`](Self::insert)), or if memory for the
+            /// If the filters have different parameters (the seed included) or hashers, if not all items fit (a growing
+            /// filter may have no room for more than its maximal capacity, or refuse one, as by [`insert`](Self::insert)), or if memory for the
             /// copy cannot be allocated. This filter is then unchanged, bit for bit.
             ///
             /// # Example

@@ -54,8 +54,8 @@ pub(crate) trait Tables<'a>: Copy {
     /// The bits of a hash that say in which table it is: arithmetic, without memory.
     fn stream(self, hash: Uniform) -> u64;
 
-    /// Writes what `place` makes of the table, with its padding, where each hash with its stream is. Other bytes may follow. Should be
-    /// `#[inline(always)]`, and so should `place`.
+    /// Writes what `place` makes of the table, with its padding, where each hash with its stream is. Other bytes may follow. All of
+    /// `places` must be written: vectors read from them unchecked. Should be `#[inline(always)]`, and so should `place`.
     fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8);
 }
 

@@ -222,9 +222,9 @@ impl Dispatch {
         self.read(geometry, bytes, LookUp { params, hashes })
     }
 
-    /// Looks up all hashes in many tables, if the kernel has vectors, and these pay; otherwise returns false, and has
-    /// not called `answer`. Calls it once for each [`BATCH`](super::BATCH) of the hashes, in order; bit i of the second argument is the
-    /// answer for the i-th hash of the first.
+    /// Looks up all hashes in many tables, if the kernel has vectors, and these pay; otherwise returns false, and has not called
+    /// `answer`. Calls it once for each [`BATCH`](super::BATCH) of the hashes, in order; bit i of the second argument is the answer for
+    /// the i-th hash of the first.
     #[cfg(x86_kernels)]
     pub fn contains_all_in<'a>(
         self,

@@ -215,8 +215,7 @@ impl<'a> Reading<'a> {
     }
 
     /// The lists of a partition, which follow its tables: the keys of its items, if it has no shards, verified; and its further
-    /// copies, which are
-    /// [not yet](Lists::copies).
+    /// copies, which are [not yet](Lists::copies).
     pub fn lists(&mut self, listing: &Listing) -> Result<Lists<'_>, SnapshotError> {
         let (start, plan) = (self.offset, self.header.fields.generation(0));
         let key_bytes = plan.keys().bytes();

@@ -98,7 +98,7 @@ struct PartitionIndex {
 #[derive(Clone)]
 struct GenerationIndex {
     plan: GenerationPlan,
-    probe: LookupLayout,
+    lookup: LookupLayout,
     directory: Directory<TableStart>,
     /// What the shards of each depth have in common, from the least depth to the greatest.
     layouts: Vec<DepthLayout>,
@@ -185,7 +185,7 @@ impl GenerationIndex {
     /// The index of a generation without shards.
     fn unused(plan: &GenerationPlan) -> Self {
         let directory = Directory::none(plan.least_depth);
-        Self { plan: *plan, probe: LookupLayout::new(&plan.whole), directory, layouts: Vec::new() }
+        Self { plan: *plan, lookup: LookupLayout::new(&plan.whole), directory, layouts: Vec::new() }
     }
 
     /// The index of a generation with these shards, of which the tables begin at `offset`, and moves that behind them.
@@ -198,7 +198,7 @@ impl GenerationIndex {
             directory.point(record.depth, record.prefix, place);
             *offset += wide(padded(plan.shard(record.depth).table_bytes()));
         }
-        Ok(Self { plan: *plan, probe: LookupLayout::new(&plan.whole), directory, layouts })
+        Ok(Self { plan: *plan, lookup: LookupLayout::new(&plan.whole), directory, layouts })
     }
 
     /// The shard to which a stream leads; none if there are none.
@@ -217,7 +217,7 @@ impl GenerationIndex {
     #[inline]
     fn contains(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> bool {
         let table = self.table(bytes, key.stream);
-        table.is_some_and(|table| dispatch.read(&self.probe.geometry, table, self.probe.locate(key)))
+        table.is_some_and(|table| dispatch.read(&self.lookup.geometry, table, self.lookup.locate(key)))
     }
 
     /// The number of copies of an item in the tables.
@@ -281,7 +281,7 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
     }
 
     fn geometry(self) -> &'a Geometry {
-        &self.index.partitions[0].first.probe.geometry
+        &self.index.partitions[0].first.lookup.geometry
     }
 
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]

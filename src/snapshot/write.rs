@@ -107,7 +107,7 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
         (self.write)(&checksum.finish().to_le_bytes())
     }
 
-    /// Writes the end of that.
+    /// Writes the checksum of these lists alone, for an index.
     fn checksum_of_lists(&mut self, partition: &Partition) -> Result<(), E> {
         if bytes_of_lists(partition) == 0 {
             return Ok(());

@@ -263,7 +263,7 @@ impl Copies {
         homes: usize,
         entries: &(impl Iterator<Item = (ClassKey, u32)> + Clone),
     ) -> Result<Self, OutOfMemory> {
-        // ClassKeys near the last home may overflow into these slots. Chosen keys can need more of them.
+        // Keys near the last home may overflow into these slots. Chosen keys can need more of them.
         let mut behind = 4 + homes / 64;
         loop {
             let mut copies = Self { layout, homes, slots: homes + behind, ..Self::new(keys) };

@@ -192,14 +192,14 @@ impl Filter {
         match &self.own {
             None => 0,
             // Its capacity is exceeded, or items were chosen to crowd a table.
-            Some(own) if has_generations(own) => u64::MAX,
+            Some(own) if has_later_generations(own) => u64::MAX,
             Some(own) => *self.different.get_or_insert_with(|| own.different()),
         }
     }
 
     /// Notes that a different item came, or went, where these are counted.
     fn note_different(&mut self, has_come: bool, has_gone: bool) {
-        let is_counted = self.own.as_ref().is_some_and(|own| !has_generations(own));
+        let is_counted = self.own.as_ref().is_some_and(|own| !has_later_generations(own));
         self.different =
             self.different.filter(|_| is_counted).map(|items| (items + u64::from(has_come)).saturating_sub(has_gone.into()));
     }
@@ -467,7 +467,7 @@ impl Filter {
 }
 
 /// True if a filter has grown beyond its plan. An item may then be in several generations, so that different ones are not counted.
-fn has_generations(own: &ElasticFilter) -> bool {
+fn has_later_generations(own: &ElasticFilter) -> bool {
     own.buckets_per_lookup() > 2
 }
 

@@ -208,9 +208,9 @@ impl Generation {
     fn sweep(&mut self, place: Place) -> Result<(), OutOfMemory> {
         let mut moved = 0;
         self.crowded(place, &mut |crowd| moved = crowd.sweep())?;
-        let header = self.pool.open(place).1;
-        let items = header.record.items() - moved;
-        header.set_items(items);
+        let record = self.pool.open(place).1;
+        let items = record.items() - moved;
+        record.set_items(items);
         self.len -= moved;
         Ok(())
     }
@@ -219,8 +219,8 @@ impl Generation {
     fn crowded(&mut self, place: Place, act: &mut dyn FnMut(&mut Crowd<'_, ShardParams>)) -> Result<(), OutOfMemory> {
         self.copies.list_or_new(self.plan.keys())?;
         if let Some(copies) = self.copies.list_mut() {
-            let (layout, header, table) = self.pool.open(place);
-            let above = u64::from(header.record.prefix()) << layout.params.stored_bits();
+            let (layout, record, table) = self.pool.open(place);
+            let above = u64::from(record.prefix()) << layout.params.stored_bits();
             self.dispatch.change_deep(&layout.geometry, table, Crowded { params: &layout.params, above, copies, act });
         }
         self.copies.drop_empty();

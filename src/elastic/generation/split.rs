@@ -4,13 +4,13 @@
 //!
 //! ```text
 //! a shard, prefix 01            prefix 010                prefix 011
-//! bucket 0  │ 1.a 0.b 1.c  │    │ b            │          │ a c          │
+//! bucket 0  │ 1.a 0.b 1.c     │ │ b            │          │ a c          │
 //! bucket 1  │ 0.d 0.e 1.f 1.g │ │ d e          │          │ f g          │
 //! ```
 //!
 //! A split tries first and commits then: it fills only the half to which the new item leads, and inserts the item there. If that
 //! half has no room either, it tries the next deeper one. Then it allocates the other parts and a directory, and only when it has
-//! both, it changes the directory. Two underfull shards join in reverse.
+//! both, it changes the directory. Two underfull shards are joined by the reverse.
 
 use super::{Generation, Key, Place, Shard, ShardMut, ShardRecord};
 use crate::{

@@ -63,7 +63,7 @@ fn answers<V: Vector>(len: usize, found: impl Fn(usize) -> u32) -> u64 {
 }
 
 /// Where the tables are: one for all items, or one of many for each.
-pub(super) trait Source {
+pub(super) trait Words {
     /// What is kept of a batch: where each item's table begins, unless there is but one.
     type Starts;
 
@@ -82,7 +82,7 @@ pub(super) trait Source {
 /// One table with its padding.
 pub(super) struct OneTable<'a>(&'a [u8]);
 
-impl Source for OneTable<'_> {
+impl Words for OneTable<'_> {
     type Starts = ();
 
     #[inline(always)]
@@ -111,7 +111,7 @@ pub(super) struct ManyTables<'a, T> {
     lifetime: PhantomData<&'a [u8]>,
 }
 
-impl<'a, T: Tables<'a>> Source for ManyTables<'a, T> {
+impl<'a, T: Tables<'a>> Words for ManyTables<'a, T> {
     type Starts = [*const u8; BATCH];
 
     #[inline(always)]
@@ -151,12 +151,12 @@ impl<'a, T: Tables<'a>> Source for ManyTables<'a, T> {
             let mut words = [0; BATCH];
             bytes.store(&mut words);
             for (word, start) in words.iter_mut().zip(&starts[..V::COUNT]) {
-                // SAFETY: the caller guarantees that the bytes are inside the table, as long as `find` has checked.
+                // SAFETY: the caller guarantees that the bytes are inside the table, whose length `find` has checked.
                 *word = unsafe { start.add(index(*word)).cast::<u64>().read_unaligned() };
             }
             return V::load(proof, &words);
         }
-        // SAFETY: as above.
+        // SAFETY: as above; and `find` has exposed the provenance of each start.
         unsafe { bytes.gather_from(starts) }
     }
 }
@@ -176,23 +176,23 @@ impl<S> Targets<S> {
 }
 
 /// Vectorised lookup.
-pub(super) struct LookUp<V: Vector, S> {
+pub(super) struct VectorLookUp<V: Vector, S> {
     proof: V::Proof,
     source: S,
     geometry: Geometry,
     bucket_bits: u64,
-    addressing: Located,
+    addressing: Addressed,
     prefetches: bool,
 }
 
-/// How hashes are located.
+/// How hashes are located: all of a vector at once, or each by itself.
 #[derive(Clone, Copy)]
-enum Located {
+enum Addressed {
     InVectors(VectorAddress),
     OneByOne(Address),
 }
 
-impl<'a, V: Vector> LookUp<V, OneTable<'a>> {
+impl<'a, V: Vector> VectorLookUp<V, OneTable<'a>> {
     /// # Panics
     /// If `geometry` is not that of `params`, or `bytes` is shorter than the table and its padding. Gathers rely on both checks.
     pub fn in_one(proof: V::Proof, params: &Params, geometry: &Geometry, bytes: &'a [u8]) -> Self {
@@ -207,19 +207,19 @@ impl<'a, V: Vector> LookUp<V, OneTable<'a>> {
     unsafe fn unchecked(proof: V::Proof, params: &Params, geometry: Geometry, bytes: &'a [u8]) -> Self {
         let address = Address::new(params);
         let addressing = match address.any_size().and_then(VectorAddress::new) {
-            Some(address) => Located::InVectors(address),
-            None => Located::OneByOne(address),
+            Some(address) => Addressed::InVectors(address),
+            None => Addressed::OneByOne(address),
         };
         let (bucket_bits, prefetches) = (params.bucket_bits().into(), bytes.len() >= PREFETCH_FROM);
         Self { proof, source: OneTable(bytes), geometry, bucket_bits, addressing, prefetches }
     }
 }
 
-impl<'a, V: Vector, T: Tables<'a>> LookUp<V, ManyTables<'a, T>> {
+impl<'a, V: Vector, T: Tables<'a>> VectorLookUp<V, ManyTables<'a, T>> {
     /// `None` if tables have too many buckets for vectors.
     pub fn in_many(proof: V::Proof, tables: T, prefetches: bool) -> Option<Self> {
         let (geometry, address) = (*tables.geometry(), tables.address());
-        let addressing = Located::InVectors(VectorAddress::new(address)?);
+        let addressing = Addressed::InVectors(VectorAddress::new(address)?);
         let bucket_bits = match &geometry {
             Geometry::Narrow(geometry) | Geometry::Wide(geometry) => geometry.bit(1),
             Geometry::Single(geometry) => geometry.bit(1),
@@ -231,7 +231,7 @@ impl<'a, V: Vector, T: Tables<'a>> LookUp<V, ManyTables<'a, T>> {
     }
 }
 
-impl<V: Vector, S: Source> LookUp<V, S> {
+impl<V: Vector, S: Words> VectorLookUp<V, S> {
     #[inline(always)]
     fn splat(&self, value: u64) -> V {
         V::splat(self.proof, value)
@@ -258,7 +258,7 @@ impl<V: Vector, S: Source> LookUp<V, S> {
     /// Bit i of the result is set if item `at` + i is in one of its buckets of a single table.
     ///
     /// # Safety
-    /// The items, up to the end of the vector, must have been located.
+    /// The items, up to the end of the vector, must have been located. `geometry` must be that of `self`.
     #[inline(always)]
     unsafe fn in_single(&self, geometry: &SingleGeometry, targets: &Targets<S::Starts>, at: usize) -> u32 {
         let (buckets, fingerprints) = self.items(targets, at);
@@ -281,7 +281,7 @@ impl<V: Vector, S: Source> LookUp<V, S> {
     /// Bit i of the result is set if item `at` + i is in one of its buckets of a packed table.
     ///
     /// # Safety
-    /// The items, up to the end of the vector, must have been located.
+    /// The items, up to the end of the vector, must have been located. `geometry` must be that of `self`.
     #[inline(always)]
     unsafe fn in_packed(&self, geometry: &PackedGeometry, is_narrow: bool, targets: &Targets<S::Starts>, at: usize) -> u32 {
         let (buckets, fingerprints) = self.items(targets, at);
@@ -315,7 +315,7 @@ impl<V: Vector, S: Source> LookUp<V, S> {
             let end = len.next_multiple_of(V::COUNT);
             self.source.find(hashes, end, &mut targets.starts);
             match self.addressing {
-                Located::InVectors(address) => {
+                Addressed::InVectors(address) => {
                     for at in (0..end).step_by(V::COUNT) {
                         let (located, fingerprints) = address.buckets(self.proof, V::load(self.proof, &hashes[at..]));
                         for (bits, bucket) in targets.bits.iter_mut().zip(located) {
@@ -324,7 +324,7 @@ impl<V: Vector, S: Source> LookUp<V, S> {
                         fingerprints.store(&mut targets.fingerprints[at..]);
                     }
                 }
-                Located::OneByOne(address) => {
+                Addressed::OneByOne(address) => {
                     for (at, &hash) in hashes.iter().enumerate().take(end) {
                         let ((first, second), fingerprint) = address.buckets(Uniform(hash));
                         targets.bits[0][at] = first * self.bucket_bits;
@@ -377,10 +377,11 @@ struct VectorAddress {
 }
 
 impl VectorAddress {
-    /// `None` if there are too many buckets.
+    /// `None` if there are too many buckets. An even number of them, which every table has, is what keeps the second bucket below it.
     fn new(address: AnySize) -> Option<Self> {
         let AnySize { buckets, fingerprint_bits } = address;
-        (buckets < 1 << 32).then_some(Self { buckets, fingerprints: (1 << fingerprint_bits) - 1 })
+        let is_right = buckets.is_multiple_of(2) && (2..1 << 32).contains(&buckets);
+        is_right.then_some(Self { buckets, fingerprints: (1 << fingerprint_bits) - 1 })
     }
 
     /// [`AnySize::buckets`].
@@ -491,7 +492,7 @@ mod tests {
         let params = Params::new(TableKind::Single, f, 4, buckets, addressing, 0).unwrap();
         let (geometry, address) = (Geometry::new(&params), Address::new(&params));
         // SAFETY: nothing is looked up.
-        let vector = unsafe { LookUp::<V, OneTable<'_>>::unchecked(proof, &params, geometry, &[]) };
+        let vector = unsafe { VectorLookUp::<V, OneTable<'_>>::unchecked(proof, &params, geometry, &[]) };
         let mut hashes = [0; BATCH];
         for (i, hash) in hashes.iter_mut().enumerate() {
             *hash = (i as u64 * 2 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(i as u32);
@@ -532,6 +533,6 @@ mod tests {
         let Some(proof) = Avx2::detect() else { panic!("the table is shorter, as far as this processor can tell") };
         let params = Params::new(TableKind::Packed, 13, 4, 1024, Addressing::AnySize, 0).unwrap();
         let bytes = alloc::vec![0; params.table_bytes() + PADDING - 1];
-        let _ = LookUp::<U64x4, _>::in_one(proof, &params, &Geometry::new(&params), &bytes);
+        let _ = VectorLookUp::<U64x4, _>::in_one(proof, &params, &Geometry::new(&params), &bytes);
     }
 }

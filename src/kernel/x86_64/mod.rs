@@ -17,7 +17,7 @@ use core::{
 
 use super::{Hashes, Tables};
 use crate::{params::Params, table::Geometry};
-use batch::{LookUp, Source};
+use batch::{VectorLookUp, Words};
 use vector::{U64x4, U64x8};
 
 // Each of these detects the features once per process.
@@ -115,7 +115,7 @@ macro_rules! batches {
                 hashes: &impl Hashes,
                 mut answer: impl FnMut(u64),
             ) {
-                self.look_up(LookUp::in_one(self, params, geometry, bytes), hashes, |_, answers| answer(answers));
+                self.look_up(VectorLookUp::in_one(self, params, geometry, bytes), hashes, |_, answers| answer(answers));
             }
 
             /// [`Dispatch::contains_all_in`](super::Dispatch::contains_all_in).
@@ -126,19 +126,19 @@ macro_rules! batches {
                 hashes: &impl Hashes,
                 answer: impl FnMut(&[u64], u64),
             ) -> bool {
-                let Some(tables) = LookUp::in_many(self, tables, prefetches) else { return false };
-                self.look_up(tables, hashes, answer);
+                let Some(look_up) = VectorLookUp::in_many(self, tables, prefetches) else { return false };
+                self.look_up(look_up, hashes, answer);
                 true
             }
 
-            fn look_up(self, tables: LookUp<$vector, impl Source>, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
+            fn look_up(self, look_up: VectorLookUp<$vector, impl Words>, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
                 #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
                 #[target_feature(enable = $features)]
-                fn run(tables: LookUp<$vector, impl Source>, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
-                    tables.contains_all(hashes, answer);
+                fn run(look_up: VectorLookUp<$vector, impl Words>, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
+                    look_up.contains_all(hashes, answer);
                 }
                 // SAFETY: `self` proves that the processor has the instructions.
-                unsafe { run(tables, hashes, answer) }
+                unsafe { run(look_up, hashes, answer) }
             }
         }
     };
