@@ -95,6 +95,26 @@ fn insert(mut prepared: Prepared) -> Prepared {
     prepared
 }
 
+/// An empty filter that different items would fill to 0.95, and each of these twice: one after the other, or in two passes.
+fn twice(is_in_a_row: bool) -> Prepared {
+    let different = OPERATIONS / 2;
+    let builder = CuckooFilter::builder()
+        .table(TableKind::Packed)
+        .fingerprint_bits(13)
+        .buckets((different * 5 / 19).next_multiple_of(2))
+        .kernel(Kernel::Bmi2);
+    let number = |n| if is_in_a_row { n / 2 } else { n % different };
+    Prepared { filter: builder.build().expect("the parameters are right"), keys: (0..OPERATIONS).map(number).map(key).collect() }
+}
+
+#[library_benchmark(setup = twice)]
+#[bench::in_a_row(true)]
+#[bench::by_passes(false)]
+fn insert_twice(mut prepared: Prepared) -> Prepared {
+    assert_eq!(count(&prepared.keys, |key| prepared.filter.insert(key).is_ok()), OPERATIONS);
+    prepared
+}
+
 #[library_benchmark(setup = present)]
 #[bench::packed_13(PACKED_13)]
 #[bench::packed_13_bmi2(PACKED_13_BMI2)]
@@ -240,6 +260,7 @@ library_benchmark_group!(
     name = operations,
     benchmarks = [
         insert,
+        insert_twice,
         contains_present,
         contains_absent,
         remove,
