@@ -10,17 +10,10 @@
 
 #![allow(clippy::cast_precision_loss, reason = "figures for people")]
 
-use std::{
-    env,
-    fs::{self, File},
-    path::{Path, PathBuf},
-    process,
-    time::Instant,
-};
+use std::{fs, path::Path, time::Instant};
 
 use koel::{CuckooFilter, ElasticFilter, ElasticView, FilterView};
-use koel_benches::{Extent, count, key, row};
-use memmap2::Mmap;
+use koel_benches::{Extent, Scratch, count, key, row};
 
 const ITEMS: u64 = 1_200_000_000;
 /// Fingerprints of nine bits suffice for it.
@@ -35,30 +28,6 @@ fn each_piece(numbers: std::ops::Range<u64>, mut act: impl FnMut(&[u64])) {
         keys.clear();
         keys.extend((start..numbers.end.min(start + PIECE)).map(key));
         act(&keys);
-    }
-}
-
-/// A file that is deleted on drop.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        Self(env::temp_dir().join(format!("koel-billion-{name}-{}.koel", process::id())))
-    }
-
-    fn map(&self) -> Mmap {
-        let file = File::open(&self.0).expect("it was saved");
-        // SAFETY: nobody else knows the file.
-        #[allow(unsafe_code, reason = "mapping is unsafe")]
-        unsafe {
-            Mmap::map(&file).expect("it can be mapped")
-        }
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        fs::remove_file(&self.0).ok();
     }
 }
 
@@ -125,7 +94,7 @@ fn fixed(items: u64) -> Vec<(&'static str, String)> {
     times.row("allocate");
     filter.insert_iter((0..items).map(key)).expect("there is room");
     times.row("`insert_iter`, `insert_unordered`");
-    filter.save(&file.0).expect("there is disk space");
+    filter.save(file.path()).expect("there is disk space");
     times.row("`save`");
     drop(filter);
     let view = FilterView::over(file.map()).expect("as it was saved");
@@ -135,7 +104,7 @@ fn fixed(items: u64) -> Vec<(&'static str, String)> {
     assert_eq!(view.len() as u64, items);
     let expected = view.false_positive_rate();
     let rate = ask(items, &mut times, expected, |keys, found| view.contains_batch(keys, found));
-    times.column(&file.0, [rate, expected])
+    times.column(file.path(), [rate, expected])
 }
 
 fn elastic(items: u64) -> Vec<(&'static str, String)> {
@@ -146,7 +115,7 @@ fn elastic(items: u64) -> Vec<(&'static str, String)> {
     times.row("allocate");
     each_piece(0..items, |keys| filter.insert_unordered(keys).expect("it grows"));
     times.row("`insert_iter`, `insert_unordered`");
-    filter.save(&file.0).expect("there is disk space");
+    filter.save(file.path()).expect("there is disk space");
     times.row("`save`");
     drop(filter);
     let view = ElasticView::over(file.map()).expect("as it was saved");
@@ -156,7 +125,7 @@ fn elastic(items: u64) -> Vec<(&'static str, String)> {
     assert_eq!(view.len() as u64, items);
     let expected = view.false_positive_rate();
     let rate = ask(items, &mut times, expected, |keys, found| view.contains_batch(keys, found));
-    times.column(&file.0, [rate, expected])
+    times.column(file.path(), [rate, expected])
 }
 
 fn main() {

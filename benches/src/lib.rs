@@ -4,6 +4,15 @@
 #![allow(clippy::cast_precision_loss)]
 
 use std::{env, fmt::Display, time::Instant};
+#[cfg(feature = "times")]
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process,
+};
+
+#[cfg(feature = "times")]
+use memmap2::Mmap;
 
 /// The n-th key. All are distinct, and in no order.
 #[must_use]
@@ -71,5 +80,46 @@ impl Extent {
     #[must_use]
     pub fn length(self) -> usize {
         usize::try_from(self.items).unwrap_or(usize::MAX)
+    }
+}
+
+/// A file in the folder for temporary files that is deleted on drop.
+#[cfg(feature = "times")]
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
+
+#[cfg(feature = "times")]
+impl Scratch {
+    /// The path of a file that nobody else uses, and that is not there yet.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self(env::temp_dir().join(format!("koel-bench-{name}-{}.koel", process::id())))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Maps the file.
+    ///
+    /// # Panics
+    /// If it is not there, or cannot be mapped.
+    #[must_use]
+    pub fn map(&self) -> Mmap {
+        let file = File::open(&self.0).expect("it was saved");
+        // SAFETY: nobody else knows the file.
+        #[allow(unsafe_code, reason = "mapping is unsafe")]
+        unsafe {
+            Mmap::map(&file).expect("it can be mapped")
+        }
+    }
+}
+
+#[cfg(feature = "times")]
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        fs::remove_file(&self.0).ok();
     }
 }

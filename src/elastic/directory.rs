@@ -107,7 +107,7 @@ impl<P: Copy> Directory<P> {
         })
     }
 
-    /// The same directory with a greater depth; `None` if it is at least as deep.
+    /// Copies the directory with this greater depth. Returns `None` if it is as deep already.
     pub fn deepened(&self, global_depth: u8) -> Result<Option<Self>, OutOfMemory> {
         let bits = global_depth.saturating_sub(self.global_depth());
         if bits == 0 {

@@ -44,12 +44,10 @@ pub(crate) struct Generation {
     lookup: LookupLayout,
     directory: Directory<Place>,
     pool: Pool,
-    /// The number of items from which on a shard is split; and from which on one that cannot be split is full. Both are 0 where
-    /// insertions [ask first](Self::asks_first).
-    full_from: u32,
-    full_at_last: u32,
-    /// The two as they are elsewhere.
+    /// The number of items from which on a shard is split; and from which on one that cannot be split is full.
     full: [u32; 2],
+    /// The same for insertions that do not [ask first](Self::asks_first): 0 where they have to.
+    full_unasked: [u32; 2],
     /// The number of items up to which a removal joins a shard with its sibling, if that has few as well.
     thin_to: u32,
     /// The number of items up to which a removal gives up all shards.
@@ -75,7 +73,7 @@ impl Pending {
     pub const NONE: Self = Self { key: Key::NONE, place: Place::NONE };
 }
 
-/// What leads from streams to tables.
+/// A copy of what a loop over streams needs to find their tables.
 #[cfg(x86_kernels)]
 #[derive(Clone, Copy)]
 pub(crate) struct Routes<'a> {
@@ -102,9 +100,8 @@ impl Generation {
             lookup: LookupLayout::new(&plan.whole),
             directory: Directory::none(plan.least_depth),
             pool: Pool::new(&plan),
-            full_from: full[0],
-            full_at_last: full[1],
             full,
+            full_unasked: full,
             thin_to: split::thin(&plan),
             few_to: if plan.begins_unused() { split::items_of_a_shard(plan.most_few() / FEW_AGAIN) } else { 0 },
             len: 0,
@@ -117,22 +114,15 @@ impl Generation {
 
     /// Empty shards of the least depth.
     pub fn new(plan: GenerationPlan, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
-        let mut generation = Self::unused(plan, dispatch);
-        generation.begin()?;
-        Ok(generation)
-    }
-
-    /// Adds empty shards of the least depth to a generation that has none.
-    fn begin(&mut self) -> Result<(), OutOfMemory> {
-        let (depth, mut pool) = (self.plan.least_depth, Pool::new(&self.plan));
-        let mut directory = Directory::filled(depth, Place::NONE)?;
-        pool.add_levels(&self.plan, depth)?;
+        let (mut generation, depth) = (Self::unused(plan, dispatch), plan.least_depth);
+        let Self { directory, pool, .. } = &mut generation;
+        *directory = Directory::filled(depth, Place::NONE)?;
+        pool.add_levels(&plan, depth)?;
         pool.reserve(depth, 1 << depth)?;
         for prefix in 0..1 << depth {
             directory.point(depth, prefix, pool.push(ShardRecord::new(depth, prefix, 0)));
         }
-        (self.pool, self.directory) = (pool, directory);
-        Ok(())
+        Ok(generation)
     }
 
     /// A generation that is read, with shards of these depths, which are [pushed](Self::push) one after the other.
@@ -249,7 +239,7 @@ impl Generation {
     #[inline]
     pub fn insert(&mut self, key: Key) -> Result<(), Place> {
         let place = self.find(key.stream).ok_or(Place::NONE)?;
-        if self.insert_below(place, key, self.full_from) { Ok(()) } else { Err(place) }
+        if self.insert_below(place, key, self.full_unasked) { Ok(()) } else { Err(place) }
     }
 
     /// Finds the shard of an item that is to be inserted.
@@ -279,7 +269,7 @@ impl Generation {
         if place == Place::NONE {
             return false;
         }
-        let limit = self.limit(self.depth_of(place), self.full_from);
+        let limit = self.limit(place, self.full_unasked);
         let (layout, record, table) = self.pool.open(place);
         let items = record.items();
         if items >= limit {
@@ -297,22 +287,21 @@ impl Generation {
         is_placed
     }
 
-    /// The number of items from which on a shard of this depth takes no more as it is: it is split from `full_from` items on, and if it
-    /// cannot be, full from [`full_at_last`](Self::full_at_last) on.
+    /// The number of items from which on a shard takes no more as it is, if shards are full from these numbers on.
     #[inline(always)]
-    fn limit(&self, depth: u8, full_from: u32) -> usize {
-        index(if depth < self.plan.most_depth { full_from } else { full_from.max(self.full_at_last) }.into())
+    fn limit(&self, place: Place, [full_from, full_at_last]: [u32; 2]) -> usize {
+        index(if self.depth_of(place) < self.plan.most_depth { full_from } else { full_from.max(full_at_last) }.into())
     }
 
     /// Inserts an item into its shard, if that has room at all. Otherwise nothing has changed.
     fn insert_at(&mut self, place: Place, key: Key) -> bool {
-        self.insert_below(place, key, u32::MAX)
+        self.insert_below(place, key, [u32::MAX; 2])
     }
 
-    /// The same, if the shard has fewer than this many items, or is not full and cannot be split.
+    /// Inserts an item into its shard, if that has room and is not full, as shards are from these numbers of items on.
     #[inline]
-    fn insert_below(&mut self, place: Place, key: Key, full_from: u32) -> bool {
-        let limit = self.limit(self.depth_of(place), full_from);
+    fn insert_below(&mut self, place: Place, key: Key, full: [u32; 2]) -> bool {
+        let limit = self.limit(place, full);
         let (layout, record, table) = self.pool.open(place);
         let items = record.items();
         if items >= limit {
@@ -456,7 +445,7 @@ impl Generation {
         self.pool.table_bytes() + self.few.size_in_bytes()
     }
 
-    /// The same, and of what leads to them.
+    /// Bytes of tables or list, of the directory, and of the list of copies.
     pub fn size_in_bytes(&self) -> usize {
         self.pool.size_in_bytes() + self.directory.size_in_bytes() + self.few.size_in_bytes() + self.copies.size_in_bytes()
     }
@@ -471,7 +460,7 @@ impl Generation {
         self.pool.charged().saturating_add(Directory::<Place>::bytes_of(self.global_depth())).saturating_add(copies)
     }
 
-    /// The same of a generation with the shards that it begins with.
+    /// What a generation with the shards that it begins with is charged.
     pub fn charged_when_empty(plan: &GenerationPlan) -> usize {
         charged_when_empty(plan).saturating_add(Directory::<Place>::bytes_of(plan.least_depth))
     }
@@ -500,7 +489,7 @@ impl Generation {
         Ok(Self { len: few.len(), few, ..Self::unused(plan, dispatch) })
     }
 
-    /// The same as an iterator, with the copies of each.
+    /// The items of a generation without shards, each with the number of its copies.
     pub fn few_items(&self) -> impl Iterator<Item = (Key, u32)> {
         self.few.keys().filter_map(|listed| {
             let key = self.plan.listed(listed)?;
@@ -584,7 +573,7 @@ impl Generation {
         assert!(self.dispatch.kernel() == dispatch.kernel(), "generation {number} has another kernel");
         assert_eq!(self.thin_to, split::thin(plan));
         assert_eq!(self.full, split::full(plan));
-        assert_eq!([self.full_from, self.full_at_last], if self.asks_first() { [0; 2] } else { self.full });
+        assert_eq!(self.full_unasked, if self.asks_first() { [0; 2] } else { self.full });
         if self.is_unused() {
             assert!(plan.begins_unused() && self.pool.len() == 0, "generation {number} has no directory");
             self.assert_copies();

@@ -3,26 +3,17 @@
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-#[cfg(x86_kernels)]
-use super::stream::Shares;
 use super::{ElasticParams, partition::Partition};
 use crate::{
     bits::beyond,
     filter::Located,
-    kernel::{BATCH, Dispatch, FEWEST_FOR_VECTORS, Hashes, Task},
-    table::{Geometry, Instructions, Uniform},
+    kernel::{BATCH, Dispatch, FEWEST_FOR_VECTORS, Hashes, Tables, Task},
+    table::{AnySize, Geometry, Instructions, Uniform},
 };
-#[cfg(x86_kernels)]
-use crate::{kernel::Tables, table::AnySize};
 
-/// Shards that can be asked, wherever they are: those of a partition, or of a whole filter.
-pub(crate) trait Shards<'a>: Copy {
-    /// The parameters of the filter.
-    fn params(self) -> &'a ElasticParams;
-
-    /// The layout of all tables of the first generation.
-    fn geometry(self) -> &'a Geometry;
-
+/// Shards that can be asked, wherever they are: those of a partition, or of a whole filter. As [`Tables`], they are those of the first
+/// generation.
+pub(crate) trait Shards<'a>: Tables<'a> {
     /// The table of the first generation where a hash with this stream is; none if nothing was ever inserted there.
     fn table(self, hash: Uniform, stream: u64) -> Option<&'a [u8]>;
 
@@ -32,18 +23,8 @@ pub(crate) trait Shards<'a>: Copy {
     /// That table, and what is looked for there: the low fingerprint alone, since the first generation has no spare bits.
     #[inline(always)]
     fn target(self, hash: Uniform) -> (&'a [u8], Located) {
-        let params = self.params();
-        let (buckets, fingerprint) = params.address().buckets(hash);
-        (self.table_of_all(hash, params.shares().stream(hash)), Located::new(buckets, fingerprint))
-    }
-
-    /// The tables of many hashes with their streams, where there is one for each.
-    #[cfg(x86_kernels)]
-    #[inline(always)]
-    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8) {
-        for (written, (&hash, &stream)) in places.iter_mut().zip(hashes.iter().zip(streams)) {
-            *written = place(self.table_of_all(Uniform(hash), stream));
-        }
+        let (buckets, fingerprint) = self.address().buckets(hash);
+        (self.table_of_all(hash, self.stream(hash)), Located::new(buckets, fingerprint))
     }
 
     /// The table, where there is one for every hash.
@@ -68,22 +49,19 @@ pub(crate) trait Shards<'a>: Copy {
     fn count(self, hash: Uniform) -> u32;
 }
 
-impl<'a> Shards<'a> for &'a Partition {
-    fn params(self) -> &'a ElasticParams {
-        Partition::params(self)
+impl<'a> Tables<'a> for &'a Partition {
+    #[inline]
+    fn address(self) -> AnySize {
+        self.params().address()
     }
 
     fn geometry(self) -> &'a Geometry {
         Partition::geometry(self)
     }
 
-    #[inline(always)]
-    fn table(self, _: Uniform, stream: u64) -> Option<&'a [u8]> {
-        Partition::table(self, stream)
-    }
-
-    fn has_all_tables(self) -> bool {
-        !self.is_unused()
+    #[inline]
+    fn stream(self, hash: Uniform) -> u64 {
+        self.params().shares().stream(hash)
     }
 
     #[cfg(x86_kernels)]
@@ -96,6 +74,17 @@ impl<'a> Shards<'a> for &'a Partition {
                 None => beyond(),
             };
         }
+    }
+}
+
+impl<'a> Shards<'a> for &'a Partition {
+    #[inline(always)]
+    fn table(self, _: Uniform, stream: u64) -> Option<&'a [u8]> {
+        Partition::table(self, stream)
+    }
+
+    fn has_all_tables(self) -> bool {
+        !self.is_unused()
     }
 
     fn later_contain(self, hash: Uniform) -> bool {
@@ -133,22 +122,19 @@ impl<'a> Partitions<'a> {
     }
 }
 
-impl<'a> Shards<'a> for Partitions<'a> {
-    fn params(self) -> &'a ElasticParams {
-        self.params
+impl<'a> Tables<'a> for Partitions<'a> {
+    #[inline]
+    fn address(self) -> AnySize {
+        self.params.address()
     }
 
     fn geometry(self) -> &'a Geometry {
         self.partitions[0].geometry()
     }
 
-    #[inline(always)]
-    fn table(self, hash: Uniform, stream: u64) -> Option<&'a [u8]> {
-        self.of(hash).table(stream)
-    }
-
-    fn has_all_tables(self) -> bool {
-        !self.partitions.iter().any(Partition::is_unused)
+    #[inline]
+    fn stream(self, hash: Uniform) -> u64 {
+        self.params.shares().stream(hash)
     }
 
     #[cfg(x86_kernels)]
@@ -160,6 +146,17 @@ impl<'a> Shards<'a> for Partitions<'a> {
         for (written, (&hash, &stream)) in places.iter_mut().zip(hashes.iter().zip(streams)) {
             *written = place(self.table_of_all(Uniform(hash), stream));
         }
+    }
+}
+
+impl<'a> Shards<'a> for Partitions<'a> {
+    #[inline(always)]
+    fn table(self, hash: Uniform, stream: u64) -> Option<&'a [u8]> {
+        self.of(hash).table(stream)
+    }
+
+    fn has_all_tables(self) -> bool {
+        !self.partitions.iter().any(Partition::is_unused)
     }
 
     fn later_contain(self, hash: Uniform) -> bool {
@@ -203,11 +200,8 @@ pub(crate) fn contains_all<'a>(
     };
     let prefetches = prefetches && hashes.len() >= FEWEST_FOR_VECTORS;
     #[cfg(x86_kernels)]
-    {
-        let first_generation = FirstGeneration { shards, shares: shards.params().shares() };
-        if dispatch.contains_all_in(first_generation, prefetches, hashes, &mut answer) {
-            return;
-        }
+    if dispatch.contains_all_in(shards, prefetches, hashes, &mut answer) {
+        return;
     }
     dispatch.run(OneByOne { shards, prefetches, hashes, answer: &mut answer });
 }
@@ -217,35 +211,6 @@ pub(crate) fn contains_all<'a>(
 fn later<'a>(shards: impl Shards<'a>, hashes: &[u64], asked: u64) -> u64 {
     let bits = (0..).zip(hashes).filter(|(place, _)| asked >> place & 1 == 1);
     bits.fold(0, |found, (place, &hash)| found | u64::from(shards.later_contain(Uniform(hash))) << place)
-}
-
-/// The shards of the first generation, for the kernels.
-#[cfg(x86_kernels)]
-#[derive(Clone, Copy)]
-struct FirstGeneration<S> {
-    shards: S,
-    shares: Shares,
-}
-
-#[cfg(x86_kernels)]
-impl<'a, S: Shards<'a>> Tables<'a> for FirstGeneration<S> {
-    fn address(self) -> AnySize {
-        self.shards.params().address()
-    }
-
-    fn geometry(self) -> &'a Geometry {
-        self.shards.geometry()
-    }
-
-    #[inline(always)]
-    fn stream(self, hash: Uniform) -> u64 {
-        self.shares.stream(hash)
-    }
-
-    #[inline(always)]
-    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8) {
-        self.shards.each_table(hashes, streams, places, place);
-    }
 }
 
 /// Looks up hashes in the first generation without vectors.

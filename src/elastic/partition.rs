@@ -49,7 +49,7 @@ impl Partition {
         Self { params: *params, first, later: Vec::new(), has_further: false, dispatch }
     }
 
-    /// Adds a later generation that was read.
+    /// Adds a later generation.
     pub fn push_generation(&mut self, generation: Generation) -> Result<(), OutOfMemory> {
         reserve_exact(&mut self.later, 1)?;
         self.later.push(generation);
@@ -542,12 +542,12 @@ impl Partition {
     }
 
     /// All further copies: the number of the generation, the key and the number of copies, in order.
-    pub(crate) fn further_copies(&self) -> impl Iterator<Item = (u8, copies::ClassKey, u32)> + Clone {
+    pub fn further_copies(&self) -> impl Iterator<Item = (u8, copies::ClassKey, u32)> + Clone {
         self.further_copies_from(0, 0).map(|(_, entry)| entry)
     }
 
     /// Those from a slot of the generation with this number on, and their slots.
-    pub(crate) fn further_copies_from(
+    pub fn further_copies_from(
         &self,
         number: u8,
         slot: usize,
@@ -562,22 +562,22 @@ impl Partition {
     }
 
     /// What stands for the different items of a partition without tables, in order.
-    pub(crate) fn few(&self) -> impl Iterator<Item = copies::ClassKey> {
+    pub fn few(&self) -> impl Iterator<Item = copies::ClassKey> {
         self.first.list_of_few().keys()
     }
 
     /// Their number.
-    pub(crate) fn number_of_few(&self) -> usize {
+    pub fn number_of_few(&self) -> usize {
         self.first.list_of_few().len()
     }
 
     /// The length of such a key in a snapshot.
-    pub(crate) fn key_bytes(&self) -> usize {
+    pub fn key_bytes(&self) -> usize {
         self.first.key_bytes()
     }
 
     /// The number of items that have some, each generation by itself.
-    pub(crate) fn entries(&self) -> u64 {
+    pub fn entries(&self) -> u64 {
         self.generations().map(|generation| wide(generation.further_totals().1)).sum()
     }
 

@@ -4,12 +4,10 @@
 
 use core::ops::Range;
 
-#[cfg(x86_kernels)]
-use crate::table::{AnySize, Geometry};
 use crate::{
     bits::{low_half, wide},
     params::Params,
-    table::{Address, Read, Table, Uniform},
+    table::{Address, AnySize, Geometry, Read, Table, Uniform},
 };
 
 /// The number of hashes looked up together: one for each bit of a `u64` of answers.
@@ -44,7 +42,6 @@ pub trait Hashes {
 }
 
 /// Many tables among which items are shared out. All of them address their items alike, and are alike.
-#[cfg(x86_kernels)]
 pub(crate) trait Tables<'a>: Copy {
     /// Where fingerprints go, in each of the tables.
     fn address(self) -> AnySize;
@@ -56,6 +53,7 @@ pub(crate) trait Tables<'a>: Copy {
 
     /// Writes what `place` makes of the table, with its padding, where each hash with its stream is. Other bytes may follow. All of
     /// `places` must be written: vectors read from them unchecked. Should be `#[inline(always)]`, and so should `place`.
+    #[cfg(x86_kernels)]
     fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8);
 }
 

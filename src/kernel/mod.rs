@@ -21,9 +21,7 @@ mod x86_64;
 use core::{fmt, str::FromStr};
 
 use crate::params::ParamError;
-#[cfg(x86_kernels)]
-pub(crate) use batch::Tables;
-pub(crate) use batch::{BATCH, FEWEST_FOR_VECTORS, Hashes, PREFETCH_FROM, answers, prefetch};
+pub(crate) use batch::{BATCH, FEWEST_FOR_VECTORS, Hashes, PREFETCH_FROM, Tables, answers, prefetch};
 pub(crate) use dispatch::{Dispatch, Task};
 
 /// The instruction set that a filter's operations are compiled for. All kernels give the same results and write the same bytes;

@@ -12,7 +12,7 @@ use crate::{
     },
     filter::{Core, lookups, planned, read_only},
     hash::{Hasher, HasherId, Uniform, Xxh3},
-    kernel::{Dispatch, Hashes, PREFETCH_FROM},
+    kernel::{Dispatch, Hashes, PREFETCH_FROM, Tables},
     storage::{OutOfMemory, Snapshot, reserved},
     table::{
         AnySize, Geometry, TableParams as _,
@@ -21,7 +21,8 @@ use crate::{
 };
 
 /// A read-only growing filter that is queried in place, inside a snapshot held by `D`: what a [`FilterView`](crate::FilterView) is to
-/// a [`CuckooFilter`](crate::CuckooFilter). A file of gigabytes is open in a millisecond or so.
+/// a [`CuckooFilter`](crate::CuckooFilter). Opening it reads 24 bytes for each shard, and none of the tables (docs/GROWTH.md, "Opening
+/// a view").
 ///
 /// It answers as an [`ElasticFilter`](crate::ElasticFilter) does. An unverified view of corrupt bytes can give wrong answers, but
 /// never reads out of bounds, and panics only if `D::as_ref` returns fewer bytes than when the view was made.
@@ -73,8 +74,6 @@ impl<D: AsRef<[u8]>, H: Eq> Eq for ElasticView<D, H> {}
 #[derive(Clone)]
 struct Index {
     partitions: Vec<PartitionIndex>,
-    /// Where the low fingerprints go, in all shards.
-    address: AnySize,
     dispatch: Dispatch,
     items: usize,
     /// Those in the tables.
@@ -163,10 +162,10 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         }
         let end = index(reading.finish()?);
         let false_positive_rate = rates / partitions.len() as f64;
-        let (address, dispatch) = (params.address(), Dispatch::best());
+        let dispatch = Dispatch::best();
         // With further copies, they may be more than a `usize` counts.
         let items = in_memory(items);
-        let index = Index { partitions, address, dispatch, items, in_tables, few: all_few, shards, false_positive_rate };
+        let index = Index { partitions, dispatch, items, in_tables, few: all_few, shards, false_positive_rate };
         Ok((Self { snapshot: Snapshot::new(data, end), params, index }, hasher))
     }
 }
@@ -194,24 +193,18 @@ impl GenerationIndex {
         layouts.extend((plan.least_depth..=plan.most_depth).map(|depth| DepthLayout::new(plan.shard(depth))));
         let mut directory = Directory::filled(depth, TableStart::new(0, 0))?;
         for record in records {
-            let place = TableStart::new(*offset, record.depth - plan.least_depth);
-            directory.point(record.depth, record.prefix, place);
+            let table = TableStart::new(*offset, record.depth - plan.least_depth);
+            directory.point(record.depth, record.prefix, table);
             *offset += wide(padded(plan.shard(record.depth).table_bytes()));
         }
         Ok(Self { plan: *plan, lookup: LookupLayout::new(&plan.whole), directory, layouts })
-    }
-
-    /// The shard to which a stream leads; none if there are none.
-    #[inline]
-    fn find(&self, stream: u64) -> Option<TableStart> {
-        self.directory.find(stream)
     }
 
     /// The table to which a stream leads, and what follows it.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     fn table<'a>(&self, bytes: &'a [u8], stream: u64) -> Option<&'a [u8]> {
-        self.find(stream).map(|place| &bytes[place.start()..])
+        self.directory.find(stream).map(|table| &bytes[table.start()..])
     }
 
     #[inline]
@@ -222,8 +215,8 @@ impl GenerationIndex {
 
     /// The number of copies of an item in the tables.
     fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
-        let place = self.find(key.stream);
-        place.map_or(0, |place| self.layouts[place.layout()].count(dispatch, &bytes[place.start()..], key))
+        let table = self.directory.find(key.stream);
+        table.map_or(0, |table| self.layouts[table.layout()].count(dispatch, &bytes[table.start()..], key))
     }
 
     /// The false-positive rate of these shards. With further copies, the partition has `times` as many items as its tables.
@@ -271,19 +264,36 @@ impl<'a> InSnapshot<'a> {
 
     #[inline]
     fn key(self, hash: Uniform) -> Key {
-        Key::new(&self.index.address, self.params.shares().stream(hash), hash)
+        Key::new(&self.address(), self.stream(hash), hash)
     }
 }
 
-impl<'a> Shards<'a> for InSnapshot<'a> {
-    fn params(self) -> &'a ElasticParams {
-        self.params
+impl<'a> Tables<'a> for InSnapshot<'a> {
+    #[inline]
+    fn address(self) -> AnySize {
+        self.params.address()
     }
 
     fn geometry(self) -> &'a Geometry {
         &self.index.partitions[0].first.lookup.geometry
     }
 
+    #[inline]
+    fn stream(self, hash: Uniform) -> u64 {
+        self.params.shares().stream(hash)
+    }
+
+    #[cfg(x86_kernels)]
+    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
+    #[inline(always)]
+    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8) {
+        for (written, (&hash, &stream)) in places.iter_mut().zip(hashes.iter().zip(streams)) {
+            *written = place(self.table_of_all(Uniform(hash), stream));
+        }
+    }
+}
+
+impl<'a> Shards<'a> for InSnapshot<'a> {
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     fn table(self, hash: Uniform, stream: u64) -> Option<&'a [u8]> {

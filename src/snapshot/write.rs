@@ -30,7 +30,7 @@ pub(crate) fn write<L: Borrow<Partition>, E>(
         for (_, table) in partition.borrow().records() {
             writing.table(table)?;
         }
-        writing.lists(partition.borrow())?;
+        writing.lists(partition.borrow(), true)?;
     }
     writing.finish()
 }
@@ -86,34 +86,25 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
         (self.write)(&[0; 8][..padded(table.len()) - table.len()])
     }
 
-    /// Writes what comes behind the tables of a partition, or instead of them.
-    fn lists(&mut self, partition: &Partition) -> Result<(), E> {
+    /// Writes what comes behind the tables of a partition, or instead of them; of this only the checksum, unless it `is_whole`.
+    fn lists(&mut self, partition: &Partition, is_whole: bool) -> Result<(), E> {
         if bytes_of_lists(partition) == 0 {
             return Ok(());
         }
-        let (mut piece, mut len) = ([0; 256 * LONG_ENTRY_BYTES], 0);
-        let mut checksum = Checksum::new(self.section);
+        let (mut checksum, mut piece, mut len) = (Checksum::new(self.section), [0; 256 * LONG_ENTRY_BYTES], 0);
+        let mut pass = |piece: &[u8]| {
+            checksum.update(piece);
+            if is_whole { (self.write)(piece) } else { Ok(()) }
+        };
         for Entry(bytes, entry_len) in entries(partition, 0, (0, 0)) {
             if len + entry_len > piece.len() {
-                checksum.update(&piece[..len]);
-                (self.write)(&piece[..len])?;
+                pass(&piece[..len])?;
                 len = 0;
             }
             piece[len..len + entry_len].copy_from_slice(&bytes[..entry_len]);
             len += entry_len;
         }
-        checksum.update(&piece[..len]);
-        (self.write)(&piece[..len])?;
-        (self.write)(&checksum.finish().to_le_bytes())
-    }
-
-    /// Writes the checksum of these lists alone, for an index.
-    fn checksum_of_lists(&mut self, partition: &Partition) -> Result<(), E> {
-        if bytes_of_lists(partition) == 0 {
-            return Ok(());
-        }
-        let mut checksum = Checksum::new(self.section);
-        entries(partition, 0, (0, 0)).for_each(|Entry(bytes, len)| checksum.update(&bytes[..len]));
+        pass(&piece[..len])?;
         (self.write)(&checksum.finish().to_le_bytes())
     }
 
@@ -306,7 +297,7 @@ impl<H> ElasticFilter<H> {
         let (mut before, mut end) = (HEADER_BYTES, wide(HEADER_BYTES));
         for partition in partitions {
             writing.section(partition)?;
-            writing.checksum_of_lists(partition)?;
+            writing.lists(partition, false)?;
             before += lists(partition);
             let (start, rest) = (end + wide(lists(partition)), wide(ends(partition)));
             end += wide(SECTION_BYTES) + section(partition).length;

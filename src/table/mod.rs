@@ -200,6 +200,16 @@ pub(crate) enum Geometry {
     Narrow(PackedGeometry),
 }
 
+#[cfg(x86_kernels)]
+impl Geometry {
+    pub fn bucket_bits(&self) -> u64 {
+        match self {
+            Self::Single(geometry) => geometry.bucket_bits().into(),
+            Self::Wide(geometry) | Self::Narrow(geometry) => geometry.bucket_bits().into(),
+        }
+    }
+}
+
 /// Where the upper bits of fingerprints are: behind the table, slot after slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Column {

@@ -71,9 +71,14 @@ impl SingleGeometry {
         self.windows == 1
     }
 
+    #[cfg(x86_kernels)]
+    pub fn bucket_bits(&self) -> u32 {
+        self.bucket_bits.into()
+    }
+
     /// The first bit of a bucket.
     #[inline]
-    pub fn bit(&self, bucket: u64) -> u64 {
+    fn bit(&self, bucket: u64) -> u64 {
         bucket * u64::from(self.bucket_bits)
     }
 

@@ -22,7 +22,7 @@ use crate::{
 /// a split.
 const MANY: u64 = 8;
 
-/// The same for a shard that cannot be split, where the alternative is a further generation: hardly more than there are by chance.
+/// [`MANY`] of a shard that cannot be split: hardly more than chance explains, since the alternative is a further generation.
 const MANY_AT_LAST: u64 = 1 << 10;
 
 /// Insertions ask first whether an item is there if one in this many items is a further copy. Asking takes time.
@@ -35,11 +35,11 @@ impl Generation {
     /// Whether insertions have to ask first whether an item is there, so that copies are counted at once:
     /// [`insert`](Self::insert) always returns a place then.
     pub fn asks_first(&self) -> bool {
-        self.full_from == 0
+        self.full_unasked[0] == 0
     }
 
     pub fn set_asks_first(&mut self, asks_first: bool) {
-        [self.full_from, self.full_at_last] = if asks_first { [0; 2] } else { self.full };
+        self.full_unasked = if asks_first { [0; 2] } else { self.full };
     }
 
     /// The number of further copies from which on insertions should ask first: more than there are of different items that share

@@ -14,7 +14,7 @@
 
 use super::{Generation, Key, Place, Shard, ShardMut, ShardRecord};
 use crate::{
-    bits::{index, low_half, wide},
+    bits::{low_half, wide},
     elastic::{directory::Directory, plan::GenerationPlan, stream::Window},
     filter::{InsertError, InsertErrorKind},
     storage::OutOfMemory,
@@ -57,9 +57,7 @@ pub(crate) fn thin(plan: &GenerationPlan) -> u32 {
 impl Generation {
     /// True if a shard is full: it is to be split, or a further generation begun.
     pub fn is_full(&self, place: Place) -> bool {
-        let record = self.pool.record(place);
-        let [full_from, full_at_last] = self.full.map(|items| index(items.into()));
-        record.items() >= full_from && (record.items() >= full_at_last || record.depth() < self.plan.most_depth)
+        self.items(place) >= self.limit(place, self.full)
     }
 
     /// Inserts an item that the generation does not seem to have, for which [`insert`](Self::insert) has returned this place. What

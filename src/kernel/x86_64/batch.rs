@@ -210,7 +210,7 @@ impl<'a, V: Vector> VectorLookUp<V, OneTable<'a>> {
             Some(address) => Addressed::InVectors(address),
             None => Addressed::OneByOne(address),
         };
-        let (bucket_bits, prefetches) = (params.bucket_bits().into(), bytes.len() >= PREFETCH_FROM);
+        let (bucket_bits, prefetches) = (geometry.bucket_bits(), bytes.len() >= PREFETCH_FROM);
         Self { proof, source: OneTable(bytes), geometry, bucket_bits, addressing, prefetches }
     }
 }
@@ -220,10 +220,7 @@ impl<'a, V: Vector, T: Tables<'a>> VectorLookUp<V, ManyTables<'a, T>> {
     pub fn in_many(proof: V::Proof, tables: T, prefetches: bool) -> Option<Self> {
         let (geometry, address) = (*tables.geometry(), tables.address());
         let addressing = Addressed::InVectors(VectorAddress::new(address)?);
-        let bucket_bits = match &geometry {
-            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => geometry.bit(1),
-            Geometry::Single(geometry) => geometry.bit(1),
-        };
+        let bucket_bits = geometry.bucket_bits();
         let bits = address.buckets.checked_mul(bucket_bits)?;
         let table_bytes = usize::try_from(bits.div_ceil(8)).ok()?.checked_add(PADDING)?;
         let source = ManyTables { tables, table_bytes, lifetime: PhantomData };
