@@ -52,6 +52,9 @@ fn all_fit(mut filter: CuckooFilter, inserted: &[u64], what: &str) {
     let counted =
         |filter: &CuckooFilter| model.iter().filter(|&(item, &copies)| filter.count(&Prehashed(*item)) < copies).count();
     assert_eq!(counted(&filter), 0, "{what}: items counted too low");
+    let collide = model.iter().filter(|&(item, &copies)| filter.count(&Prehashed(*item)) > copies).count();
+    let distinct = filter.distinct();
+    assert!(distinct <= model.len() && model.len() <= distinct + collide, "{what}: {distinct} of {}", model.len());
     let bytes = filter.to_bytes();
     let read = CuckooFilter::from_bytes(&bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(read, filter, "{what}");
@@ -120,8 +123,8 @@ fn all_fit_growing(builder: &ElasticBuilder, inserted: &[u64], what: &str) {
     let collide = model.keys().filter(|&&item| once.count(&Prehashed(item)) > 1).count();
     assert!(low == 0 && high <= 20 + 3 * collide, "{what}: {low} items counted too low, {high} too high");
     if filter.buckets_per_lookup() == 2 {
-        let different = usize::try_from(filter.different()).expect(what);
-        assert!(different <= model.len() && model.len() <= different + collide, "{what}: {different} of {}", model.len());
+        let distinct = filter.distinct();
+        assert!(distinct <= model.len() && model.len() <= distinct + collide, "{what}: {distinct} of {}", model.len());
     }
     let several = model.values().filter(|&&copies| copies > 1).count();
     // Second copies are stored as long as they are few: an eighth of a shard, and a few in tables that are not full.

@@ -59,6 +59,7 @@ macro_rules! planned {
     ($filter:expr) => {{
         let filter = &mut $filter;
         assert!(filter.bits_per_item() > 0.0 && filter.params().seed() == 0);
+        assert!(filter.distinct() > 0 && filter.distinct() <= filter.len());
         for kernel in koel::Kernel::available() {
             filter.set_kernel(kernel).expect("it is available");
             assert_eq!(filter.kernel(), kernel);

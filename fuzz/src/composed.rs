@@ -1003,6 +1003,7 @@ fn through_view(filter: &ElasticFilter) -> ElasticFilter {
     let view = ElasticView::over(filter.to_bytes()).expect("what is written can be read");
     view.verify().expect("it is as it was written");
     assert_eq!((view.len(), view.shards(), view.params()), (filter.len(), filter.shards(), filter.params()));
+    assert_eq!(view.distinct(), filter.distinct());
     assert!((view.false_positive_rate() - filter.false_positive_rate()).abs() <= 1e-9 * filter.false_positive_rate());
     let hashes: Vec<u64> = SplitMix64(1).take(500).collect();
     let (mut in_view, mut in_filter) = ([false; 500], [false; 500]);

@@ -60,6 +60,7 @@ pub fn check(bytes: &[u8], odd: usize) {
 fn ask_anything(view: &View<'_>) {
     let hashes: Vec<u64> = SplitMix64(2).take(150).collect();
     let mut found = vec![false; 150];
+    let _ = view.distinct();
     view.contains_batch(&Prehashed(&hashes), &mut found);
     for (&hash, &found) in hashes.iter().zip(&found) {
         assert_eq!(view.contains(&Prehashed(hash)), found);
@@ -70,6 +71,7 @@ fn ask_anything(view: &View<'_>) {
 /// A view of the same bytes gives the same answers.
 fn ask(mut view: View<'_>, filter: &Filter) {
     assert_eq!((view.len(), view.shards(), view.params()), (filter.len(), filter.shards(), filter.params()));
+    assert_eq!(view.distinct(), filter.distinct());
     let hashes: Vec<u64> = SplitMix64(1).take(150).collect();
     let (mut found, mut found_in_view) = (vec![false; 150], vec![false; 150]);
     for kernel in Kernel::available() {

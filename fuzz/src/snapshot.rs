@@ -170,7 +170,7 @@ fn ask_damaged(view: &mut View<'_>) {
         black_box((view.count_members(&Prehashed(&hashes)), view.count_members(&hashes)));
         black_box(view.measure_false_positive_rate(ASKED));
     }
-    black_box((format!("{view} {view:?}"), view.load_factor(), view.bits_per_item(), view.false_positive_rate()));
+    black_box((format!("{view} {view:?}"), view.load_factor(), view.bits_per_item(), view.distinct()));
     assert!(*view == view.clone());
     view.to_filter().expect_err("it is damaged");
 }

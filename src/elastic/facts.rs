@@ -83,21 +83,6 @@ impl<H> ElasticFilter<H> {
         self.core.charged()
     }
 
-    /// The number of different items, as far as stored bits tell them apart: copies count once, in each generation. Takes time
-    /// proportional to the tables.
-    ///
-    /// # Example
-    /// ```
-    /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
-    /// filter.insert_batch(&["alice", "bob", "alice"])?;
-    /// assert_eq!((filter.len(), filter.different()), (3, 2));
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn different(&self) -> u64 {
-        self.core.partitions.iter().map(Partition::different).sum()
-    }
-
     /// Sets the most bytes that the filter may take, as [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes) does; for
     /// filters that were read. A filter that already takes more keeps its items and stops growing.
     pub fn set_max_bytes(&mut self, bytes: usize) {

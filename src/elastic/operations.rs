@@ -167,6 +167,10 @@ impl Elastic {
         &self.params
     }
 
+    pub fn distinct(&self) -> usize {
+        self.partitions.iter().map(Partition::distinct).sum()
+    }
+
     pub fn dispatch(&self) -> Dispatch {
         self.partitions.first().map_or_else(Dispatch::best, Partition::dispatch)
     }

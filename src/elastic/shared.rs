@@ -389,6 +389,10 @@ impl Shared {
         &self.params
     }
 
+    pub fn distinct(&self) -> usize {
+        self.partitions.iter().map(|partition| partition.read().distinct()).sum()
+    }
+
     pub fn dispatch(&self) -> Dispatch {
         self.partitions[0].read().dispatch()
     }

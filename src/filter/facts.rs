@@ -8,7 +8,7 @@ use crate::{
     hash::{Uniform, split_mix},
 };
 
-/// Parameters and kernel of a filter whose core has them, and `Debug`.
+/// Parameters, kernel and distinct items of a filter whose core has them, and `Debug`.
 macro_rules! planned {
     (impl [$($generics:tt)*] $filter:ty, $name:literal, $params:ty) => {
         impl<$($generics)*> $filter {
@@ -16,6 +16,24 @@ macro_rules! planned {
             #[must_use]
             pub fn params(&self) -> $params {
                 *self.core.params()
+            }
+
+            /// The number of distinct items: what [`capacity`](Self::capacity) counts, while [`len`](Self::len) counts copies, too.
+            /// Items with the same fingerprint in the same two buckets are one; an item in several generations of a growing filter
+            /// is as many.
+            ///
+            /// Takes time proportional to the number of items: each is looked for in its other bucket, as by a lookup.
+            ///
+            /// # Example
+            /// ```
+            /// let mut filter = koel::ElasticFilter::builder().false_positive_rate(0.001).build()?;
+            /// filter.insert_batch(&["alice", "bob", "alice"])?;
+            /// assert_eq!((filter.len(), filter.distinct()), (3, 2));
+            /// # Ok::<(), Box<dyn core::error::Error>>(())
+            /// ```
+            #[must_use]
+            pub fn distinct(&self) -> usize {
+                self.core.distinct()
             }
 
             /// The kernel that the filter uses.

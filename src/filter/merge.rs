@@ -100,11 +100,11 @@ impl RawFilter {
 #[cold]
 fn refusal(ours: &RawFilter, theirs: &RawFilter) -> MergeError {
     let params = ours.params();
-    let (different, in_both) = ours.different(theirs);
+    let (distinct, in_both) = ours.distinct_with(theirs);
     // Different items collide at the false-positive rate. In larger tables they do so less often, and need room of their own.
     let by_chance = params.false_positive_rate_at(ours.in_table() as f64 / params.slots() as f64) * theirs.in_table() as f64;
     let collisions = index(explained(by_chance)).min(in_both);
-    MergeError::Full { items: different, slots: params.slots(), capacity: params.capacity(), needed: different + collisions }
+    MergeError::Full { items: distinct, slots: params.slots(), capacity: params.capacity(), needed: distinct + collisions }
 }
 
 /// An upper bound of a number of which this many are expected: e + 4√e, without a square root.

@@ -172,6 +172,11 @@ impl Core for WithVictim {
 }
 
 impl WithVictim {
+    fn distinct(&self) -> usize {
+        let is_in_table = |hash: u64| self.filter.core.contains(Uniform(hash));
+        self.filter.distinct() + usize::from(self.victim.hash().is_some_and(|hash| !is_in_table(hash)))
+    }
+
     fn params(&self) -> &Params {
         self.filter.core.params()
     }

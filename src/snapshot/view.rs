@@ -219,6 +219,14 @@ impl GenerationIndex {
         table.map_or(0, |table| self.layouts[table.layout()].count(dispatch, &bytes[table.start()..], key))
     }
 
+    /// The number of distinct items in the tables.
+    fn distinct(&self, dispatch: Dispatch, bytes: &[u8]) -> usize {
+        let depth_of = |table: TableStart| self.layouts[table.layout()].params.depth;
+        // Nothing asks these shards for their number of items.
+        let shard = |table: TableStart| self.layouts[table.layout()].shard(dispatch, &bytes[table.start()..], 0);
+        self.directory.evenly(depth_of).map(|table| shard(table).distinct()).sum()
+    }
+
     /// The false-positive rate of these shards. With further copies, the partition has `times` as many items as its tables.
     fn false_positive_rate(&self, plan: &GenerationPlan, records: &[Record], times: f64) -> f64 {
         let of_shard = |record: &Record| {
@@ -360,6 +368,16 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
 
     pub fn params(&self) -> &ElasticParams {
         &self.params
+    }
+
+    pub fn distinct(&self) -> usize {
+        let all = self.all();
+        let in_tables = |generation: &GenerationIndex| generation.distinct(all.index.dispatch, all.bytes);
+        let of_partition = |partition: &PartitionIndex| {
+            let few = partition.few.len() / partition.first.plan.keys().bytes();
+            few + partition.generations().map(in_tables).sum::<usize>()
+        };
+        self.index.partitions.iter().map(of_partition).sum()
     }
 
     pub fn dispatch(&self) -> Dispatch {

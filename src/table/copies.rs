@@ -267,28 +267,35 @@ impl Copies {
         homes: usize,
         entries: &(impl Iterator<Item = (ClassKey, u32)> + Clone),
     ) -> Result<Self, OutOfMemory> {
-        let mut copies = Self { layout, homes, ..Self::new(keys) };
-        let behind_last = entries.clone().fold(0, |next, (key, _)| copies.home(key).max(next) + 1);
-        // Later keys near the last home may need these slots behind the others.
-        copies.slots = homes.max(behind_last) + 4 + homes / 64;
-        let len = copies.slots * layout.slot_bytes + WINDOW;
-        copies.bytes = reserved(len)?;
-        copies.bytes.resize(len, 0);
-        copies.fill(entries.clone());
-        copies.most = copies.entries + homes.saturating_sub(copies.entries) / 2;
-        Ok(copies)
+        // Keys near the last home may overflow into the slots behind it.
+        let mut copies = Self { layout, homes, slots: homes + 4 + homes / 64, ..Self::new(keys) };
+        loop {
+            let len = copies.slots * layout.slot_bytes + WINDOW;
+            copies.bytes = reserved(len)?;
+            copies.bytes.resize(len, 0);
+            if copies.fill(entries.clone()) {
+                copies.most = copies.entries + homes.saturating_sub(copies.entries) / 2;
+                return Ok(copies);
+            }
+            let end = entries.clone().fold(0, |next, (key, _)| copies.home(key).max(next) + 1);
+            copies = Self { slots: end + 4 + homes / 64, bytes: Vec::new(), entries: 0, total: 0, ..copies };
+        }
     }
 
-    /// Adds entries, which are in order, to an empty table that has slots for them.
-    fn fill(&mut self, entries: impl Iterator<Item = (ClassKey, u32)>) {
+    /// Adds entries, which are in order, to an empty table. Returns false if they need more slots. Three remain empty behind them.
+    fn fill(&mut self, entries: impl Iterator<Item = (ClassKey, u32)>) -> bool {
         let mut next = 0;
         for (key, number) in entries {
             let slot = self.home(key).max(next);
+            if slot + 3 >= self.slots {
+                return false;
+            }
             self.set(slot, key, number);
             self.entries += 1;
             self.total += u64::from(number);
             next = slot + 1;
         }
+        true
     }
 
     pub fn size_in_bytes(&self) -> usize {

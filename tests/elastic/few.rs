@@ -39,6 +39,7 @@ fn check(filter: &ElasticFilter, copies: &[u32]) {
     let sum = copies.iter().map(|&copies| copies as usize).sum::<usize>();
     assert_eq!([filter.len(), view.len()], [sum; 2], "{filter}");
     assert_eq!((filter.slots(), filter.shards()), (view.slots(), view.shards()));
+    assert_eq!(filter.distinct(), view.distinct());
     assert!((filter.false_positive_rate() - view.false_positive_rate()).abs() <= 1e-12, "{filter}");
     let keys: Vec<u64> = (0..2 * copies.len() as u64).map(key).collect();
     let (mut found, mut found_by_view) = (vec![false; keys.len()], vec![false; keys.len()]);

@@ -78,6 +78,7 @@ fn every_type_is_written_and_read_in_the_same_ways() {
         shared.write_to(&mut of_shared).expect("there is room");
         assert!([view.to_bytes(), shared.to_bytes(), of_view, of_shared].iter().all(|written| *written == bytes));
         assert_eq!([view.snapshot_bytes(), shared.snapshot_bytes()], [bytes.len() as u64; 2]);
+        assert_eq!([view.distinct(), shared.distinct()], [filter.distinct(); 2], "{filter}");
         shared.save(&path).expect("there is room");
         let read = SharedFilter::load(&path).expect("as it was saved").into_elastic().expect("there is memory");
         assert!(read == filter);

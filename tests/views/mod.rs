@@ -53,7 +53,7 @@ fn same<D: AsRef<[u8]>>(view: &mut FilterView<D>, filter: &CuckooFilter) {
         }
     }
     assert_eq!(view.to_string(), filter.to_string());
-    assert_eq!((view.len(), view.params()), (filter.len(), filter.params()));
+    assert_eq!((view.len(), view.distinct(), view.params()), (filter.len(), filter.distinct(), filter.params()));
     assert!(*view == *filter && view.to_bytes() == filter.to_bytes());
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Filter {
     pub(crate) imported: Option<Box<RedisBloomFilter>>,
     /// Items removed from the own filter since it was made or compacted.
     pub(crate) deleted: u64,
-    /// The number of different items in the own filter, from when it was first needed: only where the filter must not expand.
+    /// The number of distinct items in the own filter, from when it was first needed: only where the filter must not expand.
     different: Option<u64>,
     /// What dumps have computed, until the next change.
     pub(crate) dump: RefCell<Option<Box<Dump>>>,
@@ -187,13 +187,13 @@ impl Filter {
         Ok((own, room))
     }
 
-    /// The number of different items in the own filter. It follows from the content, so that all copies of a filter accept the same.
+    /// The number of distinct items in the own filter. It follows from the content, so that all copies of a filter accept the same.
     fn different(&mut self) -> u64 {
         match &self.own {
             None => 0,
             // Its capacity is exceeded, or items were chosen to crowd a table.
             Some(own) if has_later_generations(own) => u64::MAX,
-            Some(own) => *self.different.get_or_insert_with(|| own.different()),
+            Some(own) => *self.different.get_or_insert_with(|| own.distinct() as u64),
         }
     }
 
@@ -621,7 +621,7 @@ mod tests {
             }
             if let Some(different) = filter.different {
                 known += 1;
-                assert_eq!(filter.own.as_ref().unwrap().different(), different, "after {turn}");
+                assert_eq!(filter.own.as_ref().unwrap().distinct() as u64, different, "after {turn}");
             }
         }
         assert!(known > 10_000 && filter.own.as_ref().unwrap().buckets_per_lookup() == 2, "{known}");

@@ -197,6 +197,16 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
             })
         })
     }
+
+    /// The number of distinct items.
+    pub fn distinct(&self) -> usize {
+        let mut distinct = 0;
+        self.each_class(&mut |_, _, _| {
+            distinct += 1;
+            true
+        });
+        distinct
+    }
 }
 
 impl<S: Deref<Target = [u8]>> RawFilter<S> {
@@ -530,21 +540,15 @@ impl RawFilter {
         result.map(|()| *self = combined)
     }
 
-    /// The number of fingerprints, each with its pair of buckets, in two filters with equal parameters, and of those in both. Takes
-    /// time proportional to both tables.
+    /// The number of distinct items in two filters with equal parameters, and of those in both. Takes time proportional to both
+    /// tables.
     #[cold]
-    pub fn different(&self, other: &Self) -> (usize, usize) {
-        let (mut different, mut in_both) = (0, 0);
-        self.each_class(&mut |_, _, _| {
-            different += 1;
-            true
-        });
+    pub fn distinct_with(&self, other: &Self) -> (usize, usize) {
+        let mut in_both = 0;
         other.each_class(&mut |buckets, fingerprint, _| {
-            let is_in_both = self.occurrences(buckets, fingerprint) > 0;
-            in_both += usize::from(is_in_both);
-            different += usize::from(!is_in_both);
+            in_both += usize::from(self.occurrences(buckets, fingerprint) > 0);
             true
         });
-        (different, in_both)
+        (self.distinct() + other.distinct() - in_both, in_both)
     }
 }
