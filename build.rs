@@ -1,5 +1,5 @@
-//! Generates the tables that the library includes, as Rust source: the codebook of semi-sorted buckets, and the measured safe
-//! loads of `tables/max_load.tsv`. Also sets the cfg names that combine features and target.
+//! Generates the tables that the library includes, as Rust source: the codebook of semi-sorted buckets, and the safe loads of
+//! `tables/max_load.tsv`. Also sets the cfg names that combine features and target.
 
 use std::env;
 use std::fmt::Write as _;
@@ -11,15 +11,15 @@ const MAX_LOAD: &str = "tables/max_load.tsv";
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={MAX_LOAD}");
-    conditions();
+    set_cfgs();
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     write(&out.join("codebook.rs"), &codebook());
     let rows = fs::read_to_string(MAX_LOAD).unwrap_or_else(|error| panic!("{MAX_LOAD}: {error}"));
     write(&out.join("max_load.rs"), &max_load(&rows));
 }
 
-/// Gives one name to each condition that depends on both features and target.
-fn conditions() {
+/// Sets a cfg for each condition that depends on both features and target.
+fn set_cfgs() {
     let is = |variable: &str, value: &str| env::var(variable).is_ok_and(|given| given == value);
     let has = |feature: &str| env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
     for (name, holds) in [
@@ -41,8 +41,8 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// All sorted quadruples of nibbles a ≤ b ≤ c ≤ d, in lexicographic order: the codeword of a quadruple is its index in this list.
-/// Paper: section 5.2, "semi-sorting buckets".
+/// Returns the source of all sorted quadruples of nibbles a ≤ b ≤ c ≤ d, in lexicographic order: the codeword of a quadruple is
+/// its index in this list. Paper: section 5.2, "semi-sorting buckets".
 fn codebook() -> String {
     let mut words = Vec::new();
     for a in 0..16u16 {
@@ -63,25 +63,28 @@ fn codebook() -> String {
     text
 }
 
-/// The sizes of tables with a load of their own, as logarithms of the number of buckets: 0 to 40, as far as the file goes.
+/// The number of table sizes that can have a load of their own. A size is the logarithm of the number of buckets, 0 to 40.
 const SIZES: usize = 41;
 
-/// The predictions of a load from the one or two before it, by their number in a row; `src/params/max_load.rs` has the same.
-fn predicted(way: u32, before: u32, last: u32) -> u32 {
-    if way == 0 { last } else { (last * last + before / 2) / before }
+/// Predicts a load from the one or two before it in the row. `predictor` selects the formula; `src/params/max_load.rs` has the
+/// same two.
+fn predicted(predictor: u32, before: u32, last: u32) -> u32 {
+    if predictor == 0 { last } else { (last * last + before / 2) / before }
 }
 
-/// The last size of each part of a row with a prediction and a code of its own: what is small varies, what is large is smooth.
+/// The last size of each part of a row. Each part has a predictor and a code of its own, because loads of small tables vary and
+/// those of large tables are smooth.
 const PARTS: [usize; 3] = [9, 19, SIZES - 1];
 
-/// The loads of `tables/max_load.tsv`, in ten-thousandths, in less than half of the bytes that they take as numbers: as bits, and the
-/// position at which each kind of table begins there. A size between two rows has the smaller load of the two. Kinds are numbers,
-/// in the order of the file, from the highest bit: 1 bit of addressing, 5 of b, 6 of f.
+/// Returns the source of the loads of `tables/max_load.tsv`, in ten-thousandths. They are encoded as bits, in less than half of
+/// the bytes that they would take as numbers, with the position at which each kind of table begins. A size between two rows has
+/// the smaller load of the two. Kinds are numbers in the order of the file, from the highest bit: 1 bit of addressing, 5 of b, 6
+/// of f.
 ///
-/// A row is its loads by size, those of sizes that some kind has. Each of its [`PARTS`] begins with 1 bit for the prediction and 4
-/// for the order k of the code that takes the fewest bits. Then follow the differences d of the loads from what is predicted, as
-/// exponential Golomb codes of order k: of n = 2d or −2d − 1, the binary digits of n + 2ᵏ, after as many zeros as there are digits
-/// beyond k + 1.
+/// The loads of a kind are in the order of sizes, for all sizes that any kind has. Each of the [`PARTS`] begins with 1 bit for
+/// the predictor and 4 bits for the order k of the code; both are chosen so that the part takes the fewest bits. Then follow the
+/// differences d between loads and predictions, as exponential Golomb codes of order k. The code of n = 2d, or n = −2d − 1 for
+/// negative d, is the binary digits of n + 2ᵏ, after as many zeros as there are digits beyond k + 1.
 fn max_load(tsv: &str) -> String {
     let kinds = kinds(tsv);
     let is_there = |size: &usize| kinds.iter().any(|(_, loads)| loads[*size].is_some());
@@ -90,15 +93,15 @@ fn max_load(tsv: &str) -> String {
     let mut starts = Vec::new();
     for (_, loads) in &kinds {
         starts.push(bits.len());
-        let loads = every_size(loads);
+        let loads = fill_gaps(loads);
         let (mut before, mut last, mut first) = (10_000, 10_000, 0);
         for end in PARTS {
             let part: Vec<u32> = sizes.iter().filter(|&&size| size >= first && size <= end).map(|&size| loads[size]).collect();
-            let coded = |way: u32, order: u32| {
+            let coded = |predictor: u32, order: u32| {
                 let (mut before, mut last) = (before, last);
-                let mut text = format!("{way:b}{order:04b}");
+                let mut text = format!("{predictor:b}{order:04b}");
                 for &load in &part {
-                    let difference = i64::from(load) - i64::from(predicted(way, before, last));
+                    let difference = i64::from(load) - i64::from(predicted(predictor, before, last));
                     let number = if difference < 0 { -2 * difference - 1 } else { 2 * difference } + (1 << order);
                     let digits = format!("{number:b}");
                     text.push_str(&"0".repeat(digits.len() - 1 - order as usize));
@@ -107,8 +110,9 @@ fn max_load(tsv: &str) -> String {
                 }
                 text
             };
-            let ways = (0..2).flat_map(|way| (0..16).map(move |order| (way, order)));
-            bits.push_str(&ways.map(|(way, order)| coded(way, order)).min_by_key(String::len).expect("there are 32"));
+            let codes = (0..2).flat_map(|predictor| (0..16).map(move |order| (predictor, order)));
+            let shortest = codes.map(|(predictor, order)| coded(predictor, order)).min_by_key(String::len);
+            bits.push_str(&shortest.expect("there are 32 codes"));
             for &load in &part {
                 (before, last) = (last, load);
             }
@@ -119,7 +123,7 @@ fn max_load(tsv: &str) -> String {
         .as_bytes()
         .chunks(8)
         .map(|bits| bits.iter().enumerate().fold(0, |byte, (place, &bit)| byte | (bit - b'0') << (7 - place)))
-        // A window of eight bytes may begin at the last one.
+        // Padding: a window of eight bytes may begin at the last byte.
         .chain([0; 8])
         .collect();
     let kinds: Vec<u32> = kinds.iter().map(|(kind, _)| *kind).collect();
@@ -133,7 +137,7 @@ fn max_load(tsv: &str) -> String {
     )
 }
 
-/// The kinds of tables in the file, and their loads by size.
+/// Returns the kinds of tables in the file, and their loads by size.
 fn kinds(tsv: &str) -> Vec<(u32, [Option<u32>; SIZES])> {
     let mut kinds: Vec<(u32, [Option<u32>; SIZES])> = Vec::new();
     let mut last = None;
@@ -143,7 +147,7 @@ fn kinds(tsv: &str) -> Vec<(u32, [Option<u32>; SIZES])> {
         }
         let place = number + 1;
         let (kind, size, load) =
-            row(line).unwrap_or_else(|| panic!("{MAX_LOAD}:{place}: addressing, b, f, log2_buckets, load expected"));
+            row(line).unwrap_or_else(|| panic!("{MAX_LOAD}:{place}: expected addressing, b, f, log2_buckets, load"));
         assert!(last.replace((kind, size)) < Some((kind, size)), "{MAX_LOAD}:{place}: out of order");
         if kinds.last().is_none_or(|last| last.0 != kind) {
             kinds.push((kind, [None; SIZES]));
@@ -155,8 +159,8 @@ fn kinds(tsv: &str) -> Vec<(u32, [Option<u32>; SIZES])> {
     kinds
 }
 
-/// The load of each size: its own, or the smaller one of its neighbours.
-fn every_size(loads: &[Option<u32>; SIZES]) -> [u32; SIZES] {
+/// Returns the load of each size: its own, or the smaller one of its neighbors.
+fn fill_gaps(loads: &[Option<u32>; SIZES]) -> [u32; SIZES] {
     std::array::from_fn(|size| {
         let below = loads[..=size].iter().rev().find_map(|&load| load);
         let above = loads[size..].iter().find_map(|&load| load);
@@ -164,7 +168,7 @@ fn every_size(loads: &[Option<u32>; SIZES]) -> [u32; SIZES] {
     })
 }
 
-/// The kind, the size and the load of a row.
+/// Returns the kind, the size and the load of a row.
 fn row(line: &str) -> Option<(u32, usize, u32)> {
     let mut fields = line.split('\t');
     let addressing = match fields.next()? {

@@ -1,4 +1,4 @@
-"""What benches/instructions.py and benches/code_size.py have in common: numbers that are compared with baselines in a file."""
+"""Shared by benches/instructions.py and benches/code_size.py: compares numbers with the baselines in a file."""
 
 import re
 import subprocess
@@ -14,12 +14,12 @@ def output(*command):
 
 
 def compiler():
-    said = output("rustc", "-vV")
-    return said.splitlines()[0] + " for " + re.search(r"^host: (.+)$", said, re.MULTILINE)[1]
+    version = output("rustc", "-vV")
+    return version.splitlines()[0] + " for " + re.search(r"^host: (.+)$", version, re.MULTILINE)[1]
 
 
 def read(path):
-    """The baselines in a file, and the compiler that they are of."""
+    """Returns the baselines in a file, and the compiler that they were measured with."""
     comments, rows = [], []
     for line in path.read_text().splitlines():
         (comments if line.startswith("#") else rows).append(line)
@@ -27,19 +27,19 @@ def read(path):
 
 
 def is_comparable(this, theirs):
-    """Says which compilers these are; False if they are for different machines."""
-    print(f"The baselines are of {theirs}; this is {'the same' if this == theirs else this}.", file=sys.stderr)
+    """Prints both compilers. Returns False if they are for different machines."""
+    print(f"The baselines were measured with {theirs}; this is {'the same' if this == theirs else this}.", file=sys.stderr)
     if this.split(" for ")[1] == theirs.split(" for ")[1]:
         return True
-    print("Not compared: other machines have other instructions.", file=sys.stderr)
+    print("Not compared: the instructions of different machines differ.", file=sys.stderr)
     return False
 
 
-def end(wrong, what, update):
-    """Fails if something is wrong: `what`, a count or a size, is above its baseline."""
-    if wrong:
+def end(problems, kind, update):
+    """Exits with an error if there are problems, such as numbers above their baselines. `kind` is "count" or "size"."""
+    if problems:
         sys.exit("\n".join([
-            *wrong,
-            f"A {what} may rise by {TOLERANCE * 100:.0f} %. If it is worth it, or another compiler's doing, make it the baseline:",
+            *problems,
+            f"A {kind} may rise by {TOLERANCE * 100:.0f} %. If the rise is justified, or a new compiler causes it, update the baseline:",
             f"    {update}",
         ]))

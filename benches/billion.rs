@@ -1,14 +1,14 @@
-//! Filters of more than a billion items with f = 9: built, saved, mapped, verified, and asked for every item.
+//! Filters of more than a billion items with f = 9: built, saved, mapped, verified, and queried for every item.
 //!
 //! ```sh
 //! cargo bench --bench billion                  # 1.2 · 10⁹ items: ten minutes, 2 GB of memory, 2 GB of disk
 //! cargo bench --bench billion -- 4400000000    # more than 2³² items, and a table of more than 2³² bytes
 //! ```
 //!
-//! Prints Markdown. The files are in the folder for temporary files, and are deleted. Every item must be found, and of as many absent ones no more
-//! than the filter says, within five standard deviations.
+//! Prints Markdown. The files are in the folder for temporary files, and are deleted. Every item must be found. The measured
+//! false-positive rate must not exceed the expected one by more than five standard deviations.
 
-#![allow(clippy::cast_precision_loss, reason = "figures for people")]
+#![allow(clippy::cast_precision_loss, reason = "figures are rounded for display")]
 
 use std::{fs, path::Path, time::Instant};
 
@@ -16,12 +16,12 @@ use koel::{CuckooFilter, ElasticFilter, ElasticView, FilterView};
 use koel_benches::{Extent, Scratch, count, key, row};
 
 const ITEMS: u64 = 1_200_000_000;
-/// Fingerprints of nine bits suffice for it.
+/// A rate for which fingerprints of nine bits suffice.
 const RATE: f64 = 0.016;
-/// Keys at a time, which are in memory.
+/// The number of keys that are in memory at a time.
 const PIECE: u64 = 1 << 24;
 
-/// The keys of these numbers, in pieces.
+/// Calls `act` with the keys of these numbers, in pieces.
 fn each_piece(numbers: std::ops::Range<u64>, mut act: impl FnMut(&[u64])) {
     let mut keys = Vec::new();
     for start in numbers.clone().step_by(usize::try_from(PIECE).expect("a small number")) {
@@ -31,7 +31,7 @@ fn each_piece(numbers: std::ops::Range<u64>, mut act: impl FnMut(&[u64])) {
     }
 }
 
-/// Times of what is done with a filter, in seconds.
+/// The times of a filter's operations, in seconds.
 struct Times {
     items: u64,
     last: Instant,
@@ -43,22 +43,22 @@ impl Times {
         Self { items, last: Instant::now(), rows: Vec::new() }
     }
 
-    /// What was done since the row before.
-    fn row(&mut self, what: &'static str) {
-        self.rows.push((what, self.last.elapsed().as_secs_f64()));
+    /// Adds a row for the time since the previous row.
+    fn row(&mut self, operation: &'static str) {
+        self.rows.push((operation, self.last.elapsed().as_secs_f64()));
         self.last = Instant::now();
     }
 
-    /// The column of a filter.
+    /// Returns the column of a filter in the table.
     fn column(&self, path: &Path, [measured, expected]: [f64; 2]) -> Vec<(&'static str, String)> {
-        let bytes = fs::metadata(path).expect("it was saved").len();
+        let bytes = fs::metadata(path).expect("the file exists").len();
         let time = |seconds: f64| match seconds * 1e9 / self.items as f64 {
             each if each >= 5.0 => format!("{each:.1} ns per item"),
             _ => format!("{seconds:.2} s"),
         };
         let mut column =
             vec![("bytes", count(bytes)), ("bits per item", format!("{:.2}", 8.0 * bytes as f64 / self.items as f64))];
-        column.extend(self.rows.iter().map(|&(what, seconds)| (what, time(seconds))));
+        column.extend(self.rows.iter().map(|&(operation, seconds)| (operation, time(seconds))));
         column.extend([
             ("false-positive rate, expected", format!("{:.4} %", 100.0 * expected)),
             ("false-positive rate, measured", format!("{:.4} %", 100.0 * measured)),
@@ -67,20 +67,20 @@ impl Times {
     }
 }
 
-/// Asks for all items, which must be found, and for as many others. Returns the measured rate.
-fn ask(items: u64, times: &mut Times, expected: f64, contains: impl Fn(&[u64], &mut [bool])) -> f64 {
+/// Looks up all items, which must be found, and as many absent ones. Returns the measured rate.
+fn look_up(items: u64, times: &mut Times, expected: f64, contains: impl Fn(&[u64], &mut [bool])) -> f64 {
     let mut found = vec![false; usize::try_from(PIECE).expect("a small number")];
     let mut counts = [0_u64; 2];
-    let asked = [("`contains_batch`, present", 0..items), ("`contains_batch`, absent", items..2 * items)];
-    for ((what, range), count) in asked.into_iter().zip(&mut counts) {
+    let ranges = [("`contains_batch`, present", 0..items), ("`contains_batch`, absent", items..2 * items)];
+    for ((operation, range), count) in ranges.into_iter().zip(&mut counts) {
         each_piece(range, |keys| {
             let found = &mut found[..keys.len()];
             contains(keys, found);
             *count += found.iter().filter(|&&found| found).count() as u64;
         });
-        times.row(what);
+        times.row(operation);
     }
-    assert_eq!(counts[0], items, "every item is found");
+    assert_eq!(counts[0], items, "an item is lost");
     let rate = counts[1] as f64 / items as f64;
     assert!(rate <= expected + 5.0 * (expected / items as f64).sqrt(), "{rate} instead of {expected}");
     rate
@@ -97,13 +97,13 @@ fn fixed(items: u64) -> Vec<(&'static str, String)> {
     filter.save(file.path()).expect("there is disk space");
     times.row("`save`");
     drop(filter);
-    let view = FilterView::over(file.map()).expect("as it was saved");
+    let view = FilterView::over(file.map()).expect("a saved snapshot is valid");
     times.row("`over`, of a mapped file");
-    view.verify().expect("as it was saved");
+    view.verify().expect("a saved snapshot is valid");
     times.row("`verify`");
     assert_eq!(view.len() as u64, items);
     let expected = view.false_positive_rate();
-    let rate = ask(items, &mut times, expected, |keys, found| view.contains_batch(keys, found));
+    let rate = look_up(items, &mut times, expected, |keys, found| view.contains_batch(keys, found));
     times.column(file.path(), [rate, expected])
 }
 
@@ -113,18 +113,18 @@ fn elastic(items: u64) -> Vec<(&'static str, String)> {
     let builder = ElasticFilter::builder().capacity(capacity).max_capacity(capacity).false_positive_rate(RATE);
     let mut filter = builder.build().expect("there is memory");
     times.row("allocate");
-    each_piece(0..items, |keys| filter.insert_unordered(keys).expect("it grows"));
+    each_piece(0..items, |keys| filter.insert_unordered(keys).expect("the filter grows"));
     times.row("`insert_iter`, `insert_unordered`");
     filter.save(file.path()).expect("there is disk space");
     times.row("`save`");
     drop(filter);
-    let view = ElasticView::over(file.map()).expect("as it was saved");
+    let view = ElasticView::over(file.map()).expect("a saved snapshot is valid");
     times.row("`over`, of a mapped file");
-    view.verify().expect("as it was saved");
+    view.verify().expect("a saved snapshot is valid");
     times.row("`verify`");
     assert_eq!(view.len() as u64, items);
     let expected = view.false_positive_rate();
-    let rate = ask(items, &mut times, expected, |keys, found| view.contains_batch(keys, found));
+    let rate = look_up(items, &mut times, expected, |keys, found| view.contains_batch(keys, found));
     times.column(file.path(), [rate, expected])
 }
 
@@ -132,7 +132,7 @@ fn main() {
     let items = Extent::of_arguments(ITEMS, 1).items;
     println!("{} items, f = 9, one thread, one run; times per item include making the keys.\n", count(items));
     println!("| | `CuckooFilter` | `ElasticFilter`, planned |\n|---|---:|---:|");
-    for ((what, fixed), (_, elastic)) in fixed(items).into_iter().zip(elastic(items)) {
-        row(what, [fixed, elastic]);
+    for ((name, fixed), (_, elastic)) in fixed(items).into_iter().zip(elastic(items)) {
+        row(name, [fixed, elastic]);
     }
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what programs grow by when they link the library, and compares it with benches/code_size.tsv.
+"""Measures by how much programs grow when they link the library, and compares the sizes with benches/code_size.tsv.
 
 python3 benches/code_size.py             prints Markdown, and fails if a size is more than 3 % above its baseline
 python3 benches/code_size.py --update    writes today's sizes into the file
 
-The programs are those of benches/code_size, with link-time optimisation, one codegen unit, without unwinding and symbols. A size
-is that of code and data, in bytes, above the program `empty`; the WebAssembly module and the firmware contain nothing else, and are
-measured whole.
+The programs are in benches/code_size, and are built with link-time optimization and one codegen unit, without unwinding and
+symbols. A size is the number of bytes of code and data beyond those of the program `empty`. The WebAssembly module and the
+firmware are measured whole.
 """
 
 import os
@@ -23,7 +23,7 @@ UPDATE = "python3 benches/code_size.py --update"
 WASM = "wasm32-unknown-unknown"
 THUMB = "thumbv7em-none-eabihf"
 
-# Name, program, features, what the project wants it to be at most, in KiB, and what it does.
+# Name, program, features, goal (largest size in KiB), and description.
 PROGRAMS = [
     ("view", "view", "koel", 32, "koel: queries a snapshot in place, without default features"),
     ("fixed", "fixed", "koel", 48, "koel: builds a `CuckooFilter`, changes it and writes it, without default features"),
@@ -48,14 +48,14 @@ PROGRAMS = [
     ),
     ("xorf", "xorf", "xorf", None, "xorf: builds a filter"),
 ]
-# These are optimised for size: name, target, what to build, the goal in KiB, and what it does.
+# Programs that are optimized for size and measured whole: name, target, what to build, goal in KiB, and description.
 WHOLE = [
     ("page", WASM, ["--lib"], 24, "koel: queries a snapshot in place, WebAssembly optimised for size; the whole file"),
     ("firmware", THUMB, ["--bin", "firmware"], 9, "koel: queries a snapshot in place, ARMv7E-M optimised for size; all of it"),
 ]
 
-# What crates do, as their documentation says: a program, structure, whether it removes, grows, merges, lets threads write, is queried in
-# borrowed bytes, and does without std.
+# The features of crates, from their documentation: program, crate and type, structure, and whether it removes items, grows, merges,
+# lets threads write, can be queried in borrowed bytes, and works without std.
 FEATURES = [
     ("fixed", "koel, `CuckooFilter`", "cuckoo filter, semi-sorted", "yes", "–", "yes", "–", "as a view", "yes"),
     ("growing", "koel, `ElasticFilter`", "shards of the same", "yes", "and shrinks", "yes", "`SharedFilter`", "as a view", "yes"),
@@ -69,9 +69,9 @@ FEATURES = [
 ]
 
 HEADER = f"""\
-# Bytes of code and data that programs grow by with the library: benches/code_size. `just code-size` compares; this writes the file anew:
+# Bytes of code and data by which programs in benches/code_size grow. `just code-size` compares them; this command updates the file:
 #     {UPDATE}
-# Compilers differ. These are the sizes of
+# Compilers give different sizes. These were measured with
 # {{compiler}}
 program\tbytes
 """
@@ -88,10 +88,10 @@ def build(*arguments):
 
 
 def sections(path):
-    """Bytes of an ELF file that are loaded into memory and are in the file: code, constants and initial values."""
+    """Returns the bytes of an ELF file that are loaded into memory and stored in the file: code, constants and initial values."""
     data = path.read_bytes()
-    assert data[:4] == b"\x7fELF" and data[4] in (1, 2) and data[5] == 1, f"{path} is no little-endian ELF file"
-    # The offset of the table of sections, where its size and length are, and the fields of a section: of 32 and of 64 bits.
+    assert data[:4] == b"\x7fELF" and data[4] in (1, 2) and data[5] == 1, f"{path} is not a little-endian ELF file"
+    # The offset of the section table, the offset of its sizes, and the fields of a section, in files of 32 and of 64 bits.
     offset, counts, fields = (("<I", 0x20), 0x2E, "<IIIIII") if data[4] == 1 else (("<Q", 0x28), 0x3A, "<IIQQQQ")
     table, = struct.unpack_from(offset[0], data, offset[1])
     size, count = struct.unpack_from("<HH", data, counts)
@@ -108,11 +108,11 @@ def measure():
     empty = program("empty")
     sizes = {name: program(binary, "--features", features) - empty for name, binary, features, *_ in PROGRAMS}
     installed = output("rustup", "target", "list", "--installed").split()
-    for name, triple, what, *_ in WHOLE:
+    for name, triple, arguments, *_ in WHOLE:
         if triple not in installed:
             print(f"{name} is not measured: rustup target add {triple}", file=sys.stderr)
             continue
-        build("--profile", "page", *what, "--features", "koel", "--target", triple)
+        build("--profile", "page", *arguments, "--features", "koel", "--target", triple)
         folder = target() / triple / "page"
         sizes[name] = (folder / "page.wasm").stat().st_size if triple == WASM else sections(folder / name)
     return sizes
@@ -123,26 +123,26 @@ def kib(size):
 
 
 def compare(sizes, baselines):
-    """Prints every size; returns what is wrong."""
-    wanted = {name: most for name, *_, most, _ in PROGRAMS + WHOLE}
-    what = {name: what for name, *_, what in PROGRAMS + WHOLE}
-    wrong = []
+    """Prints every size. Returns descriptions of the problems."""
+    goals = {name: most for name, *_, most, _ in PROGRAMS + WHOLE}
+    descriptions = {name: description for name, *_, description in PROGRAMS + WHOLE}
+    problems = []
     print("<!-- code-size -->\n\nKiB of code and data by which a program grows; *goal*: at most.\n\n| program | KiB | goal |\n|---|---:|---:|")
     for name, size in sizes.items():
         if (baseline := baselines.get(name)) is None:
-            wrong.append(f"{name} takes {size:,} bytes, and has no baseline.")
+            problems.append(f"{name} takes {size:,} bytes, and has no baseline.")
             continue
         change = size / baseline - 1
-        print(f"| {what[name]} | {kib(size)} | {wanted[name] or '–'} |")
+        print(f"| {descriptions[name]} | {kib(size)} | {goals[name] or '–'} |")
         if change > TOLERANCE:
-            wrong.append(f"{name} takes {size:,} bytes, {change * 100:.1f} % more than its baseline, {baseline:,}.")
+            problems.append(f"{name} takes {size:,} bytes, {change * 100:.1f} % more than its baseline, {baseline:,}.")
         elif change < -TOLERANCE:
-            print(f"Keep what {name} has gained: {UPDATE}", file=sys.stderr)
+            print(f"{name} is smaller than its baseline; to keep the gain: {UPDATE}", file=sys.stderr)
     print("\n<!-- features -->\n\n| crate | structure | removes | grows | merges | threads write | in borrowed bytes | `no_std` | KiB |")
     print("|---|---|---|---|---|---|---|---|---:|")
     for name, *cells in FEATURES:
         print(f"| {' | '.join(cells)} | {kib(sizes[name])} |")
-    return wrong
+    return problems
 
 
 def main():
@@ -157,7 +157,7 @@ def main():
     sizes = measure()
     if update:
         if not all(name in sizes for name, *_ in WHOLE):
-            sys.exit("The file is written with all sizes, or not at all.")
+            sys.exit("The file is not updated: it needs the sizes of all programs.")
         BASELINES.write_text(HEADER.format(compiler=this) + "".join(f"{name}\t{size}\n" for name, size in sizes.items()))
         for name, size in sizes.items():
             print(f"{name:<26}{kib(size):>8}")

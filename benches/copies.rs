@@ -1,14 +1,14 @@
-//! Measures insertion and removal of items that are inserted several times each, beside items inserted once.
+//! Measures insertion and removal of items that are inserted several times each, compared with items inserted once.
 //!
 //! ```sh
-//! cargo bench --bench copies                # 1 M different items, two minutes
-//! cargo bench --bench copies -- 3000000     # as many as that
+//! cargo bench --bench copies                # 1 M distinct items, two minutes
+//! cargo bench --bench copies -- 3000000     # this many items
 //! ```
 //!
-//! Prints Markdown. Times are nanoseconds per insertion or removal, with hashing: medians of the rounds, which take turns. Every
-//! answer is checked.
+//! Prints Markdown. Times are in nanoseconds per insertion or removal, including hashing: medians of interleaved rounds. Every
+//! result is checked.
 
-#![allow(clippy::cast_precision_loss, reason = "small numbers")]
+#![allow(clippy::cast_precision_loss, reason = "the numbers are small")]
 
 use std::hint::black_box;
 
@@ -39,10 +39,10 @@ macro_rules! multiset {
     ($($filter:ty),*) => {$(
         impl Multiset for $filter {
             fn insert(&mut self, key: u64) {
-                self.insert(&key).expect("copies take no room");
+                self.insert(&key).expect("copies are always accepted");
             }
             fn insert_batch(&mut self, keys: &[u64]) {
-                self.insert_batch(keys).expect("copies take no room");
+                self.insert_batch(keys).expect("copies are always accepted");
             }
             fn remove(&mut self, key: u64) -> bool {
                 self.remove(&key)
@@ -63,11 +63,11 @@ macro_rules! multiset {
 multiset!(CuckooFilter, ElasticFilter);
 
 fn fixed(items: usize) -> CuckooFilter {
-    CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build().expect("the parameters are right")
+    CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build().expect("valid parameters")
 }
 
 fn growing(_: usize) -> ElasticFilter {
-    ElasticFilter::builder().false_positive_rate(RATE).build().expect("the parameters are right")
+    ElasticFilter::builder().false_positive_rate(RATE).build().expect("valid parameters")
 }
 
 /// Returns the times, and the bytes that the filter with all copies takes.
@@ -88,7 +88,7 @@ fn measure<F: Multiset>(build: impl Fn(usize) -> F, keys: &[u64], copies: usize)
     (times, bytes)
 }
 
-/// Every item has its copies; a few have those of an item that collides with them, too.
+/// Asserts that every item has its copies. A few have more: the copies of an item that collides with them.
 fn check(filter: &impl Multiset, keys: &[u64], copies: usize) {
     assert_eq!(filter.len(), keys.len() * copies);
     let more = keys.iter().step_by(97).filter(|&&key| filter.count(key) > copies).count();
@@ -105,9 +105,9 @@ fn table<F: Multiset>(build: impl Fn(usize) -> F, keys: &[u64], rounds: usize) {
     }
     row("copies of each item", OPERATIONS.iter().copied().chain(["bytes"]).map(String::from));
     row("---:", [OPERATIONS.len() + 1].map(|columns| vec!["---:"; columns].join(" | ")));
-    let times = |rounds: &[(Times, usize)], of: usize| median(&rounds.iter().map(|(times, _)| times[of]).collect::<Vec<_>>());
+    let times = |rounds: &[(Times, usize)], at: usize| median(&rounds.iter().map(|(times, _)| times[at]).collect::<Vec<_>>());
     for (copies, rounds) in COPIES.iter().zip(&all) {
-        let cell = |of| format!("{:.0} ({:.1})", times(rounds, of), times(rounds, of) / times(&all[0], of));
+        let cell = |at| format!("{:.0} ({:.1})", times(rounds, at), times(rounds, at) / times(&all[0], at));
         let further = (rounds[0].1 as f64 - all[0][0].1 as f64) / keys.len() as f64;
         row(&copies.to_string(), (0..OPERATIONS.len()).map(cell).chain([format!("{further:.1}")]));
     }

@@ -1,18 +1,16 @@
-//! What growing costs: a filter that grows from nothing, beside one of fixed size that is planned for all items, and a growing
-//! one that is.
+//! The cost of growth: compares a filter that grows from empty with a fixed and a growing filter that are planned for all items.
 //!
 //! ```sh
 //! cargo bench --bench growth                # 100,000 to 10 M items, two minutes
-//! cargo bench --bench growth -- 3000000     # as many as that
-//! cargo bench --bench growth -- space       # only the space of filters of all sizes, from empty ones on
+//! cargo bench --bench growth -- 3000000     # this many items
+//! cargo bench --bench growth -- space       # only the space of filters of all sizes, including empty ones
 //! cargo bench --bench growth -- beyond      # only the space of filters that grow beyond their plan
-//! cargo bench --bench growth -- merge       # only what it costs to merge the filters of many workers
+//! cargo bench --bench growth -- merge       # only the cost of merging the filters of many workers
 //! ```
 //!
-//! Prints Markdown. Times are per item in one thread, with hashing: medians of the rounds, which take turns. Every answer is
-//! checked.
+//! Prints Markdown. Times are per item in one thread, including hashing: medians of interleaved rounds. Every result is checked.
 
-#![allow(clippy::cast_precision_loss, reason = "small numbers")]
+#![allow(clippy::cast_precision_loss, reason = "the numbers are small")]
 
 use std::{collections::VecDeque, env, hint::black_box, time::Instant};
 
@@ -21,7 +19,7 @@ use koel_benches::{Extent, count, key, median, row, time};
 
 const RATE: f64 = 0.001;
 const SIZES: [u64; 4] = [100_000, 1_000_000, 3_000_000, 10_000_000];
-/// Least and most rounds: small filters are measured more often.
+/// The fewest and the most rounds. Small filters are measured more often.
 const ROUNDS: [usize; 2] = [3, 15];
 
 struct Keys {
@@ -29,11 +27,11 @@ struct Keys {
     absent: Vec<u64>,
 }
 
-/// One kind of filter in one round: nanoseconds per item for `insert`, `contains` and `contains_batch` of present and absent keys,
-/// and `remove`.
+/// The times of one kind of filter in one round, in nanoseconds per item: `insert`, `contains` and `contains_batch` of present and
+/// of absent keys, and `remove`.
 type Times = [f64; 6];
 
-/// What a row shows, and which times.
+/// The name of each row, and the times that it shows.
 const ROWS: [(&str, &[usize]); 4] = [
     ("`insert`", &[0]),
     ("`contains`, present; absent", &[1, 2]),
@@ -43,24 +41,24 @@ const ROWS: [(&str, &[usize]); 4] = [
 
 type Measure = fn(&Keys) -> Times;
 
-/// The two types have the same methods, but no trait for updates in common.
+/// Measures either type of filter: they have the same methods, but no common trait that includes updates.
 macro_rules! measure {
     ($filter:expr, $keys:expr) => {{
         let (mut filter, keys): (_, &Keys) = ($filter, $keys);
         let items = keys.present.len();
         let mut found = vec![false; items];
-        let most_wrong = items / 500;
+        let most_false_positives = items / 500;
         let mut times = Times::default();
         times[0] = time(items, || keys.present.iter().for_each(|key| filter.insert(black_box(key)).expect("there is room")));
         times[1] = time(items, || assert!(keys.present.iter().all(|key| filter.contains(black_box(key)))));
         times[2] = time(items, || {
-            let wrong = keys.absent.iter().filter(|key| black_box(filter.contains(black_box(*key)))).count();
-            assert!(wrong <= most_wrong);
+            let found = keys.absent.iter().filter(|key| black_box(filter.contains(black_box(*key)))).count();
+            assert!(found <= most_false_positives);
         });
         times[3] = time(items, || filter.contains_batch(&keys.present, black_box(&mut found)));
         assert!(found.iter().all(|&found| found));
         times[4] = time(items, || filter.contains_batch(&keys.absent, black_box(&mut found)));
-        assert!(found.iter().filter(|&&found| found).count() <= most_wrong);
+        assert!(found.iter().filter(|&&found| found).count() <= most_false_positives);
         times[5] = time(items, || assert!(keys.present.iter().all(|key| filter.remove(black_box(key)))));
         assert!(filter.is_empty());
         times
@@ -69,34 +67,34 @@ macro_rules! measure {
 
 fn fixed(keys: &Keys) -> Times {
     let builder = CuckooFilter::builder().capacity(keys.present.len()).false_positive_rate(RATE);
-    measure!(builder.build().expect("the parameters are right"), keys)
+    measure!(builder.build().expect("valid parameters"), keys)
 }
 
 fn grown(keys: &Keys) -> Times {
-    measure!(ElasticFilter::builder().false_positive_rate(RATE).build().expect("the parameters are right"), keys)
+    measure!(ElasticFilter::builder().false_positive_rate(RATE).build().expect("valid parameters"), keys)
 }
 
 fn planned(keys: &Keys) -> Times {
     let items = keys.present.len();
     let builder = ElasticFilter::builder().false_positive_rate(RATE).capacity(items).max_capacity(items);
-    measure!(builder.build().expect("the parameters are right"), keys)
+    measure!(builder.build().expect("valid parameters"), keys)
 }
 
-/// Space of filters at every size, in bits per item.
+/// Prints the space of filters at every size, in bits per item.
 fn space() {
     const SIZES: [usize; 5] = [1000, 10_000, 100_000, 1_000_000, 10_000_000];
     const FROM: [usize; 2] = [1000, 1_000_000];
     let items = Extent::of_arguments(10_000_000, 1).length();
     let builder = ElasticFilter::builder().false_positive_rate(RATE);
-    let shared = builder.clone().build_shared().expect("the parameters are right").size_in_bytes();
+    let shared = builder.clone().build_shared().expect("valid parameters").size_in_bytes();
     let mut columns = Vec::new();
     for builder in [builder.clone(), builder.capacity(1000)] {
-        let mut filter = builder.build().expect("the parameters are right");
+        let mut filter = builder.build().expect("valid parameters");
         let mut column = vec![format!("{} bytes", count(filter.size_in_bytes()))];
         let (mut next, mut bits) = (1000.0, Vec::new());
         for n in 1..=items {
-            filter.insert(&key(n as u64)).expect("it grows");
-            // Evenly on a logarithmic scale.
+            filter.insert(&key(n as u64)).expect("the filter grows");
+            // The samples are evenly spaced on a logarithmic scale.
             if n as f64 >= next {
                 next *= 1.01;
                 bits.push((n, filter.bits_per_item()));
@@ -126,28 +124,28 @@ fn space() {
     }
 }
 
-/// The least and the greatest.
+/// Returns the least and the greatest value.
 fn extremes(values: &[f64]) -> (f64, f64) {
     (values.iter().copied().fold(f64::MAX, f64::min), values.iter().copied().fold(0.0, f64::max))
 }
 
-/// 99.9 % of single insertions into a growing filter take at most this many nanoseconds.
+/// Returns the 99.9th percentile of the time of an insertion into a growing filter, in nanoseconds.
 fn pause(keys: &Keys) -> f64 {
-    let mut filter = ElasticFilter::builder().false_positive_rate(RATE).build().expect("the parameters are right");
+    let mut filter = ElasticFilter::builder().false_positive_rate(RATE).build().expect("valid parameters");
     let mut times = Vec::with_capacity(keys.present.len());
     for key in &keys.present {
         let start = Instant::now();
-        filter.insert(key).expect("it grows");
+        filter.insert(key).expect("the filter grows");
         times.push(start.elapsed().as_secs_f64() * 1e9);
     }
     times.sort_unstable_by(f64::total_cmp);
     times[times.len() - 1 - times.len() / 1000]
 }
 
-/// The space of filters that grow to 50 times the number that they are planned for.
+/// Prints the space of filters that grow to 50 times their planned size.
 fn beyond() {
     const TIMES: [usize; 6] = [1, 2, 5, 10, 20, 50];
-    // A smaller number, when it is a test.
+    // The number is smaller in a test.
     let planned = Extent::of_arguments(1_000_000, 1).length() / 10;
     println!("Bits per item, and in brackets buckets per lookup, of filters planned for {} items:\n", count(planned));
     println!(
@@ -157,12 +155,12 @@ fn beyond() {
     for rate in [0.01, 0.001] {
         for capacity in [planned, planned / 100] {
             let builder = ElasticFilter::builder().false_positive_rate(rate).capacity(capacity).max_capacity(planned);
-            let mut filter = builder.build().expect("the parameters are right");
+            let mut filter = builder.build().expect("valid parameters");
             let (mut next, mut bits, mut buckets) = (planned as f64, Vec::new(), Vec::new());
             let mut cells = vec![count(capacity)];
             for items in 1..=50 * planned {
-                filter.insert(&key(items as u64)).expect("it grows");
-                // Evenly on a logarithmic scale.
+                filter.insert(&key(items as u64)).expect("the filter grows");
+                // The samples are evenly spaced on a logarithmic scale.
                 if items as f64 >= next {
                     next *= 1.02;
                     bits.push(filter.bits_per_item());
@@ -180,16 +178,16 @@ fn beyond() {
     }
 }
 
-/// Merges the filters of workers into one: each into the first, or neighbours in turn. Returns the nanoseconds for each item, and the
-/// most bytes that all filters took at a time.
+/// Merges the filters of workers: all into the first, or neighbors in pairs. Returns the nanoseconds per item, and the peak of the
+/// bytes that all filters took together.
 fn merge_all(filters: Vec<ElasticFilter>, items: usize, into_first: bool) -> (f64, usize) {
     let (mut filters, mut most) = (VecDeque::from(filters), 0);
     let time = time(items, || {
         while filters.len() > 1 {
             let all: usize = filters.iter().map(ElasticFilter::size_in_bytes).sum();
-            let [mut into, other] = [(); 2].map(|()| filters.pop_front().expect("there are two"));
-            into.merge(&other).expect("it is planned for all items");
-            // While it is made, the result is there besides all others.
+            let [mut into, other] = [(); 2].map(|()| filters.pop_front().expect("there are two filters"));
+            into.merge(&other).expect("the plan has room for all items");
+            // During the merge, the result exists in addition to all filters.
             most = most.max(all + into.size_in_bytes());
             if into_first { filters.push_front(into) } else { filters.push_back(into) }
         }
@@ -198,7 +196,7 @@ fn merge_all(filters: Vec<ElasticFilter>, items: usize, into_first: bool) -> (f6
     (time, most)
 }
 
-/// The time and memory of filling and merging the filters of workers, in multiples of those of one filter for all items.
+/// Prints the time and memory of filling and merging the filters of workers, as multiples of those of one filter for all items.
 fn merge() {
     const WORKERS: [usize; 3] = [4, 16, 64];
     const ROWS: [&str; 4] = ["fill", "merge in turn", "merge in pairs", "most bytes at a time"];
@@ -213,8 +211,8 @@ fn merge() {
     let grown = ElasticFilter::builder().false_positive_rate(RATE).max_capacity(items);
     for (name, builder) in [("grown", grown.clone()), ("planned", grown.capacity(items))] {
         let filled = |keys: &[u64]| {
-            let mut filter = builder.clone().build().expect("the parameters are right");
-            filter.insert_iter(keys).expect("it grows");
+            let mut filter = builder.clone().build().expect("valid parameters");
+            filter.insert_iter(keys).expect("the filter grows");
             filter
         };
         let column = |workers: usize| {
@@ -237,7 +235,7 @@ fn merge() {
     }
 }
 
-/// The cells of one number of items, from the top of the table to its end.
+/// Measures filters of `items` items, and returns the cells of their column.
 fn column(items: u64, rounds: usize) -> Vec<String> {
     let keys = Keys { present: (0..items).map(key).collect(), absent: (items..2 * items).map(key).collect() };
     let kinds: [Measure; 3] = [fixed, grown, planned];

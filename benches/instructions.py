@@ -4,8 +4,8 @@
 python3 benches/instructions.py             prints Markdown, and fails if a count is more than 3 % above its baseline
 python3 benches/instructions.py --update    writes today's counts into the file
 
-They need valgrind, and gungraun-runner of the version in Cargo.lock. (gungraun's own limits are compiled in, one for each benchmark,
-and their message knows neither the baseline nor this command.)
+Both commands need valgrind, and gungraun-runner in the version of Cargo.lock. gungraun's own limits are not used: they are compiled
+in for each benchmark, and their message names neither the baseline nor this command.
 """
 
 import json
@@ -19,20 +19,21 @@ from baselines import ROOT, TOLERANCE, compiler, end, is_comparable, output, rea
 BASELINES = ROOT / "benches" / "instructions.tsv"
 UPDATE = "python3 benches/instructions.py --update"
 
-# In each benchmark.
+# The operations of each benchmark.
 OPERATIONS = 10_000
 
 HEADER = f"""\
-# Instructions of benches/instructions.rs: of {OPERATIONS:,} operations each. `just instructions` compares; this writes the file anew:
+# Instructions of the benchmarks in benches/instructions.rs, {OPERATIONS:,} operations each. `just instructions` compares them; this
+# command updates the file:
 #     {UPDATE}
-# Compilers differ. These are the counts of
+# Compilers give different counts. These were measured with
 # {{compiler}}
 benchmark\tinstructions
 """
 
 
 def measure():
-    """What each benchmark costs, in the order of the source."""
+    """Returns the instructions of each benchmark, in the order of the source."""
     bench = ["cargo", "bench", "-p", "koel-benches", "--locked", "--profile", "release", "--no-default-features", "--features", "counts"]
     bench += ["--bench", "instructions", "--", "--output-format=json"]
     counts = {}
@@ -45,23 +46,23 @@ def measure():
 
 
 def compare(counts, baselines):
-    """Prints every count; returns what is wrong."""
-    wrong = []
+    """Prints every count. Returns descriptions of the problems."""
+    problems = []
     print("Instructions per item, with the hash; of `params`, per call.\n\n| operation | table, kernel | instructions | baseline |\n|---|---|---:|---:|")
     for name in baselines.keys() - counts.keys():
-        wrong.append(f"{name} has a baseline, but was not measured.")
+        problems.append(f"{name} has a baseline, but was not measured.")
     for name, count in counts.items():
         if (baseline := baselines.get(name)) is None:
-            wrong.append(f"{name} costs {count:,} instructions, and has no baseline.")
+            problems.append(f"{name} costs {count:,} instructions, and has no baseline.")
             continue
         change = count / baseline - 1
         operation, table = name.split(" ")
         print(f"| `{operation}` | {table.replace('_', ' ')} | {count / OPERATIONS:.0f} | {baseline / OPERATIONS:.0f} |")
         if change > TOLERANCE:
-            wrong.append(f"{name} costs {count:,} instructions, {change * 100:.1f} % more than its baseline, {baseline:,}.")
+            problems.append(f"{name} costs {count:,} instructions, {change * 100:.1f} % more than its baseline, {baseline:,}.")
         elif change < -TOLERANCE:
-            print(f"Keep what {name} has gained: {UPDATE}", file=sys.stderr)
-    return wrong
+            print(f"{name} costs less than its baseline; to keep the gain: {UPDATE}", file=sys.stderr)
+    return problems
 
 
 def main():

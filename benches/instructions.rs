@@ -1,25 +1,25 @@
-//! What one operation costs in instructions, which say the same on a busy machine as on an idle one: `just instructions` compares
-//! them with `benches/instructions.tsv`. The keys are hashed as part of the operation, but generated before it.
-#![allow(missing_docs, reason = "gungraun's macros make functions")]
+//! Counts the instructions of each operation. Counts do not depend on the load of the machine; `just instructions` compares them
+//! with `benches/instructions.tsv`. Operations include hashing, but not the generation of keys.
+#![allow(missing_docs, reason = "gungraun's macros generate public functions")]
 
 use gungraun::{Callgrind, prelude::*};
 use koel::{CuckooFilter, ElasticFilter, Kernel, TableKind};
 use std::hint::black_box;
 
-/// Of four slots: the items fill them to 0.95.
+/// Buckets of four slots, which the items fill to a load of 0.95.
 const BUCKETS: u64 = 26_316;
 const ITEMS: u64 = 100_000;
-/// A power of ten, so that the counts read as those of one operation, with decimals.
+/// Operations per benchmark: a power of ten, so that the count per operation can be read off.
 const OPERATIONS: u64 = 10_000;
 
-/// What is measured: a further kind is a constant here and a line at each operation.
+/// A kind of filter. To add one, define a constant here, and add a line at each operation.
 struct Kind {
     table: TableKind,
     fingerprint_bits: u32,
     kernel: Kernel,
 }
 
-/// Of one size: the packed table stores a fingerprint in one bit less.
+/// This and the next have tables of equal size: a packed table stores a fingerprint in one bit less.
 const PACKED_13: Kind = Kind { table: TableKind::Packed, fingerprint_bits: 13, kernel: Kernel::Portable };
 const SINGLE_12: Kind = Kind { table: TableKind::Single, fingerprint_bits: 12, kernel: Kernel::Portable };
 const PACKED_13_BMI2: Kind = Kind { kernel: Kernel::Bmi2, ..PACKED_13 };
@@ -32,7 +32,7 @@ struct Prepared {
     keys: Vec<u64>,
 }
 
-/// Distinct, and in no order.
+/// Returns the n-th key. Keys are distinct and unordered.
 fn key(n: u64) -> u64 {
     n.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -40,19 +40,19 @@ fn key(n: u64) -> u64 {
 fn filter(kind: &Kind, items: u64) -> CuckooFilter {
     let builder =
         CuckooFilter::builder().table(kind.table).fingerprint_bits(kind.fingerprint_bits).buckets(BUCKETS).kernel(kind.kernel);
-    let mut filter = builder.build().expect("the parameters are right");
+    let mut filter = builder.build().expect("valid parameters");
     (0..items).for_each(|n| filter.insert(&key(n)).expect("there is room"));
     filter
 }
 
-/// Lacks the last items, which fill it from 0.855 to 0.95.
+/// Prepares a filter without the last items, which fill it from a load of 0.855 to 0.95.
 fn nearly_full(kind: Kind) -> Prepared {
     Prepared { filter: filter(&kind, ITEMS - OPERATIONS), keys: (ITEMS - OPERATIONS..ITEMS).map(key).collect() }
 }
 
-/// Asked for items early and late, some of which have been evicted.
+/// Prepares lookups of items from the whole range, some of which were evicted to their other bucket.
 fn present(kind: Kind) -> Prepared {
-    let step = usize::try_from(ITEMS / OPERATIONS).expect("small");
+    let step = usize::try_from(ITEMS / OPERATIONS).expect("a small number");
     Prepared { filter: filter(&kind, ITEMS), keys: (0..ITEMS).step_by(step).map(key).collect() }
 }
 
@@ -60,7 +60,7 @@ fn absent(kind: Kind) -> Prepared {
     Prepared { filter: filter(&kind, ITEMS), keys: (ITEMS..ITEMS + OPERATIONS).map(key).collect() }
 }
 
-/// How many of the prepared keys an operation is true of.
+/// Runs an operation on every key, and returns how often it returned true.
 fn count(keys: &[u64], mut operation: impl FnMut(&u64) -> bool) -> u64 {
     keys.iter().map(|key| u64::from(black_box(operation(black_box(key))))).sum()
 }
@@ -71,20 +71,20 @@ struct Growing {
     found: Vec<bool>,
 }
 
-/// A filter that has grown to its items, or was planned for them, and is asked for absent ones.
+/// Prepares lookups of absent items in a filter that has grown to its items or was planned for them.
 fn growing(is_planned: bool, kernel: Kernel) -> Growing {
     let mut builder = ElasticFilter::builder().false_positive_rate(0.001).kernel(kernel);
     if is_planned {
-        let items = usize::try_from(ITEMS).expect("small");
+        let items = usize::try_from(ITEMS).expect("a small number");
         builder = builder.capacity(items).max_capacity(items);
     }
-    let mut filter = builder.build().expect("the parameters are right");
-    filter.insert_iter((0..ITEMS).map(key)).expect("it grows");
+    let mut filter = builder.build().expect("valid parameters");
+    filter.insert_iter((0..ITEMS).map(key)).expect("the filter grows");
     let keys: Vec<u64> = (ITEMS..ITEMS + OPERATIONS).map(key).collect();
     Growing { filter, found: vec![false; keys.len()], keys }
 }
 
-// What was prepared is given back, since freeing it is no part of the operation.
+// Benchmarks return what was prepared, so that dropping it is not counted.
 
 #[library_benchmark(setup = nearly_full)]
 #[bench::packed_13(PACKED_13)]
@@ -95,16 +95,17 @@ fn insert(mut prepared: Prepared) -> Prepared {
     prepared
 }
 
-/// An empty filter that different items would fill to 0.95, and each of these twice: one after the other, or in two passes.
+/// Prepares an empty filter that the distinct items fill to a load of 0.95, and keys that contain each item twice: in a row, or in
+/// two passes.
 fn twice(is_in_a_row: bool) -> Prepared {
-    let different = OPERATIONS / 2;
+    let distinct = OPERATIONS / 2;
     let builder = CuckooFilter::builder()
         .table(TableKind::Packed)
         .fingerprint_bits(13)
-        .buckets((different * 5 / 19).next_multiple_of(2))
+        .buckets((distinct * 5 / 19).next_multiple_of(2))
         .kernel(Kernel::Bmi2);
-    let number = |n| if is_in_a_row { n / 2 } else { n % different };
-    Prepared { filter: builder.build().expect("the parameters are right"), keys: (0..OPERATIONS).map(number).map(key).collect() }
+    let number = |n| if is_in_a_row { n / 2 } else { n % distinct };
+    Prepared { filter: builder.build().expect("valid parameters"), keys: (0..OPERATIONS).map(number).map(key).collect() }
 }
 
 #[library_benchmark(setup = twice)]
@@ -152,7 +153,7 @@ fn absent_batch(kind: Kind) -> Batch {
     Batch::of(absent(kind))
 }
 
-// Answers of batches are checked when they are not counted any more: adding them up would be a part of the operation.
+// Results of batches are checked in a teardown, which is not counted.
 
 #[allow(clippy::needless_pass_by_value, reason = "a teardown takes what the benchmark returns")]
 fn none_found(batch: Batch) {
@@ -210,7 +211,7 @@ fn growing_contains_absent(prepared: Growing) -> Growing {
     prepared
 }
 
-// Between two doublings: some shards split.
+// The filter is between two doublings, so some shards split.
 #[library_benchmark(setup = growing)]
 #[bench::grown(false, Kernel::Bmi2)]
 fn growing_insert(mut prepared: Growing) -> Growing {
@@ -218,9 +219,9 @@ fn growing_insert(mut prepared: Growing) -> Growing {
     prepared
 }
 
-/// Has the items that it is asked to remove.
+/// Prepares removals of present items.
 fn growing_present(is_planned: bool, kernel: Kernel) -> Growing {
-    let step = usize::try_from(ITEMS / OPERATIONS).expect("small");
+    let step = usize::try_from(ITEMS / OPERATIONS).expect("a small number");
     Growing { keys: (0..ITEMS).step_by(step).map(key).collect(), ..growing(is_planned, kernel) }
 }
 
@@ -246,7 +247,7 @@ fn growing_contains_batch(mut prepared: Growing) -> Growing {
     prepared
 }
 
-// Parameters from a rate, before anything is allocated.
+// Measures planning alone; nothing is allocated.
 #[library_benchmark]
 #[bench::items_100(100)]
 #[bench::items_1000000(1_000_000)]

@@ -1,14 +1,14 @@
-//! What threads gain: a shared filter on one thread and on two, beside a growing filter that one thread owns.
+//! The speedup by threads: a shared filter on one thread and on several, compared with a growing filter that one thread owns.
 //!
 //! ```sh
 //! cargo bench --bench shared                # 10 M items, a minute
-//! cargo bench --bench shared -- 3000000     # as many as that
+//! cargo bench --bench shared -- 3000000     # this many items
 //! ```
 //!
-//! Prints Markdown. Times are nanoseconds per item until the last thread is done, with hashing: medians of the rounds, which take turns. Every
-//! answer is checked.
+//! Prints Markdown. Times are in nanoseconds per item until the last thread is done, including hashing: medians of interleaved
+//! rounds. Every result is checked.
 
-#![allow(clippy::cast_precision_loss, reason = "small numbers")]
+#![allow(clippy::cast_precision_loss, reason = "the numbers are small")]
 
 use std::{hint::black_box, num::NonZeroUsize, thread};
 
@@ -23,13 +23,13 @@ const OPERATIONS: [&str; 6] = ["insert", "contains", "remove", "insert_batch", "
 type Times = [f64; OPERATIONS.len()];
 
 fn elastic(keys: &[u64]) -> Times {
-    let build = || ElasticFilter::builder().false_positive_rate(RATE).build().expect("the parameters are right");
+    let build = || ElasticFilter::builder().false_positive_rate(RATE).build().expect("valid parameters");
     let (mut filter, mut found) = (build(), vec![false; keys.len()]);
     let mut times = Times::default();
-    times[0] = time(keys.len(), || keys.iter().for_each(|key| filter.insert(black_box(key)).expect("it grows")));
+    times[0] = time(keys.len(), || keys.iter().for_each(|key| filter.insert(black_box(key)).expect("the filter grows")));
     times[1] = time(keys.len(), || assert!(keys.iter().all(|key| filter.contains(black_box(key)))));
     times[2] = time(keys.len(), || assert!(keys.iter().all(|key| filter.remove(black_box(key)))));
-    times[3] = time(keys.len(), || filter.insert_batch(keys).expect("it grows"));
+    times[3] = time(keys.len(), || filter.insert_batch(keys).expect("the filter grows"));
     times[4] = time(keys.len(), || filter.contains_batch(keys, black_box(&mut found)));
     assert!(found.iter().all(|&found| found));
     times[5] = time(keys.len(), || filter.remove_batch(keys, black_box(&mut found)));
@@ -37,8 +37,8 @@ fn elastic(keys: &[u64]) -> Times {
     times
 }
 
-/// Calls `act` on this many threads, each with a part of the keys and of the answers.
-fn on(threads: usize, keys: &[u64], found: &mut [bool], act: impl Fn(&[u64], &mut [bool]) + Sync) -> f64 {
+/// Calls `act` on `threads` threads, each with a part of the keys and results. Returns the nanoseconds per item.
+fn on_threads(threads: usize, keys: &[u64], found: &mut [bool], act: impl Fn(&[u64], &mut [bool]) + Sync) -> f64 {
     let each = keys.len().div_ceil(threads);
     time(keys.len(), || {
         thread::scope(|scope| {
@@ -50,19 +50,20 @@ fn on(threads: usize, keys: &[u64], found: &mut [bool], act: impl Fn(&[u64], &mu
 }
 
 fn shared(threads: usize, keys: &[u64]) -> Times {
-    let filter: SharedFilter =
-        ElasticFilter::builder().false_positive_rate(RATE).build_shared().expect("the parameters are right");
+    let filter: SharedFilter = ElasticFilter::builder().false_positive_rate(RATE).build_shared().expect("valid parameters");
     let mut found = vec![false; keys.len()];
     let mut times = Times::default();
-    times[0] = on(threads, keys, &mut found, |keys, _| keys.iter().for_each(|key| filter.insert(key).expect("it grows")));
+    times[0] = on_threads(threads, keys, &mut found, |keys, _| {
+        keys.iter().for_each(|key| filter.insert(key).expect("the filter grows"));
+    });
     assert_eq!(filter.len(), keys.len());
-    times[1] = on(threads, keys, &mut found, |keys, _| assert!(keys.iter().all(|key| filter.contains(black_box(key)))));
-    times[2] = on(threads, keys, &mut found, |keys, _| assert!(keys.iter().all(|key| filter.remove(black_box(key)))));
+    times[1] = on_threads(threads, keys, &mut found, |keys, _| assert!(keys.iter().all(|key| filter.contains(black_box(key)))));
+    times[2] = on_threads(threads, keys, &mut found, |keys, _| assert!(keys.iter().all(|key| filter.remove(black_box(key)))));
     assert!(filter.is_empty());
-    times[3] = on(threads, keys, &mut found, |keys, _| filter.insert_batch(keys).expect("it grows"));
-    times[4] = on(threads, keys, &mut found, |keys, found| filter.contains_batch(keys, found));
+    times[3] = on_threads(threads, keys, &mut found, |keys, _| filter.insert_batch(keys).expect("the filter grows"));
+    times[4] = on_threads(threads, keys, &mut found, |keys, found| filter.contains_batch(keys, found));
     assert!(found.iter().all(|&found| found));
-    times[5] = on(threads, keys, &mut found, |keys, found| filter.remove_batch(keys, found));
+    times[5] = on_threads(threads, keys, &mut found, |keys, found| filter.remove_batch(keys, found));
     assert!(found.iter().all(|&found| found) && filter.is_empty());
     times
 }
@@ -71,13 +72,13 @@ fn main() {
     let extent = Extent::of_arguments(DEFAULT_ITEMS, ROUNDS);
     let (items, rounds) = (extent.length(), extent.rounds);
     let most_threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let numbers: Vec<usize> = [1, 2, 4, 8, 16].into_iter().filter(|&threads| threads <= most_threads.max(2)).collect();
+    let thread_counts: Vec<usize> = [1, 2, 4, 8, 16].into_iter().filter(|&threads| threads <= most_threads.max(2)).collect();
     let keys: Vec<u64> = (0..items as u64).map(key).collect();
     let mut owned = Vec::new();
-    let mut all = vec![Vec::new(); numbers.len()];
+    let mut all = vec![Vec::new(); thread_counts.len()];
     for _ in 0..rounds {
         owned.push(elastic(&keys));
-        for (&threads, all) in numbers.iter().zip(&mut all) {
+        for (&threads, all) in thread_counts.iter().zip(&mut all) {
             all.push(shared(threads, &keys));
         }
     }
@@ -87,14 +88,14 @@ fn main() {
         count(items)
     );
     let threads =
-        numbers.iter().map(|&n| if n == 1 { String::from("`SharedFilter`, one thread") } else { format!("{n} threads") });
+        thread_counts.iter().map(|&n| if n == 1 { String::from("`SharedFilter`, one thread") } else { format!("{n} threads") });
     row("", ["`ElasticFilter`".into()].into_iter().chain(threads));
-    println!("|---|{}", "---:|".repeat(numbers.len() + 1));
+    println!("|---|{}", "---:|".repeat(thread_counts.len() + 1));
     for (operation, name) in OPERATIONS.iter().enumerate() {
-        let of = |times: &[Times]| times.iter().map(|times| times[operation]).collect::<Vec<f64>>();
-        let (owned, one) = (of(&owned), of(&all[0]));
-        let cells = numbers.iter().zip(&all).map(|(&threads, all)| {
-            let times = of(all);
+        let column = |times: &[Times]| times.iter().map(|times| times[operation]).collect::<Vec<f64>>();
+        let (owned, one) = (column(&owned), column(&all[0]));
+        let cells = thread_counts.iter().zip(&all).map(|(&threads, all)| {
+            let times = column(all);
             let ratio = |(time, one): (&f64, &f64)| if threads == 1 { time / one } else { one / time };
             let mut ratios: Vec<f64> = times.iter().zip(if threads == 1 { &owned } else { &one }).map(ratio).collect();
             ratios.sort_by(f64::total_cmp);

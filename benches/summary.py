@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs a part of `cargo bench --bench filter`, and prints its medians as Markdown, beside the floor of the same table.
+"""Runs some benchmarks of `cargo bench --bench filter`, and prints their medians and the ratios to the floor as Markdown.
 
-python3 benches/summary.py 'find/.*/packed 13'     what has this in its name: a regular expression
+python3 benches/summary.py 'find/.*/packed 13'     benchmarks whose names match this regular expression
 """
 
 import json
@@ -30,7 +30,8 @@ NAME = re.compile(r"(?P<table>(?:packed|single) \d+)? ?(?P<what>.+?)(?: (?P<answ
 
 
 def measured(since):
-    """The medians since then, in ns per key or in all: by size and answer, by table and what is measured."""
+    """Returns the medians measured since then, per table and operation, then per size and answer: in ns per key, or a total time as
+    text."""
     found = {}
     for estimates in TARGET.glob("criterion/**/new/estimates.json"):
         if estimates.stat().st_mtime < since:
@@ -49,18 +50,18 @@ def time_of(ns):
 
 
 def parts(what):
-    """The kernel, if there is one, and the operation."""
+    """Returns the kernel, or an empty string, and the operation."""
     kernel, _, operation = what.partition(" ")
     return (kernel, operation) if kernel in KERNELS else ("", what)
 
 
 def natural(text):
-    """Its words and numbers, for an order in which 25 % comes before 100 %."""
+    """Splits a text into words and numbers, so that 25 % is sorted before 100 %."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", text)]
 
 
 def order(row):
-    """Packed 5 before packed 13; the floors first, and the fastest kernel."""
+    """Returns a sort key: packed 5 before packed 13, floors first, and the fastest kernel first."""
     table, what = row
     (kind, bits), (kernel, operation) = [*table.split(), "", "0"][:2], parts(what)
     return kind, int(bits or 0), what != "floor", what != "dense floor", *natural(operation), [*KERNELS, ""].index(kernel)
@@ -74,7 +75,7 @@ def label(what):
 
 
 def cell(times, floor):
-    """The times for each kind of keys, and their ratios to the floor."""
+    """Formats the times for each kind of keys, and their ratios to the floor."""
     times = [times[answer] for answer in ("absent", "present", "mixed", None) if answer in times]
     if not times:
         return "–"
@@ -94,7 +95,7 @@ def main():
         sys.exit(f"No benchmark has {sys.argv[1]} in its name.")
     tables = {table for table, _ in found}
     floors = {table: found.get((table, "floor")) or found.get((table, "dense floor"), {}) for table in tables}
-    # Of several tables, the floors are in the ratios.
+    # With several tables, the floors have no rows: the ratios include them.
     rows = [row for row in sorted(found, key=order) if len(tables) == 1 or row[1] not in ("floor", "dense floor")]
     answers = [answer for answer in ("absent", "present", "mixed") if any(answer in times for row in rows for times in found[row].values())]
     sizes = [size for size in SIZES if any(size in found[row] for row in rows)]

@@ -1,7 +1,7 @@
-"""Checks that the documentation page of each filter lists exactly the methods of that type, as plain HTML and without a script.
+"""Checks that the documentation page of each filter lists exactly the methods of its type, in plain HTML that needs no script.
 
-A method is listed here once, in the group of types that have it. Run `cargo doc -p koel --all-features --no-deps` first; the
-argument is the folder that it writes."""
+Each method is listed below once, in the group of the types that have it. First run `cargo doc -p koel --all-features --no-deps`, then
+this script with the folder that it writes."""
 
 import html.parser
 import pathlib
@@ -9,7 +9,7 @@ import sys
 
 READ = """contains count contains_batch count_members contains_iter hash len is_empty capacity load_factor size_in_bytes bits_per_item
     false_positive_rate measure_false_positive_rate hasher slots"""
-PLAN = "params kernel set_kernel"
+PLAN = "params distinct kernel set_kernel"
 CHANGE = "insert insert_unique insert_batch insert_unique_batch insert_iter insert_unique_iter clear remove remove_batch"
 WRITE = "to_bytes write_to save snapshot_bytes"
 LOAD = "from_bytes from_bytes_with read_from read_from_with load load_with"
@@ -22,7 +22,7 @@ PAGES = {
     "struct.CuckooFilter": [READ, PLAN, CHANGE, WRITE, LOAD, MERGE, "new builder table_len to_table write_table"],
     "struct.FilterView": [READ, PLAN, WRITE, VIEW, "over_table over_table_with"],
     "struct.ElasticFilter": [READ, PLAN, CHANGE, WRITE, LOAD, MERGE, GROW, LIMIT,
-                             "new builder different insert_unordered into_shared snapshot_index read_snapshot"],
+                             "new builder insert_unordered into_shared snapshot_index read_snapshot"],
     "struct.ElasticView": [READ, PLAN, WRITE, VIEW, GROW],
     "struct.SharedFilter": [READ, PLAN, CHANGE, WRITE, LOAD, MERGE, GROW, LIMIT, "into_elastic"],
     "go/struct.GoFilter": [READ, PLAN, CHANGE, "filter has_victim into_filter encode save"],
@@ -33,7 +33,7 @@ PAGES = {
 
 
 class Methods(html.parser.HTMLParser):
-    """The names of the methods in the section of inherent implementations."""
+    """Collects the names of the methods in the section of inherent implementations."""
 
     def __init__(self):
         super().__init__()
@@ -48,16 +48,16 @@ class Methods(html.parser.HTMLParser):
 
 
 folder = pathlib.Path(sys.argv[1])
-wrong = False
+has_errors = False
 for page, groups in PAGES.items():
     methods = Methods()
     methods.feed((folder / "koel" / f"{page}.html").read_text(encoding="utf-8"))
     expected = " ".join(groups).split()
-    for text, names in [("lists what is not expected", set(methods.names) - set(expected)),
+    for text, names in [("lists unexpected methods", set(methods.names) - set(expected)),
                         ("does not list", set(expected) - set(methods.names)),
                         ("lists twice", {name for name in methods.names if methods.names.count(name) > 1})]:
         if names:
-            wrong = True
+            has_errors = True
             print(f"{page}.html {text}: {', '.join(sorted(names))}")
 print(f"{len(PAGES)} pages compared")
-sys.exit(wrong)
+sys.exit(has_errors)

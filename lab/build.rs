@@ -1,5 +1,5 @@
-//! Tells the program what it was built from and how: the commit, the compiler, the flags. `src/provenance.rs` reads it, and every
-//! result has it.
+//! Records what the program is built from, and how: the commit, the compiler and the flags. `src/provenance.rs` reads this and
+//! adds it to every result.
 
 use std::{
     env,
@@ -7,8 +7,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// What the measured code depends on, relative to the repository's root. The command is not among them: it only calls the
-/// laboratory, and would compile it anew with each of its own changes.
+/// The sources that the measured code depends on, relative to the repository's root. The command is not one of them: it only
+/// calls the laboratory, and each change of it would rebuild the laboratory.
 const SOURCES: [&str; 6] = ["build.rs", "Cargo.toml", "Cargo.lock", "src", "tables", "lab"];
 
 fn main() {
@@ -16,49 +16,49 @@ fn main() {
     println!("cargo::rerun-if-env-changed=RUSTC");
     println!("cargo::rerun-if-env-changed=RUSTFLAGS");
     if let Some(version) = env::var_os("RUSTC").and_then(|rustc| output(Command::new(rustc).arg("--version"))) {
-        tell("COMPILER", &version);
+        set_variable("COMPILER", &version);
     }
-    tell("TARGET", &env::var("TARGET").unwrap_or_default());
-    tell("FLAGS", &flags());
+    set_variable("TARGET", &env::var("TARGET").unwrap_or_default());
+    set_variable("FLAGS", &flags());
     commit();
 }
 
-fn tell(name: &str, text: &str) {
+fn set_variable(name: &str, text: &str) {
     println!("cargo::rustc-env=LAB_{name}={}", text.trim());
 }
 
-/// The standard output of a command. `None` if it cannot run, or fails.
+/// Returns the standard output of a command, or `None` if it cannot run or fails.
 fn output(command: &mut Command) -> Option<String> {
     let output = command.stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()
 }
 
-/// How it is compiled: the profile's level of optimization, whatever the environment changes in profiles, and `RUSTFLAGS`.
+/// Returns the compiler's flags: the optimization level, the profile's settings from environment variables, and `RUSTFLAGS`.
 fn flags() -> String {
-    let known = |name| env::var(name).unwrap_or_default();
-    let profile = if known("PROFILE") == "release" { "CARGO_PROFILE_RELEASE_" } else { "CARGO_PROFILE_DEV_" };
+    let variable = |name| env::var(name).unwrap_or_default();
+    let profile = if variable("PROFILE") == "release" { "CARGO_PROFILE_RELEASE_" } else { "CARGO_PROFILE_DEV_" };
     for setting in ["CODEGEN_UNITS", "LTO", "PANIC"] {
         println!("cargo::rerun-if-env-changed={profile}{setting}");
     }
     let changes = env::vars().filter(|(name, _)| name.starts_with(profile)).map(|(name, value)| format!(" {name}={value}"));
     let changes: String = changes.collect::<std::collections::BTreeSet<_>>().into_iter().collect();
-    // Cargo separates them by this character.
-    let flags = known("CARGO_ENCODED_RUSTFLAGS").replace('\u{1f}', " ");
-    format!("opt-level={}{changes} {flags}", known("OPT_LEVEL")).trim_end().to_owned()
+    // Cargo separates flags by this character.
+    let flags = variable("CARGO_ENCODED_RUSTFLAGS").replace('\u{1f}', " ");
+    format!("opt-level={}{changes} {flags}", variable("OPT_LEVEL")).trim_end().to_owned()
 }
 
-/// The commit of a checkout, and whether the sources differ from it. Says nothing outside of one, or without git.
+/// Sets the commit of a checkout, and whether the sources differ from it. Outside of a checkout, or without git, it sets neither.
 fn commit() {
     let git = |arguments: &[&str]| output(Command::new("git").args(["--no-optional-locks", "-C", ".."]).args(arguments));
-    // A copy of this package may lie in a repository that does not track it.
+    // A copy of this package may be inside a repository that does not track it.
     if git(&["ls-files", "--error-unmatch", "lab/Cargo.toml"]).is_none() {
         return;
     }
     let Some(commit) = git(&["rev-parse", "HEAD"]) else { return };
-    tell("COMMIT", &commit);
+    set_variable("COMMIT", &commit);
     let status = ["status", "--porcelain", "--"].into_iter().chain(SOURCES).collect::<Vec<_>>();
     if let Some(changes) = git(&status) {
-        tell("MODIFIED", if changes.trim().is_empty() { "no" } else { "yes" });
+        set_variable("MODIFIED", if changes.trim().is_empty() { "no" } else { "yes" });
     }
     let sources = SOURCES.iter().map(|source| Path::new("..").join(source));
     // Each commit changes this file.

@@ -1,26 +1,28 @@
-//! Bit fields of any width at any bit of a byte slice, least significant bit first. Tables access their bytes only through this
-//! module; a field may straddle bytes and words.
+//! Bit fields of any width at any bit of a byte slice, least significant bit first. A field may straddle bytes and words. Tables
+//! access their bytes only through this module.
 
-/// Bytes of padding behind a table, so that eight bytes can be loaded from the first byte of any field, even of an empty field at
-/// the very end.
+/// The number of padding bytes behind a table. They allow loading eight bytes from the first byte of any field, even of an empty
+/// field at the very end.
 pub(crate) const PADDING: usize = 8;
 
-/// Bits that a window of eight bytes covers, whichever bit of its first byte they begin at.
+/// The number of bits of a window of eight bytes after its first byte.
 const WINDOW_BITS: u32 = 56;
 
-/// The same for bits that begin at a multiple of `step`: the window covers more if `step` is a multiple of 2, 4 or 8.
+/// Returns how many bits a window always covers if they begin at a multiple of `step`: 57 if `step` is odd, 58, 60 or 64 if it is a
+/// multiple of 2, 4 or 8.
 pub(crate) const fn window_bits(step: u32) -> u32 {
     let zeros = step.trailing_zeros();
     WINDOW_BITS + (1 << if zeros < 3 { zeros } else { 3 })
 }
 
-/// Without `copy_from_slice`, as in [`set`]: where there is no link-time optimisation, it is a call.
+/// Loads the eight bytes at `byte`. Avoids `copy_from_slice`, as [`set`] does: without link-time optimization it is a call.
 #[inline]
 fn window(bytes: &[u8], byte: usize) -> u64 {
     bytes[byte..byte + 8].first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-/// [`word`] at two bits. With one panic for both, a lookup has a single cold path, and nothing else in it needs the stack.
+/// Returns the [`word`]s at two bits. Both share one panic, so a lookup has a single cold path, and nothing else in it needs the
+/// stack.
 ///
 /// # Panics
 /// As [`word`].
@@ -34,15 +36,14 @@ pub(crate) fn words(bytes: &[u8], first: u64, second: u64) -> [u64; 2] {
     }
 }
 
-/// The panic of all accesses on the way to a bucket. One that names an index would have to keep it, in a register that a lookup
-/// needs.
+/// Panics on behalf of every access to a bucket. The message names no index: keeping one would take a register that a lookup needs.
 #[cold]
 #[inline(never)]
 pub(crate) fn beyond() -> ! {
     panic!("a bucket is beyond the end of the bytes");
 }
 
-/// The word that begins at `bit`. Its lowest [`window_bits`] bits are meaningful, the others are not.
+/// Returns the word that begins at `bit`. Only its lowest [`window_bits`] bits are meaningful.
 ///
 /// # Panics
 /// If fewer than [`PADDING`] bytes begin at the byte of `bit`.
@@ -76,23 +77,24 @@ pub(crate) fn set(bytes: &mut [u8], bit: u64, width: u32, value: u64) {
     }
 }
 
-/// Writes fields one behind the other, a word at a time.
+/// A writer of consecutive fields, which stores a word at a time.
 pub(crate) struct Writer {
     byte: usize,
-    /// What is still to be written, and how many bits that are: less than a word.
+    /// The bits that are not stored yet.
     word: u64,
+    /// The number of bits in `word`, 0 to 63.
     bits: u32,
 }
 
 impl Writer {
-    /// Begins at a bit, a multiple of 8.
+    /// Starts at `bit`, a multiple of 8.
     #[inline]
     pub(crate) fn new(bit: u64) -> Self {
         debug_assert!(bit.is_multiple_of(8));
         Self { byte: index(bit / 8), word: 0, bits: 0 }
     }
 
-    /// Writes a value of `width` < 64 bits.
+    /// Appends a value of `width` < 64 bits.
     ///
     /// # Panics
     /// As [`word`].
@@ -106,13 +108,13 @@ impl Writer {
                 *place = self.word.to_le_bytes();
             }
             self.byte += 8;
-            // There were some bits, since no value has as many as a word.
+            // `self.bits` is not 0 here, because a value has fewer than 64 bits.
             self.word = value >> (u64::BITS - self.bits);
         }
         self.bits = bits % u64::BITS;
     }
 
-    /// Writes what is left. Bits behind it stay as they are.
+    /// Stores the remaining bits. The bits behind them stay unchanged.
     ///
     /// # Panics
     /// As [`word`].
@@ -122,13 +124,13 @@ impl Writer {
     }
 }
 
-/// A mask of `width` < 64 ones.
+/// Returns a mask of `width` < 64 ones.
 #[inline]
 pub(crate) const fn mask(width: u32) -> u64 {
     (1 << width) - 1
 }
 
-// Named casts, each with the reason why it is correct.
+// Named casts, each with its justification.
 
 /// Converts a position inside a table in memory. No table is longer than `isize::MAX` bytes ([`crate::Params`]), so the position
 /// fits into a `usize`.
@@ -145,13 +147,13 @@ pub(crate) const fn wide(value: usize) -> u64 {
     value as u64
 }
 
-/// A number of items or bytes in memory; `usize::MAX` for more, as a plan for a 64-bit machine may have on one of 32 bits.
+/// Converts a count of items or bytes. Saturates at `usize::MAX`, which a plan for a 64-bit machine may exceed on a 32-bit one.
 #[inline]
 pub(crate) fn in_memory(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// The upper and lower 64 bits of a 128-bit product.
+/// Returns the upper and lower 64 bits of the 128-bit product.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "returns the lower half")]
 pub(crate) const fn product(a: u64, b: u64) -> (u64, u64) {
@@ -159,14 +161,14 @@ pub(crate) const fn product(a: u64, b: u64) -> (u64, u64) {
     ((product >> 64) as u64, product as u64)
 }
 
-/// The lower 32 bits.
+/// Returns the lower 32 bits.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "returns the lower half")]
 pub(crate) const fn low_half(value: u64) -> u32 {
     value as u32
 }
 
-/// The lowest 16 bits.
+/// Returns the lowest 16 bits.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "returns the lowest quarter")]
 pub(crate) const fn low_quarter(value: u64) -> u16 {
@@ -185,7 +187,7 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// `count` fields of `width` bits, at most 64 bits in total. Fields without bits never match.
+    /// Lays out `count` fields of `width` bits, at most 64 bits in total. Fields of width 0 never match.
     #[inline]
     pub(crate) const fn new(width: u32, count: u32) -> Self {
         assert!(width * count <= 64, "a word has 64 bits");
@@ -197,60 +199,59 @@ impl Fields {
         Self::from_ones(ones, width)
     }
 
-    /// Fields of `width` bits that begin at the bits set in `ones`.
+    /// Lays out a field of `width` bits at each bit that is set in `ones`.
     #[inline]
     pub(crate) const fn from_ones(ones: u64, width: u32) -> Self {
         Self { ones, tops: if width > 0 { ones << (width - 1) } else { 0 } }
     }
 
-    /// The fields inside the lowest `bits` > 0 bits.
+    /// Returns the fields inside the lowest `bits` > 0 bits.
     #[inline]
     pub(crate) const fn first_bits(self, bits: u32) -> Self {
         let mask = u64::MAX >> (64 - bits);
         Self { ones: self.ones & mask, tops: self.tops & mask }
     }
 
-    /// The lowest bit of every field.
+    /// Returns the lowest bit of every field.
     #[inline]
     pub(crate) const fn ones(self) -> u64 {
         self.ones
     }
 
-    /// A word with `value` in every field. `value` must fit into a field.
+    /// Returns a word with `value` in every field. `value` must fit into a field.
     #[inline]
     pub(crate) const fn splat(self, value: u32) -> u64 {
         (value as u64).wrapping_mul(self.ones)
     }
 
-    /// All bits of the fields except their highest.
+    /// Returns all bits of the fields except their highest.
     #[inline]
     pub(crate) const fn low_bits(self) -> u64 {
         self.tops - self.ones
     }
 
-    /// The highest bit of every field.
+    /// Returns the highest bit of every field.
     #[inline]
     pub(crate) const fn tops(self) -> u64 {
         self.tops
     }
 
-    /// Sets the highest bit of each field of `word` that is zero.
+    /// Returns the highest bit of each field of `word` that is zero.
     ///
-    /// Adding the mask of a field's low bits to its low bits carries into the highest bit if one of them is set, and never
-    /// beyond.
+    /// A field's low bits plus their mask carry into the highest bit if one of them is set, and never beyond it.
     #[inline]
     pub(crate) const fn zero(self, word: u64) -> u64 {
         let low = self.low_bits();
         !((word & low).wrapping_add(low) | word) & self.tops
     }
 
-    /// Sets the highest bit of each field of `word` that has bits, but none of those in `mask`, which must fit into a field.
+    /// Returns the highest bit of each field of `word` that is not zero but has no bit of `mask`. `mask` must fit into a field.
     #[inline]
     pub(crate) const fn without(self, word: u64, mask: u32) -> u64 {
         self.zero(word & self.splat(mask)) & !self.zero(word)
     }
 
-    /// Sets the highest bit of each field of `word` that equals `value`.
+    /// Returns the highest bit of each field of `word` that equals `value`.
     #[inline]
     pub(crate) const fn equal(self, word: u64, value: u32) -> u64 {
         self.zero(word ^ self.splat(value))
@@ -267,7 +268,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Compared with bitvec: the field is written, and nothing else is.
+        /// Writing a field changes that field and nothing else, as in bitvec.
         #[test]
         fn fields_agree_with_bitvec(
             before in prop::collection::vec(any::<u8>(), 48),
@@ -290,9 +291,9 @@ mod tests {
             }
         }
 
-        /// Fields that are written one behind the other are those that are set one by one.
+        /// A [`Writer`] stores the same bytes as individual calls of [`set`].
         #[test]
-        fn fields_in_a_row_are_those_that_are_set(
+        fn consecutive_fields_equal_individually_set_ones(
             before in prop::collection::vec(any::<u8>(), 48 + PADDING),
             byte in 0_u64..8,
             values in prop::collection::vec((0u32..=60, any::<u64>()), 0..6),
@@ -302,7 +303,7 @@ mod tests {
             for (width, value) in values {
                 let value = value & mask(width);
                 writer.push(&mut written, width, value);
-                // Half by half: a window has fewer bits.
+                // In two halves, because a window has fewer bits.
                 set(&mut expected, bit, width / 2, value & mask(width / 2));
                 set(&mut expected, bit + u64::from(width / 2), width - width / 2, value >> (width / 2));
                 bit += u64::from(width);
@@ -311,14 +312,14 @@ mod tests {
             prop_assert_eq!(written, expected);
         }
 
-        /// For every width and number of fields: fields that match are marked, nothing else is.
+        /// For every width and number of fields, the marks are the highest bits of the matching fields.
         #[test]
-        fn equal_fields_and_no_others_are_marked(word: u64, value: u32, copies: u64, width in 1u32..=32, count in 1u32..=64) {
+        fn exactly_the_equal_fields_are_marked(word: u64, value: u32, copies: u64, width in 1u32..=32, count in 1u32..=64) {
             let count = count.min(64 / width);
             let value = value & u32::MAX >> (32 - width);
             let mask = u64::MAX >> (64 - width);
             let field = |word: u64, n: u32| word >> (n * width) & mask;
-            // Make some fields equal; wide random fields hardly ever are.
+            // Make some fields equal, since wide random fields hardly ever are.
             let word = (0..count).filter(|n| copies >> n & 1 == 1).fold(word, |word, n| {
                 word & !(mask << (n * width)) | u64::from(value) << (n * width)
             });
@@ -333,13 +334,13 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_no_bits_are_never_marked() {
+    fn fields_without_bits_never_match() {
         assert_eq!(Fields::new(0, 4).equal(0, 0), 0);
         assert_eq!(Fields::new(5, 0).equal(0, 0), 0);
     }
 
     #[test]
-    fn the_padding_suffices_and_is_needed() {
+    fn padding_is_sufficient_and_necessary() {
         let mut bytes = vec![0; 1 + PADDING];
         set(&mut bytes, 7, 1, 1);
         assert_eq!((bytes[0], get(&bytes, 7, 1)), (0x80, 1));

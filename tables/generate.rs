@@ -1,10 +1,10 @@
-//! Writes the files of this folder anew, on standard output:
+//! Generates the files of this folder, on standard output:
 //!
 //! ```text
 //! cargo run --release --example tables -- codebook > tables/codebook.tsv
 //! cargo run --release --example tables -- max_load > new.tsv     (about twenty minutes on two cores)
-//! cargo run --release --example tables -- max_load 4 12          (one bucket size and fingerprint length of it)
-//! cargo run --release --example tables -- plan tables/max_load.tsv > new.tsv   (the safe loads anew, from those measured)
+//! cargo run --release --example tables -- max_load 4 12          (only one bucket size and fingerprint length)
+//! cargo run --release --example tables -- plan tables/max_load.tsv > new.tsv   (recomputes the safe loads from measured ones)
 //! ```
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
@@ -28,8 +28,8 @@ fn main() -> ExitCode {
         },
         ["plan", file] => match fs::read_to_string(file).as_deref().map(plan::read) {
             Ok(Some((seed, groups))) => plan::file(seed, &groups),
-            Ok(None) => return complain(&format!("{file} is not a table of loads")),
-            Err(error) => return complain(&format!("{file}: {error}")),
+            Ok(None) => return fail(&format!("{file} is not a table of loads")),
+            Err(error) => return fail(&format!("{file}: {error}")),
         },
         _ => return usage(),
     };
@@ -38,11 +38,11 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    complain("usage: tables codebook | max_load [BUCKET_SIZE FINGERPRINT_BITS] | plan FILE")
+    fail("usage: tables codebook | max_load [BUCKET_SIZE FINGERPRINT_BITS] | plan FILE")
 }
 
-fn complain(what: &str) -> ExitCode {
-    eprintln!("{what}");
+fn fail(message: &str) -> ExitCode {
+    eprintln!("{message}");
     ExitCode::from(2)
 }
 

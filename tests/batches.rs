@@ -1,11 +1,11 @@
-//! Many items at a time: the same answers and the same bytes as one by one, with every kernel.
+//! Batch operations give the same results and the same bytes as single operations, with every kernel.
 
 use std::cell::Cell;
 
 use crate::common::{Kind, SplitMix64, kinds};
 use koel::{Addressing, BuildError, CuckooFilter, InsertErrorKind, Kernel, Prehashed, TableKind};
 
-/// Enough for several batches and a part of one.
+/// Several full batches of 64 items and a partial one.
 const ITEMS: usize = 500;
 
 fn items(seed: u64, len: usize) -> Vec<u64> {
@@ -14,72 +14,74 @@ fn items(seed: u64, len: usize) -> Vec<u64> {
 
 fn filters(kind: Kind) -> impl Iterator<Item = CuckooFilter> {
     let buckets = (ITEMS as u64 * 10 / 8 / u64::from(kind.b)).next_power_of_two();
-    Kernel::available().map(move |kernel| kind.builder().buckets(buckets).kernel(kernel).build().expect("the kind is right"))
+    Kernel::available().map(move |kernel| kind.builder().buckets(buckets).kernel(kernel).build().expect("valid parameters"))
 }
 
-/// Whatever the kernel, and whichever of the forms: one by one, in batches, by hash.
+/// Compares single operations, batches of items and batches of hashes, with every kernel.
 #[test]
-fn all_forms_and_all_kernels_do_the_same() {
+fn batches_equal_single_operations_with_every_kernel() {
     for kind in kinds() {
         let (present, absent) = (items(1, ITEMS), items(2, ITEMS));
         let mut reference: Option<(CuckooFilter, Vec<bool>)> = None;
-        for mut one in filters(kind) {
-            let (mut batches, mut hashed) = (one.clone(), one.clone());
-            let hashes = |items: &[u64]| -> Vec<u64> { items.iter().map(|item| one.hash(item)).collect() };
+        for mut single in filters(kind) {
+            let (mut batches, mut hashed) = (single.clone(), single.clone());
+            let hashes = |items: &[u64]| -> Vec<u64> { items.iter().map(|item| single.hash(item)).collect() };
             let (present_hashes, absent_hashes) = (hashes(&present), hashes(&absent));
-            // Short fingerprints in small tables do not all fit; what does must be the same.
-            let inserted = present.iter().take_while(|item| one.insert(*item).is_ok()).count();
+            // Small tables with short fingerprints refuse some items. All forms must accept the same ones.
+            let inserted = present.iter().take_while(|item| single.insert(*item).is_ok()).count();
             let in_batches = batches.insert_batch(&present).map_or_else(|full| full.position(), |()| ITEMS);
             let by_hash = hashed.insert_batch(&Prehashed(&present_hashes)).map_or_else(|full| full.position(), |()| ITEMS);
             assert_eq!((in_batches, by_hash), (inserted, inserted), "{kind:?}");
-            assert!(one == batches && one == hashed, "{kind:?} {}", one.kernel());
+            assert!(single == batches && single == hashed, "{kind:?} {}", single.kernel());
 
             let mut found = vec![true; ITEMS];
-            one.contains_batch(&absent, &mut found);
-            let singly: Vec<bool> = absent.iter().map(|item| one.contains(item)).collect();
-            assert_eq!(found, singly, "{kind:?} {}", one.kernel());
+            single.contains_batch(&absent, &mut found);
+            let single_results: Vec<bool> = absent.iter().map(|item| single.contains(item)).collect();
+            assert_eq!(found, single_results, "{kind:?} {}", single.kernel());
             let mut by_hash = vec![true; ITEMS];
-            one.contains_batch(&Prehashed(&absent_hashes), &mut by_hash);
-            assert_eq!(by_hash, singly, "{kind:?} {}", one.kernel());
-            let count = singly.iter().filter(|&&found| found).count();
-            assert_eq!((one.count_members(&absent), one.count_members(&Prehashed(&absent_hashes))), (count, count));
-            assert_eq!(one.count_members(&present[..inserted]), inserted, "{kind:?} {}", one.kernel());
+            single.contains_batch(&Prehashed(&absent_hashes), &mut by_hash);
+            assert_eq!(by_hash, single_results, "{kind:?} {}", single.kernel());
+            let count = single_results.iter().filter(|&&found| found).count();
+            assert_eq!((single.count_members(&absent), single.count_members(&Prehashed(&absent_hashes))), (count, count));
+            assert_eq!(single.count_members(&present[..inserted]), inserted, "{kind:?} {}", single.kernel());
             match &reference {
-                Some((filter, answers)) => assert!(*filter == one && *answers == singly, "{kind:?} {}", one.kernel()),
-                None => reference = Some((one.clone(), singly)),
+                Some((filter, results)) => {
+                    assert!(*filter == single && *results == single_results, "{kind:?} {}", single.kernel());
+                }
+                None => reference = Some((single.clone(), single_results)),
             }
 
             let mut removed = vec![false; inserted];
             batches.remove_batch(&present[..inserted], &mut removed);
-            assert!(removed.iter().all(|&removed| removed) && batches.is_empty(), "{kind:?} {}", one.kernel());
+            assert!(removed.iter().all(|&removed| removed) && batches.is_empty(), "{kind:?} {}", single.kernel());
             let mut removed = vec![true; ITEMS];
             hashed.remove_batch(&Prehashed(&absent_hashes), &mut removed);
-            let singly: Vec<bool> = absent.iter().map(|item| one.remove(item)).collect();
-            assert_eq!(removed, singly, "{kind:?} {}", one.kernel());
-            assert_eq!(hashed, one);
+            let single_results: Vec<bool> = absent.iter().map(|item| single.remove(item)).collect();
+            assert_eq!(removed, single_results, "{kind:?} {}", single.kernel());
+            assert_eq!(hashed, single);
         }
     }
 }
 
-/// A table in which buckets are fetched ahead, filled until it is full.
+/// Fills tables that are large enough for buckets to be prefetched, until the first refusal.
 #[test]
-fn large_tables_are_filled_alike() {
+fn batches_fill_large_tables_as_single_insertions_do() {
     for (table, f) in [(TableKind::Packed, 13), (TableKind::Packed, 21), (TableKind::Single, 12)] {
         let buckets = 200_000;
         let items = items(3, 790_000);
         let mut reference: Option<CuckooFilter> = None;
         for kernel in Kernel::available() {
             let builder = CuckooFilter::builder().table(table).fingerprint_bits(f).buckets(buckets).kernel(kernel);
-            let mut filter = builder.build().expect("right");
-            let full = filter.insert_batch(&items).expect_err("0.9875 of the slots");
+            let mut filter = builder.build().expect("valid parameters");
+            let full = filter.insert_batch(&items).expect_err("a load of 0.9875 is too high");
             assert!(full.position() > 770_000 && full.position() == filter.len());
             assert_eq!(filter.count_members(&items[..full.position()]), full.position());
             if let Some(reference) = &reference {
                 assert!(*reference == filter, "{kernel}");
             } else {
-                let mut one = CuckooFilter::new(filter.params(), koel::Xxh3).expect("right");
-                items[..full.position()].iter().for_each(|item| one.insert(item).expect("it fitted"));
-                assert!(one == filter, "{kernel}");
+                let mut single = CuckooFilter::new(filter.params(), koel::Xxh3).expect("valid parameters");
+                items[..full.position()].iter().for_each(|item| single.insert(item).expect("it fits"));
+                assert!(single == filter, "{kernel}");
                 reference = Some(filter);
             }
         }
@@ -87,7 +89,7 @@ fn large_tables_are_filled_alike() {
 }
 
 #[test]
-fn a_known_set_becomes_the_same_filter_with_every_kernel() {
+fn build_from_items_gives_the_same_filter_with_every_kernel() {
     for kind in kinds() {
         let items = items(5, 300);
         let mut reference: Option<CuckooFilter> = None;
@@ -98,7 +100,7 @@ fn a_known_set_becomes_the_same_filter_with_every_kernel() {
             assert_eq!(filter.kernel(), kernel);
             let reference = reference.get_or_insert_with(|| filter.clone());
             assert!(*reference == filter, "{kind:?} {kernel}");
-            // It goes on as any other does.
+            // The filter can be changed afterwards.
             let mut filter = filter;
             items.iter().for_each(|item| assert!(filter.remove(item), "{kind:?} {kernel}"));
             assert!(filter.is_empty());
@@ -106,9 +108,9 @@ fn a_known_set_becomes_the_same_filter_with_every_kernel() {
     }
 }
 
-/// As `tests/capacity.rs` has it for filters that are filled one by one.
+/// `tests/capacity.rs` tests the same for single insertions.
 #[test]
-fn a_capacity_fits_when_it_is_built_from_a_known_set_too() {
+fn build_from_items_plans_enough_room() {
     for capacity in [0, 1, 10, 100, 1000, 10_000, 100_000, 1_000_000] {
         for f in [8, 13, 20] {
             for seed in 0..if capacity <= 10_000 { 100 } else { 3 } {
@@ -121,7 +123,7 @@ fn a_capacity_fits_when_it_is_built_from_a_known_set_too() {
 }
 
 #[test]
-fn a_known_set_may_ask_for_more_room_or_less() {
+fn build_from_items_takes_an_explicit_capacity() {
     let items = items(6, 1000);
     let builder = CuckooFilter::builder().fingerprint_bits(12).seed(9).addressing(Addressing::PowerOfTwo);
     let roomy = builder.clone().capacity(5000).build_from_items(&items).expect("there is room");
@@ -137,79 +139,79 @@ fn a_known_set_may_ask_for_more_room_or_less() {
     assert!(matches!(error, BuildError::Param(_)), "{error}");
 }
 
-/// An item of the user's may panic in the middle of a batch: what is in the filter by then is counted.
+/// A user's item may panic in the middle of a batch. The item count still matches the table.
 #[test]
 #[cfg_attr(not(panic = "unwind"), ignore = "a panic ends the process")]
-fn a_batch_that_panics_leaves_a_filter_that_is_whole() {
-    struct Bomb(u32);
-    impl koel::Item for Bomb {
+fn a_panic_in_a_batch_leaves_a_consistent_filter() {
+    struct PanickingItem(u32);
+    impl koel::Item for PanickingItem {
         fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
-            assert!(self.0 != 200, "the bomb goes off");
+            assert!(self.0 != 200, "item 200 panics");
             read(&self.0.to_le_bytes())
         }
     }
-    let bombs: Vec<Bomb> = (0..300).map(Bomb).collect();
-    let mut filter = CuckooFilter::builder().capacity(1000).fingerprint_bits(16).build().expect("right");
-    let insert = std::panic::AssertUnwindSafe(|| filter.insert_batch(&bombs));
+    let items: Vec<PanickingItem> = (0..300).map(PanickingItem).collect();
+    let mut filter = CuckooFilter::builder().capacity(1000).fingerprint_bits(16).build().expect("valid parameters");
+    let insert = std::panic::AssertUnwindSafe(|| filter.insert_batch(&items));
     assert!(std::panic::catch_unwind(insert).is_err());
-    let whole = CuckooFilter::from_bytes(&filter.to_bytes()).expect("as many items as it says");
-    assert!(whole.len() == filter.len() && filter.len() <= 200);
+    let reread = CuckooFilter::from_bytes(&filter.to_bytes()).expect("the header states the item count");
+    assert!(reread.len() == filter.len() && filter.len() <= 200);
     let len = filter.len();
-    let remove = std::panic::AssertUnwindSafe(|| filter.remove_batch(&bombs, &mut vec![false; 300]));
+    let remove = std::panic::AssertUnwindSafe(|| filter.remove_batch(&items, &mut vec![false; 300]));
     assert!(std::panic::catch_unwind(remove).is_err());
-    let whole = CuckooFilter::from_bytes(&filter.to_bytes()).expect("as many items as it says");
-    assert!(whole.len() == filter.len() && filter.len() <= len);
+    let reread = CuckooFilter::from_bytes(&filter.to_bytes()).expect("the header states the item count");
+    assert!(reread.len() == filter.len() && filter.len() <= len);
 }
 
-/// After a caught panic, the answers for the items that the iterator still yields are right.
+/// After a caught panic, `contains_iter` yields correct results for the items that follow the first batch.
 #[test]
 #[cfg_attr(not(panic = "unwind"), ignore = "a panic ends the process")]
-fn an_iterator_of_answers_survives_a_panic() {
-    struct Dud<'a>(u32, &'a Cell<bool>);
-    impl koel::Item for Dud<'_> {
+fn contains_iter_continues_after_a_panic() {
+    struct PanicsOnce<'a>(u32, &'a Cell<bool>);
+    impl koel::Item for PanicsOnce<'_> {
         fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
-            assert!(self.0 != 20 || !self.1.replace(false), "only once");
+            assert!(self.0 != 20 || !self.1.replace(false), "the first hash of item 20 panics");
             read(&self.0.to_le_bytes())
         }
     }
-    let mut filter = CuckooFilter::builder().capacity(1000).fingerprint_bits(16).build().expect("right");
+    let mut filter = CuckooFilter::builder().capacity(1000).fingerprint_bits(16).build().expect("valid parameters");
     filter.insert_iter(0..200u32).expect("there is room");
-    let is_live = Cell::new(true);
-    let mut answers = filter.contains_iter((0..200).map(|i| Dud(i, &is_live)));
-    let next = std::panic::AssertUnwindSafe(|| answers.next().is_none());
+    let is_armed = Cell::new(true);
+    let mut results = filter.contains_iter((0..200).map(|i| PanicsOnce(i, &is_armed)));
+    let next = std::panic::AssertUnwindSafe(|| results.next().is_none());
     assert!(std::panic::catch_unwind(next).is_err());
-    let rest: Vec<(u32, bool)> = answers.map(|(dud, found)| (dud.0, found)).collect();
+    let rest: Vec<(u32, bool)> = results.map(|(item, found)| (item.0, found)).collect();
     assert!(rest.len() == 136 && rest.iter().all(|&(_, found)| found), "{rest:?}");
 }
 
-/// The items behind the refused one are not hashed again, and so cannot panic.
+/// The items after the refused one are not hashed again, so they cannot panic then.
 #[test]
-fn a_refusal_hashes_no_item_twice() {
-    struct Counted<'a>(u64, &'a Cell<usize>);
-    impl koel::Item for Counted<'_> {
+fn a_refused_batch_hashes_each_item_once() {
+    struct CountingItem<'a>(u64, &'a Cell<usize>);
+    impl koel::Item for CountingItem<'_> {
         fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
             self.1.set(self.1.get() + 1);
             read(&self.0.to_le_bytes())
         }
     }
     let hashed = Cell::new(0);
-    let mut filter = CuckooFilter::builder().buckets(4).fingerprint_bits(16).build().expect("right");
-    let items: Vec<_> = (0..64).map(|number| Counted(number, &hashed)).collect();
+    let mut filter = CuckooFilter::builder().buckets(4).fingerprint_bits(16).build().expect("valid parameters");
+    let items: Vec<_> = (0..64).map(|number| CountingItem(number, &hashed)).collect();
     let full = filter.insert_batch(&items).expect_err("there are 16 slots");
     assert!(full.position() <= 16 && matches!(full.kind(), InsertErrorKind::Full { .. }), "{full}");
     assert_eq!(hashed.get(), 64);
 }
 
 #[test]
-fn a_kernel_that_is_not_there_is_an_error_that_names_those_that_are() {
-    let error = "avx1024".parse::<Kernel>().expect_err("there is none");
+fn the_error_for_an_unknown_kernel_names_the_known_ones() {
+    let error = "avx1024".parse::<Kernel>().expect_err("no such kernel");
     assert!(error.to_string().contains("portable"), "{error}");
     assert_eq!(Kernel::Portable.to_string().parse(), Ok(Kernel::Portable));
 }
 
 #[test]
 #[should_panic(expected = "3 items but room for 2 answers")]
-fn answers_need_as_much_room_as_there_are_hashes() {
-    let filter = CuckooFilter::builder().capacity(10).fingerprint_bits(12).build().expect("right");
+fn contains_batch_panics_if_the_output_is_shorter_than_the_hashes() {
+    let filter = CuckooFilter::builder().capacity(10).fingerprint_bits(12).build().expect("valid parameters");
     filter.contains_batch(&Prehashed(&[1, 2, 3]), &mut [false; 2]);
 }

@@ -1,28 +1,28 @@
-//! A requested capacity fits: `tables/max_load.tsv` holds, also between the sizes that were measured.
+//! Filters hold the capacity that was requested: the loads in `tables/max_load.tsv` are safe, also between the measured sizes.
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
 
 use crate::common::{ADDRESSINGS, SplitMix64};
 use koel::{Addressing, CuckooFilter, Prehashed, TableKind};
 
-/// Fills `trials` filters to the capacity asked for, and returns how many of them refused an item before.
+/// Fills `trials` filters to their capacity, which is at least `capacity`, and returns how many of them refused an item.
 fn failures(table: TableKind, f: u32, b: u32, addressing: Addressing, capacity: usize, trials: u64) -> u64 {
     let builder = CuckooFilter::builder().table(table).fingerprint_bits(f).bucket_size(b).addressing(addressing);
-    let mut filter = builder.capacity(capacity).build().expect("the parameters are right");
+    let mut filter = builder.capacity(capacity).build().expect("valid parameters");
     assert!(filter.capacity() >= capacity);
-    let promised = filter.capacity();
+    let promised_capacity = filter.capacity();
     (0..trials)
         .filter(|trial| {
             filter.clear();
-            // Other sequences than those by which the loads were measured.
+            // These sequences differ from those that the loads were measured with.
             let mut hashes = SplitMix64(0xc0ff_ee00 + trial * 0x1_0000_0001 + u64::from(f) * 77 + u64::from(b));
-            (0..promised).any(|_| filter.insert(&Prehashed(hashes.next().expect("endless"))).is_err())
+            (0..promised_capacity).any(|_| filter.insert(&Prehashed(hashes.next().expect("the generator is endless"))).is_err())
         })
         .count() as u64
 }
 
-/// With a chance of 10⁻⁴ each, more than `allowed` failures in all these trials are a one in 10⁴ event, too.
-fn allowed(trials: u64) -> u64 {
+/// Returns the greatest plausible number of failures: the expected one, at 10⁻⁴ per trial, plus four standard deviations.
+fn allowed_failures(trials: u64) -> u64 {
     let expected = trials as f64 * 1e-4;
     (expected + 4.0 * expected.sqrt()).ceil() as u64
 }
@@ -61,7 +61,7 @@ fn small_capacities_fit() {
         }
     }
     let failures: u64 = failed.iter().map(|failed| failed.0).sum();
-    assert!(failures <= allowed(trials), "{failures} of {trials}: {failed:?}");
+    assert!(failures <= allowed_failures(trials), "{failures} of {trials}: {failed:?}");
 }
 
 #[test]
@@ -93,10 +93,10 @@ fn large_capacities_fit() {
 }
 
 #[test]
-fn no_capacity_is_a_filter_too() {
-    let mut filter = CuckooFilter::builder().capacity(0).false_positive_rate(0.01).build().expect("right");
+fn a_filter_of_capacity_zero_works() {
+    let mut filter = CuckooFilter::builder().capacity(0).false_positive_rate(0.01).build().expect("valid parameters");
     assert!(filter.is_empty() && !filter.contains("koel") && !filter.remove("koel"));
     assert!(filter.size_in_bytes() < 200);
-    filter.insert("koel").expect("even so there is a slot");
+    filter.insert("koel").expect("the smallest table has a free slot");
     assert!(filter.contains("koel"));
 }

@@ -1,7 +1,7 @@
-//! Every operation while allocations fail: the k-th alone, and the k-th and all later ones, for every k from the first byte on.
-//! The program is not aborted; an operation that fails has changed nothing, and its error is displayed; what was inserted is found.
+//! Runs every operation while allocations fail: allocation k alone, or k and all later ones, for every k. The program does not
+//! abort, a refused insertion or merge changes nothing, errors can be displayed, and no inserted item is lost.
 //!
-//! An abort names the operation with `cargo test --test failing_memory -- --nocapture`.
+//! If the program does abort, `cargo test --test failing_memory -- --nocapture` prints the operation.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -20,7 +20,7 @@ use koel::{
     pieces::SnapshotExtent,
 };
 
-/// Which allocations of this thread fail.
+/// The allocations of this thread that fail: one alone, or that one and all later ones.
 #[derive(Clone, Copy, Debug)]
 enum Failing {
     Once,
@@ -30,24 +30,24 @@ enum Failing {
 #[derive(Clone, Copy)]
 struct State {
     failing: Failing,
-    /// This many more allocations succeed.
+    /// The number of allocations that succeed before one fails.
     left: usize,
     has_failed: bool,
-    /// Whether the allocations of an [`io::Error`] succeed, until another has failed.
+    /// If set, allocations of an [`io::Error`] succeed until another allocation has failed.
     spares_io_errors: bool,
 }
 
 thread_local! {
-    /// None fails if it is `None`.
+    /// `None` while all allocations succeed.
     static STATE: Cell<Option<State>> = const { Cell::new(None) };
 }
 
-/// `std` boxes the error in an [`io::Error`], and the pair of kind and box, allocates the system's reason to display it, and aborts
-/// the program if it cannot. The library checks first that there is memory, but one of the allocations that follow may still fail.
+/// Allocations of `std` whose failure aborts the program: the boxed error in an [`io::Error`], the pair of its kind and the box,
+/// and the system's text when it is displayed. The library checks for memory first, but one of these may still fail.
 const ALLOCATIONS_OF_IO_ERRORS: [Layout; 4] = [
     Layout::new::<(io::ErrorKind, Box<dyn Error>)>(),
     Layout::new::<SnapshotError>(),
-    // The error of a file that cannot be saved.
+    // The library's error for a file that cannot be saved.
     Layout::new::<(PathBuf, &str, Option<io::Error>)>(),
     Layout::new::<[u8; "No such file or directory".len()]>(),
 ];
@@ -57,9 +57,9 @@ struct Allocator;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// Whether this allocation must fail.
-fn fails(layout: Layout) -> bool {
-    // The thread may be ending.
+/// Returns whether this allocation must fail, and counts it.
+fn must_fail(layout: Layout) -> bool {
+    // The thread-local state is gone if the thread is ending.
     STATE
         .try_with(|state| {
             let Some(mut now) = state.get() else { return false };
@@ -79,30 +79,30 @@ fn fails(layout: Layout) -> bool {
 }
 
 #[allow(unsafe_code, reason = "an allocator")]
-// SAFETY: it hands on to the system's allocator, or returns null, as an allocator may.
+// SAFETY: every call goes to the system's allocator or returns null, as an allocator may.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps to the contract of `alloc`.
-        if fails(layout) { ptr::null_mut() } else { unsafe { System.alloc(layout) } }
+        // SAFETY: the caller upholds the contract of `alloc`.
+        if must_fail(layout) { ptr::null_mut() } else { unsafe { System.alloc(layout) } }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps to the contract of `alloc_zeroed`.
-        if fails(layout) { ptr::null_mut() } else { unsafe { System.alloc_zeroed(layout) } }
+        // SAFETY: the caller upholds the contract of `alloc_zeroed`.
+        if must_fail(layout) { ptr::null_mut() } else { unsafe { System.alloc_zeroed(layout) } }
     }
 
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller keeps to the contract of `realloc`.
-        if fails(layout) { ptr::null_mut() } else { unsafe { System.realloc(start, layout, size) } }
+        // SAFETY: the caller upholds the contract of `realloc`.
+        if must_fail(layout) { ptr::null_mut() } else { unsafe { System.realloc(start, layout, size) } }
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: it was allocated by the system's allocator.
+        // SAFETY: the block was allocated by the system's allocator, with this layout.
         unsafe { System.dealloc(start, layout) }
     }
 }
 
-/// What `action` returns while this many allocations succeed before one fails, and whether one did.
+/// Runs `action` while `allocations` succeed before one fails. Returns its result, and whether an allocation failed.
 fn with_allocations<T>(failing: Failing, allocations: usize, spares_io_errors: bool, action: impl FnOnce() -> T) -> (T, bool) {
     STATE.set(Some(State { failing, left: allocations, has_failed: false, spares_io_errors }));
     let result = action();
@@ -110,17 +110,17 @@ fn with_allocations<T>(failing: Failing, allocations: usize, spares_io_errors: b
     (result, has_failed)
 }
 
-/// Takes words, and allocates nothing.
-struct Nowhere(usize);
+/// A sink that counts the bytes written to it and never allocates.
+struct CountingSink(usize);
 
-impl fmt::Write for Nowhere {
+impl fmt::Write for CountingSink {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0 += text.len();
         Ok(())
     }
 }
 
-impl Write for Nowhere {
+impl Write for CountingSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len();
         Ok(bytes.len())
@@ -131,10 +131,10 @@ impl Write for Nowhere {
     }
 }
 
-/// One line of the table: what is done, and to what.
+/// An operation under test.
 struct Operation<'a, S> {
     name: &'a str,
-    /// What it is done to, anew each time.
+    /// Makes the state that the operation runs on, once per run.
     make: &'a dyn Fn() -> S,
     spares_io_errors: bool,
 }
@@ -144,15 +144,15 @@ fn operation<'a, S>(name: &'a str, make: &'a dyn Fn() -> S) -> Operation<'a, S> 
 }
 
 impl<S> Operation<'_, S> {
-    /// It may end in an [`io::Error`] with words.
+    /// Allows the operation to return an [`io::Error`] with a message.
     fn with_io_errors(self) -> Self {
         Self { spares_io_errors: true, ..self }
     }
 
-    /// Does it while each of its allocations fails. Calls `check` with what it was done to, and with what it gave.
+    /// Runs the operation while each of its allocations fails in turn. Calls `check` with the state and the result after each run.
     fn run<T, E: Display>(self, run: impl Fn(&mut S) -> Result<T, E>, check: impl Fn(&S, Result<&T, &E>)) {
         println!("{}", self.name);
-        let usual = run(&mut (self.make)()).is_ok();
+        let succeeds = run(&mut (self.make)()).is_ok();
         let mut runs = 0;
         for failing in [Failing::Once, Failing::FromThenOn] {
             for allocations in 0.. {
@@ -160,14 +160,14 @@ impl<S> Operation<'_, S> {
                 let (result, has_failed) = with_allocations(failing, allocations, self.spares_io_errors, || {
                     let result = run(&mut state);
                     if let Err(error) = &result {
-                        let mut words = Nowhere(0);
-                        fmt::write(&mut words, format_args!("{error}")).expect("it takes all");
-                        assert!(words.0 > 0);
+                        let mut message = CountingSink(0);
+                        fmt::write(&mut message, format_args!("{error}")).expect("it accepts everything");
+                        assert!(message.0 > 0);
                     }
                     result
                 });
                 let place = || format!("{}: allocation {allocations} fails, {failing:?}", self.name);
-                if usual {
+                if succeeds {
                     assert!(result.is_ok() || has_failed, "{}", place());
                 } else {
                     assert!(result.is_err(), "{}", place());
@@ -175,12 +175,12 @@ impl<S> Operation<'_, S> {
                 check(&state, result.as_ref());
                 runs += u32::from(has_failed);
                 if !has_failed {
-                    assert_eq!(result.is_ok(), usual, "{}", place());
+                    assert_eq!(result.is_ok(), succeeds, "{}", place());
                     break;
                 }
             }
         }
-        println!("failed {runs} times");
+        println!("{runs} runs with a failed allocation");
     }
 }
 
@@ -197,13 +197,13 @@ fn ignore<S, T, E>(_: &S, _: Result<&T, &E>) {}
 // Filters of fixed size.
 
 fn fixed(items: u64) -> CuckooFilter {
-    let mut filter = CuckooFilter::builder().capacity(400).false_positive_rate(0.01).build().expect("right");
+    let mut filter = CuckooFilter::builder().capacity(400).false_positive_rate(0.01).build().expect("valid parameters");
     filter.insert_batch(&keys(items)).expect("there is room");
     filter
 }
 
 #[test]
-fn filters_of_fixed_size() {
+fn fixed_filters_survive_failed_allocations() {
     let builder = CuckooFilter::builder;
     let set = keys(300);
     operation("build", &|| ()).run(|()| builder().capacity(1000).false_positive_rate(0.001).build(), ignore);
@@ -213,21 +213,21 @@ fn filters_of_fixed_size() {
     );
     let filter = || fixed(300);
     let bytes = filter().to_bytes();
-    let is_whole = |filter: &CuckooFilter| assert!(filter.to_bytes() == bytes);
+    let assert_unchanged = |filter: &CuckooFilter| assert!(filter.to_bytes() == bytes);
     operation("insert into a fixed filter", &filter).run(
         |filter| filter.insert_iter((300..1000).map(key)),
         |filter, _| {
             assert!(filter.len() > 300 && set.iter().all(|item| filter.contains(item)));
         },
     );
-    operation("iterate over answers", &filter).run(
+    operation("iterate over results", &filter).run(
         |filter| {
             let found = filter.contains_iter((0..300).map(key)).filter(|(_, found)| *found).count();
             if found == 300 { Ok(()) } else { Err(found) }
         },
-        |filter, answer| {
-            assert!(answer.is_ok());
-            is_whole(filter);
+        |filter, result| {
+            assert!(result.is_ok());
+            assert_unchanged(filter);
         },
     );
     operation("remove from a fixed filter", &filter).run(
@@ -244,36 +244,37 @@ fn filters_of_fixed_size() {
     );
     operation("merge into an empty fixed filter", &|| fixed(0))
         .run(|filter| filter.merge(&other), |filter, merged| assert_eq!(filter.len(), if merged.is_ok() { 50 } else { 0 }));
-    let different = builder().capacity(99).false_positive_rate(0.1).build().expect("right");
-    operation("merge different fixed filters", &filter).run(|filter| filter.merge(&different), |filter, _| is_whole(filter));
+    let different = builder().capacity(99).false_positive_rate(0.1).build().expect("valid parameters");
+    operation("merge different fixed filters", &filter)
+        .run(|filter| filter.merge(&different), |filter, _| assert_unchanged(filter));
     let mut others = fixed(0);
-    others.insert_iter((300..600).map(key)).expect("as many as in the filter");
-    operation("merge too many", &filter).run(|filter| filter.merge(&others), |filter, _| is_whole(filter));
-    // Copies: counted one by one, removed, merged, written and read.
-    let copied = || {
+    others.insert_iter((300..600).map(key)).expect("there is room");
+    operation("merge too many", &filter).run(|filter| filter.merge(&others), |filter, _| assert_unchanged(filter));
+    // Copies are inserted, removed, merged and read.
+    let filter_with_copies = || {
         let mut filter = fixed(20);
-        (0..20).for_each(|_| filter.insert_iter((0..20).map(key)).map(drop).expect("any number of copies"));
+        (0..20).for_each(|_| filter.insert_iter((0..20).map(key)).map(drop).expect("copies always fit"));
         filter
     };
-    let with_copies = copied();
-    let is_whole = |filter: &CuckooFilter| assert!(*filter == with_copies);
+    let with_copies = filter_with_copies();
+    let assert_unchanged = |filter: &CuckooFilter| assert!(*filter == with_copies);
     operation("insert copies", &|| fixed(20)).run(
         |filter| filter.insert_iter((0..400).map(|n| key(n % 20))),
         |filter, _| assert!((0..20).all(|n| filter.count(&key(n)) >= 1)),
     );
     for item in [3, 1000] {
         let insert = |filter: &mut CuckooFilter| filter.insert(&key(item));
-        operation("insert beside copies", &copied).run(insert, |filter, inserted| {
+        operation("insert beside copies", &filter_with_copies).run(insert, |filter, inserted| {
             if inserted.is_err() {
-                is_whole(filter);
+                assert_unchanged(filter);
             }
         });
     }
-    operation("remove copies", &copied).run(
+    operation("remove copies", &filter_with_copies).run(
         |filter| if (0..420).all(|n| filter.remove(&key(n % 20))) { Ok(()) } else { Err("a lost copy") },
         |filter, _| assert!(filter.is_empty()),
     );
-    operation("merge copies", &copied).run(
+    operation("merge copies", &filter_with_copies).run(
         |filter| filter.merge(&with_copies),
         |filter, merged| assert!(if merged.is_ok() { filter.len() == 2 * with_copies.len() } else { *filter == with_copies }),
     );
@@ -282,15 +283,15 @@ fn filters_of_fixed_size() {
         .run(|()| CuckooFilter::from_bytes(&bytes), |(), read| assert!(read.map_or(true, |read| *read == with_copies)));
 }
 
-/// Snapshots with one byte changed, and forged so that each check is reached in turn.
+/// Returns altered, truncated, extended and forged versions of a snapshot, so that each check of a reader fails in turn.
 fn damaged(bytes: &[u8]) -> Vec<Vec<u8>> {
     let end = bytes.len() - 8;
-    let mut damaged: Vec<Vec<u8>> = [0, 8, 20, 70, end].map(|at| with(bytes, at, bytes[at] ^ 1)).to_vec();
+    let mut damaged: Vec<Vec<u8>> = [0, 8, 20, 70, end].map(|at| with_byte(bytes, at, bytes[at] ^ 1)).to_vec();
     damaged.extend([0, 30, 64, 80, end].map(|len| bytes[..len].to_vec()));
     damaged.push([bytes, b"more"].concat());
-    // With the right checksum of the header.
+    // These have a valid checksum of the header.
     for (at, byte) in [(10, 7), (11, 99), (12, 77), (13, 9), (14, 200), (24, 3), (31, 99), (39, 99), (47, 99), (48, 9)] {
-        let mut bytes = with(bytes, at, byte);
+        let mut bytes = with_byte(bytes, at, byte);
         let sum = xxhash_rust::xxh3::xxh3_64(&bytes[..56]);
         bytes[56..64].copy_from_slice(&sum.to_le_bytes());
         damaged.push(bytes);
@@ -298,24 +299,24 @@ fn damaged(bytes: &[u8]) -> Vec<Vec<u8>> {
     damaged
 }
 
-fn with(bytes: &[u8], at: usize, byte: u8) -> Vec<u8> {
+fn with_byte(bytes: &[u8], at: usize, byte: u8) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[at] = byte;
     bytes
 }
 
 #[test]
-fn snapshots_of_fixed_filters() {
+fn snapshots_of_fixed_filters_survive_failed_allocations() {
     let filter = fixed(300);
     let bytes = filter.to_bytes();
-    let is_whole = |(): &(), read: Result<&CuckooFilter, &SnapshotError>| {
+    let check_read = |(): &(), read: Result<&CuckooFilter, &SnapshotError>| {
         assert!(read.map_or_else(|error| error.kind() == SnapshotErrorKind::OutOfMemory, |read| *read == filter));
     };
-    operation("from_bytes", &|| ()).run(|()| CuckooFilter::from_bytes(&bytes), is_whole);
-    operation("read_from", &|| ()).run(|()| CuckooFilter::read_from(&bytes[..]), is_whole);
+    operation("from_bytes", &|| ()).run(|()| CuckooFilter::from_bytes(&bytes), check_read);
+    operation("read_from", &|| ()).run(|()| CuckooFilter::read_from(&bytes[..]), check_read);
     operation("view", &|| ()).run(|()| FilterView::over(&bytes).and_then(|view| view.verify()), ignore);
-    operation("to_filter", &|| ()).run(|()| FilterView::over(&bytes)?.to_filter(), is_whole);
-    operation("write_to", &|| ()).run(|()| filter.write_to(Nowhere(0)), |(), written| assert!(written.is_ok()));
+    operation("to_filter", &|| ()).run(|()| FilterView::over(&bytes)?.to_filter(), check_read);
+    operation("write_to", &|| ()).run(|()| filter.write_to(CountingSink(0)), |(), written| assert!(written.is_ok()));
     for (number, bytes) in damaged(&bytes).into_iter().enumerate() {
         let name = format!("damaged fixed snapshot {number}");
         operation(&name, &|| ()).run(|()| CuckooFilter::from_bytes(&bytes), ignore);
@@ -326,45 +327,47 @@ fn snapshots_of_fixed_filters() {
     }
 }
 
-/// An operation that fails, and neither it nor the display of its error asks for memory.
+/// Asserts that `run` fails, and that neither it nor the display of its error allocates.
 #[track_caller]
-fn fails_without_memory<T, E: Display + fmt::Debug>(name: &str, run: impl FnOnce() -> Result<T, E>) {
-    let (displayed, asked) = with_allocations(Failing::FromThenOn, 0, false, || {
-        run().map_or_else(|error| fmt::write(&mut Nowhere(0), format_args!("{error}{error:?}")), |_| Err(fmt::Error))
+fn assert_fails_without_allocating<T, E: Display + fmt::Debug>(name: &str, run: impl FnOnce() -> Result<T, E>) {
+    let (displayed, has_allocated) = with_allocations(Failing::FromThenOn, 0, false, || {
+        run().map_or_else(|error| fmt::write(&mut CountingSink(0), format_args!("{error}{error:?}")), |_| Err(fmt::Error))
     });
-    assert!(displayed.is_ok() && !asked, "{name}");
+    assert!(displayed.is_ok() && !has_allocated, "{name}");
 }
 
 #[test]
-fn refused_parameters() {
+fn refusing_parameters_does_not_allocate() {
     let builder = CuckooFilter::builder;
-    // On a machine of 32 bits, an eighth of all addresses is enough for a table.
-    let great = if cfg!(target_pointer_width = "64") { usize::MAX >> 3 } else { usize::MAX / 8 * 7 };
+    // A table for `usize::MAX >> 3` items is too large for 64-bit targets, but not for 32-bit ones.
+    let huge = if cfg!(target_pointer_width = "64") { usize::MAX >> 3 } else { usize::MAX / 8 * 7 };
     let refused = [
-        ("no size", builder().false_positive_rate(0.01)),
-        ("two sizes", builder().false_positive_rate(0.01).capacity(1).buckets(2)),
-        ("no precision", builder().capacity(1)),
-        ("two precisions", builder().capacity(1).false_positive_rate(0.01).fingerprint_bits(8)),
+        ("neither capacity nor buckets", builder().false_positive_rate(0.01)),
+        ("both capacity and buckets", builder().false_positive_rate(0.01).capacity(1).buckets(2)),
+        ("neither rate nor fingerprint bits", builder().capacity(1)),
+        ("both rate and fingerprint bits", builder().capacity(1).false_positive_rate(0.01).fingerprint_bits(8)),
         ("odd buckets", builder().buckets(99).fingerprint_bits(13)),
         ("many buckets", builder().buckets(u64::MAX).fingerprint_bits(13)),
-        ("great capacity", builder().capacity(usize::MAX).false_positive_rate(0.01)),
-        ("great capacity of one table", builder().capacity(great).table(TableKind::Packed).false_positive_rate(0.01)),
+        ("huge capacity", builder().capacity(usize::MAX).false_positive_rate(0.01)),
+        ("huge capacity of one table", builder().capacity(huge).table(TableKind::Packed).false_positive_rate(0.01)),
         ("a rate above 1", builder().capacity(10).false_positive_rate(1.5)),
         ("a low rate", builder().capacity(10).false_positive_rate(1e-12)),
-        ("no number", builder().capacity(10).false_positive_rate(f64::NAN)),
+        ("a rate that is not a number", builder().capacity(10).false_positive_rate(f64::NAN)),
         ("long fingerprints", builder().capacity(10).fingerprint_bits(99)),
         ("large buckets", builder().capacity(10).false_positive_rate(0.01).bucket_size(99)),
         ("packed buckets", builder().capacity(10).false_positive_rate(0.01).bucket_size(3).table(TableKind::Packed)),
         ("powers of two", builder().buckets(100).fingerprint_bits(8).addressing(Addressing::PowerOfTwo)),
     ];
     for (name, builder) in refused {
-        fails_without_memory(name, || builder.build());
+        assert_fails_without_allocating(name, || builder.build());
     }
-    fails_without_memory("name of a table", || "shelf".parse::<TableKind>());
-    fails_without_memory("name of an addressing", || "a very long name that is not one of those there are".parse::<Addressing>());
-    fails_without_memory("name of a hasher", || "md5".parse::<AnyHasher>());
-    fails_without_memory("number of a hasher", || "0x8".parse::<HasherId>());
-    fails_without_memory("name of a kernel", || "mmx".parse::<Kernel>());
+    assert_fails_without_allocating("name of a table", || "shelf".parse::<TableKind>());
+    assert_fails_without_allocating("name of an addressing", || {
+        "a very long name that is not one of the known ones".parse::<Addressing>()
+    });
+    assert_fails_without_allocating("name of a hasher", || "md5".parse::<AnyHasher>());
+    assert_fails_without_allocating("number of a hasher", || "0x8".parse::<HasherId>());
+    assert_fails_without_allocating("name of a kernel", || "mmx".parse::<Kernel>());
     let builder = || ElasticFilter::builder().false_positive_rate(0.01);
     let refused = [
         ("no rate of a growing filter", ElasticFilter::builder()),
@@ -373,41 +376,41 @@ fn refused_parameters() {
         ("packed growing filter", builder().bucket_size(3).table(TableKind::Packed)),
         ("partitions of a growing filter", builder().partitions(3)),
         ("capacity above the maximal one", builder().capacity(10).max_capacity(5)),
-        ("great capacity of a growing filter", builder().capacity(usize::MAX)),
+        ("huge capacity of a growing filter", builder().capacity(usize::MAX)),
         ("max_bytes of a growing filter", builder().max_bytes(10)),
     ];
     for (name, builder) in refused {
-        fails_without_memory(name, || builder.build());
+        assert_fails_without_allocating(name, || builder.build());
     }
 }
 
 // Growing filters.
 
-/// Small shards, which are split at 20 items or so, and further generations from 1000 items on.
+/// Builds filters whose shards split at about 20 items, and which need further generations beyond 1000 items.
 fn growing() -> ElasticBuilder {
     ElasticFilter::builder().false_positive_rate(0.01).capacity(1).max_capacity(1000)
 }
 
 #[track_caller]
-fn has_all(filter: &ElasticFilter, items: u64) {
+fn assert_has_all(filter: &ElasticFilter, items: u64) {
     assert!((0..items).all(|n| filter.contains(&key(n))), "{filter}");
 }
 
 fn grown(items: u64) -> ElasticFilter {
-    let mut filter = growing().build().expect("right");
-    filter.insert_iter((0..items).map(key)).expect("it grows");
+    let mut filter = growing().build().expect("valid parameters");
+    filter.insert_iter((0..items).map(key)).expect("the filter grows");
     filter
 }
 
-/// Of a filter that begins with tables, too: where there is no memory for them, it keeps those that it has.
+/// A filter that begins with tables keeps its present ones if there is no memory for new ones.
 #[test]
-fn growing_filters_that_are_cleared() {
+fn clearing_growing_filters_survives_failed_allocations() {
     let large = growing().capacity(20_000).max_capacity(100_000);
     for (builder, has_tables) in [(growing(), false), (large, true), (growing().capacity(1000), true)] {
-        assert_eq!(builder.clone().build().expect("right").table_bytes() > 0, has_tables);
+        assert_eq!(builder.clone().build().expect("valid parameters").table_bytes() > 0, has_tables);
         let make = || {
-            let mut filter = builder.clone().build().expect("right");
-            filter.insert_iter((0..5000).map(key)).expect("it grows");
+            let mut filter = builder.clone().build().expect("valid parameters");
+            filter.insert_iter((0..5000).map(key)).expect("the filter grows");
             filter
         };
         let clear = |filter: &mut ElasticFilter| {
@@ -418,15 +421,15 @@ fn growing_filters_that_are_cleared() {
             filter.assert_consistent();
             assert!(filter.is_empty() && !(0..5000).any(|n| filter.contains(&key(n))));
             let mut filter = filter.clone();
-            filter.insert_iter((0..5000).map(key)).expect("it grows");
-            has_all(&filter, 5000);
+            filter.insert_iter((0..5000).map(key)).expect("the filter grows");
+            assert_has_all(&filter, 5000);
         });
     }
 }
 
-/// On the way from a list to tables, and back.
+/// Filters change from a list to tables while they grow, and back while they shrink.
 #[test]
-fn growing_filters_of_few_items() {
+fn changing_between_list_and_tables_survives_failed_allocations() {
     let before = grown(100);
     assert_eq!(before.shards(), 0);
     operation("insert into a filter of few items", &|| before.clone()).run(
@@ -434,7 +437,7 @@ fn growing_filters_of_few_items() {
         |filter, inserted| {
             let items = 100 + inserted.map_or_else(|&position| position as u64, |_| 320);
             assert_eq!(filter.len() as u64, items);
-            has_all(filter, items.min(400));
+            assert_has_all(filter, items.min(400));
             filter.assert_consistent();
             assert!(filter.shards() > 0 || items < 400);
         },
@@ -448,25 +451,25 @@ fn growing_filters_of_few_items() {
     operation("remove until few items are left", &|| before.clone()).run(remove, |filter, _| {
         assert_eq!(filter.len(), 10);
         assert!((390..400).all(|n| filter.contains(&key(n))), "{filter}");
-        let read = ElasticFilter::from_bytes(&filter.to_bytes()).expect("as it was written");
+        let read = ElasticFilter::from_bytes(&filter.to_bytes()).expect("valid snapshot");
         assert!(read == *filter);
     });
 }
 
 #[test]
-fn growing_filters() {
+fn growing_filters_survive_failed_allocations() {
     operation("build a growing filter", &|| ()).run(|()| growing().build(), ignore);
-    // The first generation is full, and others follow.
+    // The first generation is full, so there are others.
     let before = grown(5000);
     let bytes = before.to_bytes();
     let filter = || before.clone();
-    let is_whole = |filter: &ElasticFilter| assert!(filter.to_bytes() == bytes);
+    let assert_unchanged = |filter: &ElasticFilter| assert!(filter.to_bytes() == bytes);
     operation("insert into a growing filter", &filter).run(
         |filter| filter.insert_iter((5000..6000).map(key)).map_err(|error| error.position()),
         |filter, inserted| {
             let items = 5000 + inserted.map_or_else(|&position| position as u64, |_| 1000);
             assert_eq!(filter.len() as u64, items);
-            has_all(filter, items);
+            assert_has_all(filter, items);
         },
     );
     let more = (5000..6000).map(key).collect::<Vec<_>>();
@@ -475,26 +478,26 @@ fn growing_filters() {
         |filter, inserted| {
             assert!(inserted.err().is_none_or(|error| matches!(error.kind(), InsertErrorKind::OutOfMemory { .. })));
             let items = 5000 + inserted.map_or_else(|error| error.position() as u64, |()| 1000);
-            has_all(filter, items);
+            assert_has_all(filter, items);
         },
     );
     operation("insert unordered", &filter).run(
         |filter| filter.insert_unordered(&more),
         |filter, inserted| {
             assert!(inserted.is_ok() == (filter.len() == 6000));
-            has_all(filter, inserted.map_or_else(|error| 5000 + error.position() as u64, |()| 6000));
+            assert_has_all(filter, inserted.map_or_else(|error| 5000 + error.position() as u64, |()| 6000));
         },
     );
     operation("insert copies", &filter)
-        .run(|filter| (0..100).try_for_each(|_| filter.insert(&7_u8)), |filter, _| has_all(filter, 5000));
+        .run(|filter| (0..100).try_for_each(|_| filter.insert(&7_u8)), |filter, _| assert_has_all(filter, 5000));
     operation("remove from a growing filter", &filter).run(
         |filter| if (100..5000).all(|n| filter.remove(&key(n))) { Ok(()) } else { Err("a lost item") },
         |filter, removed| {
             assert!(removed.is_ok() && filter.len() == 100);
-            has_all(filter, 100);
+            assert_has_all(filter, 100);
         },
     );
-    let thin = {
+    let underfull = {
         let mut filter = filter();
         (1000..5000).for_each(|n| assert!(filter.remove(&key(n))));
         filter
@@ -503,58 +506,61 @@ fn growing_filters() {
         filter.shrink();
         Ok::<(), koel::OutOfMemory>(())
     };
-    operation("shrink", &|| thin.clone()).run(shrink, |filter, _| {
+    operation("shrink", &|| underfull.clone()).run(shrink, |filter, _| {
         assert_eq!(filter.len(), 1000);
-        has_all(filter, 1000);
+        assert_has_all(filter, 1000);
     });
     operation("try_clone", &filter).run(
         |filter| filter.try_clone(),
         |filter, copy| {
             assert!(copy.ok().is_none_or(|copy| copy.to_bytes() == bytes));
-            is_whole(filter);
+            assert_unchanged(filter);
         },
     );
-    let mut other = growing().build().expect("right");
-    other.insert_iter((5000..5500).map(key)).expect("it grows");
-    let few = grown(1000);
-    operation("merge growing filters", &|| few.clone()).run(
+    let mut other = growing().build().expect("valid parameters");
+    other.insert_iter((5000..5500).map(key)).expect("the filter grows");
+    let smaller = grown(1000);
+    operation("merge growing filters", &|| smaller.clone()).run(
         |filter| filter.merge(&other),
         |filter, merged| {
             if merged.is_ok() {
                 assert_eq!(filter.len(), 1500);
                 assert!((0..1000).chain(5000..5500).all(|n| filter.contains(&key(n))));
             } else {
-                assert!(filter.to_bytes() == few.to_bytes());
+                assert!(filter.to_bytes() == smaller.to_bytes());
             }
         },
     );
-    let different = growing().seed(1).build().expect("right");
-    operation("merge different growing filters", &filter).run(|filter| filter.merge(&different), |filter, _| is_whole(filter));
-    operation("iterate over answers of a growing filter", &filter).run(
+    let different = growing().seed(1).build().expect("valid parameters");
+    operation("merge different growing filters", &filter)
+        .run(|filter| filter.merge(&different), |filter, _| assert_unchanged(filter));
+    operation("iterate over results of a growing filter", &filter).run(
         |filter| {
             let found = filter.contains_iter((0..5000).map(key)).filter(|(_, found)| *found).count();
             if found == 5000 { Ok(()) } else { Err(found) }
         },
-        |_, answer| assert!(answer.is_ok()),
+        |_, result| assert!(result.is_ok()),
     );
-    let limited = growing().max_bytes(before.size_in_bytes()).build().expect("right");
-    operation("insert up to a limit", &|| limited.clone())
-        .run(|filter| filter.insert_iter((0..100_000).map(key)).map(drop), |filter, _| has_all(filter, filter.len() as u64));
+    let limited = growing().max_bytes(before.size_in_bytes()).build().expect("valid parameters");
+    operation("insert up to a limit", &|| limited.clone()).run(
+        |filter| filter.insert_iter((0..100_000).map(key)).map(drop),
+        |filter, _| assert_has_all(filter, filter.len() as u64),
+    );
 }
 
-/// Copies: counted one by one, moved out of full shards, removed, merged, written and read.
+/// Copies are inserted, moved out of full shards, removed, merged, written and read.
 #[test]
-fn copies_in_growing_filters() {
-    let copied = |items: u64, copies: u64| {
-        let mut filter = growing().build().expect("right");
-        (0..items * copies).for_each(|n| filter.insert(&key(n / copies)).expect("any number of copies"));
+fn copies_in_growing_filters_survive_failed_allocations() {
+    let filter_with_copies = |items: u64, copies: u64| {
+        let mut filter = growing().build().expect("valid parameters");
+        (0..items * copies).for_each(|n| filter.insert(&key(n / copies)).expect("copies always fit"));
         filter
     };
-    // With several generations.
+    // The largest filter has several generations.
     for (items, copies) in [(30, 20), (400, 2), (3000, 3)] {
-        let with_copies = copied(items, copies);
+        let with_copies = filter_with_copies(items, copies);
         let bytes = with_copies.to_bytes();
-        let is_whole = |filter: &ElasticFilter| {
+        let assert_unchanged = |filter: &ElasticFilter| {
             assert!(*filter == with_copies && filter.to_bytes() == bytes);
             filter.assert_consistent();
         };
@@ -565,7 +571,7 @@ fn copies_in_growing_filters() {
                     if inserted.is_ok() {
                         assert_eq!(filter.len(), with_copies.len() + 1);
                     } else {
-                        is_whole(filter);
+                        assert_unchanged(filter);
                     }
                 },
             );
@@ -578,7 +584,7 @@ fn copies_in_growing_filters() {
             |filter| filter.try_clone(),
             |filter, copy| {
                 assert!(copy.ok().is_none_or(|copy| *copy == *filter));
-                is_whole(filter);
+                assert_unchanged(filter);
             },
         );
         operation("clear copies", &|| with_copies.clone()).run(
@@ -591,9 +597,9 @@ fn copies_in_growing_filters() {
                 assert!(filter.is_empty() && filter.count(&key(0)) == 0);
             },
         );
-        let is_read = |(): &(), read: Result<&ElasticFilter, &SnapshotError>| read.map_or((), is_whole);
-        operation("growing from_bytes with copies", &|| ()).run(|()| ElasticFilter::from_bytes(&bytes), is_read);
-        operation("growing read_from with copies", &|| ()).run(|()| ElasticFilter::read_from(&bytes[..]), is_read);
+        let check_read = |(): &(), read: Result<&ElasticFilter, &SnapshotError>| read.map_or((), assert_unchanged);
+        operation("growing from_bytes with copies", &|| ()).run(|()| ElasticFilter::from_bytes(&bytes), check_read);
+        operation("growing read_from with copies", &|| ()).run(|()| ElasticFilter::read_from(&bytes[..]), check_read);
         operation("growing view of copies", &|| ()).run(
             |()| {
                 let view = ElasticView::over(&bytes)?;
@@ -602,7 +608,7 @@ fn copies_in_growing_filters() {
             },
             ignore,
         );
-        operation("write copies", &|| ()).run(|()| with_copies.write_to(Nowhere(0)), |(), written| assert!(written.is_ok()));
+        operation("write copies", &|| ()).run(|()| with_copies.write_to(CountingSink(0)), |(), written| assert!(written.is_ok()));
         operation("snapshot_index of copies", &|| vec![0; bytes.len()]).run(
             |copy| with_copies.snapshot_index().map(|index| with_copies.read_snapshot(&index, 0, copy)),
             |copy, read| assert!(read.is_err() || *copy == bytes),
@@ -610,35 +616,37 @@ fn copies_in_growing_filters() {
         if items < 3000 {
             operation("merge copies in growing filters", &|| with_copies.clone()).run(
                 |filter| filter.merge(&with_copies),
-                |filter, merged| if merged.is_ok() { assert_eq!(filter.len(), 2 * with_copies.len()) } else { is_whole(filter) },
+                |filter, merged| {
+                    if merged.is_ok() { assert_eq!(filter.len(), 2 * with_copies.len()) } else { assert_unchanged(filter) }
+                },
             );
-            let fewer = copied(items, 1);
+            let fewer = filter_with_copies(items, 1);
             operation("unite copies in growing filters", &|| fewer.clone()).run(
                 |filter| filter.union(&with_copies),
                 |filter, united| assert!(united.is_ok() == (filter.len() == with_copies.len()) || filter.len() == fewer.len()),
             );
         }
     }
-    operation("insert copies into a growing filter", &|| growing().build().expect("right"))
+    operation("insert copies into a growing filter", &|| growing().build().expect("valid parameters"))
         .run(|filter| filter.insert_iter((0..1200).map(|n| key(n / 3))), |filter, _| filter.assert_consistent());
 }
 
 #[test]
-fn insertions_of_one_item() {
-    // Items for which a shard is split, or a generation is added.
-    let mut one_by_one = grown(0);
+fn insertions_that_allocate_survive_failed_allocations() {
+    // These insertions split a shard or add a generation.
+    let mut filter = grown(0);
     for items in 0..1500 {
-        let before = one_by_one.clone();
-        let (inserted, allocates) = with_allocations(Failing::Once, 0, false, || one_by_one.insert(&key(items)));
+        let before = filter.clone();
+        let (inserted, allocates) = with_allocations(Failing::Once, 0, false, || filter.insert(&key(items)));
         if inserted.is_err() {
-            one_by_one.insert(&key(items)).expect("there is memory");
+            filter.insert(&key(items)).expect("there is memory");
         }
         if allocates {
             let bytes = before.to_bytes();
             operation("insert one item that needs memory", &|| before.clone()).run(
                 |filter| filter.insert(&key(items)),
                 |filter, inserted| match inserted {
-                    Ok(()) => has_all(filter, items + 1),
+                    Ok(()) => assert_has_all(filter, items + 1),
                     Err(_) => assert!(filter.to_bytes() == bytes, "{items}"),
                 },
             );
@@ -647,18 +655,18 @@ fn insertions_of_one_item() {
 }
 
 #[test]
-fn snapshots_of_growing_filters() {
+fn snapshots_of_growing_filters_survive_failed_allocations() {
     let filter = grown(3000);
     let bytes = filter.to_bytes();
-    let is_whole = |(): &(), read: Result<&ElasticFilter, &SnapshotError>| {
-        let is_memory = |error: &SnapshotError| error.kind() == SnapshotErrorKind::OutOfMemory;
-        assert!(read.map_or_else(is_memory, |read| read.to_bytes() == bytes));
+    let check_read = |(): &(), read: Result<&ElasticFilter, &SnapshotError>| {
+        let is_out_of_memory = |error: &SnapshotError| error.kind() == SnapshotErrorKind::OutOfMemory;
+        assert!(read.map_or_else(is_out_of_memory, |read| read.to_bytes() == bytes));
     };
-    operation("growing from_bytes", &|| ()).run(|()| ElasticFilter::from_bytes(&bytes), is_whole);
-    operation("growing read_from", &|| ()).run(|()| ElasticFilter::read_from(&bytes[..]), is_whole);
+    operation("growing from_bytes", &|| ()).run(|()| ElasticFilter::from_bytes(&bytes), check_read);
+    operation("growing read_from", &|| ()).run(|()| ElasticFilter::read_from(&bytes[..]), check_read);
     operation("growing view", &|| ()).run(|()| ElasticView::over(&bytes).and_then(|view| view.verify()), ignore);
-    operation("growing to_filter", &|| ()).run(|()| ElasticView::over(&bytes)?.to_filter(), is_whole);
-    operation("growing write_to", &|| ()).run(|()| filter.write_to(Nowhere(0)), ignore);
+    operation("growing to_filter", &|| ()).run(|()| ElasticView::over(&bytes)?.to_filter(), check_read);
+    operation("growing write_to", &|| ()).run(|()| filter.write_to(CountingSink(0)), ignore);
     operation("snapshot_index", &|| vec![0; bytes.len()]).run(
         |copy| filter.snapshot_index().map(|index| filter.read_snapshot(&index, 0, copy)),
         |copy, read| assert!(read.is_err() || *copy == bytes),
@@ -673,11 +681,11 @@ fn snapshots_of_growing_filters() {
 }
 
 #[test]
-fn shared_filters() {
+fn shared_filters_survive_failed_allocations() {
     operation("build_shared", &|| ()).run(|()| growing().build_shared().map(drop), ignore);
     let shared = || grown(2000).into_shared().expect("there is memory");
-    let all = |filter: &koel::SharedFilter, items: u64| assert!((0..items).all(|n| filter.contains(&key(n))));
-    // Where it fails, the filter is in the error.
+    let assert_shared_has_all = |filter: &koel::SharedFilter, items: u64| assert!((0..items).all(|n| filter.contains(&key(n))));
+    // A failed conversion returns the filter in its error.
     operation("into_shared", &|| (Some(grown(2000)), None)).run(
         |(filter, converted)| match filter.take().expect("it is here").into_shared() {
             Ok(shared) => {
@@ -690,8 +698,8 @@ fn shared_filters() {
             }
         },
         |(filter, converted), _| {
-            filter.iter().for_each(|filter| has_all(filter, 2000));
-            converted.iter().for_each(|filter| all(filter, 2000));
+            filter.iter().for_each(|filter| assert_has_all(filter, 2000));
+            converted.iter().for_each(|filter| assert_shared_has_all(filter, 2000));
             assert!(filter.is_some() != converted.is_some());
         },
     );
@@ -707,15 +715,15 @@ fn shared_filters() {
             }
         },
         |(filter, converted), _| {
-            filter.iter().for_each(|filter| all(filter, 2000));
-            converted.iter().for_each(|filter| has_all(filter, 2000));
+            filter.iter().for_each(|filter| assert_shared_has_all(filter, 2000));
+            converted.iter().for_each(|filter| assert_has_all(filter, 2000));
             assert!(filter.is_some() != converted.is_some());
         },
     );
     operation("insert into a shared filter", &shared).run(
         |filter| (2000..3000).map(key).try_for_each(|item| filter.insert(&item)),
         |filter, inserted| {
-            all(filter, filter.len() as u64);
+            assert_shared_has_all(filter, filter.len() as u64);
             assert!(inserted.is_err() || filter.len() == 3000);
         },
     );
@@ -723,93 +731,100 @@ fn shared_filters() {
     operation("insert a batch into a shared filter", &shared).run(
         |filter| filter.insert_batch(&more),
         |filter, inserted| {
-            all(filter, if inserted.is_ok() { 3000 } else { 2000 });
+            assert_shared_has_all(filter, if inserted.is_ok() { 3000 } else { 2000 });
         },
     );
     operation("remove from a shared filter", &shared).run(
         |filter| if (100..2000).all(|n| filter.remove(&key(n))) { Ok(()) } else { Err("a lost item") },
         |filter, removed| {
             assert!(removed.is_ok() && filter.len() == 100);
-            all(filter, 100);
+            assert_shared_has_all(filter, 100);
         },
     );
     let shrink = |filter: &mut koel::SharedFilter| {
         filter.shrink();
         Ok::<(), koel::OutOfMemory>(())
     };
-    operation("shrink a shared filter", &shared).run(shrink, |filter, _| all(filter, 2000));
+    operation("shrink a shared filter", &shared).run(shrink, |filter, _| assert_shared_has_all(filter, 2000));
     let clear = |filter: &mut koel::SharedFilter| {
         filter.clear();
         Ok::<(), koel::OutOfMemory>(())
     };
     operation("clear a shared filter", &shared).run(clear, |filter, _| assert!(filter.is_empty()));
-    operation("write a shared filter", &shared).run(|filter| filter.write_to(Nowhere(0)), |filter, _| all(filter, 2000));
+    operation("write a shared filter", &shared)
+        .run(|filter| filter.write_to(CountingSink(0)), |filter, _| assert_shared_has_all(filter, 2000));
 }
 
 // Other formats.
 
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 #[test]
-fn files_of_go() {
+fn files_of_go_survive_failed_allocations() {
     use koel::go::{self, MetroHash64};
     let filter = |table, f| {
         let builder = CuckooFilter::builder().hasher(MetroHash64).seed(1337).table(table).fingerprint_bits(f);
-        let mut filter = builder.addressing(Addressing::PowerOfTwo).capacity(500).build().expect("right");
+        let mut filter = builder.addressing(Addressing::PowerOfTwo).capacity(500).build().expect("valid parameters");
         filter.insert_batch(&keys(400)).expect("there is room");
         filter
     };
     for filter in [filter(TableKind::Packed, 13), filter(TableKind::Single, 8)] {
-        let bytes = go::encode(&filter).expect("it is one of Go's");
+        let bytes = go::encode(&filter).expect("compatible with Go");
         operation("go::encode", &|| ())
             .run(|()| go::encode(&filter), |(), file| assert!(file.is_err() || file.ok() == Some(&bytes)));
         operation("go::decode", &|| ()).run(|()| go::decode(&bytes), ignore);
-        let read = go::decode(&bytes).expect("a file");
-        operation("encode a filter of Go's", &|| ()).run(|()| read.encode(), ignore);
-        operation("insert into a filter of Go's", &|| read.clone()).run(
+        let read = go::decode(&bytes).expect("valid file");
+        operation("encode a Go filter", &|| ()).run(|()| read.encode(), ignore);
+        operation("insert into a Go filter", &|| read.clone()).run(
             |filter| (400..500).map(key).try_for_each(|item| filter.insert(&item)),
             |filter, _| assert!((0..400).all(|n| filter.contains(&key(n)))),
         );
-        let mut damaged = [0, 9, 12, 13, 14, 17].map(|at| with(&bytes, at, 99)).to_vec();
-        damaged.extend([vec![], bytes[..15].to_vec(), bytes[..40].to_vec(), [&bytes[..], &[0]].concat(), with(&bytes, 30, 255)]);
+        let mut damaged = [0, 9, 12, 13, 14, 17].map(|at| with_byte(&bytes, at, 99)).to_vec();
+        damaged.extend([
+            vec![],
+            bytes[..15].to_vec(),
+            bytes[..40].to_vec(),
+            [&bytes[..], &[0]].concat(),
+            with_byte(&bytes, 30, 255),
+        ]);
         for bytes in damaged {
-            operation("damaged file of Go's", &|| ()).run(|()| go::decode(&bytes).map(drop), ignore);
+            operation("damaged Go file", &|| ()).run(|()| go::decode(&bytes).map(drop), ignore);
         }
     }
     let other = fixed(300);
-    operation("a filter that Go has not", &|| ()).run(|()| go::encode(&other), ignore);
+    operation("encode a filter that Go does not have", &|| ()).run(|()| go::encode(&other), ignore);
 }
 
 #[cfg(feature = "redisbloom")]
-fn of_redisbloom() -> CuckooFilter<koel::redisbloom::RedisBloomHash> {
+fn redisbloom_filter() -> CuckooFilter<koel::redisbloom::RedisBloomHash> {
     let builder = CuckooFilter::builder().hasher(koel::redisbloom::RedisBloomHash).table(TableKind::Single).fingerprint_bits(8);
-    let mut filter = builder.addressing(Addressing::PowerOfTwo).capacity(400).build().expect("right");
+    let mut filter = builder.addressing(Addressing::PowerOfTwo).capacity(400).build().expect("valid parameters");
     filter.insert_iter((0..300_u32).map(u32::to_le_bytes)).expect("there is room");
     filter
 }
 
 #[cfg(feature = "redisbloom")]
 #[test]
-fn dumps_of_redisbloom() {
+fn dumps_of_redisbloom_survive_failed_allocations() {
     use koel::redisbloom::{Loader, RedisBloomFilter};
-    let fixed = of_redisbloom();
-    let filter = RedisBloomFilter::from_filter(&fixed).expect("one of RedisBloom's");
+    let fixed = redisbloom_filter();
+    let filter = RedisBloomFilter::from_filter(&fixed).expect("compatible with RedisBloom");
     let dump = filter.to_dump();
-    let is_whole = |(): &(), read: Result<&RedisBloomFilter, &SnapshotError>| {
+    let check_read = |(): &(), read: Result<&RedisBloomFilter, &SnapshotError>| {
         assert!(read.is_err() || read.ok() == Some(&filter));
     };
-    operation("from_dump", &|| ()).run(|()| RedisBloomFilter::from_dump(&dump), is_whole);
-    operation("read_dump", &|| ()).run(|()| RedisBloomFilter::read_dump(&dump[..]), is_whole);
-    operation("write_dump", &|| ()).run(|()| filter.write_dump(Nowhere(0)), |(), written| assert!(written.is_ok()));
-    operation("give chunks", &|| ()).run(
+    operation("from_dump", &|| ()).run(|()| RedisBloomFilter::from_dump(&dump), check_read);
+    operation("read_dump", &|| ()).run(|()| RedisBloomFilter::read_dump(&dump[..]), check_read);
+    operation("write_dump", &|| ()).run(|()| filter.write_dump(CountingSink(0)), |(), written| assert!(written.is_ok()));
+    operation("iterate over chunks", &|| ()).run(
         |()| {
             let lengths = filter.chunks().map(|(_, bytes)| bytes.len()).sum::<usize>();
             let first = filter.chunk_after(0, 1).map_or(0, |(_, bytes)| bytes.len());
             if (first, lengths) == (38, dump.len() - 32) { Ok(()) } else { Err(lengths) }
         },
-        |(), given| assert!(given.is_ok()),
+        |(), result| assert!(result.is_ok()),
     );
     operation("from_filter", &|| ()).run(|()| RedisBloomFilter::from_filter(&fixed), ignore);
-    operation("to_filter of RedisBloom's", &|| ()).run(|()| filter.to_filter(), ignore);
+    operation("RedisBloom's to_filter", &|| ()).run(|()| filter.to_filter(), ignore);
     operation("compact", &|| filter.clone()).run(
         |filter| {
             let removed = (0..300_u32).filter(|n| filter.remove(&n.to_le_bytes())).count();
@@ -819,7 +834,7 @@ fn dumps_of_redisbloom() {
         |filter, removed| assert!(removed.is_ok() && filter.is_empty()),
     );
     let chunks: Vec<_> = filter.chunks().map(|(iterator, bytes)| (iterator, bytes.to_owned())).collect();
-    let loader = || Loader::new(chunks[0].0, &chunks[0].1).expect("a header");
+    let loader = || Loader::new(chunks[0].0, &chunks[0].1).expect("valid header");
     operation("load chunks", &|| Some(loader())).run(
         |loader| {
             let mut taken = loader.take().expect("it is here");
@@ -830,41 +845,42 @@ fn dumps_of_redisbloom() {
     );
     operation("load no chunks", &|| Some(loader())).run(|loader| loader.take().expect("it is here").finish(), ignore);
     let other = self::fixed(300);
-    operation("a filter that RedisBloom has not", &|| ()).run(|()| RedisBloomFilter::from_filter(&other), ignore);
+    operation("convert a filter that RedisBloom does not have", &|| ()).run(|()| RedisBloomFilter::from_filter(&other), ignore);
     for at in [0, 8, 16, 24, 40, 48, 49, 52] {
-        let bytes = with(&dump, at, 99);
+        let bytes = with_byte(&dump, at, 99);
         operation("damaged dump", &|| ()).run(|()| RedisBloomFilter::from_dump(&bytes).map(drop), ignore);
     }
     for len in [0, 3, 20, 60, dump.len() - 1] {
-        operation("dump cut off", &|| ()).run(|()| RedisBloomFilter::from_dump(&dump[..len]).map(drop), ignore);
+        operation("truncated dump", &|| ()).run(|()| RedisBloomFilter::from_dump(&dump[..len]).map(drop), ignore);
     }
 }
 
-/// Formats of serde allocate themselves, and abort where they cannot; this one does not.
+/// Most serde formats allocate, and abort the program if that fails. postcard does not allocate if it reads and writes slices.
 #[cfg(feature = "serde")]
 #[test]
-fn serde() {
+fn serde_survives_failed_allocations() {
     let (fixed, growing) = (fixed(300), grown(1000));
-    let (of_fixed, of_growing) = (postcard::to_allocvec(&fixed).expect("right"), postcard::to_allocvec(&growing).expect("right"));
-    operation("serialize a fixed filter", &|| vec![0; of_fixed.len()]).run(
+    let (fixed_bytes, growing_bytes) =
+        (postcard::to_allocvec(&fixed).expect("it can be written"), postcard::to_allocvec(&growing).expect("it can be written"));
+    operation("serialize a fixed filter", &|| vec![0; fixed_bytes.len()]).run(
         |buffer| postcard::to_slice(&fixed, buffer).map(drop),
-        |buffer, written| assert!(written.is_err() || *buffer == of_fixed),
+        |buffer, written| assert!(written.is_err() || *buffer == fixed_bytes),
     );
-    operation("deserialize a fixed filter", &|| ()).run(|()| postcard::from_bytes::<CuckooFilter>(&of_fixed), ignore);
-    operation("serialize a growing filter", &|| vec![0; of_growing.len()]).run(
+    operation("deserialize a fixed filter", &|| ()).run(|()| postcard::from_bytes::<CuckooFilter>(&fixed_bytes), ignore);
+    operation("serialize a growing filter", &|| vec![0; growing_bytes.len()]).run(
         |buffer| postcard::to_slice(&growing, buffer).map(drop),
-        |buffer, written| assert!(written.is_err() || *buffer == of_growing),
+        |buffer, written| assert!(written.is_err() || *buffer == growing_bytes),
     );
-    operation("deserialize a growing filter", &|| ()).run(|()| postcard::from_bytes::<ElasticFilter>(&of_growing), ignore);
-    let damaged = with(&of_fixed, 9, 99);
+    operation("deserialize a growing filter", &|| ()).run(|()| postcard::from_bytes::<ElasticFilter>(&growing_bytes), ignore);
+    let damaged = with_byte(&fixed_bytes, 9, 99);
     operation("deserialize a damaged filter", &|| ()).run(|()| postcard::from_bytes::<CuckooFilter>(&damaged), ignore);
 }
 
-/// Every allocation of every split of a large filter fails once.
+/// Lets allocation k and all later ones fail, for every k, in each insertion that allocates, until a thousand have been refused.
 #[test]
-fn a_thousand_splits_are_interrupted() {
+fn a_thousand_interrupted_splits_lose_nothing() {
     let builder = ElasticFilter::builder().false_positive_rate(1e-4).capacity(4000).max_capacity(400_000);
-    let mut filter = builder.build().expect("the parameters are right");
+    let mut filter = builder.build().expect("valid parameters");
     let (mut refused, mut shards, mut items) = (0, filter.shards(), 0_u64);
     while refused < 1000 {
         let mut allocations = 0;
@@ -880,7 +896,7 @@ fn a_thousand_splits_are_interrupted() {
         items += 1;
         if filter.shards() > shards {
             shards = filter.shards();
-            // Some of those in the shard that was split, and some of all others.
+            // Every 97th item is enough: some are in the new shards, and some in the others.
             assert!((0..items).step_by(97).all(|n| filter.contains(&key(n))), "{filter}");
         }
     }
@@ -890,22 +906,22 @@ fn a_thousand_splits_are_interrupted() {
     assert!(filter.is_empty());
 }
 
-/// The allocator fails as it should, and so does a test that an operation does not pass.
+/// The allocator fails the requested allocations and reports it.
 #[test]
-fn what_fails_is_counted() {
+fn the_allocator_fails_the_requested_allocations() {
     for failing in [Failing::Once, Failing::FromThenOn] {
         let reserve = || {
             let mut vector = Vec::<u8>::new();
             vector.try_reserve_exact(1).is_ok()
         };
-        let (answers, has_failed) = with_allocations(failing, 1, false, || [reserve(), reserve(), reserve()]);
-        assert_eq!(answers, [true, false, matches!(failing, Failing::Once)]);
+        let (results, has_failed) = with_allocations(failing, 1, false, || [reserve(), reserve(), reserve()]);
+        assert_eq!(results, [true, false, matches!(failing, Failing::Once)]);
         assert!(has_failed);
         assert!(!with_allocations(failing, 3, false, || [reserve(), reserve(), reserve()]).1);
     }
 }
 
-/// Files, where there is a folder for temporary ones.
+/// Tests with files; WebAssembly has no folder for temporary ones.
 #[cfg(not(target_family = "wasm"))]
 mod files {
     use std::{fs, path::Path, process};
@@ -916,7 +932,7 @@ mod files {
     struct File(PathBuf);
 
     impl File {
-        fn of(name: &str, bytes: &[u8]) -> Self {
+        fn create(name: &str, bytes: &[u8]) -> Self {
             let file = Self(std::env::temp_dir().join(format!("koel-failing-{}-{name}", process::id())));
             fs::write(&file.0, bytes).expect("it can be written");
             file
@@ -939,86 +955,88 @@ mod files {
         }
     }
 
-    /// Writes over an old file, which then holds all of `bytes`, or what it held.
-    fn save<T, E: Display>(name: &str, bytes: &[u8], save: impl Fn(&File) -> Result<T, E>) {
-        operation(&format!("save {name}"), &|| File::of(name, b"old"))
+    /// Checks that `save` replaces a file by one of `bytes`, or fails and leaves it unchanged.
+    fn check_save<T, E: Display>(name: &str, bytes: &[u8], save: impl Fn(&File) -> Result<T, E>) {
+        operation(&format!("save {name}"), &|| File::create(name, b"old"))
             .with_io_errors()
             .run(|file| save(file), |file, saved| assert!(file.bytes() == if saved.is_ok() { bytes } else { b"old" }));
     }
 
-    fn nothing() -> PathBuf {
-        File::of("nothing", b"").0.join("nothing")
+    /// Returns a path that does not exist.
+    fn missing_path() -> PathBuf {
+        File::create("nothing", b"").0.join("nothing")
     }
 
     #[test]
-    fn of_fixed_filters() {
+    fn saving_and_loading_fixed_filters_survives_failed_allocations() {
         let filter = fixed(300);
         let bytes = filter.to_bytes();
-        save("a fixed filter", &bytes, |file| filter.save(file));
-        // Without memory for a path, the system's reason is the error. (To display it, `std` allocates.)
+        check_save("a fixed filter", &bytes, |file| filter.save(file));
+        // Without memory for a message with the path, the error is the system's. (`std` allocates to display it.)
         let save = |path: &mut PathBuf| {
             filter.save(path).map_err(|error| {
-                let is_memory = error.kind() == io::ErrorKind::OutOfMemory;
-                let has_reason = is_memory || error.raw_os_error().is_some() || error.get_ref().is_some();
+                let is_out_of_memory = error.kind() == io::ErrorKind::OutOfMemory;
+                let has_reason = is_out_of_memory || error.raw_os_error().is_some() || error.get_ref().is_some();
                 if has_reason { "a reason" } else { "a kind alone" }
             })
         };
-        operation("save into no folder", &|| nothing().join("f.koel"))
+        operation("save into a missing folder", &|| missing_path().join("f.koel"))
             .with_io_errors()
             .run(save, |_, saved| assert_eq!(saved, Err(&"a reason")));
         operation("save over a folder", &std::env::temp_dir).with_io_errors().run(|folder| filter.save(folder), ignore);
-        let file = File::of("fixed", &bytes);
+        let file = File::create("fixed", &bytes);
         operation("load a fixed filter", &|| ()).run(
             |()| CuckooFilter::load(&file),
             |(), read| assert!(read.map_or_else(|error| error.kind() == SnapshotErrorKind::OutOfMemory, |read| *read == filter)),
         );
         for bytes in damaged(&bytes) {
-            let file = File::of("damaged fixed", &bytes);
+            let file = File::create("damaged fixed", &bytes);
             operation("load a damaged fixed filter", &|| ()).run(|()| CuckooFilter::load(&file), ignore);
         }
-        operation("load nothing", &nothing).with_io_errors().run(
+        operation("load a missing file", &missing_path).with_io_errors().run(
             |path| CuckooFilter::load(path),
             |_, read| assert!(read.is_err_and(|error| error.io_kind() == Some(io::ErrorKind::NotFound))),
         );
     }
 
     #[test]
-    fn of_growing_filters() {
+    fn saving_and_loading_growing_filters_survives_failed_allocations() {
         let filter = grown(3000);
         let bytes = filter.to_bytes();
-        save("a growing filter", &bytes, |file| filter.save(file));
+        check_save("a growing filter", &bytes, |file| filter.save(file));
         let shared = grown(3000).into_shared().expect("there is memory");
-        save("a shared filter", &bytes, |file| shared.save(file));
-        let file = File::of("growing", &bytes);
+        check_save("a shared filter", &bytes, |file| shared.save(file));
+        let file = File::create("growing", &bytes);
         operation("load a growing filter", &|| ()).run(
             |()| ElasticFilter::load(&file),
             |(), read| {
-                let is_memory = |error: &SnapshotError| error.kind() == SnapshotErrorKind::OutOfMemory;
-                assert!(read.map_or_else(is_memory, |read| read.to_bytes() == bytes));
+                let is_out_of_memory = |error: &SnapshotError| error.kind() == SnapshotErrorKind::OutOfMemory;
+                assert!(read.map_or_else(is_out_of_memory, |read| read.to_bytes() == bytes));
             },
         );
         for bytes in damaged(&bytes) {
-            let file = File::of("damaged growing", &bytes);
+            let file = File::create("damaged growing", &bytes);
             operation("load a damaged growing filter", &|| ()).run(|()| ElasticFilter::load(&file), ignore);
         }
     }
 
     #[cfg(all(feature = "metrohash", target_endian = "little"))]
     #[test]
-    fn of_go() {
+    fn saving_go_files_survives_failed_allocations() {
         let builder = CuckooFilter::builder().hasher(koel::go::MetroHash64).seed(1337).fingerprint_bits(8);
-        let mut filter = builder.addressing(Addressing::PowerOfTwo).capacity(500).build().expect("right");
+        let mut filter = builder.addressing(Addressing::PowerOfTwo).capacity(500).build().expect("valid parameters");
         filter.insert_batch(&keys(400)).expect("there is room");
-        let bytes = koel::go::encode(&filter).expect("it is one of Go's");
-        let read = koel::go::decode(&bytes).expect("a file");
-        save("a filter of Go's", &bytes, |file| read.save(file));
+        let bytes = koel::go::encode(&filter).expect("compatible with Go");
+        let read = koel::go::decode(&bytes).expect("valid file");
+        check_save("a Go filter", &bytes, |file| read.save(file));
     }
 
     #[cfg(feature = "redisbloom")]
     #[test]
-    fn of_redisbloom() {
-        let filter = koel::redisbloom::RedisBloomFilter::from_filter(&super::of_redisbloom()).expect("one of RedisBloom's");
+    fn saving_redisbloom_dumps_survives_failed_allocations() {
+        let filter =
+            koel::redisbloom::RedisBloomFilter::from_filter(&super::redisbloom_filter()).expect("compatible with RedisBloom");
         let dump = filter.to_dump();
-        save("a dump", &dump, |file| filter.save_dump(file));
+        check_save("a dump", &dump, |file| filter.save_dump(file));
     }
 }

@@ -1,4 +1,4 @@
-//! The rest of a filter's face: batches, merging, the facts, what it looks like.
+//! Other operations of fixed filters: batches, merging, equality, statistics and formatting.
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
@@ -6,11 +6,11 @@ use crate::common::SplitMix64;
 use koel::{Addressing, CuckooFilter, InsertErrorKind, Kernel, MergeError, Prehashed, TableKind, hash::AnyHasher};
 
 fn filter(capacity: usize) -> CuckooFilter {
-    CuckooFilter::builder().capacity(capacity).false_positive_rate(1e-6).build().expect("right")
+    CuckooFilter::builder().capacity(capacity).false_positive_rate(1e-6).build().expect("valid parameters")
 }
 
 #[test]
-fn batches_do_what_single_calls_do() {
+fn batches_equal_single_operations() {
     let words: Vec<String> = (0..1000).map(|n| format!("word-{n}")).collect();
     let (mut batch, mut single) = (filter(1000), filter(1000));
     batch.insert_batch(&words).expect("they fit");
@@ -31,8 +31,8 @@ fn batches_do_what_single_calls_do() {
 }
 
 #[test]
-fn a_batch_that_does_not_fit_says_how_much_of_it_did() {
-    let mut filter = CuckooFilter::builder().fingerprint_bits(12).buckets(8).build().expect("right");
+fn a_refused_batch_reports_the_position_of_the_refused_item() {
+    let mut filter = CuckooFilter::builder().fingerprint_bits(12).buckets(8).build().expect("valid parameters");
     let items: Vec<u64> = SplitMix64(1).take(100).collect();
     let error = filter.insert_batch(&items).expect_err("there are 32 slots");
     assert_eq!(error.position(), filter.len());
@@ -45,13 +45,13 @@ fn a_batch_that_does_not_fit_says_how_much_of_it_did() {
 
 #[test]
 #[should_panic(expected = "2 items but room for 3 answers")]
-fn answers_need_as_much_room_as_there_are_questions() {
+fn contains_batch_panics_if_the_output_has_another_length() {
     filter(10).contains_batch(&[1u8, 2], &mut [false; 3]);
 }
 
 #[test]
-fn merging_adds_up() {
-    // A capacity is one of different items.
+fn merging_adds_counts() {
+    // Capacity counts distinct items, of which there are 1500.
     let (mut left, mut right) = (filter(1500), filter(1500));
     (0..1000u64).for_each(|n| left.insert(&n).expect("it fits"));
     (500..1500u64).for_each(|n| right.insert(&n).expect("it fits"));
@@ -65,10 +65,10 @@ fn merging_adds_up() {
 }
 
 #[test]
-fn what_does_not_fit_is_not_merged_in_part() {
-    let build = || CuckooFilter::builder().fingerprint_bits(12).buckets(64).build().expect("right");
+fn a_refused_merge_changes_nothing() {
+    let build = || CuckooFilter::builder().fingerprint_bits(12).buckets(64).build().expect("valid parameters");
     let (mut left, mut right) = (build(), build());
-    // More than all slots together; and fewer, but more than a table can be filled with.
+    // First more items than slots, then as many, which is more than a table can hold.
     for (ours, theirs) in [(200, 100), (128, 128)] {
         left.clear();
         right.clear();
@@ -78,16 +78,16 @@ fn what_does_not_fit_is_not_merged_in_part() {
         let error = left.merge(&right).expect_err("it does not fit");
         assert!(matches!(error, MergeError::Full { .. }), "{error}");
         let message = error.to_string();
-        assert!(message.contains(" different items do not fit") && message.contains("256 slots"), "{message}");
+        assert!(message.contains(" distinct items do not fit") && message.contains("256 slots"), "{message}");
         assert_eq!(left, before);
     }
 }
 
 #[test]
-fn only_filters_of_a_kind_are_merged() {
+fn filters_with_different_parameters_are_not_merged() {
     let builder = || CuckooFilter::builder().fingerprint_bits(12).buckets(64).hasher(AnyHasher::Xxh3);
     let single = || builder().table(TableKind::Single);
-    // What the message says of ours, and of theirs.
+    // A part of the message about each filter, and the two filters.
     let others = [
         ("packed table", "single table", builder(), single()),
         ("12-bit", "13-bit", builder(), builder().fingerprint_bits(13)),
@@ -96,53 +96,53 @@ fn only_filters_of_a_kind_are_merged() {
         ("any-size", "power-of-two", builder(), builder().addressing(Addressing::PowerOfTwo)),
         ("seed 0", "seed 1", builder(), builder().seed(1)),
     ];
-    for (of_ours, of_theirs, ours, theirs) in others {
-        let (mut ours, theirs) = (ours.build().expect("right"), theirs.build().expect("right"));
+    for (ours_part, theirs_part, ours, theirs) in others {
+        let (mut ours, theirs) = (ours.build().expect("valid parameters"), theirs.build().expect("valid parameters"));
         ours.insert("koel").expect("it fits");
-        let (before, message) = (ours.clone(), refused(&mut ours, &theirs));
-        let (first, second) = message.split_once(", and the other a ").expect("what each of them is");
-        assert!(first.contains(of_ours) && second.contains(of_theirs), "{of_ours}, {of_theirs}: {message}");
+        let (before, message) = (ours.clone(), merge_error(&mut ours, &theirs));
+        let (first, second) = message.split_once(", and the other a ").expect("the message describes both filters");
+        assert!(first.contains(ours_part) && second.contains(theirs_part), "{ours_part}, {theirs_part}: {message}");
         assert_eq!(ours, before);
     }
     #[cfg(feature = "metrohash")]
     {
-        let (mut ours, theirs) = (builder().build().expect("right"), builder().hasher(AnyHasher::MetroHash64));
-        let error = ours.merge(&theirs.build().expect("right")).expect_err("they differ");
+        let (mut ours, theirs) = (builder().build().expect("valid parameters"), builder().hasher(AnyHasher::MetroHash64));
+        let error = ours.merge(&theirs.build().expect("valid parameters")).expect_err("they differ");
         assert!(matches!(error, MergeError::DifferentHasher), "{error}");
     }
 }
 
-/// Filled beyond its capacity, a filter could hardly be merged item by item; into an empty one it is copied.
+/// A filter that is filled beyond its capacity can still be merged into an empty one, because it is copied.
 #[test]
 fn merging_into_an_empty_filter_copies() {
     let builder = || CuckooFilter::builder().fingerprint_bits(12).buckets(64);
     let full = || {
-        let mut filter = builder().build().expect("right");
-        let copies = SplitMix64(1).take(256).filter(|&hash| filter.insert(&Prehashed(hash)).is_ok()).count();
-        assert!(copies > filter.capacity() && copies == filter.len(), "{copies} items, planned for {}", filter.capacity());
+        let mut filter = builder().build().expect("valid parameters");
+        let inserted = SplitMix64(1).take(256).filter(|&hash| filter.insert(&Prehashed(hash)).is_ok()).count();
+        assert!(inserted > filter.capacity() && inserted == filter.len(), "{inserted} items, planned for {}", filter.capacity());
         filter
     };
     let theirs = full();
     for kernel in Kernel::available() {
         let mut emptied = full();
         emptied.clear();
-        for ours in [builder().kernel(kernel).build().expect("right"), emptied] {
+        for ours in [builder().kernel(kernel).build().expect("valid parameters"), emptied] {
             let (mut merged, kernel) = (ours.clone(), ours.kernel());
-            merged.merge(&theirs).expect("it is copied");
+            merged.merge(&theirs).expect("merging into an empty filter copies");
             assert!(merged == theirs && merged.to_bytes() == theirs.to_bytes());
-            assert_eq!(merged.kernel(), kernel, "it is a copy of the table");
+            assert_eq!(merged.kernel(), kernel, "only the table is copied");
         }
     }
-    // Not so into a filter that holds something, nor when they differ.
-    let mut one = builder().build().expect("right");
+    // Neither a filter with items nor one with other parameters becomes a copy.
+    let mut one = builder().build().expect("valid parameters");
     one.insert("koel").expect("it is empty");
     assert!(matches!(one.merge(&theirs), Err(MergeError::Full { .. })));
-    let mut other = builder().seed(1).build().expect("right");
+    let mut other = builder().seed(1).build().expect("valid parameters");
     assert!(matches!(other.merge(&theirs), Err(MergeError::DifferentParams { .. })) && other.is_empty());
 }
 
 #[track_caller]
-fn refused(ours: &mut CuckooFilter<AnyHasher>, theirs: &CuckooFilter<AnyHasher>) -> String {
+fn merge_error(ours: &mut CuckooFilter<AnyHasher>, theirs: &CuckooFilter<AnyHasher>) -> String {
     let params = (ours.params(), theirs.params());
     let error = ours.merge(theirs).expect_err("they differ");
     let MergeError::DifferentParams { ours, theirs, .. } = error else { panic!("{error}") };
@@ -151,8 +151,8 @@ fn refused(ours: &mut CuckooFilter<AnyHasher>, theirs: &CuckooFilter<AnyHasher>)
 }
 
 #[test]
-fn the_facts_are_consistent() {
-    let mut filter = CuckooFilter::builder().capacity(1_000_000).false_positive_rate(0.001).build().expect("right");
+fn statistics_are_consistent() {
+    let mut filter = CuckooFilter::builder().capacity(1_000_000).false_positive_rate(0.001).build().expect("valid parameters");
     assert!(filter.is_empty() && filter.bits_per_item().is_infinite() && filter.false_positive_rate() == 0.0);
     SplitMix64(4).take(1_000_000).for_each(|hash| filter.insert(&Prehashed(hash)).expect("the capacity fits"));
     assert_eq!(filter.len(), 1_000_000);
@@ -162,13 +162,13 @@ fn the_facts_are_consistent() {
     let table = filter.params().table_bytes();
     assert!(filter.size_in_bytes() > table + size_of::<CuckooFilter>() && filter.size_in_bytes() <= table + 8 + 104);
     let line = filter.to_string();
-    for fact in ["packed table", "13-bit", "1000000 of ", "any-size", "seed 0", "bits per item", "e-4"] {
-        assert!(line.contains(fact), "{fact:?} is not in {line:?}");
+    for part in ["packed table", "13-bit", "1000000 of ", "any-size", "seed 0", "bits per item", "e-4"] {
+        assert!(line.contains(part), "{part:?} is not in {line:?}");
     }
-    for (items, says_bits) in [(0, false), (1, false), (100_000, true)] {
+    for (items, has_bits) in [(0, false), (1, false), (100_000, true)] {
         filter.clear();
         SplitMix64(4).take(items).for_each(|hash| filter.insert(&Prehashed(hash)).expect("the capacity fits"));
-        assert_eq!(filter.to_string().contains("bits per item"), says_bits, "{filter}");
+        assert_eq!(filter.to_string().contains("bits per item"), has_bits, "{filter}");
     }
     SplitMix64(5).take(900_000).for_each(|hash| filter.insert(&Prehashed(hash)).expect("the capacity fits"));
     let debug = format!("{filter:?}");
@@ -177,12 +177,12 @@ fn the_facts_are_consistent() {
     assert!(filter.is_empty() && filter.to_bytes()[64..].iter().rev().skip(8).all(|&byte| byte == 0));
 }
 
-/// Other tests take `==` for "unchanged": it must see every change.
+/// Other tests rely on `==` to detect every change.
 #[test]
-fn equality_sees_parameters_hashers_and_every_item() {
+fn equality_compares_parameters_hashers_and_items() {
     let builder = || CuckooFilter::builder().fingerprint_bits(12).buckets(64).hasher(AnyHasher::Xxh3);
     let with = |builder: koel::Builder<AnyHasher>, item: &str| {
-        let mut filter = builder.build().expect("right");
+        let mut filter = builder.build().expect("valid parameters");
         filter.insert(item).expect("it fits");
         filter
     };
@@ -191,31 +191,34 @@ fn equality_sees_parameters_hashers_and_every_item() {
     assert_ne!(filter, with(builder(), "owl"));
     assert_ne!(filter, with(builder().seed(1), "koel"));
     assert_ne!(filter, with(builder().buckets(66), "koel"));
-    assert_ne!(filter, builder().build().expect("right"));
+    assert_ne!(filter, builder().build().expect("valid parameters"));
     #[cfg(feature = "metrohash")]
-    assert_ne!(builder().build().expect("right"), builder().hasher(AnyHasher::MetroHash64).build().expect("right"));
+    assert_ne!(
+        builder().build().expect("valid parameters"),
+        builder().hasher(AnyHasher::MetroHash64).build().expect("valid parameters")
+    );
 }
 
-/// With one bucket, both of an item's are the same: copies must not be counted twice.
+/// If there is only one bucket, it is both buckets of an item, and its copies must not be counted twice.
 #[test]
 fn copies_in_a_single_bucket_are_counted_once() {
     let builder = CuckooFilter::builder().fingerprint_bits(12).addressing(Addressing::PowerOfTwo).buckets(1);
-    let mut filter = builder.build().expect("right");
+    let mut filter = builder.build().expect("valid parameters");
     for copies in 0..9 {
         assert_eq!(filter.count("koel"), copies);
-        filter.insert("koel").expect("any number of copies");
+        filter.insert("koel").expect("copies always fit");
     }
     for other in ["owl", "crow", "wren"] {
-        filter.insert(other).expect("a copy gives way");
+        filter.insert(other).expect("a copy moves to the list");
     }
     assert!(matches!(filter.insert("finch").expect_err("no slot is left").kind(), InsertErrorKind::Full { items: 4, slots: 4 }));
     assert_eq!((filter.count("koel"), filter.len()), (9, 12));
     assert!((0..9).all(|_| filter.remove("koel")) && !filter.remove("koel") && filter.contains("owl"));
-    filter.insert("finch").expect("there is a slot");
+    filter.insert("finch").expect("there is room");
 }
 
 #[test]
-fn hashing_once_serves_several_filters() {
+fn one_hash_works_in_several_filters() {
     let (mut a, b) = (filter(100), filter(100));
     let hash = a.hash("koel");
     assert_eq!(hash, b.hash("koel"));
@@ -227,10 +230,10 @@ fn hashing_once_serves_several_filters() {
 
 #[test]
 #[cfg_attr(target_family = "wasm", ignore = "WebAssembly has no threads")]
-fn threads_may_share_a_filter() {
-    fn shared<T: Send + Sync + Clone + 'static>() {}
-    shared::<CuckooFilter>();
-    shared::<CuckooFilter<AnyHasher>>();
+fn threads_can_share_a_filter() {
+    fn assert_shareable<T: Send + Sync + Clone + 'static>() {}
+    assert_shareable::<CuckooFilter>();
+    assert_shareable::<CuckooFilter<AnyHasher>>();
     let mut filter = filter(1000);
     filter.insert_iter(0..1000u64).expect("they fit");
     std::thread::scope(|scope| {

@@ -1,6 +1,6 @@
-//! What fuzzing found worth keeping: its corpora, and the inputs that once crashed, all run again without a fuzzer.
+//! Replays the fuzz corpora, and the inputs that once crashed, without a fuzzer.
 //!
-//! docs/CONTRIBUTING.md says where they come from.
+//! docs/CONTRIBUTING.md says where these inputs come from.
 
 #[path = "../fuzz/src/go_files.rs"]
 mod go_files;
@@ -30,53 +30,53 @@ use crate::{
 };
 use std::{fs, path::Path};
 
-/// Calls `check` with every input there is.
+/// Calls `check` with each input of the target.
 fn replay(target: &str, check: fn(&[u8])) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut inputs = 0;
     for folder in ["fuzz/corpus", "fuzz/crashes"] {
-        // A target that never crashed has no folder of crashes.
+        // A target that never crashed has no folder in `fuzz/crashes`.
         let Ok(files) = fs::read_dir(root.join(folder).join(target)) else { continue };
         for file in files {
             let path = file.expect("the folder can be read").path();
             let input = fs::read(&path).expect("the file can be read");
-            // Shown if it fails.
+            // The test harness shows this line if the test fails.
             println!("{}", path.display());
             check(&input);
             inputs += 1;
         }
     }
-    assert!(inputs > 0, "there are no inputs of {target}");
+    assert!(inputs > 0, "{target} has no inputs");
 }
 
 #[test]
-fn snapshots() {
+fn snapshot_inputs_pass() {
     replay("snapshot", snapshot::check);
 }
 
 #[test]
-fn operations() {
+fn operation_inputs_pass() {
     replay("ops", ops::check);
 }
 
 #[test]
-fn operations_of_growing_filters() {
+fn growing_filter_inputs_pass() {
     replay("growing", |input| check(input, Size::SMALL, composed::FORMATS));
 }
 
 #[test]
-fn files_of_go() {
+fn go_file_inputs_pass() {
     replay("foreign", go_files::check);
 }
 
 #[cfg(feature = "redisbloom")]
 #[test]
-fn dumps_of_redisbloom() {
+fn redisbloom_dump_inputs_pass() {
     replay("foreign", redisbloom::check);
 }
 
 #[cfg(feature = "serde")]
 #[test]
-fn formats_of_serde() {
+fn serde_inputs_pass() {
     replay("serde", serde::check);
 }

@@ -1,4 +1,4 @@
-//! The hashers against vectors that other programs published.
+//! Hashers compared with test vectors that their authors and other programs published.
 
 use crate::common::split_mix::{mixed, unmixed};
 use koel::{
@@ -6,7 +6,7 @@ use koel::{
     hash::{AnyHasher, Hasher, HasherId, Uniform},
 };
 
-/// From xxHash's own sanity tests: length, seed, hash; the bytes are those of `sanity_buffer`.
+/// Length, seed and hash of xxHash's own sanity tests. The bytes are those of `sanity_buffer`.
 const XXH3: [(usize, u64, u64); 24] = [
     (0, 0, 0x2d06_8005_38d3_94c2),
     (0, PRIME64, 0xa8a6_b918_b2f0_364a),
@@ -47,17 +47,17 @@ fn sanity_buffer(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn xxh3_is_the_published_one() {
+fn xxh3_gives_the_published_hashes() {
     for (len, seed, expected) in XXH3 {
         assert_eq!(Xxh3.hash(seed, &sanity_buffer(len)), Uniform::new(expected), "{len} bytes, seed {seed}");
         assert_eq!(AnyHasher::Xxh3.hash(seed, &sanity_buffer(len)), Uniform::new(expected));
     }
 }
 
-/// `MetroHash64` of 131 byte strings, as Go's go-metro computes it.
+/// Compares `MetroHash64` with Go's go-metro on 131 byte strings.
 #[test]
 #[cfg(feature = "metrohash")]
-fn metrohash_is_gos() {
+fn metrohash_agrees_with_go() {
     use koel::go::MetroHash64;
 
     let vectors: Vec<serde_json::Value> = serde_json::from_str(include_str!("data/go/metro64.json")).expect("it is JSON");
@@ -72,14 +72,15 @@ fn metrohash_is_gos() {
     }
 }
 
-/// `SMHasher`'s check of `MurmurHash64A`: the hash of the hashes of 256 keys, each with a seed of its own.
+/// Computes `SMHasher`'s verification value of `MurmurHash64A`: the hash of the hashes of 256 keys, each with another seed.
 #[test]
 #[cfg(feature = "redisbloom")]
-fn redisblooms_hash_is_murmurhash() {
+fn redisbloom_hash_is_murmurhash64a() {
     use koel::redisbloom::RedisBloomHash;
 
     const VERIFICATION: u64 = 0x1f0d_3804;
-    // h is given by its rests by 2³² and 2³² − 1, as 2³² is 1 modulo the latter.
+    // x has the hash modulo 2³² in its upper half, and modulo 2³² − 1 in its lower half. Both determine the hash, as 2³² is 1
+    // modulo 2³² − 1.
     let murmur = |seed, key: &[u8]| {
         let x = mixed(koel::Prehashed::of(&RedisBloomHash, seed, key).0);
         assert_eq!(AnyHasher::RedisBloomHash.hash(seed, key), Uniform::new(x));
@@ -94,7 +95,7 @@ fn redisblooms_hash_is_murmurhash() {
 }
 
 #[test]
-fn ids_are_for_ever() {
+fn hasher_ids_never_change() {
     assert_eq!((HasherId::XXH3.number(), HasherId::METRO_HASH_64.number(), HasherId::REDIS_BLOOM.number()), (1, 2, 3));
     assert_eq!(HasherId::custom(0x8000).number(), 0x8000);
     assert_eq!(AnyHasher::from_id(HasherId::custom(0x8000)), None);
@@ -107,32 +108,32 @@ fn ids_are_for_ever() {
 
 #[test]
 #[should_panic(expected = "ids below 0x8000")]
-fn ids_of_ours_are_not_for_others() {
+fn custom_ids_below_0x8000_panic() {
     let _ = HasherId::custom(1);
 }
 
 #[test]
-fn the_seed_and_the_hasher_change_everything() {
-    let filter = |seed| CuckooFilter::builder().capacity(100).fingerprint_bits(16).seed(seed).build().expect("right");
-    // The number that the filter mixes into the hasher's bits, with both kinds of addressing.
+fn hashes_depend_on_seed_and_bytes() {
+    let filter = |seed| CuckooFilter::builder().capacity(100).fingerprint_bits(16).seed(seed).build().expect("valid parameters");
+    // `hash` returns the number that mixing turns into the hasher's result, with both kinds of addressing.
     let powers_of_two = CuckooFilter::builder().capacity(100).fingerprint_bits(16).addressing(koel::Addressing::PowerOfTwo);
     for seed in [0, 7] {
         let expected = Xxh3.hash(seed, b"koel");
         let hash = filter(seed).hash("koel");
-        assert_eq!(powers_of_two.clone().seed(seed).build().expect("right").hash("koel"), hash);
+        assert_eq!(powers_of_two.clone().seed(seed).build().expect("valid parameters").hash("koel"), hash);
         assert_eq!((Uniform::new(mixed(hash)), unmixed(mixed(hash))), (expected, hash));
     }
     assert_ne!(filter(0).hash("koel"), filter(1).hash("koel"));
-    // The same bytes are the same item, whatever type carries them.
+    // Items of different types with equal bytes are the same item.
     assert_eq!(filter(5).hash("koel"), filter(5).hash(&b"koel".to_vec()));
     assert_eq!(filter(5).hash(&0x0102_u16), filter(5).hash(&[2u8, 1]));
 }
 
 #[test]
-fn names_are_read_in_one_way() {
+fn hasher_ids_are_parsed_strictly() {
     assert_eq!("xxh3".parse(), Ok(HasherId::XXH3));
-    assert_eq!("metrohash64".parse(), Ok(HasherId::METRO_HASH_64), "also in builds without it");
-    assert_eq!("redisbloom".parse(), Ok(HasherId::REDIS_BLOOM), "also in builds without it");
+    assert_eq!("metrohash64".parse(), Ok(HasherId::METRO_HASH_64), "the name is known in builds without the hasher, too");
+    assert_eq!("redisbloom".parse(), Ok(HasherId::REDIS_BLOOM), "the name is known in builds without the hasher, too");
     assert_eq!("0x8000".parse(), Ok(HasherId::custom(0x8000)));
     assert_eq!("0xffff".parse(), Ok(HasherId::custom(0xffff)));
     for text in
@@ -145,7 +146,7 @@ fn names_are_read_in_one_way() {
 }
 
 #[test]
-fn any_hasher_is_named_as_its_id() {
+fn any_hasher_has_the_name_of_its_id() {
     assert_eq!(AnyHasher::default(), AnyHasher::Xxh3);
     for &hasher in AnyHasher::ALL {
         assert_eq!(hasher.to_string().parse(), Ok(hasher));
@@ -159,16 +160,16 @@ fn any_hasher_is_named_as_its_id() {
     #[cfg(feature = "metrohash")]
     assert_eq!("metrohash64".parse(), Ok(AnyHasher::MetroHash64));
     #[cfg(not(feature = "metrohash"))]
-    is_missing("metrohash64");
+    check_missing("metrohash64");
     #[cfg(feature = "redisbloom")]
     assert_eq!("redisbloom".parse(), Ok(AnyHasher::RedisBloomHash));
     #[cfg(not(feature = "redisbloom"))]
-    is_missing("redisbloom");
+    check_missing("redisbloom");
 }
 
-/// The build has other hashers, and names those.
+/// Asserts that the error for a hasher that this build lacks names only the hashers that it has.
 #[cfg(not(all(feature = "metrohash", feature = "redisbloom")))]
-fn is_missing(name: &str) {
+fn check_missing(name: &str) {
     let error = name.parse::<AnyHasher>().expect_err("not in this build");
     let koel::ParamError::Name { names, .. } = error else { panic!("{error}") };
     assert!(names.len() == AnyHasher::ALL.len() && names.contains(&"xxh3") && !names.contains(&name), "{error}");

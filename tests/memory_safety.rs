@@ -1,5 +1,5 @@
-//! A little of everything that has `unsafe` code beneath it, short enough for Miri, which sees a read or write outside of an
-//! allocation even where nothing comes of it. `just miri` runs this; the other tests ask for the answers.
+//! Short tests of everything that uses `unsafe` code, for `just miri`. Miri detects every access outside of an allocation, even a
+//! harmless one. Other tests check the results.
 
 use crate::common::{Kind, SplitMix64};
 #[cfg(feature = "std")]
@@ -10,7 +10,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// Few, since Miri takes its time. A single table with f = 7 ends within a byte.
+/// A small number, because Miri is slow. With it, a single table with f = 7 ends within a byte.
 const BUCKETS: u64 = 10;
 
 /// Narrow and wide packed tables, and single ones whose buckets straddle bytes.
@@ -21,26 +21,26 @@ const KINDS: [Kind; 4] = [
     Kind { table: TableKind::Single, f: 32, b: 4, addressing: Addressing::AnySize },
 ];
 
-/// Every kind with every kernel.
+/// Returns an empty filter of each kind, with each kernel.
 fn filters() -> impl Iterator<Item = CuckooFilter> {
     let with = |kind: Kind, kernel| kind.builder().buckets(BUCKETS).kernel(kernel).build().expect("it is available");
     KINDS.into_iter().flat_map(move |kind| Kernel::available().map(move |kernel| with(kind, kernel)))
 }
 
-/// More than a batch of the kernels.
+/// Returns more hashes than a batch of 64 has.
 fn hashes() -> Vec<u64> {
     SplitMix64(1).take(70).collect()
 }
 
-/// Fills it until it refuses.
+/// Inserts until an item is refused.
 fn fill(filter: &mut CuckooFilter) {
-    // Before it is full, it has to make room.
+    // The last insertions evict items.
     let refused = SplitMix64(2).take(200).find(|&hash| filter.insert(&Prehashed(hash)).is_err());
     assert!(refused.is_some(), "{filter}");
 }
 
 #[test]
-fn filters_are_changed() {
+fn changing_fixed_filters_is_memory_safe() {
     for mut filter in filters() {
         filter.insert_batch(&Prehashed(&hashes()[..20])).expect("there is room");
         fill(&mut filter);
@@ -58,14 +58,13 @@ fn filters_are_changed() {
     }
 }
 
-/// Every shard is an allocation of its own.
 #[test]
-fn a_filter_grows_and_shrinks() {
+fn growing_and_shrinking_is_memory_safe() {
     for kernel in Kernel::available() {
         let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(1).max_capacity(500).kernel(kernel);
         let mut filter = builder.build().expect("it is available");
         let hashes: Vec<u64> = SplitMix64(3).take(400).collect();
-        filter.insert_batch(&Prehashed(&hashes)).expect("it grows");
+        filter.insert_batch(&Prehashed(&hashes)).expect("the filter grows");
         assert!(filter.shards() >= 4, "{filter}");
         let mut found = [false; 400];
         filter.contains_batch(&Prehashed(&hashes), &mut found);
@@ -75,11 +74,11 @@ fn a_filter_grows_and_shrinks() {
     }
 }
 
-/// All kinds of operations on a growing filter that has several generations, in a few of their orders.
+/// Composes all kinds of operations on growing filters with several generations.
 #[test]
 #[cfg(feature = "std")]
-fn operations_are_composed() {
-    // ε = 1 %, buckets of two slots, planned for one item; items by their hashes, 300 different ones.
+fn composed_operations_are_memory_safe() {
+    // ε = 1 %, buckets of two slots, planned for one item; 300 distinct items, given by their hashes.
     let header = [3, 4, 0, 0, 0, 0, 1, 0];
     let (insert, remove, swap, merge, share, reread) = (0, 27, 37, 41, 51, 55);
     let steps = [
@@ -95,30 +94,30 @@ fn operations_are_composed() {
     composed::check(&[&header[..], steps.as_flattened()].concat(), composed::Size::LARGE, &[]);
 }
 
-/// The bytes end where their allocation does, and begin at every address.
+/// The bytes end at the end of their allocation, and begin at two adjacent addresses.
 #[test]
-fn views_read_no_byte_beyond_theirs() {
+fn views_read_only_their_bytes() {
     for mut filter in filters() {
         fill(&mut filter);
         let snapshot = filter.to_bytes();
         for before in 0..2 {
             let bytes = [&vec![0xff; before], &snapshot[..]].concat().into_boxed_slice();
-            let mut view = FilterView::over(&bytes[before..]).expect("a snapshot");
+            let mut view = FilterView::over(&bytes[before..]).expect("valid snapshot");
             view.set_kernel(filter.kernel()).expect("it is available");
-            view.verify().expect("it is as it was written");
+            view.verify().expect("valid snapshot");
             let (mut ours, mut theirs) = ([false; 70], [true; 70]);
             filter.contains_batch(&Prehashed(&hashes()), &mut ours);
             view.contains_batch(&Prehashed(&hashes()), &mut theirs);
             assert_eq!(ours, theirs, "{filter}");
-            assert!(CuckooFilter::from_bytes(&bytes[before..]).expect("a snapshot") == filter);
+            assert!(CuckooFilter::from_bytes(&bytes[before..]).expect("valid snapshot") == filter);
         }
     }
 }
 
-/// An `AsRef` that returns fewer bytes the second time.
-struct Shrinking(Vec<u8>, AtomicUsize);
+/// An `AsRef` whose bytes can be made fewer.
+struct ShrinkingBytes(Vec<u8>, AtomicUsize);
 
-impl AsRef<[u8]> for Shrinking {
+impl AsRef<[u8]> for ShrinkingBytes {
     fn as_ref(&self) -> &[u8] {
         &self.0[..self.1.load(Relaxed)]
     }
@@ -126,12 +125,12 @@ impl AsRef<[u8]> for Shrinking {
 
 #[test]
 #[cfg_attr(not(panic = "unwind"), ignore = "a panic ends the process")]
-fn views_notice_that_bytes_are_gone() {
+fn lookups_in_views_panic_if_bytes_are_missing() {
     for filter in filters() {
         let snapshot = filter.to_bytes();
         for fewer in [1, 9, snapshot.len()] {
             let len = snapshot.len();
-            let mut view = FilterView::over(Shrinking(snapshot.clone(), len.into())).expect("a snapshot");
+            let mut view = FilterView::over(ShrinkingBytes(snapshot.clone(), len.into())).expect("valid snapshot");
             view.set_kernel(filter.kernel()).expect("it is available");
             view.data().1.store(len - fewer, Relaxed);
             assert!(catch_unwind(|| view.contains_batch(&Prehashed(&hashes()), &mut [false; 70])).is_err(), "{filter}");

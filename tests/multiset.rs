@@ -1,4 +1,4 @@
-//! The filter against a multiset that never errs: no false negative, no loss, no trace left behind.
+//! Compares filters with an exact multiset: no false negatives, no lost items, and only zeros in a drained table.
 
 use crate::common::{Kind, SplitMix64, kinds, table_bytes};
 use koel::{Addressing, CuckooFilter, FilterView, InsertErrorKind, Kernel, Prehashed, TableKind};
@@ -15,8 +15,8 @@ enum Step {
     Insert(u8),
     InsertUnique(u8),
     Remove(u8),
-    /// Fresh items until one is refused; not more than twice the slots, for short fingerprints tell few items apart, and the others
-    /// are counted as copies.
+    /// Inserts fresh items until one is refused, but at most twice as many as slots: short fingerprints tell few items apart,
+    /// and further ones are counted as copies, which are never refused.
     Fill(u64),
     Merge(Vec<u8>),
     Union(Vec<u8>),
@@ -24,7 +24,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    // Few items, so that there are many duplicates of them; `Fill` brings the rest.
+    // There are only 24 items, so many are inserted several times. `Fill` fills the table.
     prop_oneof![
         30 => (0u8..24).prop_map(Step::Insert),
         6 => (0u8..24).prop_map(Step::InsertUnique),
@@ -36,7 +36,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A filter and what should be in it: items by how often.
+/// A filter, and the items that it should contain with their number of copies.
 struct Model {
     filter: CuckooFilter,
     items: BTreeMap<u64, u32>,
@@ -50,7 +50,7 @@ impl Model {
             Ok(()) => *self.items.entry(item).or_default() += 1,
             Err(full) => {
                 prop_assert_eq!(self.filter.to_bytes(), before, "a refused insertion changed something");
-                // Of different items: copies are counted beside the table.
+                // The error counts the items in the table, not the copies beside it.
                 let (items, slots) = (self.filter.table_len(), self.filter.slots());
                 prop_assert_eq!(full.kind(), InsertErrorKind::Full { items, slots }, "{}", full);
             }
@@ -59,8 +59,8 @@ impl Model {
     }
 
     fn remove(&mut self, item: u64) -> Result<(), TestCaseError> {
-        prop_assert!(self.filter.remove(&item), "{} was in the filter and could not be removed", item);
-        let copies = self.items.get_mut(&item).expect("only what is in is removed");
+        prop_assert!(self.filter.remove(&item), "{} is in the filter but cannot be removed", item);
+        let copies = self.items.get_mut(&item).expect("only present items are removed");
         *copies -= 1;
         if *copies == 0 {
             self.items.remove(&item);
@@ -79,13 +79,13 @@ impl Model {
             }
             Step::InsertUnique(item) => {
                 let item = u64::from(*item);
-                let there = self.filter.contains(&item);
+                let was_present = self.filter.contains(&item);
                 let before = self.filter.to_bytes();
                 let Ok(stored) = self.filter.insert_unique(&item) else {
                     prop_assert_eq!(self.filter.to_bytes(), before);
                     return Ok(());
                 };
-                prop_assert_eq!(stored, !there);
+                prop_assert_eq!(stored, !was_present);
                 if stored {
                     *self.items.entry(item).or_default() += 1;
                 }
@@ -110,7 +110,7 @@ impl Model {
         Ok(())
     }
 
-    /// Another filter of this kind, and what could be inserted into it.
+    /// Returns another filter with equal parameters, and the items that it accepted.
     fn other(&self, items: &[u8]) -> (CuckooFilter, Vec<u64>) {
         let mut other = self.filter.clone();
         other.clear();
@@ -118,16 +118,16 @@ impl Model {
         (other, items)
     }
 
-    /// Whatever it is that is united, in whatever form and with whatever kernel, the result is the same.
+    /// Unites with another filter, and checks that a view of it and other kernels give the same result.
     fn union(&mut self, items: &[u8]) -> Result<(), TestCaseError> {
         let (other, theirs) = self.other(items);
         let before = self.filter.clone();
-        let viewed = FilterView::over(other.to_bytes()).and_then(|view| view.to_filter()).expect("a snapshot");
+        let other_from_view = FilterView::over(other.to_bytes()).and_then(|view| view.to_filter()).expect("valid snapshot");
         let united = self.filter.union(&other).map_err(|error| error.to_string());
         for kernel in Kernel::available() {
             let mut twin = before.clone();
             twin.set_kernel(kernel).expect("it is available");
-            prop_assert_eq!(&twin.union(&viewed).map_err(|error| error.to_string()), &united, "{}", kernel);
+            prop_assert_eq!(&twin.union(&other_from_view).map_err(|error| error.to_string()), &united, "{}", kernel);
             prop_assert_eq!(twin.to_bytes(), self.filter.to_bytes(), "{}", kernel);
         }
         if united.is_err() {
@@ -147,7 +147,7 @@ impl Model {
         if self.filter.len() == most {
             self.items = items;
         } else {
-            // An item of one has the fingerprint and the buckets of an item of the other: no multiset of items is what is left.
+            // Items of the two filters collide, so no multiset of items describes the result.
             self.filter = before;
         }
         Ok(())
@@ -171,15 +171,15 @@ impl Model {
             prop_assert!(self.filter.contains(item), "false negative: {}", item);
             prop_assert!(self.filter.count(item) >= copies, "{} of {} copies of {}", self.filter.count(item), copies, item);
         }
-        let back = CuckooFilter::from_bytes(&self.filter.to_bytes());
-        prop_assert!(back.is_ok_and(|back| back == self.filter), "not what was written comes back");
+        let reread = CuckooFilter::from_bytes(&self.filter.to_bytes());
+        prop_assert!(reread.is_ok_and(|reread| reread == self.filter), "a snapshot does not round-trip");
         Ok(())
     }
 
     fn drain(&mut self) -> Result<(), TestCaseError> {
         while let Some((&item, _)) = self.items.iter().next() {
             self.remove(item)?;
-            prop_assert!(self.items.keys().all(|item| self.filter.contains(item)), "a removal took another item along");
+            prop_assert!(self.items.keys().all(|item| self.filter.contains(item)), "a removal also removed another item");
         }
         prop_assert!(self.filter.is_empty());
         prop_assert!(table_bytes(&self.filter).iter().all(|&byte| byte == 0), "a drained table is not zero");
@@ -187,7 +187,7 @@ impl Model {
     }
 }
 
-fn agree(kind: Kind, steps: &[Step]) -> Result<(), TestCaseError> {
+fn check_steps(kind: Kind, steps: &[Step]) -> Result<(), TestCaseError> {
     let mut model = Model { filter: kind.filter(BUCKETS), items: BTreeMap::new() };
     for step in steps {
         model.apply(step)?;
@@ -197,19 +197,19 @@ fn agree(kind: Kind, steps: &[Step]) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn every_kind_of_filter_is_a_multiset() {
+fn all_kinds_of_filters_agree_with_a_multiset() {
     for (seed, kind) in (0..).zip(kinds()) {
         let config =
             ProptestConfig { cases: 16, rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..ProptestConfig::default() };
         TestRunner::new(config)
-            .run(&prop::collection::vec(step(), 1..40), |steps| agree(kind, &steps))
+            .run(&prop::collection::vec(step(), 1..40), |steps| check_steps(kind, &steps))
             .unwrap_or_else(|error| panic!("{kind:?}: {error}"));
     }
 }
 
-/// Larger than the walk's first levels, and up to the very last item that fits.
+/// Fills tables that are larger than the first levels of an eviction walk, until three items have been refused.
 #[test]
-fn a_filter_filled_to_the_brim_loses_nothing() {
+fn full_filters_lose_nothing() {
     for (seed, kind) in (0..).zip(kinds()) {
         let mut filter = kind.filter(256);
         let mut inserted = Vec::new();
@@ -218,7 +218,7 @@ fn a_filter_filled_to_the_brim_loses_nothing() {
             let before = (refused == 0).then(|| filter.clone());
             if filter.insert(&Prehashed(hash)).is_ok() {
                 inserted.push(hash);
-                // Of short fingerprints, the table may have all that there are.
+                // With short fingerprints, the table may have all possible ones and refuse nothing.
                 if inserted.len() == 2 * filter.slots() {
                     break;
                 }
@@ -234,16 +234,16 @@ fn a_filter_filled_to_the_brim_loses_nothing() {
         assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))), "{kind:?}");
         for (removed, &hash) in inserted.iter().enumerate() {
             assert!(filter.remove(&Prehashed(hash)), "{kind:?}");
-            // A few of those that are left, not all: that would be quadratic.
+            // Looking up all remaining items would take quadratic time, so only every 61st is looked up.
             assert!(inserted[removed + 1..].iter().step_by(61).all(|&hash| filter.contains(&Prehashed(hash))), "{kind:?}");
         }
         assert!(filter.is_empty() && table_bytes(&filter).iter().all(|&byte| byte == 0), "{kind:?}");
     }
 }
 
-/// Walks of thousands of buckets, longer than any in small tables: they lose nothing either.
+/// Large tables have eviction walks of thousands of buckets, longer than any in small tables.
 #[test]
-fn the_longest_walks_lose_nothing() {
+fn long_eviction_walks_lose_nothing() {
     let kind = |table, f, b, addressing| Kind { table, f, b, addressing };
     for kind in [
         kind(TableKind::Packed, 13, 4, Addressing::AnySize),
@@ -269,7 +269,7 @@ fn the_longest_walks_lose_nothing() {
 }
 
 #[test]
-fn same_operations_give_same_bytes() {
+fn equal_operations_give_equal_bytes() {
     for kind in kinds().filter(|kind| kind.f % 7 == 5) {
         let run = || {
             let mut filter = kind.filter(64);

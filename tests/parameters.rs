@@ -1,4 +1,4 @@
-//! What the factory makes of requests, sensible and other.
+//! The builder turns valid requests into parameters, and refuses invalid ones with an error.
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
 
@@ -11,74 +11,74 @@ fn builder() -> Builder {
 }
 
 #[track_caller]
-fn refused(builder: Builder, error: ParamError) {
+fn assert_refused(builder: Builder, error: ParamError) {
     assert_eq!(builder.clone().params(), Err(error));
-    assert_eq!(builder.build().expect_err("this cannot be built"), BuildError::Param(error));
+    assert_eq!(builder.build().expect_err("invalid parameters"), BuildError::Param(error));
 }
 
 #[test]
-fn each_wrong_parameter_is_named_with_its_limits() {
+fn invalid_parameters_are_refused_with_their_limits() {
     let sized = || builder().capacity(1000);
-    let of = |kind| sized().table(kind);
+    let with_table = |kind| sized().table(kind);
     for (table, given) in [(TableKind::Packed, 3), (TableKind::Packed, 33), (TableKind::Single, 1), (TableKind::Single, u32::MAX)]
     {
-        refused(of(table).fingerprint_bits(given), ParamError::FingerprintBits { given, table });
+        assert_refused(with_table(table).fingerprint_bits(given), ParamError::FingerprintBits { given, table });
     }
-    // Without a kind of table, the limits are those of the one that takes whatever the others do.
-    refused(sized().fingerprint_bits(0), ParamError::FingerprintBits { given: 0, table: TableKind::Single });
+    // Without a kind of table, the error has the limits of the single table, which are the widest.
+    assert_refused(sized().fingerprint_bits(0), ParamError::FingerprintBits { given: 0, table: TableKind::Single });
     for given in [0, 1, 3, 5, 8, u32::MAX] {
         let error = ParamError::BucketSize { given, table: TableKind::Packed };
-        refused(of(TableKind::Packed).fingerprint_bits(9).bucket_size(given), error);
-        refused(of(TableKind::Packed).false_positive_rate(0.01).bucket_size(given), error);
+        assert_refused(with_table(TableKind::Packed).fingerprint_bits(9).bucket_size(given), error);
+        assert_refused(with_table(TableKind::Packed).false_positive_rate(0.01).bucket_size(given), error);
     }
     for given in [0, 17] {
         let error = ParamError::BucketSize { given, table: TableKind::Single };
-        refused(sized().fingerprint_bits(9).bucket_size(given), error);
+        assert_refused(sized().fingerprint_bits(9).bucket_size(given), error);
     }
-    let lowest = sized().fingerprint_bits(32).params().expect("right").false_positive_rate_at_capacity();
+    let lowest = sized().fingerprint_bits(32).params().expect("valid parameters").false_positive_rate_at_capacity();
     for given in [0.0, -0.1, 1e-12, 1.0, 1.5, f64::INFINITY, f64::NEG_INFINITY] {
-        refused(sized().false_positive_rate(given), ParamError::FalsePositiveRate { given, lowest });
+        assert_refused(sized().false_positive_rate(given), ParamError::FalsePositiveRate { given, lowest });
     }
-    let error = sized().false_positive_rate(f64::NAN).params().expect_err("no number");
+    let error = sized().false_positive_rate(f64::NAN).params().expect_err("not a number");
     assert!(matches!(error, ParamError::FalsePositiveRate { .. }), "{error}");
 }
 
 #[test]
-fn the_size_and_the_precision_are_each_given_once() {
-    refused(builder().fingerprint_bits(9), ParamError::NoSize);
-    refused(builder().fingerprint_bits(9).capacity(1).buckets(2), ParamError::TwoSizes);
-    refused(builder().capacity(1), ParamError::NoPrecision);
-    refused(builder().capacity(1).false_positive_rate(0.1).fingerprint_bits(9), ParamError::TwoPrecisions);
+fn exactly_one_size_and_one_precision_must_be_given() {
+    assert_refused(builder().fingerprint_bits(9), ParamError::NoSize);
+    assert_refused(builder().fingerprint_bits(9).capacity(1).buckets(2), ParamError::TwoSizes);
+    assert_refused(builder().capacity(1), ParamError::NoPrecision);
+    assert_refused(builder().capacity(1).false_positive_rate(0.1).fingerprint_bits(9), ParamError::TwoPrecisions);
 }
 
 #[test]
-fn numbers_of_buckets_must_suit_the_addressing() {
+fn bucket_counts_must_suit_the_addressing() {
     let bits = |bits| builder().fingerprint_bits(bits);
-    let check = |builder: Builder, addressing, given, expected: u64| {
+    let check_refused = |builder: Builder, addressing, given, most: u64| {
         let builder = builder.addressing(addressing);
-        refused(builder.clone().buckets(given), ParamError::Buckets { given, most: expected, addressing });
-        assert!(builder.buckets(expected).params().is_ok());
+        assert_refused(builder.clone().buckets(given), ParamError::Buckets { given, most, addressing });
+        assert!(builder.buckets(most).params().is_ok());
     };
     let most = |f| match builder().fingerprint_bits(f).buckets(1).params() {
         Err(ParamError::Buckets { most, .. }) => most,
         other => panic!("{other:?}"),
     };
     for given in [0, 1, 7, u64::MAX] {
-        check(bits(13), Addressing::AnySize, given, most(13));
+        check_refused(bits(13), Addressing::AnySize, given, most(13));
     }
-    // Go draws the index from 32 bits.
+    // Go takes the bucket from 32 bits of the hash.
     #[cfg(target_pointer_width = "64")]
     for given in [0, 3, 1000, 1 << 33] {
-        check(bits(13), Addressing::PowerOfTwo, given, 1 << 32);
+        check_refused(bits(13), Addressing::PowerOfTwo, given, 1 << 32);
     }
-    // Fingerprints of 32 bits leave 32 of the hash for the bucket.
+    // Fingerprints of 32 bits leave 32 bits of the hash for the bucket.
     #[cfg(target_pointer_width = "64")]
-    check(bits(32), Addressing::AnySize, (1 << 32) + 2, 1 << 32);
+    check_refused(bits(32), Addressing::AnySize, (1 << 32) + 2, 1 << 32);
 }
 
-/// The largest size is one at which the rate is kept, if there is one.
+/// The largest size that the error names keeps the rate.
 #[test]
-fn sizes_that_are_too_large_are_refused_with_one_that_keeps_the_rate() {
+fn sizes_that_are_too_large_are_refused_with_the_largest_valid_one() {
     for addressing in ADDRESSINGS {
         for rate in [0.001, 1e-6] {
             let builder = builder().addressing(addressing).false_positive_rate(rate);
@@ -96,9 +96,9 @@ fn sizes_that_are_too_large_are_refused_with_one_that_keeps_the_rate() {
     }
 }
 
-/// Every error in words: the value, the limits, and one remedy.
+/// Each message has the given value, the limits and one remedy.
 #[test]
-fn errors_are_displayed() {
+fn error_messages_name_value_limits_and_remedy() {
     let (any_size, table) = (Addressing::AnySize, TableKind::Packed);
     for (error, message) in [
         (ParamError::NoSize, "neither a capacity nor a number of buckets given; give one of them"),
@@ -152,12 +152,12 @@ fn errors_are_displayed() {
     assert!(size_of::<ParamError>() <= 40 && size_of::<BuildError>() <= 48);
 }
 
-/// More than any machine has, less than it can address.
+/// Asks for more memory than any machine has, but less than it can address.
 #[test]
-fn memory_that_cannot_be_had_is_an_error() {
-    let error = builder().fingerprint_bits(8).buckets(1 << 55).build().expect_err("no machine has as much");
+fn too_little_memory_is_an_error() {
+    let error = builder().fingerprint_bits(8).buckets(1 << 55).build().expect_err("too little memory");
     let BuildError::OutOfMemory(out_of_memory) = &error else { panic!("{error}") };
-    // A bucket has 28 bits, and the padding eight bytes.
+    // A bucket has 28 bits, and the table has up to eight bytes of padding.
     let bytes = (28usize << 55) / 8;
     assert!((bytes..=bytes + 8).contains(&out_of_memory.bytes()), "{error}");
     for part in [&out_of_memory.bytes().to_string(), "could not be allocated", "smaller capacity"] {
@@ -166,13 +166,13 @@ fn memory_that_cannot_be_had_is_an_error() {
 }
 
 #[test]
-fn the_smaller_table_is_the_default() {
-    let params = |builder: Builder| builder.params().expect("right");
+fn the_builder_chooses_the_smaller_table() {
+    let params = |builder: Builder| builder.params().expect("valid parameters");
     for rate in [0.4, 0.1, 0.01, 0.001, 1e-6, 1e-8] {
-        let wanted = builder().capacity(100_000).false_positive_rate(rate);
-        let kinds = [TableKind::Single, TableKind::Packed].map(|kind| params(wanted.clone().table(kind)));
+        let request = builder().capacity(100_000).false_positive_rate(rate);
+        let kinds = [TableKind::Single, TableKind::Packed].map(|kind| params(request.clone().table(kind)));
         let smallest = kinds.iter().map(koel::Params::table_bytes).min();
-        let chosen = params(wanted);
+        let chosen = params(request);
         assert_eq!(Some(chosen.table_bytes()), smallest);
         assert!(chosen.false_positive_rate_at(chosen.capacity() as f64 / chosen.slots() as f64) <= rate);
     }
@@ -182,27 +182,27 @@ fn the_smaller_table_is_the_default() {
     assert_eq!(params(builder().capacity(100).fingerprint_bits(12).bucket_size(8)).table(), TableKind::Single);
 }
 
-/// One line, with the names that the command and serde have.
+/// Parameters are displayed as one line, with the names that the command and serde use.
 #[test]
-fn parameters_are_one_line() {
+fn parameters_are_displayed_in_one_line() {
     let single = builder().table(TableKind::Single).addressing(Addressing::PowerOfTwo).bucket_size(3).seed(1337);
-    let params = single.fingerprint_bits(7).buckets(32).params().expect("right");
+    let params = single.fingerprint_bits(7).buckets(32).params().expect("valid parameters");
     assert_eq!(params.to_string(), "single table, 7-bit fingerprints, 32 buckets of 3 (power-of-two), seed 1337");
 }
 
 #[test]
-fn the_default_builder_is_the_one_that_filters_have() {
+fn builder_default_equals_cuckoo_filter_builder() {
     let sized = |builder: Builder| builder.capacity(1000).false_positive_rate(0.01).params();
     assert_eq!(sized(Builder::default()), sized(builder()));
 }
 
 #[test]
-fn every_kind_that_is_allowed_is_built() {
+fn all_valid_parameters_are_built() {
     for addressing in ADDRESSINGS {
         for f in 2..=32 {
             for b in 1..=16 {
                 let single = builder().table(TableKind::Single).fingerprint_bits(f).bucket_size(b).addressing(addressing);
-                let filter = single.capacity(50).build().expect("right");
+                let filter = single.capacity(50).build().expect("valid parameters");
                 let params = filter.params();
                 assert_eq!((params.fingerprint_bits(), params.bucket_size(), params.addressing()), (f, b, addressing));
                 assert!(params.capacity() >= 50);
@@ -212,35 +212,38 @@ fn every_kind_that_is_allowed_is_built() {
         }
         for f in 4..=32 {
             let filter = builder().table(TableKind::Packed).fingerprint_bits(f).addressing(addressing).capacity(50).build();
-            let params = filter.expect("right").params();
+            let params = filter.expect("valid parameters").params();
             assert_eq!(params.table_bytes() as u64, (params.buckets() * u64::from(4 * (f - 1))).div_ceil(8));
         }
     }
 }
 
-/// Beyond 2³² slots, without allocating them.
+/// Plans tables of more than 2³² slots, without allocating them.
 #[test]
 fn large_tables_are_planned_in_64_bits() {
     for addressing in ADDRESSINGS {
         for billions in [1_usize, 5, 10] {
             let capacity = billions * 1_000_000_000;
-            let params = builder().capacity(capacity).fingerprint_bits(13).addressing(addressing).params().expect("right");
+            let params =
+                builder().capacity(capacity).fingerprint_bits(13).addressing(addressing).params().expect("valid parameters");
             assert!(params.slots() > capacity && params.capacity() >= capacity);
             assert_eq!(params.table_bytes(), params.slots() * 12 / 8);
         }
     }
-    let params = builder().capacity(1 << 40).fingerprint_bits(13).params().expect("right");
+    let params = builder().capacity(1 << 40).fingerprint_bits(13).params().expect("valid parameters");
     assert!((params.slots() as f64) < (1u64 << 40) as f64 / 0.95);
 }
 
-/// No doubling at powers of two. Short fingerprints are too few to tell very many items apart (docs/DESIGN.md, "Capacity").
+/// Table sizes do not double at powers of two. Short fingerprints are tested up to a limit only, because they tell few items apart
+/// (docs/DESIGN.md, "Capacity").
 #[test]
-fn bits_per_item_hold_at_every_size() {
+fn bits_per_item_are_bounded_at_every_size() {
     let powers = (14..34).flat_map(|log2| [(1 << log2) - 1, 1 << log2, (1 << log2) + 1, 3 << (log2 - 1)]);
     let sizes: Vec<usize> = powers.chain((4..=10).map(|zeros| 10_usize.pow(zeros))).collect();
     for (f, most) in [(5, 2_000_000), (6, 130_000_000), (7, usize::MAX), (8, usize::MAX), (13, usize::MAX), (25, usize::MAX)] {
         for &capacity in sizes.iter().filter(|&&capacity| capacity <= most) {
-            let params = builder().capacity(capacity).fingerprint_bits(f).table(TableKind::Packed).params().expect("right");
+            let params =
+                builder().capacity(capacity).fingerprint_bits(f).table(TableKind::Packed).params().expect("valid parameters");
             let bits_per_item = 8.0 * params.table_bytes() as f64 / capacity as f64;
             let rate = params.false_positive_rate_at(capacity as f64 / params.slots() as f64);
             assert!(bits_per_item <= f64::from(f - 1) / 0.97 * 1.01, "n = {capacity}, f = {f}: {bits_per_item}");
@@ -249,20 +252,20 @@ fn bits_per_item_hold_at_every_size() {
     }
 }
 
-/// The table in the README, "How small". It has the struct of the default build on 64-bit machines; without kernels, and with shorter
-/// words, the struct is smaller.
+/// Checks the table in the README, "How small". Its sizes include the struct of the default build on 64-bit machines. Without
+/// kernels, or with shorter words, the struct is smaller.
 #[test]
-fn the_readmes_sizes_are_right() {
+fn sizes_in_the_readme_are_correct() {
     const STRUCT: usize = 104;
     let size = size_of::<CuckooFilter>();
     assert!(size <= STRUCT, "{size} bytes");
     if cfg!(all(feature = "kernels", target_arch = "x86_64")) {
-        assert_eq!(size, STRUCT, "the README has another size");
+        assert_eq!(size, STRUCT, "the README assumes another size");
     }
     let readme = include_str!("../README.md");
     for rate in [0.1, 0.01, 0.001, 0.0001] {
         let bits = [100, 1_000, 10_000, 1_000_000].map(|items| {
-            let filter = builder().capacity(items).false_positive_rate(rate).build().expect("right");
+            let filter = builder().capacity(items).false_positive_rate(rate).build().expect("valid parameters");
             let bytes = filter.size_in_bytes() - size + STRUCT;
             format!("{:.1}", 8.0 * bytes as f64 / items as f64)
         });
@@ -272,13 +275,14 @@ fn the_readmes_sizes_are_right() {
 }
 
 #[test]
-fn a_load_of_097_is_reached_from_ten_thousand_items_on() {
+fn packed_tables_of_ten_thousand_items_and_more_reach_a_load_of_097() {
     for f in 5..=32 {
         for (items, seed) in [(10_000, 1), (10_000, 2), (33_333, 3), (100_000, 4)] {
             let buckets = (f64::from(items) / 0.97 / 4.0) as u64 & !1;
-            let mut filter = builder().table(TableKind::Packed).fingerprint_bits(f).buckets(buckets).build().expect("right");
-            let wanted = (filter.slots() as f64 * 0.97).ceil() as usize;
-            for hash in SplitMix64(seed << 32 | u64::from(f)).take(wanted) {
+            let mut filter =
+                builder().table(TableKind::Packed).fingerprint_bits(f).buckets(buckets).build().expect("valid parameters");
+            let target = (filter.slots() as f64 * 0.97).ceil() as usize;
+            for hash in SplitMix64(seed << 32 | u64::from(f)).take(target) {
                 filter.insert(&Prehashed(hash)).unwrap_or_else(|full| panic!("f = {f}, {items} items, seed {seed}: {full}"));
             }
         }

@@ -1,4 +1,4 @@
-//! Parameters in other formats come back as they were; whatever else is there is refused.
+//! Parameters round-trip through serde formats, and invalid input is refused.
 
 use crate::common::{ADDRESSINGS, Kind};
 use crate::formats::{LIMIT, from_bincode, from_json, from_postcard, to_bincode, to_json, to_postcard};
@@ -10,40 +10,41 @@ use serde_test::{Configure, Token, assert_de_tokens, assert_tokens};
 
 fn packed(seed: u64) -> Params {
     let builder = CuckooFilter::builder().table(TableKind::Packed).fingerprint_bits(13).buckets(256_412).seed(seed);
-    builder.params().expect("right")
+    builder.params().expect("valid parameters")
 }
 
-fn every_kind() -> impl Iterator<Item = Params> {
+fn all_kinds() -> impl Iterator<Item = Params> {
     let kinds = [(TableKind::Packed, 4..=32, 4..=4), (TableKind::Single, 2..=32, 1..=16)];
     let kinds = kinds.into_iter().flat_map(|(table, lengths, sizes)| {
         lengths.flat_map(move |f| sizes.clone().flat_map(move |b| ADDRESSINGS.map(|addressing| Kind { table, f, b, addressing })))
     });
     let buckets = if cfg!(target_pointer_width = "64") { 1 << 32 } else { 1 << 20 };
     kinds.flat_map(move |kind| {
-        [(2, 0), (buckets, u64::MAX)].map(|(buckets, seed)| kind.builder().buckets(buckets).seed(seed).params().expect("right"))
+        [(2, 0), (buckets, u64::MAX)]
+            .map(|(buckets, seed)| kind.builder().buckets(buckets).seed(seed).params().expect("valid parameters"))
     })
 }
 
 #[test]
-fn every_kind_comes_back_as_it_was() {
+fn all_kinds_round_trip() {
     let legacy = config::legacy().with_limit::<{ LIMIT }>();
-    for params in every_kind() {
+    for params in all_kinds() {
         let text = serde_json::to_string(&params).expect("it can be written");
         assert_eq!(serde_json::from_str::<Params>(&text).expect("JSON, from text"), params);
         assert_eq!(serde_json::from_reader::<_, Params>(text.as_bytes()).expect("JSON, from a reader"), params);
         assert_eq!(from_json(to_json(&params)), Ok(params));
         assert_eq!(from_bincode(&to_bincode(&params)), Ok(params));
         assert_eq!(from_postcard(&to_postcard(&params)), Ok(params));
-        // Six numbers.
+        // Six numbers of eight bytes.
         let bytes = bincode::serde::encode_to_vec(params, legacy).expect("it can be written");
         assert_eq!(bytes.len(), 48);
         assert_eq!(bincode::serde::decode_from_slice::<Params, _>(&bytes, legacy).expect("bincode 1").0, params);
     }
 }
 
-/// A format for ever: this is read by every release, and written.
+/// All releases read and write these representations.
 #[test]
-fn this_is_what_they_are_written_as() {
+fn serialized_parameters_never_change() {
     let params = packed(0x539);
     let text = concat!(
         r#"{"table":"packed","fingerprint_bits":13,"bucket_size":4,"#,
@@ -61,14 +62,14 @@ fn this_is_what_they_are_written_as() {
     let numbers = fields(Token::U64(1), Token::U64(0), Token::U64(0x539));
     assert_tokens(&params.readable(), &names);
     assert_tokens(&params.compact(), &numbers);
-    // As serde's buffers have what came from a binary format.
+    // serde's buffers present a binary format's values as human-readable.
     assert_de_tokens(&params.readable(), &numbers);
     assert_eq!(to_postcard(&params), [1, 13, 4, 0, 0xb9, 0x0a, 0x9c, 0xd3, 0x0f]);
     assert_eq!(from_json(json!(["packed", 13, 4, "any-size", "0x0000000000000539", 256_412])), Ok(params));
 }
 
 #[test]
-fn parameters_are_parts_of_other_types() {
+fn other_types_can_contain_parameters() {
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Shards {
         #[serde(flatten)]
@@ -93,8 +94,8 @@ fn parameters_are_parts_of_other_types() {
 }
 
 #[track_caller]
-fn refused(value: &Value, parts: &[&str]) {
-    let error = from_json::<Params>(value.clone()).expect_err("these are no parameters");
+fn assert_refused(value: &Value, parts: &[&str]) {
+    let error = from_json::<Params>(value.clone()).expect_err("invalid parameters");
     assert!(error.len() < 400, "{} bytes of message", error.len());
     for part in parts {
         assert!(error.contains(part), "{part:?} expected in: {error}");
@@ -103,7 +104,7 @@ fn refused(value: &Value, parts: &[&str]) {
 }
 
 #[test]
-fn a_field_that_lies_is_refused_with_the_limit() {
+fn invalid_fields_are_refused_with_their_limits() {
     let long = "x".repeat(100_000);
     for (field, value, parts) in [
         ("table", json!("Packed"), &["\"Packed\" given", "single or packed"][..]),
@@ -134,7 +135,7 @@ fn a_field_that_lies_is_refused_with_the_limit() {
     ] {
         let mut map = to_json(&packed(0));
         map[field] = value;
-        refused(&map, parts);
+        assert_refused(&map, parts);
     }
 }
 
@@ -146,31 +147,31 @@ fn missing_and_repeated_fields_are_refused() {
     for (field, value) in fields {
         let mut without = fields.clone();
         without.remove(field);
-        refused(&Value::Object(without), &["missing field", field]);
+        assert_refused(&Value::Object(without), &["missing field", field]);
         let text = map.to_string();
         let twice = format!("{},{field:?}:{value}}}", &text[..text.len() - 1]);
-        let error = serde_json::from_str::<Params>(&twice).expect_err("once is enough").to_string();
+        let error = serde_json::from_str::<Params>(&twice).expect_err("the field is repeated").to_string();
         assert!(error.contains("duplicate field") && error.contains(field), "{error}");
     }
     let list = ["packed", "13", "4", "any-size", "0x0000000000000000", "2", "2"].map(|text| text.parse().unwrap_or(json!(text)));
     assert!(from_json::<Params>(json!(list[..6])).is_ok());
-    refused(&json!(list[..5]), &["missing field `buckets`"]);
-    refused(&json!(list), &["more than 6 values"]);
+    assert_refused(&json!(list[..5]), &["missing field `buckets`"]);
+    assert_refused(&json!(list), &["more than 6 values"]);
     for (value, part) in
         [(json!(null), "null"), (json!(1), "integer `1`"), (json!("packed"), "\"packed\""), (json!([]), "missing")]
     {
-        refused(&value, &[part]);
+        assert_refused(&value, &[part]);
     }
 }
 
-/// Whatever the bytes are, there is an error, or parameters that a filter can be built with.
+/// Altered bytes give an error, or parameters that a filter can be built with.
 #[test]
-fn no_bytes_make_impossible_parameters() {
+fn altered_bytes_never_give_invalid_parameters() {
     let (mut read, mut refused) = (0, 0);
     let mut check = |bytes: &[u8]| {
         let bincode = bincode::serde::decode_from_slice::<Params, _>(bytes, config::standard());
-        let all = [from_postcard(bytes).ok(), bincode.ok().map(|(params, _)| params), serde_json::from_slice(bytes).ok()];
-        for params in all {
+        let results = [from_postcard(bytes).ok(), bincode.ok().map(|(params, _)| params), serde_json::from_slice(bytes).ok()];
+        for params in results {
             let Some(params) = params else {
                 refused += 1;
                 continue;
@@ -208,12 +209,12 @@ fn every_truncation_is_refused() {
 }
 
 #[test]
-fn what_was_read_builds_a_filter() {
+fn deserialized_parameters_build_a_filter() {
     let params: Params = from_json(json!({
         "buckets": 26, "seed": "0x0000000000000007", "addressing": "any-size",
         "bucket_size": 3, "fingerprint_bits": 9, "table": "single"
     }))
-    .expect("right");
+    .expect("valid parameters");
     assert_eq!((params.addressing(), params.seed()), (Addressing::AnySize, 7));
     let filter = CuckooFilter::new(params, Xxh3).expect("there is memory");
     assert_eq!(filter.slots(), 78);

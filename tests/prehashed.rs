@@ -1,5 +1,5 @@
-//! `Prehashed::of` needs no filter, and agrees with every filter that has its hasher and seed: on items of every type, with every
-//! hasher, in every kind of filter.
+//! `Prehashed::of` computes the hash of an item without a filter. It agrees with all filters that have the same hasher and seed,
+//! for items of all types.
 
 use koel::{
     Addressing, CuckooFilter, ElasticFilter, ElasticView, FilterView, Insert, Prehashed, Xxh3,
@@ -8,7 +8,7 @@ use koel::{
 use proptest::{prelude::*, test_runner::RngSeed};
 use std::hash::RandomState;
 
-/// A hasher of the user's.
+/// A user-defined hasher that ignores ASCII case.
 #[derive(Clone, PartialEq)]
 struct Folded;
 
@@ -22,8 +22,8 @@ impl Hasher for Folded {
     }
 }
 
-/// What is inserted as an item is found, counted and removed by its key, and the other way round.
-fn agree<T: ?Sized, H: HashItem<T>>(filter: &mut (impl Insert<T> + Insert), hasher: &H, seed: u64, item: &T) {
+/// Checks that an inserted item is found, counted and removed by its key, and an inserted key by its item.
+fn check_filter<T: ?Sized, H: HashItem<T>>(filter: &mut (impl Insert<T> + Insert), hasher: &H, seed: u64, item: &T) {
     let key = Prehashed::of(hasher, seed, item);
     assert_eq!(Insert::<T>::insert_unique(filter, item), Ok(true));
     assert_eq!(filter.insert_unique(&key), Ok(false));
@@ -35,49 +35,54 @@ fn agree<T: ?Sized, H: HashItem<T>>(filter: &mut (impl Insert<T> + Insert), hash
     assert!(Insert::<T>::remove(filter, item) && filter.is_empty());
 }
 
-/// In all kinds of filters with this hasher that can be changed, with both kinds of addressing.
-fn in_each_filter<T: ?Sized, H: HashItem<T> + HashItem<u64> + Clone>(hasher: &H, seed: u64, item: &T) {
+/// Checks all filters that can have this hasher and be changed, with both kinds of addressing.
+fn check_filters<T: ?Sized, H: HashItem<T> + HashItem<u64> + Clone>(hasher: &H, seed: u64, item: &T) {
     for addressing in [Addressing::AnySize, Addressing::PowerOfTwo] {
         let builder = CuckooFilter::builder().capacity(10).fingerprint_bits(16).addressing(addressing).seed(seed);
-        agree(&mut builder.hasher(hasher.clone()).build().expect("right"), hasher, seed, item);
+        check_filter(&mut builder.hasher(hasher.clone()).build().expect("valid parameters"), hasher, seed, item);
     }
     let builder = ElasticFilter::builder().false_positive_rate(1e-6).partitions(4).seed(seed).hasher(hasher.clone());
-    agree(&mut builder.clone().build().expect("right"), hasher, seed, item);
+    check_filter(&mut builder.clone().build().expect("valid parameters"), hasher, seed, item);
     #[cfg(feature = "std")]
-    agree(&mut builder.build_shared().expect("right"), hasher, seed, item);
+    check_filter(&mut builder.build_shared().expect("valid parameters"), hasher, seed, item);
 }
 
-/// And in views, whose snapshot has another filter written.
-fn in_each_view<T: ?Sized, H: Hasher + HashItem<T> + HashItem<u64> + Clone>(hasher: &H, seed: u64, item: &T) {
+/// Checks views of snapshots of both types.
+fn check_views<T: ?Sized, H: Hasher + HashItem<T> + HashItem<u64> + Clone>(hasher: &H, seed: u64, item: &T) {
     let key = Prehashed::of(hasher, seed, item);
-    let mut fixed =
-        CuckooFilter::builder().capacity(10).fingerprint_bits(16).seed(seed).hasher(hasher.clone()).build().expect("right");
+    let mut fixed = CuckooFilter::builder()
+        .capacity(10)
+        .fingerprint_bits(16)
+        .seed(seed)
+        .hasher(hasher.clone())
+        .build()
+        .expect("valid parameters");
     fixed.insert(&key).expect("it is empty");
-    let view = FilterView::over_with(fixed.to_bytes(), |_| Some(hasher.clone())).expect("a snapshot");
+    let view = FilterView::over_with(fixed.to_bytes(), |_| Some(hasher.clone())).expect("valid snapshot");
     assert!(view.contains(item) && view.contains(&key) && view.hash(item) == key.0);
     let builder = ElasticFilter::builder().false_positive_rate(1e-6).seed(seed).hasher(hasher.clone());
-    let mut growing = builder.build().expect("right");
+    let mut growing = builder.build().expect("valid parameters");
     growing.insert(item).expect("it is empty");
-    let view = ElasticView::over_with(growing.to_bytes(), |_| Some(hasher.clone())).expect("a snapshot");
+    let view = ElasticView::over_with(growing.to_bytes(), |_| Some(hasher.clone())).expect("valid snapshot");
     assert!(view.contains(item) && view.contains(&key) && view.count(&key) == 1 && view.hash(item) == key.0);
 }
 
-fn with_each_hasher<T: koel::Item + std::hash::Hash + ?Sized>(seed: u64, item: &T) {
-    in_each_filter(&Xxh3, seed, item);
-    in_each_view(&Xxh3, seed, item);
-    in_each_filter(&Folded, seed, item);
-    in_each_view(&Folded, seed, item);
+fn check_with_all_hashers<T: koel::Item + std::hash::Hash + ?Sized>(seed: u64, item: &T) {
+    check_filters(&Xxh3, seed, item);
+    check_views(&Xxh3, seed, item);
+    check_filters(&Folded, seed, item);
+    check_views(&Folded, seed, item);
     for hasher in AnyHasher::ALL {
-        in_each_filter(hasher, seed, item);
-        in_each_view(hasher, seed, item);
+        check_filters(hasher, seed, item);
+        check_views(hasher, seed, item);
     }
-    in_each_filter(&StdHasher::new(RandomState::new()), seed, item);
+    check_filters(&StdHasher::new(RandomState::new()), seed, item);
     #[cfg(all(feature = "metrohash", target_endian = "little"))]
     {
         use koel::go::{GoFilter, MetroHash64};
         let builder = CuckooFilter::builder().capacity(10).fingerprint_bits(16).addressing(Addressing::PowerOfTwo).seed(1337);
-        let filter = builder.hasher(MetroHash64).build().expect("right");
-        agree(&mut GoFilter::try_from(filter).expect("Go could have it"), &MetroHash64, 1337, item);
+        let filter = builder.hasher(MetroHash64).build().expect("valid parameters");
+        check_filter(&mut GoFilter::try_from(filter).expect("compatible with Go"), &MetroHash64, 1337, item);
     }
 }
 
@@ -85,7 +90,7 @@ proptest! {
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_key_without_a_filter_is_that_of_every_filter(
+    fn prehashed_keys_agree_with_all_filters(
         seed: u64,
         text in ".{0,40}",
         bytes in proptest::collection::vec(any::<u8>(), 0..300),
@@ -94,24 +99,24 @@ proptest! {
         maybe: Option<bool>,
     ) {
         for seed in [0, seed] {
-            with_each_hasher(seed, text.as_str());
-            with_each_hasher(seed, &text);
-            with_each_hasher(seed, &bytes);
-            with_each_hasher(seed, bytes.as_slice());
-            with_each_hasher(seed, &number);
-            with_each_hasher(seed, &wide);
-            with_each_hasher(seed, &(text.as_str(), number, maybe));
-            with_each_hasher(seed, &[number, !number]);
+            check_with_all_hashers(seed, text.as_str());
+            check_with_all_hashers(seed, &text);
+            check_with_all_hashers(seed, &bytes);
+            check_with_all_hashers(seed, bytes.as_slice());
+            check_with_all_hashers(seed, &number);
+            check_with_all_hashers(seed, &wide);
+            check_with_all_hashers(seed, &(text.as_str(), number, maybe));
+            check_with_all_hashers(seed, &[number, !number]);
         }
     }
 }
 
-/// Different seeds and hashers have different keys, and so has a number that is a key itself.
+/// Keys differ if the seed, the hasher or the type differs. A number used as a key is not hashed, so it is another key, too.
 #[test]
 fn keys_depend_on_hasher_seed_and_type() {
     let key = Prehashed::of(&Xxh3, 0, &7u64);
     let others = [Prehashed::of(&Xxh3, 1, &7u64), Prehashed::of(&Folded, 0, &7u64), Prehashed::of(&Xxh3, 0, &7u32), Prehashed(7)];
     assert!(others.iter().all(|other| *other != key));
-    // A key of a key is the key.
+    // The key of a `Prehashed` is the same `Prehashed`.
     assert_eq!(Prehashed::of(&Xxh3, 5, &key), key);
 }

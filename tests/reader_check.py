@@ -1,10 +1,10 @@
-"""Compares tests/reader.py with the library: `just reader` calls this with the folders of some snapshots.
+"""Compares tests/reader.py with the library. `just reader` passes it folders of snapshots.
 
     cargo run --release --features redisbloom --example goldens -- random target/reader
     python3 tests/reader_check.py tests/data target/reader
 
-Every folder has a list, goldens.json: what the snapshots hold and answer, and in the second one, what the library says
-of damaged ones. Its folder `growing` has another, growing.json, of filters that grow.
+Each folder has a list, goldens.json, of its snapshots, with their items and the probes found. In the second folder, the list also has
+damaged snapshots with the library's errors. The subfolder `growing` has such a list of growing filters, growing.json.
 """
 
 import json
@@ -29,12 +29,12 @@ HASHERS = {"xxh3": 1, "metrohash64": 2, "redisbloom": 3}
 ERRORS = {"magic", "length", "version", "header checksum", "other type", "parameter", "hasher", "trailing bytes"}
 ERRORS |= {"table checksum", "shards", "table", "count", "copies"}
 
-# What is forged from a snapshot has most of its tables: they are decoded once.
+# Forged snapshots share most tables with the original, so decoded tables are cached.
 reader.Table = lru_cache(maxsize=1000)(reader.Table)
 
 
 def item(items, prefix, n):
-    """tests/common/golden.rs says what the items and the probes are."""
+    """Returns item or probe n, as tests/common/golden.rs defines it."""
     number = n + (1_000_000 if prefix == "probe" else 0)
     if items == "hash":
         return number
@@ -60,7 +60,7 @@ def check_contents(golden, snapshot, probes):
             assert item(golden["items"], "item", n) in snapshot, f"item {n} is lost"
             assert snapshot.count(item(golden["items"], "item", n)) >= copies, f"copies of item {n} are lost"
     found = [n for n in range(probes) if item(golden["items"], "probe", n) in snapshot]
-    assert found == golden["found"], "other probes are found than by the library"
+    assert found == golden["found"], "the probes found differ from the library's"
 
 
 def check_growing_answers(golden, data, probes):
@@ -81,7 +81,7 @@ def verdict(data, read):
 
 
 def forge(data):
-    """Both checksums, as if nothing had happened."""
+    """Recomputes both checksums."""
     header = xxh3_64_intdigest(data[:56])
     data = data[:56] + header.to_bytes(8, "little") + data[64:-8]
     return data + xxh3_64_intdigest(data[64:], seed=header).to_bytes(8, "little")
@@ -92,11 +92,11 @@ def changed(data, at, new):
 
 
 def refused(data, *kinds, read=Snapshot):
-    assert verdict(data, read) in kinds, f"{verdict(data, read)} and not {' or '.join(kinds)}"
+    assert verdict(data, read) in kinds, f"{verdict(data, read)} instead of {' or '.join(kinds)}"
 
 
 def check_refusals(data, choose):
-    """What no reader may take, made from a snapshot."""
+    """Checks that invalid variants of a snapshot are refused."""
     damage = ("magic", "version", "header checksum", "table checksum")
     for bit in choose.sample(range(8 * len(data)), 60):
         refused(changed(data, bit // 8, bytes([data[bit // 8] ^ 1 << bit % 8])), *damage)
@@ -105,7 +105,7 @@ def check_refusals(data, choose):
     refused(data + b"\0", "trailing bytes")
     refused(data + data, "trailing bytes")
     for version in (0, 2, 256, 65535):
-        # Whatever its checksums are: they could be elsewhere in another version.
+        # The checksums do not matter: another version could have them elsewhere.
         refused(changed(data, 8, struct.pack("<H", version)), "version")
         refused(forge(changed(data, 8, struct.pack("<H", version))), "version")
     for hasher in (0, 4, 0x7FFF, 0x8000, 0xFFFF):
@@ -129,7 +129,7 @@ def check_refusals(data, choose):
 
 
 def check_list_refusals(data, start, entries):
-    """Further copies as no writer lists them."""
+    """Checks that invalid lists of extra copies are refused."""
     refused(forge(changed(data, start, b"\xff" * 8)), "count")
     for at in range(start + 8, start + 8 + 12 * entries, 12):
         for offset, new in ((0, bytes(8)), (0, b"\xff" * 8), (8, bytes(4)), (8, b"\xff" * 4), (8, bytes([data[at + 8] ^ 1]))):
@@ -141,7 +141,7 @@ def check_list_refusals(data, start, entries):
 
 
 def check_bare_table(data, items, choose):
-    """A snapshot without header and half of its trailer is read with another header of these parameters, and damage is refused."""
+    """Checks that the bare table of a snapshot is read with a header of equal parameters, and that damage is refused."""
     header = changed(data[:64], 32, bytes(8))
     bare = data[64:-4]
     assert reader.read_bare_table(header, items, bare).table == Snapshot(data).table
@@ -172,18 +172,18 @@ def check_table_refusals(data):
 
 
 def sections(data):
-    """Where the section of each partition begins, how many records it has, and where its further copies are, and its lists."""
+    """Yields each partition's section offset, its record count, and the ranges of its extra copies and of its lists."""
     at, snapshot = 64, GrowingSnapshot(data)
-    for few, copies in zip(snapshot.few, snapshot.copies):
+    for listed, copies in zip(snapshot.listed, snapshot.copies):
         _, shards, length = struct.unpack_from("<QQQ", data, at)
         end = at + 32 + length
         entries = range(end - 8 - 16 * len(copies), end - 8) if copies else range(0)
-        yield at, shards, entries, range(at + 40, end - 8) if few else entries
+        yield at, shards, entries, range(at + 40, end - 8) if listed else entries
         at = end
 
 
 def seal(data, partitions):
-    """The checksums of header, sections and end, as if nothing had happened."""
+    """Recomputes the checksums of the header, the sections and the trailer."""
     header, checksums = xxh3_64_intdigest(data[:56]), b""
     data = changed(data, 56, header.to_bytes(8, "little"))
     for partition, (at, _, _, lists) in enumerate(partitions):
@@ -198,17 +198,17 @@ def seal(data, partitions):
 
 
 def check_growing_refusals(data, choose):
-    """What no reader may take, made from a snapshot of a filter that grows."""
+    """Checks that invalid variants of a growing filter's snapshot are refused."""
     partitions = list(sections(data))
 
-    def no(kinds, *changes):
+    def refused_as(kinds, *changes):
         forged = data
         for at, new in changes:
             forged = changed(forged, at, new)
         refused(seal(forged, partitions), *kinds.split(" or "), read=GrowingSnapshot)
 
-    assert seal(data, partitions) == data, "this seals otherwise than the library"
-    # A table: what one is filled up with has no checksum. Length: of more records than there are bytes.
+    assert seal(data, partitions) == data, "seal differs from the library"
+    # Table: a table's padding has no checksum. Length: a record count may exceed the bytes.
     damage = ("magic", "version", "header checksum", "length", "shards", "table checksum", "table")
     for bit in choose.sample(range(8 * len(data)), 60):
         refused(changed(data, bit // 8, bytes([data[bit // 8] ^ 1 << bit % 8])), *damage, read=GrowingSnapshot)
@@ -217,30 +217,30 @@ def check_growing_refusals(data, choose):
     for more in (b"\0", data):
         refused(data + more, "trailing bytes", read=GrowingSnapshot)
     for version in (0, 2, 65535):
-        no("version", (8, struct.pack("<H", version)))
+        refused_as("version", (8, struct.pack("<H", version)))
     for hasher in (0, 4, 0x8000):
-        no("hasher", (14, struct.pack("<H", hasher)))
-    no("other type", (10, b"\0"))
-    no("other type", (10, b"\1"))
+        refused_as("hasher", (14, struct.pack("<H", hasher)))
+    refused_as("other type", (10, b"\0"))
+    refused_as("other type", (10, b"\1"))
     for at, new in ((10, b"\4"), (11, b"\1"), (11, b"\x21"), (12, b"\0"), (12, b"\x11"), (13, b"\x09"), (24, b"\1")):
-        no("parameter", (at, new))
+        refused_as("parameter", (at, new))
     for at, new in ((24, bytes(4)), (24, b"\2\0\0\x80"), (28, b"\x1c"), (29, b"\x1c"), (30, b"\x0d"), (31, b"\2")):
-        no("parameter", (at, new))
-    no("parameter", (32, struct.pack("<QQ", 2, 1)))
+        refused_as("parameter", (at, new))
+    refused_as("parameter", (32, struct.pack("<QQ", 2, 1)))
     for rate in (0.0, 1.0, -0.5, float("nan"), float("inf")):
-        no("parameter", (48, struct.pack("<d", rate)))
+        refused_as("parameter", (48, struct.pack("<d", rate)))
     if len(partitions) > 1:
         check_without_records(data, partitions)
     for at, shards, entries, lists in partitions:
         chosen = choose.sample(range(shards), min(shards, 4))
-        check_section_refusals(GrowingSnapshot(data), data, no, at, shards, chosen, entries)
-        check_long_entries(data, no, at, entries)
+        check_section_refusals(GrowingSnapshot(data), data, refused_as, at, shards, chosen, entries)
+        check_long_entries(data, refused_as, at, entries)
         if not shards and lists:
-            check_few(GrowingSnapshot(data), data, no, at)
+            check_listed_items(GrowingSnapshot(data), data, refused_as, at)
 
 
 def check_without_records(data, partitions):
-    """The last partition has no records, and yet a number of items or a length."""
+    """Checks a last partition that has no records, but an item count or a length."""
     start, *_ = partitions[-1]
     kinds = ("count", "shards", "table checksum")
     for items, length in ((2**64 - 1, 0), (1, 0), (0, 1)):
@@ -248,79 +248,78 @@ def check_without_records(data, partitions):
         refused(seal(forged, [*partitions[:-1], (start, 0, range(0), range(0))]), *kinds, read=GrowingSnapshot)
 
 
-def check_few(snapshot, data, no, at):
-    """The list of a partition without records."""
+def check_listed_items(snapshot, data, refused_as, at):
+    """Checks that an invalid list of a partition without records is refused."""
     number, size = int.from_bytes(data[at + 32 : at + 40], "little"), snapshot._key_bytes()
     keys, end = at + 40, at + 40 + number * size
-    no("shards", (at + 32, bytes(8)))
+    refused_as("shards", (at + 32, bytes(8)))
     for other in (number - 1, number + 1, 2**64 - 1):
-        no("shards or count or table", (at + 32, struct.pack("<Q", other)))
-    no("count", (at + 16, bytes(8)))
-    no("table", (end - size, b"\xff" * size))
+        refused_as("shards or count or table", (at + 32, struct.pack("<Q", other)))
+    refused_as("count", (at + 16, bytes(8)))
+    refused_as("table", (end - size, b"\xff" * size))
     if number > 1:
-        no("table", (keys, data[end - size : end]))
-        no("table", (keys, data[keys + size : keys + 2 * size]))
+        refused_as("table", (keys, data[end - size : end]))
+        refused_as("table", (keys, data[keys + size : keys + 2 * size]))
     if number * size % 8:
-        no("table", (end, b"\1"))
+        refused_as("table", (end, b"\1"))
 
 
-def check_long_entries(data, no, at, entries):
-    """Entries of a key, a generation and a number."""
+def check_long_entries(data, refused_as, at, entries):
+    """Checks that invalid copies entries of a partition are refused."""
     items = int.from_bytes(data[at : at + 8], "little")
     for start in {*entries[:1], *entries[-16:-15]}:
         number = int.from_bytes(data[start + 12 : start + 16], "little")
         for wrong in (0, number + 1, 2**32 - 1):
-            no("copies", (start + 12, struct.pack("<I", wrong)))
-        no("copies", (start, b"\xff" * 11))
-        no("copies", (start + 11, b"\xff"))
+            refused_as("copies", (start + 12, struct.pack("<I", wrong)))
+        refused_as("copies", (start, b"\xff" * 11))
+        refused_as("copies", (start + 11, b"\xff"))
         if len(entries) > 16:
             other = entries.start if start > entries.start else start + 16
-            no("copies", (start, data[other : other + 12]))
+            refused_as("copies", (start, data[other : other + 12]))
     if entries:
-        no("copies", (at, struct.pack("<Q", items + 1)))
-        no("count", (at, struct.pack("<Q", 2**64 - 1)))
-        no("count", (at, bytes(8)))
+        refused_as("copies", (at, struct.pack("<Q", items + 1)))
+        refused_as("count", (at, struct.pack("<Q", 2**64 - 1)))
+        refused_as("count", (at, bytes(8)))
 
 
-def check_section_refusals(snapshot, data, no, at, shards, chosen, entries):
+def check_section_refusals(snapshot, data, refused_as, at, shards, chosen, entries):
     items, _, length = struct.unpack_from("<QQQ", data, at)
-    # With other copies than there are, or too many or few items.
+    # A wrong item count means wrong copies if there are entries.
     wrong = "copies" if entries else "count"
-    no(wrong, (at, struct.pack("<Q", items + 1)))
-    # Of an empty partition, what follows would be the number of its items.
+    refused_as(wrong, (at, struct.pack("<Q", items + 1)))
+    # With a length, the bytes behind an empty section would be read as an item count.
     kinds = "count or shards" if entries else "shards" if length else "count or shards or table checksum"
     for other in (length + 8, length + 7, 2**64 - 1):
-        no(kinds, (at + 16, struct.pack("<Q", other)))
+        refused_as(kinds, (at + 16, struct.pack("<Q", other)))
     if shards:
-        no("count or shards", (at + 16, bytes(8)))
+        refused_as("count or shards", (at + 16, bytes(8)))
     table = at + 32 + 24 * shards
     for n in range(shards):
         place = at + 32 + 24 * n
         generation, d, _, prefix, here, _, _ = RECORD.unpack_from(data, place)
-        f, above, size = snapshot.size(generation, d)
+        f, upper, size = snapshot.size(generation, d)
         this, table = table, table + size + -size % 8
         if n not in chosen:
             continue
         least, greatest, _ = snapshot.depths(generation)
         for depth in {least - 1, greatest + 1} - {-1}:
-            no("shards", (place + 1, bytes([depth])))
-        no("shards", (place + 2, b"\1"))
-        no("shards", (place + 4, struct.pack("<I", prefix + 1)))
-        no("shards", (place + 8, struct.pack("<I", snapshot.m * snapshot.b + 1)))
-        no("shards", (place + 12, b"\1"))
-        no("table checksum", (place + 16, bytes([data[place + 16] ^ 1])))
+            refused_as("shards", (place + 1, bytes([depth])))
+        refused_as("shards", (place + 2, b"\1"))
+        refused_as("shards", (place + 4, struct.pack("<I", prefix + 1)))
+        refused_as("shards", (place + 8, struct.pack("<I", snapshot.m * snapshot.b + 1)))
+        refused_as("shards", (place + 12, b"\1"))
+        refused_as("table checksum", (place + 16, bytes([data[place + 16] ^ 1])))
         if here < snapshot.m * snapshot.b:
-            no("count", (place + 8, struct.pack("<I", here + 1)))
-            no("count", (place + 8, struct.pack("<I", here + 1)), (at, struct.pack("<Q", items + 1)))
+            refused_as("count", (place + 8, struct.pack("<I", here + 1)))
+            refused_as("count", (place + 8, struct.pack("<I", here + 1)), (at, struct.pack("<Q", items + 1)))
         if size % 8:
-            no("table", (this + size, b"\1"))
-        # One fingerprint that has only upper bits, in the table or in its column; the first bits of a packed bucket hold nothing but
-        # low ones.
+            refused_as("table", (this + size, b"\1"))
+        # A single fingerprint with only upper bits, in the table or its column. A packed bucket begins with low bits only.
         bits = reader.bits_of_bucket(snapshot.kind, f, snapshot.b)
         column = 8 * reader.bytes_of(snapshot.m * bits)
-        for last in [bits] * (f > snapshot.f) + [column + snapshot.b * above] * (above > 0):
+        for last in [bits] * (f > snapshot.f) + [column + snapshot.b * upper] * (upper > 0):
             bucket = (1 << last - 1).to_bytes(size, "little")
-            no("table", (this, bucket), (place + 16, xxh3_64_intdigest(bucket).to_bytes(8, "little")))
+            refused_as("table", (this, bucket), (place + 16, xxh3_64_intdigest(bucket).to_bytes(8, "little")))
 
 
 def check_metrohash():
@@ -329,14 +328,14 @@ def check_metrohash():
 
 
 def check_murmurhash():
-    """SMHasher's check: the hash of the hashes of 256 keys, each with a seed of its own."""
+    """Checks SMHasher's verification value: the hash of the hashes of 256 keys, each with a different seed."""
     key = bytes(range(256))
     hashes = b"".join(murmurhash64a(key[:n], 256 - n).to_bytes(8, "little") for n in range(256))
     assert murmurhash64a(hashes, 0) % 2**32 == 0x1F0D3804
 
 
 def check_document():
-    """The example in docs/FORMAT.md: the file's bytes, and what this reader makes of them."""
+    """Checks the example in docs/FORMAT.md: the bytes of the file, and the output of this reader."""
     document = (HERE.parent / "docs/FORMAT.md").read_text()
     path = HERE / "data/packed_f13_any_tiny.koel"
     example = path.read_bytes().hex(" ")
@@ -349,7 +348,7 @@ def check_document():
 
 
 def check_folder(path, read, check_answers, check_refusals, choose, counts):
-    """All that a list names."""
+    """Checks all snapshots of a list."""
     manifest = json.loads(path.read_text())
     for golden in manifest["files"]:
         data = (path.parent / golden["file"]).read_bytes()

@@ -1,25 +1,25 @@
-//! A file is replaced atomically or not at all, and keeps its permissions and its links.
+//! Saving replaces a file atomically or not at all, and keeps its permissions and its symbolic links.
 
 use crate::common::Folder;
 use koel::{CuckooFilter, FilterView};
 use std::{fs, io::ErrorKind};
 
 fn filter(items: u32) -> CuckooFilter {
-    let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build().expect("right");
+    let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build().expect("valid parameters");
     (0..items).for_each(|item| filter.insert(&item).expect("there is room"));
     filter
 }
 
 #[test]
-fn what_is_saved_is_read() {
+fn saved_files_have_the_bytes_of_the_filter() {
     let folder = Folder::new("saved");
     for items in [10, 20, 0] {
         let filter = filter(items);
         filter.save(folder.path("f.koel")).expect("there is room");
         let bytes = fs::read(folder.path("f.koel")).expect("it is there");
         assert!(bytes == filter.to_bytes());
-        // A view, too, also to where it came from.
-        FilterView::over(&bytes).map(|view| view.save(folder.path("g.koel"))).expect("a snapshot").expect("there is room");
+        // Views can be saved, too.
+        FilterView::over(&bytes).map(|view| view.save(folder.path("g.koel"))).expect("valid snapshot").expect("there is room");
         assert!(fs::read(folder.path("g.koel")).expect("it is there") == bytes);
         // No temporary file is left.
         assert_eq!(folder.names(), ["f.koel", "g.koel"]);
@@ -27,7 +27,7 @@ fn what_is_saved_is_read() {
 }
 
 #[test]
-fn many_may_save_at_the_same_time() {
+fn several_threads_can_save_at_the_same_time() {
     let folder = Folder::new("many");
     std::thread::scope(|scope| {
         for items in 0..8 {
@@ -36,13 +36,13 @@ fn many_may_save_at_the_same_time() {
         }
     });
     let saved = fs::read(folder.path("f.koel")).expect("it is there");
-    // One of them, whole.
+    // The file is complete, and from one of the threads.
     assert!((0..8).any(|items| filter(items).to_bytes() == saved));
     assert_eq!(folder.names(), ["f.koel"]);
 }
 
 #[test]
-fn what_cannot_be_replaced_stays() {
+fn a_failed_save_changes_nothing() {
     let folder = Folder::new("stays");
     fs::create_dir(folder.path("inner")).expect("there is room");
     let error = filter(1).save(folder.path("inner")).expect_err("a folder");
@@ -68,7 +68,7 @@ mod unix {
     };
 
     #[test]
-    fn others_keep_the_file_that_is_replaced() {
+    fn hard_links_keep_the_replaced_file() {
         let folder = Folder::new("kept");
         filter(1).save(folder.path("f.koel")).expect("there is room");
         fs::hard_link(folder.path("f.koel"), folder.path("before.koel")).expect("there is room");
@@ -78,33 +78,33 @@ mod unix {
     }
 
     #[test]
-    fn permissions_stay_and_a_new_file_has_those_that_the_umask_allows() {
+    fn replaced_files_keep_their_permissions_and_new_ones_follow_the_umask() {
         let folder = Folder::new("permissions");
         let mode = |name: &str| fs::metadata(folder.path(name)).expect("it is there").permissions().mode() & 0o7777;
         fs::write(folder.path("usual"), "").expect("there is room");
         filter(0).save(folder.path("f.koel")).expect("there is room");
         assert_eq!(mode("f.koel"), mode("usual"));
-        // The owner of a file may replace it, even if it is protected; the bits beyond the permissions are not kept.
+        // The owner of a file can replace it even if it is read-only. Set-user-ID and set-group-ID bits are not kept.
         let modes = [0o640, 0o604, 0o600, 0o644, 0o666, 0o660, 0o606, 0o622, 0o400, 0o000, 0o755, 0o711, 0o777];
         let special = [(0o4755, 0o755), (0o2750, 0o750)];
         for (items, (before, after)) in (1..).zip(modes.map(|mode| (mode, mode)).into_iter().chain(special)) {
-            fs::set_permissions(folder.path("f.koel"), Permissions::from_mode(before)).expect("it is ours");
+            fs::set_permissions(folder.path("f.koel"), Permissions::from_mode(before)).expect("we own the file");
             filter(items).save(folder.path("f.koel")).expect("there is room");
             assert_eq!(mode("f.koel"), after, "{before:o} became {:o}", mode("f.koel"));
-            fs::set_permissions(folder.path("f.koel"), Permissions::from_mode(0o600)).expect("it is ours");
+            fs::set_permissions(folder.path("f.koel"), Permissions::from_mode(0o600)).expect("we own the file");
             assert!(fs::read(folder.path("f.koel")).expect("it is there") == filter(items).to_bytes());
         }
         assert_eq!(folder.names(), ["f.koel", "usual"]);
     }
 
     #[test]
-    fn permissions_and_links_stay() {
+    fn symbolic_links_are_followed_and_kept() {
         let folder = Folder::new("links");
         fs::create_dir(folder.path("far")).expect("there is room");
         symlink("far/away.koel", folder.path("near.koel")).expect("there is room");
         for (items, mode) in [(1, None), (2, Some(0o640)), (3, Some(0o400))] {
             if let Some(mode) = mode {
-                fs::set_permissions(folder.path("far/away.koel"), Permissions::from_mode(mode)).expect("it is ours");
+                fs::set_permissions(folder.path("far/away.koel"), Permissions::from_mode(mode)).expect("we own the file");
             }
             filter(items).save(folder.path("near.koel")).expect("there is room");
             assert!(fs::read(folder.path("far/away.koel")).expect("it is there") == filter(items).to_bytes());
@@ -112,14 +112,14 @@ mod unix {
             let now = fs::metadata(folder.path("far/away.koel")).expect("it is there").permissions().mode() & 0o777;
             assert!(mode.is_none_or(|mode| mode == now), "{now:o}");
         }
-        symlink("round", folder.path("round")).expect("there is room");
-        let error = filter(1).save(folder.path("round")).expect_err("a circle");
+        symlink("cycle", folder.path("cycle")).expect("there is room");
+        let error = filter(1).save(folder.path("cycle")).expect_err("the links form a cycle");
         assert!(error.to_string().contains("symbolic links"), "{error}");
     }
 
-    /// Devices would be gone if they were replaced. (A socket stands for them: tests make no devices.)
+    /// Replacing a device would delete it. A socket represents devices, because tests cannot create those.
     #[test]
-    fn what_is_no_file_is_not_replaced() {
+    fn special_files_are_not_replaced() {
         let folder = Folder::new("special");
         let _socket = UnixListener::bind(folder.path("socket")).expect("there is room");
         let error = filter(1).save(folder.path("socket")).expect_err("a socket");

@@ -1,4 +1,4 @@
-//! Filters in other people's formats come back as they were, and nothing else comes back as a filter.
+//! Filters round-trip through serde formats.
 
 #![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 
@@ -17,8 +17,8 @@ use serde_json::json;
 use serde_test::{Configure, Token, assert_de_tokens, assert_tokens};
 use std::fmt::Debug;
 
-/// Through every format, and every way to read it.
-fn comes_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
+/// Checks that a value round-trips through all formats, and all ways to read them.
+fn check_round_trip<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
     let bytes = to_bincode(value);
     assert_eq!(from_bincode::<T>(&bytes).expect("bincode, from a slice"), *value);
     let streamed = bincode::serde::decode_from_std_read(&mut &bytes[..], config::standard().with_limit::<LIMIT>());
@@ -32,21 +32,21 @@ fn comes_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
     assert_eq!(serde_json::from_reader::<_, T>(text.as_bytes()).expect("JSON, from a reader"), *value);
     assert_eq!(from_json::<T>(to_json(value)).expect("JSON, from a tree"), *value);
     let pretty = serde_json::to_string_pretty(value).expect("it can be written");
-    assert_eq!(serde_json::from_str::<T>(&pretty).expect("JSON, for people"), *value);
+    assert_eq!(serde_json::from_str::<T>(&pretty).expect("JSON, indented"), *value);
 }
 
 #[test]
-fn every_kind_comes_back_as_it_was() {
+fn all_kinds_round_trip() {
     for kind in kinds() {
         for buckets in [2, 16] {
-            comes_back(&filled(kind, buckets));
+            check_round_trip(&filled(kind, buckets));
         }
     }
 }
 
-/// src/guide/serde.md has these figures.
+/// src/guide/serde.md states these figures.
 #[test]
-fn binary_formats_add_no_more_than_the_length() {
+fn binary_formats_add_only_the_length() {
     let kind = Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize };
     for (buckets, bincode, postcard) in [(2, 1, 1), (100, 3, 2), (10_000, 3, 3), (400_000, 5, 4)] {
         let filter = filled(kind, buckets);
@@ -62,11 +62,16 @@ fn binary_formats_add_no_more_than_the_length() {
     }
 }
 
-/// A format for ever: this text is read by every release, and written.
+/// All releases read and write this text.
 #[test]
-fn json_is_this_text() {
-    let mut filter =
-        CuckooFilter::builder().table(TableKind::Packed).fingerprint_bits(13).buckets(2).seed(u64::MAX).build().expect("right");
+fn the_json_text_never_changes() {
+    let mut filter = CuckooFilter::builder()
+        .table(TableKind::Packed)
+        .fingerprint_bits(13)
+        .buckets(2)
+        .seed(u64::MAX)
+        .build()
+        .expect("valid parameters");
     filter.insert("koel").expect("there is room");
     let text =
         r#""S09FTA0KGgoBAAENBAABAP//////////AgAAAAAAAAABAAAAAAAAAAwAAAAAAAAAAAAAAAAAAAALlLvrnYZg2AMAAAAAHgAAAAAAAP8zoI7CwXke""#;
@@ -74,11 +79,12 @@ fn json_is_this_text() {
     assert_eq!(serde_json::from_str::<CuckooFilter>(text).expect("it can be read"), filter);
 }
 
-/// bincode and postcard write bytes and lists of them alike; others do not. Formats for people are given a text.
+/// Filters are written as a string in human-readable formats, and as bytes in others. They are read from a string, bytes or a list
+/// of bytes. (bincode and postcard write bytes and lists of bytes alike, so they do not show the difference.)
 #[test]
-fn a_format_is_given_bytes_or_a_text_and_may_give_them_in_any_way() {
+fn filters_are_read_from_strings_bytes_and_lists() {
     let filter = small().swap_remove(0);
-    // Tokens are for ever, by their type.
+    // The tokens of serde_test need `'static` data.
     let bytes: &'static [u8] = filter.to_bytes().leak();
     let text: &'static str = base64_of(bytes).leak();
     assert_tokens(&filter.clone().readable(), &[Token::Str(text)]);
@@ -103,18 +109,18 @@ struct Shard {
 }
 
 #[test]
-fn filters_are_parts_of_other_types() {
+fn other_types_can_contain_filters() {
     let [first, second, third, fourth] = small().try_into().expect("four filters");
     let shard = |before, others| Shard { name: "day".into(), seen: first.clone(), before, others, day: 7 };
-    comes_back(&shard(Some(second.clone()), vec![third.clone(), fourth.clone()]));
-    comes_back(&shard(None, Vec::new()));
-    comes_back(&vec![second, third, fourth]);
-    comes_back(&Some(first));
+    check_round_trip(&shard(Some(second.clone()), vec![third.clone(), fourth.clone()]));
+    check_round_trip(&shard(None, Vec::new()));
+    check_round_trip(&vec![second, third, fourth]);
+    check_round_trip(&Some(first));
 }
 
-/// serde keeps the fields of such types in a buffer first, and forgets whether the format is human-readable.
+/// serde buffers the fields of such types, and loses whether the format is human-readable.
 #[test]
-fn filters_are_parts_of_flattened_and_untagged_types() {
+fn flattened_and_untagged_types_can_contain_filters() {
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Outer {
         #[serde(flatten)]
@@ -134,14 +140,14 @@ fn filters_are_parts_of_flattened_and_untagged_types() {
     let text = serde_json::to_string(&[Either::Number(1), Either::Filter(filter.clone())]).expect("it can be written");
     let [number, either]: [Either; 2] = serde_json::from_str(&text).expect("it can be read");
     assert_eq!((number, either), (Either::Number(1), Either::Filter(filter.clone())));
-    // What such a buffer has of a binary format: bytes that say they are human-readable.
+    // From a binary format, such a buffer has bytes and claims to be human-readable.
     let bytes = filter.to_bytes();
     let borrowed = value::BorrowedBytesDeserializer::<value::Error>::new(&bytes);
     assert_eq!(<CuckooFilter>::deserialize(borrowed), Ok(filter.clone()));
     assert_eq!(<CuckooFilter>::deserialize(value::BytesDeserializer::<value::Error>::new(&bytes)), Ok(filter));
 }
 
-/// For items whose case does not matter.
+/// A hasher that ignores ASCII case.
 #[derive(Clone, Debug, PartialEq)]
 struct IgnoreCase;
 
@@ -160,11 +166,11 @@ impl FromHasherId for IgnoreCase {
     }
 }
 
-/// Never the right one.
+/// A hasher that `from_hasher_id` returns for every id, although its own id is 0x8abd.
 #[derive(Debug)]
-struct Stubborn;
+struct AcceptsEveryId;
 
-impl Hasher for Stubborn {
+impl Hasher for AcceptsEveryId {
     fn id(&self) -> HasherId {
         const { HasherId::custom(0x8abd) }
     }
@@ -173,14 +179,14 @@ impl Hasher for Stubborn {
     }
 }
 
-impl FromHasherId for Stubborn {
+impl FromHasherId for AcceptsEveryId {
     fn from_hasher_id(_: HasherId) -> Option<Self> {
         Some(Self)
     }
 }
 
 #[track_caller]
-fn refuses<H: FromHasherId>(filter: &CuckooFilter<impl Hasher>, part: &str) {
+fn assert_refused<H: FromHasherId>(filter: &CuckooFilter<impl Hasher>, part: &str) {
     let errors = [
         from_json::<CuckooFilter<H>>(to_json(filter)).map(drop),
         from_bincode::<CuckooFilter<H>>(&to_bincode(filter)).map(drop),
@@ -194,50 +200,51 @@ fn refuses<H: FromHasherId>(filter: &CuckooFilter<impl Hasher>, part: &str) {
 }
 
 #[test]
-fn each_hasher_reads_its_own() {
-    let mut names = CuckooFilter::builder().capacity(100).fingerprint_bits(12).hasher(IgnoreCase).build().expect("right");
+fn hashers_read_only_their_own_filters() {
+    let mut names =
+        CuckooFilter::builder().capacity(100).fingerprint_bits(12).hasher(IgnoreCase).build().expect("valid parameters");
     names.insert("Koel").expect("there is room");
-    comes_back(&names);
+    check_round_trip(&names);
     let read: CuckooFilter<IgnoreCase> = from_json(to_json(&names)).expect("it can be read");
     assert!(read.contains("KOEL"));
-    refuses::<Xxh3>(&names, "built with 0x8abc");
-    refuses::<AnyHasher>(&names, "built with 0x8abc");
-    refuses::<Stubborn>(&names, "built with 0x8abc");
+    assert_refused::<Xxh3>(&names, "built with 0x8abc");
+    assert_refused::<AnyHasher>(&names, "built with 0x8abc");
+    assert_refused::<AcceptsEveryId>(&names, "built with 0x8abc");
     let plain = small().swap_remove(0);
-    refuses::<IgnoreCase>(&plain, "xxh3");
+    assert_refused::<IgnoreCase>(&plain, "xxh3");
     let any: CuckooFilter<AnyHasher> = from_json(to_json(&plain)).expect("it can be read");
     assert_eq!(any.to_bytes(), plain.to_bytes());
-    comes_back(&any);
+    check_round_trip(&any);
 }
 
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 #[test]
-fn metrohash_reads_its_own() {
+fn metrohash_reads_only_its_own_filters() {
     use koel::go::MetroHash64;
     for kind in kinds().filter(|kind| kind.f == 13) {
-        let mut go = kind.builder().buckets(16).hasher(MetroHash64).seed(1337).build().expect("right");
+        let mut go = kind.builder().buckets(16).hasher(MetroHash64).seed(1337).build().expect("valid parameters");
         go.insert("koel").expect("there is room");
-        comes_back(&go);
+        check_round_trip(&go);
         let any: CuckooFilter<AnyHasher> = from_json(to_json(&go)).expect("it can be read");
         assert_eq!(any.hasher(), &AnyHasher::MetroHash64);
-        comes_back(&any);
-        refuses::<Xxh3>(&go, "metrohash64");
-        refuses::<MetroHash64>(&kind.filter(16), "xxh3");
+        check_round_trip(&any);
+        assert_refused::<Xxh3>(&go, "metrohash64");
+        assert_refused::<MetroHash64>(&kind.filter(16), "xxh3");
     }
 }
 
 #[cfg(feature = "redisbloom")]
 #[test]
-fn redisblooms_hasher_reads_its_own() {
+fn redisbloom_hash_reads_only_its_own_filters() {
     use koel::redisbloom::RedisBloomHash;
     for kind in kinds().filter(|kind| kind.f == 8) {
-        let mut filter = kind.builder().buckets(16).hasher(RedisBloomHash).build().expect("right");
+        let mut filter = kind.builder().buckets(16).hasher(RedisBloomHash).build().expect("valid parameters");
         filter.insert("koel").expect("there is room");
-        comes_back(&filter);
+        check_round_trip(&filter);
         let any: CuckooFilter<AnyHasher> = from_json(to_json(&filter)).expect("it can be read");
         assert_eq!(any.hasher(), &AnyHasher::RedisBloomHash);
-        comes_back(&any);
-        refuses::<Xxh3>(&filter, "redisbloom");
-        refuses::<RedisBloomHash>(&kind.filter(16), "xxh3");
+        check_round_trip(&any);
+        assert_refused::<Xxh3>(&filter, "redisbloom");
+        assert_refused::<RedisBloomHash>(&kind.filter(16), "xxh3");
     }
 }

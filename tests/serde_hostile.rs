@@ -1,4 +1,4 @@
-//! Whatever other people's formats bring: an error, or a filter that a filter was written as.
+//! Hostile serde input gives an error, or a filter that koel could have written.
 
 #![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 
@@ -14,14 +14,14 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 const HEADER: usize = 64;
 
 #[track_caller]
-fn refused(value: &Value, parts: &[&str]) {
-    let error = from_json::<CuckooFilter>(value.clone()).expect_err("this is no filter");
+fn assert_refused(value: &Value, parts: &[&str]) {
+    let error = from_json::<CuckooFilter>(value.clone()).expect_err("invalid filter");
     for part in parts {
         assert!(error.contains(part), "{part:?} expected in: {error}");
     }
-    // As text, the place is said, too.
+    // For text, the error has the position, too.
     let text = value.to_string();
-    let error = serde_json::from_str::<CuckooFilter>(&text).expect_err("nor is its text").to_string();
+    let error = serde_json::from_str::<CuckooFilter>(&text).expect_err("invalid filter").to_string();
     assert!(parts.iter().all(|part| error.contains(part)) && error.contains("line 1 column"), "{error}");
 }
 
@@ -40,7 +40,7 @@ fn every_truncation_is_refused() {
         }
         let bytes = filter.to_bytes();
         for len in 0..bytes.len() {
-            // With the length that they have, so that nothing but the snapshot gives them away.
+            // These have the correct length of the list or text, so only the snapshot itself is too short.
             let part = serde_json::to_vec(&bytes[..len]).expect("it can be written");
             let error = serde_json::from_slice::<CuckooFilter>(&part).expect_err("too short").to_string();
             assert!(error.contains("end too early") && error.contains(&format!("at byte {len}")), "{error}");
@@ -86,11 +86,11 @@ fn every_flipped_bit_is_refused() {
 
 #[test]
 fn a_text_that_is_not_padded_base64_is_refused() {
-    // 36 bytes of a table and 72 others: no padding.
+    // A table of 36 bytes and 72 other bytes need no padding.
     let filter = &small()[0];
     let text = base64_of(&filter.to_bytes());
     assert_eq!(to_json(filter), json!(text));
-    let not_base64 = "expected padded base64, which the text is not from digit ";
+    let not_base64 = "expected padded base64, but it is invalid from digit ";
     for (other, parts) in [
         (String::new(), &["end too early: there are 0"][..]),
         ("koel".into(), &["do not begin as a koel snapshot does"]),
@@ -107,11 +107,11 @@ fn a_text_that_is_not_padded_base64_is_refused() {
         (text.replacen('/', "_", 1).replacen('+', "-", 1), &[not_base64]),
         ("=".repeat(144), &[not_base64]),
     ] {
-        refused(&json!(other), parts);
+        assert_refused(&json!(other), parts);
     }
 }
 
-/// Digits are decoded 4096 at a time: each of these parts may end as a text does, and yet only the last one may.
+/// Digits are decoded in chunks of 4096. Padding is refused at the end of all chunks but the last.
 #[test]
 fn padding_within_a_text_is_refused() {
     let filter = filled(Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize }, 2000);
@@ -121,16 +121,16 @@ fn padding_within_a_text_is_refused() {
     let padded = |len: usize| json!(base64_of(&bytes[..len]) + &base64_of(&bytes[len..]));
     for len in [3071, 3070, 6143] {
         let end = if len < 6143 { 4096 } else { 8192 };
-        refused(&padded(len), &[&format!("expected padded base64, which the text is not from digit {end} on")]);
+        assert_refused(&padded(len), &[&format!("expected padded base64, but it is invalid from digit {end} on")]);
     }
     for len in [1, 61, 3073, 3074] {
-        refused(&padded(len), &["expected padded base64"]);
+        assert_refused(&padded(len), &["expected padded base64"]);
     }
     assert_eq!(padded(3072), json!(text));
 }
 
 #[test]
-fn other_values_are_no_filter() {
+fn other_values_are_refused() {
     for (value, part) in [
         (json!(null), "null"),
         (json!(1), "integer `1`"),
@@ -142,11 +142,11 @@ fn other_values_are_no_filter() {
         (json!([75, 79]), "at byte 2"),
         (json!([1, 2, 3]), "do not begin as a koel snapshot does"),
     ] {
-        refused(&value, &[part]);
+        assert_refused(&value, &[part]);
     }
 }
 
-/// A snapshot of the golden kind whose bytes were changed, with the right checksum.
+/// Returns a small snapshot after `change`, with valid checksums.
 fn forged(change: impl FnOnce(&mut [u8])) -> Vec<u8> {
     let mut bytes = small()[0].to_bytes();
     change(&mut bytes);
@@ -159,7 +159,7 @@ fn forged(change: impl FnOnce(&mut [u8])) -> Vec<u8> {
 }
 
 #[test]
-fn what_no_filter_writes_is_refused_even_with_the_right_checksum() {
+fn forged_snapshots_are_refused() {
     let bytes = forged(|_| ());
     assert_eq!(from_json::<CuckooFilter>(json!(base64_of(&bytes))).as_ref(), Ok(&small()[0]));
     assert_eq!(from_json::<CuckooFilter>(json!(bytes)).as_ref(), Ok(&small()[0]));
@@ -181,18 +181,18 @@ fn what_no_filter_writes_is_refused_even_with_the_right_checksum() {
         (32, &[0xff; 8], "items in 24 slots"),
         (32, &[11], "holds 12 items, but the header says 11"),
         (32, &[0], "holds 12 items, but the header says 0"),
-        (48, &[25], "and 25 with further copies"),
+        (48, &[25], "and 25 with extra copies"),
         (48, &[1], "the bytes end too early"),
         (HEADER, &[0xff; 2], "bucket 0 has the codeword 4095"),
     ] {
         let bytes = forged(|bytes| bytes[at..at + field.len()].copy_from_slice(field));
-        refused(&json!(base64_of(&bytes)), &[part]);
-        refused(&json!(bytes), &[part]);
+        assert_refused(&json!(base64_of(&bytes)), &[part]);
+        assert_refused(&json!(bytes), &[part]);
         assert!(from_bincode::<CuckooFilter>(&to_bincode(&serde_bytes(&bytes))).expect_err("forged").contains(part));
     }
 }
 
-/// Bytes, as serde has them.
+/// Returns a value that serializes as bytes.
 fn serde_bytes(bytes: &[u8]) -> impl serde::Serialize + '_ {
     struct Bytes<'a>(&'a [u8]);
     impl serde::Serialize for Bytes<'_> {
@@ -217,17 +217,17 @@ fn bytes_after_the_end_are_refused() {
     }
 }
 
-/// A length that is nowhere near.
+/// The input claims 2⁴⁰ bytes and has 28 or fewer.
 #[test]
 #[cfg(target_pointer_width = "64")]
-fn a_length_that_lies_is_refused() {
+fn a_huge_length_is_refused() {
     let mut bytes = vec![253];
     bytes.extend((1u64 << 40).to_le_bytes());
     bytes.extend(&small()[0].to_bytes()[..19]);
     assert_eq!(bytes.len(), 28);
-    let error = from_bincode::<CuckooFilter>(&bytes).expect_err("no such length");
+    let error = from_bincode::<CuckooFilter>(&bytes).expect_err("the length is wrong");
     assert!(error.contains("Limit"), "{error}");
-    // Without a limit, but borrowed: bincode has nothing to allocate.
+    // bincode borrows the bytes here, so it allocates nothing even without a limit.
     assert!(bincode::serde::borrow_decode_from_slice::<CuckooFilter, _>(&bytes, config::standard()).is_err());
     // 2⁴⁰ in groups of seven bits.
     let mut bytes = vec![0x80, 0x80, 0x80, 0x80, 0x80, 0x20];
@@ -235,10 +235,10 @@ fn a_length_that_lies_is_refused() {
     assert!(from_postcard::<CuckooFilter>(&bytes).is_err());
 }
 
-/// A list that says it is longer than any memory.
-struct Lying<'a>(iter::Copied<std::slice::Iter<'a, u8>>);
+/// An iterator whose size hint exceeds all memory.
+struct WrongSizeHint<'a>(iter::Copied<std::slice::Iter<'a, u8>>);
 
-impl Iterator for Lying<'_> {
+impl Iterator for WrongSizeHint<'_> {
     type Item = u8;
     fn next(&mut self) -> Option<u8> {
         self.0.next()
@@ -249,11 +249,11 @@ impl Iterator for Lying<'_> {
 }
 
 #[test]
-fn a_size_hint_that_lies_is_not_believed() {
+fn a_wrong_size_hint_is_ignored() {
     for filter in small() {
         let bytes = filter.to_bytes();
         let read = |bytes: &[u8]| {
-            <CuckooFilter>::deserialize(value::SeqDeserializer::<_, value::Error>::new(Lying(bytes.iter().copied())))
+            <CuckooFilter>::deserialize(value::SeqDeserializer::<_, value::Error>::new(WrongSizeHint(bytes.iter().copied())))
         };
         assert_eq!(read(&bytes), Ok(filter));
         for len in 0..bytes.len() {

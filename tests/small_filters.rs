@@ -1,4 +1,4 @@
-//! Thousands of small filters in one program: what they take, by the allocator's own count, and how they are stored.
+//! Thousands of small filters in one program: the memory that they take, as a counting allocator measures, and how they are stored.
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
@@ -14,17 +14,17 @@ static ALLOCATOR: Counting = Counting;
 
 const FILTERS: u64 = 2000;
 const ITEMS: u64 = 1000;
-/// Behind every table.
+/// Bytes of padding after every table.
 #[cfg(target_pointer_width = "64")]
 const PADDING: usize = 8;
-/// Around the table of a snapshot.
+/// Bytes of a snapshot besides its table: the header and the checksum.
 const FRAME: usize = 64 + 8;
 
 fn params() -> Params {
-    CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).params().expect("the parameters are right")
+    CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).params().expect("valid parameters")
 }
 
-/// Item n of a filter.
+/// Returns item `n` of a filter.
 fn item(filter: u64, n: u64) -> (u64, u64) {
     (filter, n)
 }
@@ -37,7 +37,7 @@ fn filled(number: u64) -> CuckooFilter {
     filter
 }
 
-fn all() -> Vec<CuckooFilter> {
+fn all_filters() -> Vec<CuckooFilter> {
     let mut filters = Vec::with_capacity(2000);
     filters.extend((0..FILTERS).map(filled));
     filters
@@ -50,21 +50,21 @@ fn bits_per_item(bytes: usize) -> f64 {
 
 #[test]
 #[cfg(target_pointer_width = "64")]
-fn a_filter_is_small_beside_its_table() {
+fn filter_structs_are_small() {
     assert!(size_of::<CuckooFilter>() <= 104, "{}", size_of::<CuckooFilter>());
     assert!(size_of::<Params>() <= 24, "{}", size_of::<Params>());
-    // A pointer and a length instead of a pointer, a length and an alignment.
+    // A view stores a slice and two offsets, four words in all, where a filter stores three words for its memory.
     assert!(size_of::<FilterView<&[u8]>>() <= size_of::<CuckooFilter>() + 8, "{}", size_of::<FilterView<&[u8]>>());
 }
 
-/// The table of the guide to small filters: bytes of a bare table, a snapshot, and a filter.
+/// Checks the table in the guide to small filters: bytes of a bare table, a snapshot and a filter.
 #[test]
 #[cfg(target_pointer_width = "64")]
-fn the_guide_says_what_a_filter_takes() {
+fn sizes_in_the_guide_are_correct() {
     let guide = include_str!("../src/guide/small_filters.md");
     for items in [100, 1000, 10_000_usize] {
-        let filter = CuckooFilter::builder().capacity(items).false_positive_rate(1.0 / 256.0).build().expect("right");
-        // Where there is but one kernel, a filter need not say which.
+        let filter = CuckooFilter::builder().capacity(items).false_positive_rate(1.0 / 256.0).build().expect("valid parameters");
+        // If there is only one kernel, filters do not store it.
         let kernel = if cfg!(all(target_arch = "x86_64", feature = "kernels")) { 0 } else { size_of::<usize>() };
         let sizes = [filter.to_table().len(), filter.to_bytes().len(), filter.size_in_bytes() + kernel];
         assert_eq!(sizes[0], filter.params().bare_table_bytes());
@@ -74,76 +74,80 @@ fn the_guide_says_what_a_filter_takes() {
     }
 }
 
-/// Nothing is on the heap but the vector of the filters and their tables.
+/// Filters hold no memory but their structs and tables.
 #[test]
 #[cfg(target_pointer_width = "64")]
-fn thousands_of_filters_take_their_tables_and_little_more() {
-    let (filters, bytes) = held(all);
+fn filters_take_little_more_than_their_tables() {
+    let (filters, bytes) = held(all_filters);
     let table = params().table_bytes();
     assert_eq!(bytes, filters.len() * (size_of::<CuckooFilter>() + table + PADDING));
-    assert_eq!(bytes, filters.iter().map(CuckooFilter::size_in_bytes).sum::<usize>(), "what they say of themselves");
+    assert_eq!(
+        bytes,
+        filters.iter().map(CuckooFilter::size_in_bytes).sum::<usize>(),
+        "size_in_bytes is the memory that filters take"
+    );
     let (tables, whole) = (bits_per_item(filters.len() * table), bits_per_item(bytes));
     println!("{tables:.2} bits per item in the tables, {whole:.2} with everything around them");
     assert!(tables < 12.75 && whole < 13.6, "{tables}, {whole}");
-    // They are filters: with one another's items, as often as the rate says.
-    let answers = filters.iter().zip(1u64..).flat_map(|(filter, other)| (0..100).map(move |n| filter.contains(&item(other, n))));
-    let found = answers.filter(|&found| found).count();
-    assert!(found < 2 * 200, "{found} of 200,000, and at most 200 are to be expected");
+    // Each filter contains items of another one only as false positives.
+    let results = filters.iter().zip(1u64..).flat_map(|(filter, other)| (0..100).map(move |n| filter.contains(&item(other, n))));
+    let found = results.filter(|&found| found).count();
+    assert!(found < 2 * 200, "{found} of 200,000 found, at most 200 expected");
     drop(filters);
-    assert_eq!(held(|| drop(all())).1, 0, "what is dropped is given back");
+    assert_eq!(held(|| drop(all_filters())).1, 0, "dropped filters are freed");
 }
 
-/// One buffer, one after the other: an index of where each begins is all that is needed to ask any of them.
+/// Snapshots in one buffer need only an index of their offsets to be queried in place.
 #[test]
-fn thousands_of_snapshots_are_asked_side_by_side() {
-    let filters = all();
+fn snapshots_in_one_buffer_are_queried_in_place() {
+    let filters = all_filters();
     let buffer: Vec<u8> = filters.iter().flat_map(CuckooFilter::to_bytes).collect();
     assert_eq!(buffer.len(), filters.len() * (params().table_bytes() + FRAME));
     let mut starts = BTreeMap::new();
     let mut start = 0;
     for number in 0..FILTERS {
-        let (view, len) = FilterView::over_prefix(&buffer[start..]).expect("a snapshot");
+        let (view, len) = FilterView::over_prefix(&buffer[start..]).expect("valid snapshot");
         assert_eq!(view.params(), params());
         starts.insert(number, start);
         start += len;
     }
     assert_eq!(start, buffer.len());
     for (number, filter) in (0u64..).zip(&filters) {
-        let (view, _) = FilterView::over_prefix(&buffer[starts[&number]..]).expect("a snapshot");
-        view.verify().expect("it is as it was written");
+        let (view, _) = FilterView::over_prefix(&buffer[starts[&number]..]).expect("valid snapshot");
+        view.verify().expect("valid snapshot");
         assert!(view == *filter);
         assert!((0..ITEMS).all(|n| view.contains(&item(number, n))));
     }
 }
 
-/// The same of bare tables, which are a stride apart.
+/// Bare tables of equal parameters need no index, because they are at equal distances.
 #[test]
-fn thousands_of_bare_tables_are_asked_side_by_side() {
-    let filters = all();
+fn bare_tables_in_one_buffer_are_queried_in_place() {
+    let filters = all_filters();
     let mut buffer: Vec<u8> = filters.iter().flat_map(CuckooFilter::to_table).collect();
     let stride = params().table_bytes() + 4;
     assert_eq!(buffer.len(), filters.len() * stride);
     buffer.extend([0; 4]);
     for (number, filter) in filters.iter().enumerate() {
-        let view = FilterView::over_table(params(), filter.len(), &buffer[number * stride..]).expect("a table");
-        view.verify().expect("it is as it was written");
+        let view = FilterView::over_table(params(), filter.len(), &buffer[number * stride..]).expect("valid table");
+        view.verify().expect("valid table");
         assert!(view == *filter);
         assert!((0..ITEMS).all(|n| view.contains(&item(number as u64, n))));
     }
 }
 
-/// An open view of a small snapshot or table owns nothing but what it was given.
+/// Views of small snapshots and tables hold no memory besides the bytes that they are given.
 #[test]
-fn a_view_takes_no_memory() {
+fn views_hold_no_memory_of_their_own() {
     let filter = filled(1);
     let bytes = [filter.to_table(), vec![0; 4]].concat();
-    let (view, taken) = held(|| FilterView::over_table(params(), filter.len(), &bytes).expect("a table"));
+    let (view, taken) = held(|| FilterView::over_table(params(), filter.len(), &bytes).expect("valid table"));
     assert_eq!(taken, 0);
-    let ((), taken) = held(|| view.verify().expect("it is as it was written"));
+    let ((), taken) = held(|| view.verify().expect("valid table"));
     assert_eq!(taken, 0);
     let bytes = filled(1).to_bytes();
-    let (view, taken) = held(|| FilterView::over(&bytes).expect("a snapshot"));
+    let (view, taken) = held(|| FilterView::over(&bytes).expect("valid snapshot"));
     assert_eq!(taken, 0);
-    let ((), taken) = held(|| view.verify().expect("it is as it was written"));
+    let ((), taken) = held(|| view.verify().expect("valid snapshot"));
     assert_eq!(taken, 0);
 }

@@ -1,4 +1,4 @@
-//! Snapshots come back as they were, and nothing else comes back as a snapshot.
+//! Snapshots round-trip, and invalid bytes are refused.
 
 #![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 
@@ -10,13 +10,13 @@ fn filled(kind: Kind, buckets: u64) -> CuckooFilter {
     let mut filter = kind.filter(buckets);
     let items = filter.slots() / 2;
     for hash in SplitMix64(1).take(items) {
-        // Small tables of few fingerprints may refuse one or two.
+        // Small tables with short fingerprints may refuse some items.
         let _ = filter.insert(&Prehashed(hash));
     }
     filter
 }
 
-/// Both tables, with buckets that end within a byte and with ones that do not.
+/// Returns snapshots of both tables, with buckets that end within a byte or at its end.
 fn small_snapshots() -> Vec<Vec<u8>> {
     let kind = |table, f, b, addressing| Kind { table, f, b, addressing };
     vec![
@@ -29,51 +29,51 @@ fn small_snapshots() -> Vec<Vec<u8>> {
 }
 
 #[track_caller]
-fn refused(bytes: &[u8], kind: SnapshotErrorKind) -> SnapshotError {
-    let error = CuckooFilter::from_bytes(bytes).expect_err("these bytes are no snapshot");
+fn assert_refused(bytes: &[u8], kind: SnapshotErrorKind) -> SnapshotError {
+    let error = CuckooFilter::from_bytes(bytes).expect_err("invalid snapshot");
     assert_eq!(error.kind(), kind, "{error}");
-    let streamed = CuckooFilter::read_from(bytes).expect_err("nor is this stream");
+    let streamed = CuckooFilter::read_from(bytes).expect_err("invalid snapshot");
     assert_eq!((streamed.kind(), streamed.offset()), (error.kind(), error.offset()), "{streamed} / {error}");
     error
 }
 
 #[test]
-fn every_kind_comes_back_as_it_was() {
+fn all_kinds_round_trip() {
     for kind in kinds() {
         for buckets in [2, 16] {
             let filter = filled(kind, buckets);
             let bytes = filter.to_bytes();
             assert_eq!(bytes.len(), HEADER + filter.params().table_bytes() + 8);
-            assert_eq!(CuckooFilter::from_bytes(&bytes).expect("a snapshot"), filter, "{kind:?}");
+            assert_eq!(CuckooFilter::from_bytes(&bytes).expect("valid snapshot"), filter, "{kind:?}");
             let mut written = Vec::new();
-            filter.write_to(&mut written).expect("a vector takes everything");
+            filter.write_to(&mut written).expect("a vector accepts everything");
             assert_eq!(written, bytes);
             let mut reader = &bytes[..];
-            assert_eq!(CuckooFilter::read_from(&mut reader).expect("a snapshot"), filter);
+            assert_eq!(CuckooFilter::read_from(&mut reader).expect("valid snapshot"), filter);
             assert!(reader.is_empty());
         }
     }
 }
 
-/// Of every size of the last byte's remainder, and full, so that every bit of it counts.
+/// Between them, the tables use every number of bits of the last byte, and they are full, so that these bits matter.
 #[test]
-fn full_tables_come_back_as_they_were() {
+fn full_tables_round_trip() {
     for kind in kinds() {
         for buckets in if kind.addressing == Addressing::PowerOfTwo { [1, 2, 4] } else { [2, 6, 10] } {
             let mut filter = kind.filter(buckets);
             SplitMix64(2).take(4 * filter.slots()).for_each(|hash| drop(filter.insert(&Prehashed(hash))));
-            assert_eq!(CuckooFilter::from_bytes(&filter.to_bytes()).expect("a snapshot"), filter, "{kind:?}");
+            assert_eq!(CuckooFilter::from_bytes(&filter.to_bytes()).expect("valid snapshot"), filter, "{kind:?}");
         }
     }
 }
 
-/// Longer than the reader's first step, by a little and by a lot.
+/// The lengths exceed the first step of the reader, by a little and by far.
 #[test]
 fn long_snapshots_are_read_from_streams() {
     for buckets in [10_924, 40_000, 300_000] {
         let filter = filled(Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize }, buckets);
         let bytes = filter.to_bytes();
-        assert_eq!(CuckooFilter::read_from(&bytes[..]).expect("a snapshot"), filter);
+        assert_eq!(CuckooFilter::read_from(&bytes[..]).expect("valid snapshot"), filter);
         for len in [70_000, bytes.len() - 1] {
             let error = CuckooFilter::read_from(&bytes[..len.min(bytes.len() - 1)]).expect_err("too short");
             assert_eq!((error.kind(), error.offset()), (SnapshotErrorKind::Length, len.min(bytes.len() - 1) as u64));
@@ -82,31 +82,31 @@ fn long_snapshots_are_read_from_streams() {
 }
 
 #[test]
-fn a_filter_that_comes_back_goes_on() {
+fn a_filter_read_back_can_be_changed() {
     let mut filter = filled(Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize }, 64);
-    let mut back = CuckooFilter::from_bytes(&filter.to_bytes()).expect("a snapshot");
-    for filter in [&mut filter, &mut back] {
+    let mut reread = CuckooFilter::from_bytes(&filter.to_bytes()).expect("valid snapshot");
+    for filter in [&mut filter, &mut reread] {
         filter.insert("koel").expect("there is room");
         SplitMix64(1).take(20).for_each(|hash| assert!(filter.remove(&Prehashed(hash))));
     }
-    assert_eq!(filter.to_bytes(), back.to_bytes());
+    assert_eq!(filter.to_bytes(), reread.to_bytes());
 }
 
 #[test]
-fn snapshots_follow_each_other_in_a_stream() {
+fn a_stream_can_have_several_snapshots() {
     let snapshots = small_snapshots();
     let stream = snapshots.concat();
     let mut reader = &stream[..];
     for snapshot in &snapshots {
-        assert_eq!(CuckooFilter::read_from(&mut reader).expect("a snapshot").to_bytes(), *snapshot);
+        assert_eq!(CuckooFilter::read_from(&mut reader).expect("valid snapshot").to_bytes(), *snapshot);
     }
     assert!(reader.is_empty());
 }
 
-/// A reader that gives a byte at a time, and is interrupted between them.
-struct Halting<'a>(&'a [u8], bool);
+/// A reader that returns single bytes, and is interrupted before each.
+struct Interrupted<'a>(&'a [u8], bool);
 
-impl Read for Halting<'_> {
+impl Read for Interrupted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.1 = !self.1;
         if self.1 {
@@ -118,15 +118,15 @@ impl Read for Halting<'_> {
 }
 
 #[test]
-fn a_halting_reader_is_read_to_the_end() {
+fn interrupted_readers_are_read_to_the_end() {
     for snapshot in small_snapshots() {
-        let read = CuckooFilter::read_from(Halting(&snapshot, false)).expect("a snapshot");
+        let read = CuckooFilter::read_from(Interrupted(&snapshot, false)).expect("valid snapshot");
         assert_eq!(read.to_bytes(), snapshot);
     }
 }
 
 #[test]
-fn a_reader_that_fails_says_so() {
+fn errors_of_the_reader_are_reported() {
     struct Broken;
     impl Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -137,7 +137,7 @@ fn a_reader_that_fails_says_so() {
     for read in [0, 10, HEADER, HEADER + 10, snapshot.len() - 1] {
         let error = CuckooFilter::read_from((&snapshot[..read]).chain(Broken)).expect_err("the reader failed");
         assert_eq!(error.kind(), SnapshotErrorKind::Io);
-        // The first byte that could not be read.
+        // The offset is that of the first byte that could not be read.
         assert_eq!(error.offset(), read as u64);
         assert!(error.to_string().contains("reading failed"), "{error}");
         let source = std::error::Error::source(&error).expect("the reader's own error");
@@ -146,18 +146,18 @@ fn a_reader_that_fails_says_so() {
 }
 
 #[test]
-fn the_header_of_one_does_not_go_with_the_table_of_another() {
-    let kind = |seed| CuckooFilter::builder().fingerprint_bits(13).buckets(16).seed(seed).build().expect("right");
-    let (mut ours, mut theirs) = (kind(1), kind(2));
+fn the_header_of_one_snapshot_does_not_match_the_table_of_another() {
+    let empty = |seed| CuckooFilter::builder().fingerprint_bits(13).buckets(16).seed(seed).build().expect("valid parameters");
+    let (mut ours, mut theirs) = (empty(1), empty(2));
     ours.insert("koel").expect("there is room");
     theirs.insert("koel").expect("there is room");
     let mut spliced = ours.to_bytes();
     spliced[HEADER..].copy_from_slice(&theirs.to_bytes()[HEADER..]);
-    refused(&spliced, SnapshotErrorKind::BodyChecksum);
+    assert_refused(&spliced, SnapshotErrorKind::BodyChecksum);
 }
 
 #[test]
-fn a_header_that_lies_is_refused_even_with_the_right_checksum() {
+fn invalid_headers_with_valid_checksums_are_refused() {
     let put = |at: usize, field: &[u8]| forged(&small_snapshots()[0], |bytes| bytes[at..at + field.len()].copy_from_slice(field));
     let parameter = SnapshotErrorKind::Parameter;
     for (at, field, part) in [
@@ -177,83 +177,88 @@ fn a_header_that_lies_is_refused_even_with_the_right_checksum() {
         (32, &u64::MAX.to_le_bytes(), "items in 24 slots"),
         (40, &37u64.to_le_bytes(), "table of 37 bytes"),
         (40, &u64::MAX.to_le_bytes(), "table of"),
-        (48, &[25], "12 items in 24 slots, and 25 with further copies"),
+        (48, &[25], "12 items in 24 slots, and 25 with extra copies"),
         (55, &[0x80], "items in 24 slots"),
     ] {
-        let error = refused(&put(at, field), parameter);
+        let error = assert_refused(&put(at, field), parameter);
         assert!(error.to_string().contains(part), "{error}");
     }
-    let error = refused(&put(10, &[3]), SnapshotErrorKind::OtherType);
+    let error = assert_refused(&put(10, &[3]), SnapshotErrorKind::OtherType);
     assert!(error.to_string().ends_with("read it with ElasticFilter or ElasticView"), "{error}");
-    let error = refused(&put(8, &2u16.to_le_bytes()), SnapshotErrorKind::Version);
+    let error = assert_refused(&put(8, &2u16.to_le_bytes()), SnapshotErrorKind::Version);
     assert!(error.to_string().contains("version 2"), "{error}");
-    let error = refused(&put(14, &4u16.to_le_bytes()), SnapshotErrorKind::Hasher);
+    let error = assert_refused(&put(14, &4u16.to_le_bytes()), SnapshotErrorKind::Hasher);
     assert!(error.to_string().contains("0x0004"), "{error}");
     for items in [0u64, 11, 13, 24] {
-        let error = refused(&put(32, &items.to_le_bytes()), SnapshotErrorKind::Count);
+        let error = assert_refused(&put(32, &items.to_le_bytes()), SnapshotErrorKind::Count);
         assert!(error.to_string().contains("holds 12 items"), "{error}");
     }
 }
 
 #[test]
-fn a_view_that_lies_about_its_items_does_not_become_a_filter() {
+fn a_view_with_a_wrong_item_count_is_not_converted() {
     let snapshot = &small_snapshots()[0];
-    let truth = FilterView::over(snapshot).expect("a snapshot");
+    let original = FilterView::over(snapshot).expect("valid snapshot");
     for items in [0u64, 11, 13, 23] {
-        let lying = forged(snapshot, |bytes| bytes[32..40].copy_from_slice(&items.to_le_bytes()));
-        let view = FilterView::over(&lying).expect("its header is right");
-        assert_eq!((view.params(), view.len() as u64), (truth.params(), items));
-        let error = view.to_filter().expect_err("it lies");
+        let altered = forged(snapshot, |bytes| bytes[32..40].copy_from_slice(&items.to_le_bytes()));
+        let view = FilterView::over(&altered).expect("opening a view does not count items");
+        assert_eq!((view.params(), view.len() as u64), (original.params(), items));
+        let error = view.to_filter().expect_err("the item count is wrong");
         assert_eq!((error.kind(), error.offset()), (SnapshotErrorKind::Count, 32), "{error}");
     }
 }
 
-/// A header that promises a table of many gigabytes must not make the reader believe it before the bytes come.
+/// A reader must not allocate the huge table that a header claims before the bytes arrive.
 #[test]
 #[cfg(target_pointer_width = "64")]
-fn memory_is_not_taken_on_a_headers_word() {
+fn a_claimed_length_is_not_allocated_in_advance() {
     let header = forged(&small_snapshots()[0], |bytes| {
         let buckets = 1u64 << 50;
         bytes[24..32].copy_from_slice(&buckets.to_le_bytes());
         bytes[40..48].copy_from_slice(&(buckets * 6).to_le_bytes());
     });
-    let error = refused(&header, SnapshotErrorKind::Length);
+    let error = assert_refused(&header, SnapshotErrorKind::Length);
     assert!(error.to_string().contains("there are 108, and there should be 6755399441055816"), "{error}");
 }
 
 #[test]
-fn a_table_that_no_filter_writes_is_refused_even_with_the_right_checksum() {
+fn invalid_tables_with_valid_checksums_are_refused() {
     let packed = &small_snapshots()[0];
     for codeword in 3876..4096u16 {
         let bytes = forged(packed, |bytes| {
             bytes[HEADER] = codeword as u8;
             bytes[HEADER + 1] = bytes[HEADER + 1] & 0xf0 | (codeword >> 8) as u8;
         });
-        let error = refused(&bytes, SnapshotErrorKind::Table);
+        let error = assert_refused(&bytes, SnapshotErrorKind::Table);
         assert!(error.to_string().contains(&format!("bucket 0 has the codeword {codeword}")), "{error}");
     }
-    // An empty bucket whose first high part is not the smallest.
-    let empty =
-        CuckooFilter::builder().table(TableKind::Packed).fingerprint_bits(13).buckets(2).build().expect("right").to_bytes();
-    let error = refused(&forged(&empty, |bytes| bytes[HEADER + 1] |= 0x10), SnapshotErrorKind::Table);
+    // The bucket is empty except for a high part of its first slot, so its slots are not in order.
+    let empty = CuckooFilter::builder()
+        .table(TableKind::Packed)
+        .fingerprint_bits(13)
+        .buckets(2)
+        .build()
+        .expect("valid parameters")
+        .to_bytes();
+    let error = assert_refused(&forged(&empty, |bytes| bytes[HEADER + 1] |= 0x10), SnapshotErrorKind::Table);
     assert!(error.to_string().contains("bucket 0 are not in order"), "{error}");
-    // The third bucket of 48 bits.
-    let error = refused(&forged(packed, |bytes| bytes[HEADER + 12..HEADER + 14].fill(0xff)), SnapshotErrorKind::Table);
+    // The third bucket, of 48 bits each.
+    let error = assert_refused(&forged(packed, |bytes| bytes[HEADER + 12..HEADER + 14].fill(0xff)), SnapshotErrorKind::Table);
     assert_eq!(error.offset(), HEADER as u64 + 12);
-    // 6 · 3 · 7 = 126 bits: two are left over in the last byte.
+    // The table has 6 · 3 · 7 = 126 bits, so two bits of its last byte are unused.
     let single = &small_snapshots()[3];
     let last = single.len() - 9;
-    let error = refused(&forged(single, |bytes| bytes[last] |= 0x40), SnapshotErrorKind::Table);
+    let error = assert_refused(&forged(single, |bytes| bytes[last] |= 0x40), SnapshotErrorKind::Table);
     assert_eq!(error.offset(), last as u64);
-    // A slot emptied behind the header's back.
+    // All slots are emptied, but the header still states the old item count.
     let emptied = forged(single, |bytes| bytes[HEADER..last].fill(0));
-    refused(&emptied, SnapshotErrorKind::Count);
+    assert_refused(&emptied, SnapshotErrorKind::Count);
 }
 
 #[test]
-fn other_bytes_are_no_snapshot() {
+fn other_bytes_are_refused() {
     for bytes in [&b"not a filter"[..], b"KOEK", &[0; 1000], b"\x7fELF", &[0xff; 64]] {
-        let error = refused(bytes, SnapshotErrorKind::Magic);
+        let error = assert_refused(bytes, SnapshotErrorKind::Magic);
         assert_eq!(error.offset(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Items of every type that implements `Hash`, under any `BuildHasher`.
+//! `StdHasher`: items of all types that implement `Hash`, with any `BuildHasher`.
 
 use koel::{Addressing, CuckooFilter, Prehashed, hash::StdHasher};
 use std::{
@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-/// Of a user's program: no `Item`.
+/// A user-defined type that implements `Hash`, but not `Item`.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Visit {
     user: u64,
@@ -23,7 +23,7 @@ fn hash<T: Hash + ?Sized>(hasher: &StdHasher<impl BuildHasher>, item: &T) -> u64
     Prehashed::of(hasher, 0, item).0
 }
 
-fn takes_what_implements_hash(hasher: &StdHasher<impl BuildHasher>) {
+fn check_items(hasher: &StdHasher<impl BuildHasher>) {
     let mut hashes = BTreeSet::new();
     for user in 0..100 {
         let (home, cart) = (visit(user, "/"), visit(user, "/cart"));
@@ -35,30 +35,30 @@ fn takes_what_implements_hash(hasher: &StdHasher<impl BuildHasher>) {
     }
     assert_eq!(hashes.len(), 300);
 
-    // As in a `HashMap`, what is borrowed is the same item.
+    // As in a `HashMap`, a borrowed form is the same item.
     assert_eq!(hash(hasher, "koel"), hash(hasher, &String::from("koel")));
     assert_eq!(hash(hasher, "koel"), hash(hasher, &&"koel"));
     assert_eq!(hash(hasher, &[1_u32, 2][..]), hash(hasher, &vec![1_u32, 2]));
-    // What is equal is the same, although its bytes differ.
+    // Equal values are the same item, even if their bytes differ.
     assert_eq!(hash(hasher, Path::new("a//b")), hash(hasher, Path::new("a/b")));
     assert_ne!(hash(hasher, &("ab", "c")), hash(hasher, &("a", "bc")));
 
-    assert_ne!(Prehashed::of(hasher, 0, "koel"), Prehashed::of(hasher, 1, "koel"), "the seed counts");
+    assert_ne!(Prehashed::of(hasher, 0, "koel"), Prehashed::of(hasher, 1, "koel"), "hashes depend on the seed");
 }
 
 #[test]
-fn every_build_hasher_takes_every_type_that_implements_hash() {
-    takes_what_implements_hash(&StdHasher::new(RandomState::new()));
-    takes_what_implements_hash(&StdHasher::new(foldhash::fast::FixedState::with_seed(1)));
-    takes_what_implements_hash(&StdHasher::new(foldhash::quality::FixedState::with_seed(1)));
-    takes_what_implements_hash(&StdHasher::<BuildHasherDefault<Fnv>>::default());
+fn all_build_hashers_accept_all_types_that_implement_hash() {
+    check_items(&StdHasher::new(RandomState::new()));
+    check_items(&StdHasher::new(foldhash::fast::FixedState::with_seed(1)));
+    check_items(&StdHasher::new(foldhash::quality::FixedState::with_seed(1)));
+    check_items(&StdHasher::<BuildHasherDefault<Fnv>>::default());
 }
 
 #[test]
-fn equal_hashers_hash_alike() {
+fn hashers_with_equal_keys_are_equal() {
     let ours = StdHasher::new(RandomState::new());
     assert!(ours == ours.clone());
-    assert!(ours != StdHasher::new(RandomState::new()), "each has keys of its own");
+    assert!(ours != StdHasher::new(RandomState::new()), "each `RandomState` has its own keys");
     assert!(ours == StdHasher::new(ours.inner().clone()));
     assert!(ours == StdHasher::from(ours.clone().into_inner()));
 
@@ -67,7 +67,7 @@ fn equal_hashers_hash_alike() {
 }
 
 #[test]
-fn a_hasher_is_copied_and_shown_without_its_keys() {
+fn hashers_are_copied_and_displayed_without_their_keys() {
     #[derive(Clone, Copy, Default)]
     struct Keyed(u64);
     impl BuildHasher for Keyed {
@@ -82,7 +82,7 @@ fn a_hasher_is_copied_and_shown_without_its_keys() {
     assert_eq!(format!("{hasher:?}"), format!("StdHasher({})", std::any::type_name::<Keyed>()));
 }
 
-/// FNV-1a: as weak as any hasher in use. Its upper bits hardly depend on the last bytes.
+/// FNV-1a, one of the weakest hashers in use. Its upper bits hardly depend on the last bytes.
 struct Fnv(u64);
 
 impl Default for Fnv {
@@ -103,7 +103,7 @@ impl Hasher for Fnv {
     }
 }
 
-/// One multiplication: multiples of 2³² differ in the upper half of the product only.
+/// A hasher of one multiplication. Hashes of multiples of 2³² differ only in the upper half of the product.
 #[derive(Default)]
 struct Multiply(u64);
 
@@ -121,47 +121,47 @@ impl Hasher for Multiply {
     }
 }
 
-/// Fills a filter to the number of items that it is for, and counts false positives among 100,000 others.
-fn keeps_its_promises<T: Hash>(hasher: &StdHasher<impl BuildHasher>, what: &str, item: impl Fn(u64) -> T) {
+/// Fills a filter with 30,000 items, and checks the false-positive rate on 100,000 others.
+fn check_rate<T: Hash>(hasher: &StdHasher<impl BuildHasher>, case: &str, item: impl Fn(u64) -> T) {
     const ITEMS: u32 = 30_000;
     const OTHERS: u32 = 100_000;
     for addressing in [Addressing::AnySize, Addressing::PowerOfTwo] {
         let builder = CuckooFilter::builder().buckets(1 << 13).fingerprint_bits(8).addressing(addressing);
-        let mut filter = builder.build().expect("right");
+        let mut filter = builder.build().expect("valid parameters");
         let hash = |n: u32| hash(hasher, &item(n.into()));
         for n in 0..ITEMS {
-            filter.insert(&Prehashed(hash(n))).unwrap_or_else(|full| panic!("{what}, {addressing:?}: {full}"));
+            filter.insert(&Prehashed(hash(n))).unwrap_or_else(|full| panic!("{case}, {addressing:?}: {full}"));
         }
         let found: u32 = (ITEMS..ITEMS + OTHERS).map(|n| u32::from(filter.contains(&Prehashed(hash(n))))).sum();
         let expected = filter.false_positive_rate() * f64::from(OTHERS);
-        // Five times the deviation.
+        // The tolerance is five standard deviations.
         assert!(
             (f64::from(found) - expected).abs() < 5.0 * expected.sqrt(),
-            "{what}, {addressing:?}: {found} found, {expected} expected"
+            "{case}, {addressing:?}: {found} found, {expected} expected"
         );
     }
 }
 
 #[test]
-fn hashers_made_for_hash_tables_are_good_enough() {
+fn weak_hashers_keep_capacity_and_rate() {
     fn check(name: &str, hasher: &StdHasher<impl BuildHasher>) {
-        keeps_its_promises(hasher, &format!("{name}, integers"), |n| n);
-        keeps_its_promises(hasher, &format!("{name}, multiples of 2^20"), |n| n << 20);
-        keeps_its_promises(hasher, &format!("{name}, multiples of 2^32"), |n| n << 32);
-        keeps_its_promises(hasher, &format!("{name}, pairs"), |n| (n >> 9, n & 511));
-        keeps_its_promises(hasher, &format!("{name}, text"), |n| format!("item-{n}"));
+        check_rate(hasher, &format!("{name}, integers"), |n| n);
+        check_rate(hasher, &format!("{name}, multiples of 2^20"), |n| n << 20);
+        check_rate(hasher, &format!("{name}, multiples of 2^32"), |n| n << 32);
+        check_rate(hasher, &format!("{name}, pairs"), |n| (n >> 9, n & 511));
+        check_rate(hasher, &format!("{name}, text"), |n| format!("item-{n}"));
     }
     check("FNV", &StdHasher::<BuildHasherDefault<Fnv>>::default());
     check("one multiplication", &StdHasher::<BuildHasherDefault<Multiply>>::default());
     (0..3).for_each(|seed| check("foldhash", &StdHasher::new(foldhash::fast::FixedState::with_seed(seed))));
 }
 
-/// As a service would keep it: what was seen, by several threads, and never stored.
+/// Uses a filter as a service does: several threads look up visits that were seen before.
 #[test]
 #[cfg_attr(target_family = "wasm", ignore = "WebAssembly has no threads")]
-fn a_filter_takes_what_a_hash_map_takes() {
+fn filters_accept_the_items_of_a_hash_map() {
     let builder = CuckooFilter::builder().capacity(1000).false_positive_rate(1e-6);
-    let mut seen = builder.clone().hasher(StdHasher::new(RandomState::new())).build().expect("right");
+    let mut seen = builder.clone().hasher(StdHasher::new(RandomState::new())).build().expect("valid parameters");
     for user in 0..500 {
         seen.insert(&visit(user, "/")).expect("there is room");
     }
@@ -174,8 +174,8 @@ fn a_filter_takes_what_a_hash_map_takes() {
     assert_eq!(seen.len(), 1);
 
     let others = [visit(1, "/a"), visit(2, "/b")];
-    let mut batch = builder.hasher(seen.hasher().clone()).build().expect("right");
+    let mut batch = builder.hasher(seen.hasher().clone()).build().expect("valid parameters");
     batch.insert_batch(&others).expect("there is room");
     assert_eq!(batch.count_members(&others), 2);
-    assert_eq!(batch.hash("koel"), seen.hash("koel"), "clones of one hasher hash alike");
+    assert_eq!(batch.hash("koel"), seen.hash("koel"), "clones of a hasher give equal hashes");
 }

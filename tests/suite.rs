@@ -1,4 +1,4 @@
-//! Most of the tests, in one program: to compile and link one for each file takes twice as long.
+//! Most tests are modules of this one program, because a program per file takes twice as long to compile and link.
 //! docs/CONTRIBUTING.md says where a new file goes.
 
 mod common;
@@ -35,7 +35,7 @@ mod params_serde;
 #[cfg(feature = "serde")]
 mod serde;
 
-// The files of Go's library, and their hasher, which is of little-endian targets.
+// Go's files need their hasher, which exists only on little-endian targets.
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 mod fuzz_corpus;
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
@@ -44,7 +44,7 @@ mod go_hostile;
 #[cfg(feature = "redisbloom")]
 mod redisbloom;
 
-// They ask for capacities and lengths beyond 32 bits.
+// These tests use capacities and lengths of more than 32 bits.
 #[cfg(target_pointer_width = "64")]
 mod parameters;
 #[cfg(target_pointer_width = "64")]
@@ -52,13 +52,13 @@ mod remedies;
 #[cfg(all(feature = "serde", target_pointer_width = "64"))]
 mod serde_hostile;
 
-// They write files. WebAssembly has no folder for temporary ones, and files are the same on other 32-bit targets.
+// These tests write files. WebAssembly has no folder for temporary ones, and files are the same on other 32-bit targets.
 #[cfg(all(feature = "metrohash", target_endian = "little", target_pointer_width = "64"))]
 mod go;
 #[cfg(all(feature = "std", target_pointer_width = "64"))]
 mod save;
 
-// Statistics and tables, which are the same on every target, and take long.
+// Statistics and tables take long, and are the same on every target.
 #[cfg(target_pointer_width = "64")]
 mod capacity;
 #[cfg(target_pointer_width = "64")]

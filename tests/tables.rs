@@ -1,4 +1,4 @@
-//! The files in tables/ are what their generator writes.
+//! The file of measured loads, `tables/max_load.tsv`, is what its generator writes.
 
 #![allow(clippy::cast_precision_loss, dead_code, reason = "the generator's modules are used in part")]
 
@@ -12,16 +12,19 @@ use crate::common::split_mix;
 const MAX_LOAD: &str = include_str!("../tables/max_load.tsv");
 
 #[test]
-fn the_safe_loads_follow_from_the_measured_ones() {
-    let (seed, groups) = plan::read(MAX_LOAD).expect("the file is a table of loads");
-    assert!(groups.iter().map(|(group, _)| *group).eq(max_load::groups()), "other kinds of tables are measured");
+fn safe_loads_follow_from_measured_loads() {
+    let (seed, groups) = plan::read(MAX_LOAD).expect("valid table of loads");
+    assert!(
+        groups.iter().map(|(group, _)| *group).eq(max_load::groups()),
+        "the file has other kinds of tables than the generator"
+    );
     assert!(plan::file(seed, &groups) == MAX_LOAD, "run the command in tables/README.md");
 }
 
-/// A few of the cells, small enough for a test: if these come out as they are in the file, so do the others.
+/// Measures some cells again that are small enough for a test. The others are measured by the same code.
 #[test]
-fn the_measured_loads_are_measured_again() {
-    let (_, groups) = plan::read(MAX_LOAD).expect("the file is a table of loads");
+fn measured_loads_are_reproducible() {
+    let (_, groups) = plan::read(MAX_LOAD).expect("valid table of loads");
     for (b, f, log2_buckets) in [(1, 2, 3), (1, 20, 5), (2, 5, 2), (2, 10, 2), (3, 9, 2), (4, 5, 2), (4, 12, 1), (8, 3, 1)] {
         for (group, cells) in groups.iter().filter(|(group, _)| (group.b, group.f) == (b, f)) {
             let expected = cells.iter().find(|cell| cell.log2_buckets == log2_buckets).expect("it was measured");
@@ -30,12 +33,13 @@ fn the_measured_loads_are_measured_again() {
     }
 }
 
-/// Why larger buckets need no more columns: from eight bits on, the mean load is the same, up to the error of the measurement.
+/// With buckets of four slots or more, the mean load is the same from eight bits on, within the error of the measurement. So more
+/// fingerprint lengths need not be measured.
 #[test]
-fn loads_of_larger_buckets_do_not_depend_on_the_fingerprint_from_eight_bits_on() {
-    // The means are rounded to it.
-    let digit = 1e-4;
-    let (_, groups) = plan::read(MAX_LOAD).expect("the file is a table of loads");
+fn loads_with_larger_buckets_are_the_same_from_eight_bits_on() {
+    // Means are rounded to four decimal places.
+    let rounding = 1e-4;
+    let (_, groups) = plan::read(MAX_LOAD).expect("valid table of loads");
     let mut compared = 0;
     for (group, cells) in groups.iter().filter(|(group, _)| group.b >= 4 && group.f == 8) {
         let twelve = groups.iter().find(|(other, _)| (other.addressing, other.b, other.f) == (group.addressing, group.b, 12));
@@ -43,22 +47,22 @@ fn loads_of_larger_buckets_do_not_depend_on_the_fingerprint_from_eight_bits_on()
         for (cell, other) in cells.iter().zip(others) {
             let error = [cell, other].iter().map(|cell| cell.deviation.powi(2) / cell.trials as f64).sum::<f64>().sqrt();
             let difference = (cell.mean - other.mean).abs();
-            assert!(difference <= 1.001 * digit + 4.0 * error, "{group:?}, 2^{} buckets: {difference}", cell.log2_buckets);
+            assert!(difference <= 1.001 * rounding + 4.0 * error, "{group:?}, 2^{} buckets: {difference}", cell.log2_buckets);
             compared += 1;
         }
     }
     assert_eq!(compared, 5 * (16 + 17));
 }
 
-/// With one slot in a bucket, plans trust a formula: it expects this many refusals in all tables of a size up to the load at which
-/// the first of them refused an item. That is about one, and rarely a thousandth, if it overlooks no reason for a refusal.
+/// With buckets of one slot, plans rely on a formula for the expected number of refusals. Summed over all tables of a size, at the
+/// load of the first refusal, it should give about one. Far less would mean that the formula misses a cause of refusals.
 #[test]
-fn the_worst_tables_with_buckets_of_one_slot_are_as_bad_as_the_formula_says() {
-    let (_, groups) = plan::read(MAX_LOAD).expect("the file is a table of loads");
+fn the_formula_for_buckets_of_one_slot_predicts_the_first_refusal() {
+    let (_, groups) = plan::read(MAX_LOAD).expect("valid table of loads");
     let mut logarithms = Vec::new();
     for (group, cells) in groups.iter().filter(|(group, _)| group.b == 1) {
         for cell in cells.iter().filter(|cell| cell.log2_buckets >= 8) {
-            let expected = plan::crowded(*group, cell.log2_buckets, cell.min) * cell.trials as f64;
+            let expected = plan::expected_crowded_places(*group, cell.log2_buckets, cell.min) * cell.trials as f64;
             assert!(expected > 1e-3, "{group:?} {cell:?}: {expected}");
             logarithms.push(expected.ln());
         }
@@ -67,9 +71,9 @@ fn the_worst_tables_with_buckets_of_one_slot_are_as_bad_as_the_formula_says() {
     assert!((-0.7..0.7).contains(&mean), "{mean}");
 }
 
-/// What docs/DESIGN.md says in "Capacity" about five bits, to the digits that it gives.
+/// Checks the figures for five bits in docs/DESIGN.md, "Capacity".
 #[test]
-fn nine_items_meet_as_often_as_the_design_says() {
+fn figures_for_five_bits_in_the_design_are_correct() {
     let chance = |log2_buckets: u32| format!("{:.1e}", koel::tuning::crowded_pairs(4, 5, 1 << log2_buckets, 0.97));
     assert_eq!([chance(19), chance(28)], ["6.9e-5", "3.5e-2"]);
 }

@@ -1,4 +1,4 @@
-//! Filters behind the traits `Filter` and `Contains`: whatever it is, and however it is reached, it answers as it does itself.
+//! The traits `Filter`, `Contains` and `Insert`: their methods give the results of a filter's own methods, also through pointers.
 
 use crate::common::{SplitMix64, kinds};
 use koel::{
@@ -9,36 +9,37 @@ use std::{hash::RandomState, rc::Rc, sync::Arc};
 
 const NAMES: [&str; 5] = ["alice", "bob", "carol", "dave", "eve"];
 
-/// More than a batch of them.
+/// Returns more hashes than two batches of 64 have.
 fn hashes() -> Vec<u64> {
     SplitMix64(1).take(150).collect()
 }
 
 fn names() -> CuckooFilter {
-    let mut filter = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).build().expect("right");
+    let mut filter = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).build().expect("valid parameters");
     filter.insert_batch(&NAMES).expect("they fit");
-    // There twice.
+    // Eve is inserted twice.
     filter.insert("eve").expect("it fits");
     filter
 }
 
-/// What the methods of a filter's own say.
+/// Results of the methods of a filter.
 #[derive(Debug, PartialEq)]
-struct Answers {
+struct Results {
     found: Vec<bool>,
     counts: Vec<u32>,
     len: usize,
     is_empty: bool,
     capacity: usize,
-    /// False-positive rate, load and bits per item.
+    /// False-positive rate, load factor and bits per item, each through `f64::to_bits`.
     rates: [u64; 3],
     bytes: usize,
 }
 
-macro_rules! inherent {
+/// Calls a filter's own methods.
+macro_rules! by_inherent_methods {
     ($filter:expr) => {{
         let (filter, hashes) = ($filter, hashes());
-        Answers {
+        Results {
             found: hashes.iter().map(|&hash| filter.contains(&Prehashed(hash))).collect(),
             counts: hashes.iter().map(|&hash| filter.count(&Prehashed(hash))).collect(),
             len: filter.len(),
@@ -50,15 +51,15 @@ macro_rules! inherent {
     }};
 }
 
-/// What the trait says, of any type; and of all hashes at a time, the same.
-fn by_trait(filter: &(impl Contains + ?Sized)) -> Answers {
+/// Calls the methods of the trait, and checks that batches equal single lookups.
+fn by_trait(filter: &(impl Contains + ?Sized)) -> Results {
     let hashes = hashes();
     let mut found = vec![false; hashes.len()];
     let keys: Vec<Prehashed> = hashes.iter().copied().map(Prehashed).collect();
     filter.contains_batch(&keys, &mut found);
     assert!(keys.iter().zip(&found).all(|(key, &found)| filter.contains(key) == found));
     assert_eq!(filter.count_members(&keys), found.iter().filter(|&&found| found).count());
-    Answers {
+    Results {
         found,
         counts: hashes.iter().map(|&hash| filter.count(&Prehashed(hash))).collect(),
         len: filter.len(),
@@ -70,29 +71,29 @@ fn by_trait(filter: &(impl Contains + ?Sized)) -> Answers {
 }
 
 #[test]
-fn every_filter_answers_by_the_trait_as_by_itself() {
+fn trait_methods_equal_inherent_methods() {
     for kind in kinds().filter(|kind| [4, 9, 16, 25].contains(&kind.f)) {
         let mut filter = kind.filter(16);
         for hash in SplitMix64(1).take(filter.slots() / 2) {
-            // Small tables of few fingerprints may refuse one or two.
+            // Small tables with short fingerprints may refuse some items.
             let _ = filter.insert(&Prehashed(hash));
         }
-        let view = FilterView::over(filter.to_bytes()).expect("a snapshot");
-        let (of_filter, of_view) = (inherent!(&filter), inherent!(&view));
+        let view = FilterView::over(filter.to_bytes()).expect("valid snapshot");
+        let (of_filter, of_view) = (by_inherent_methods!(&filter), by_inherent_methods!(&view));
         assert_eq!((&of_filter.found, &of_filter.counts), (&of_view.found, &of_view.counts), "{kind:?}");
         assert_eq!((by_trait(&filter), by_trait(&view)), (of_filter, of_view), "{kind:?}");
         let several: [&dyn Contains; 2] = [&filter, &view];
-        assert_eq!(several.map(by_trait), [inherent!(&filter), inherent!(&view)], "{kind:?}");
+        assert_eq!(several.map(by_trait), [by_inherent_methods!(&filter), by_inherent_methods!(&view)], "{kind:?}");
     }
-    let empty = CuckooFilter::builder().capacity(10).fingerprint_bits(9).build().expect("right");
+    let empty = CuckooFilter::builder().capacity(10).fingerprint_bits(9).build().expect("valid parameters");
     assert!(Filter::is_empty(&empty) && by_trait(&empty).is_empty && Filter::len(&names()) == 6 && !Filter::is_empty(&names()));
 }
 
-/// References, boxes and shared pointers, to what has a known type and to what has none.
+/// References, boxes and shared pointers implement the traits, for sized types and for trait objects.
 #[test]
-fn what_leads_to_a_filter_is_one() {
+fn pointers_to_filters_implement_the_traits() {
     let filter = names();
-    let expected = inherent!(&filter);
+    let expected = by_inherent_methods!(&filter);
     assert_eq!(by_trait(&&filter), expected);
     let pointers: [Box<dyn Contains>; 5] = [
         Box::new(filter.clone()),
@@ -105,75 +106,75 @@ fn what_leads_to_a_filter_is_one() {
         assert_eq!(by_trait(&pointer), expected);
         assert_eq!(by_trait(&*pointer), expected);
     }
-    let of_items: [Box<dyn Contains<str>>; 3] = [Box::new(filter.clone()), Box::new(Arc::new(filter.clone())), Box::new(filter)];
-    for pointer in of_items {
+    let pointers: [Box<dyn Contains<str>>; 3] = [Box::new(filter.clone()), Box::new(Arc::new(filter.clone())), Box::new(filter)];
+    for pointer in pointers {
         assert_eq!(by_trait(pointer.by_hash()), expected);
-        asked(&pointer, "by a box");
-        asked(&*pointer, "by what is in it");
-        asked(&Rc::new(pointer), "by a box in an Rc");
+        check_names(&pointer, "a box");
+        check_names(&*pointer, "the content of a box");
+        check_names(&Rc::new(pointer), "a box in an Rc");
     }
 }
 
 #[track_caller]
-fn asked(filter: &(impl Contains<str> + ?Sized), what: &str) {
+fn check_names(filter: &(impl Contains<str> + ?Sized), case: &str) {
     for name in NAMES {
-        assert!(filter.contains(name), "{what}: {name}");
-        assert_eq!(filter.count(name), if name == "eve" { 2 } else { 1 }, "{what}: {name}");
+        assert!(filter.contains(name), "{case}: {name}");
+        assert_eq!(filter.count(name), if name == "eve" { 2 } else { 1 }, "{case}: {name}");
     }
     for name in ["mallory", "trent", ""] {
-        assert!(!filter.contains(name) && filter.count(name) == 0, "{what}: {name}");
+        assert!(!filter.contains(name) && filter.count(name) == 0, "{case}: {name}");
     }
-    assert_eq!(filter.len(), 6, "{what}");
+    assert_eq!(filter.len(), 6, "{case}");
 }
 
-/// One function for whatever holds names: owned, viewed, read at run time, or of one process only.
+/// One generic function accepts owned filters, views, and filters with any hasher.
 #[test]
-fn names_are_asked_of_any_filter_that_takes_them() {
+fn a_generic_function_accepts_all_filters_of_names() {
     let filter = names();
-    asked(&filter, "owned");
-    asked(&FilterView::over(filter.to_bytes()).expect("a snapshot"), "a view that owns");
-    asked(&FilterView::over(&filter.to_bytes()[..]).expect("a snapshot"), "a view that borrows");
-    let any = CuckooFilter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).expect("a snapshot");
-    asked(&any, "read with any hasher");
+    check_names(&filter, "owned");
+    check_names(&FilterView::over(filter.to_bytes()).expect("valid snapshot"), "a view that owns its bytes");
+    check_names(&FilterView::over(&filter.to_bytes()[..]).expect("valid snapshot"), "a view that borrows its bytes");
+    let any = CuckooFilter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).expect("valid snapshot");
+    check_names(&any, "read with any hasher");
     assert_eq!(Contains::hash(&any, "alice"), filter.hash("alice"));
     let builder = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).hasher(StdHasher::new(RandomState::new()));
-    let mut of_process = builder.build().expect("right");
-    of_process.insert_batch(&NAMES).and_then(|()| of_process.insert("eve")).expect("they fit");
+    let mut with_random_state = builder.build().expect("valid parameters");
+    with_random_state.insert_batch(&NAMES).and_then(|()| with_random_state.insert("eve")).expect("they fit");
     // A `&str` is hashed as the `str`.
-    asked(&of_process, "under RandomState");
+    check_names(&with_random_state, "with RandomState");
 }
 
-/// The hash of one filter serves all of its kind, as a service that asks many filters at a time has it.
+/// Filters with the same hasher and seed can be queried with one hash, as a service with many filters does.
 #[test]
-fn one_hash_is_asked_of_many() {
+fn one_hash_is_looked_up_in_many_filters() {
     let mut filters: Vec<Box<dyn Contains<u64>>> = Vec::new();
     for n in 0..20u64 {
-        let mut filter = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).build().expect("right");
+        let mut filter = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).build().expect("valid parameters");
         filter.insert_iter((0..50).map(|item| n * 50 + item)).expect("they fit");
         if n % 2 == 0 {
             filters.push(Box::new(filter));
         } else {
-            filters.push(Box::new(FilterView::over(filter.to_bytes()).expect("a snapshot")));
+            filters.push(Box::new(FilterView::over(filter.to_bytes()).expect("valid snapshot")));
         }
     }
     for item in (0..1000u64).step_by(7) {
         let hash = filters[0].hash(&item);
         let holders: Vec<usize> = (0..20).filter(|&n| filters[n].by_hash().contains(&Prehashed(hash))).collect();
-        assert_eq!(holders, [usize::try_from(item / 50).expect("few")]);
+        assert_eq!(holders, [usize::try_from(item / 50).expect("it fits usize")]);
     }
 }
 
 #[test]
 #[should_panic(expected = "3 items but room for 2 answers")]
-fn answers_need_as_much_room_behind_the_trait_too() {
+fn contains_batch_of_a_trait_object_panics_if_the_output_is_too_short() {
     let filter: &dyn Contains = &names();
     filter.contains_batch(&[1, 2, 3].map(Prehashed), &mut [false; 2]);
 }
 
-/// The victim of Go's counts: behind the trait, too.
+/// Through the trait, the victim of a Go filter is found and counted, too.
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 #[test]
-fn files_of_go_are_filters() {
+fn go_filters_implement_the_traits() {
     use crate::common::{GoFile, split_mix::unmixed};
     use koel::{
         Addressing,
@@ -181,33 +182,33 @@ fn files_of_go_are_filters() {
     };
 
     let builder = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).addressing(Addressing::PowerOfTwo);
-    let mut filter = builder.hasher(MetroHash64).seed(1337).build().expect("right");
+    let mut filter = builder.hasher(MetroHash64).seed(1337).build().expect("valid parameters");
     filter.insert_batch(&NAMES).and_then(|()| filter.insert("eve")).expect("they fit");
-    let go = GoFilter::try_from(filter).expect("Go could have it");
-    asked(&go, "of Go's");
+    let go = GoFilter::try_from(filter).expect("compatible with Go");
+    check_names(&go, "a Go filter");
     let boxed: Box<dyn Contains<str>> = Box::new(go.clone());
-    asked(&boxed, "of Go's, in a box");
-    let expected = inherent!(go.filter());
-    let answers = by_trait(&go);
-    assert_eq!((&answers.found, &answers.counts, answers.rates[0]), (&expected.found, &expected.counts, expected.rates[0]));
-    assert!(answers.bytes >= expected.bytes + size_of::<GoFilter>() - size_of_val(go.filter()));
+    check_names(&boxed, "a Go filter in a box");
+    let expected = by_inherent_methods!(go.filter());
+    let results = by_trait(&go);
+    assert_eq!((&results.found, &results.counts, results.rates[0]), (&expected.found, &expected.counts, expected.rates[0]));
+    assert!(results.bytes >= expected.bytes + size_of::<GoFilter>() - size_of_val(go.filter()));
 
-    // Four items in one bucket, and a fifth in hand: fingerprints 1 to 5 of bucket 0.
+    // Fingerprints 1 to 4 fill the only bucket, and fingerprint 5 is the victim.
     let full = GoFile { buckets: vec![vec![1, 2, 3, 4]], f: 8, victim: (0, 5, 1) };
-    let go = go::decode(&full.packed()).expect("a file");
+    let go = go::decode(&full.packed()).expect("valid file");
     let filter: &dyn Contains = &go;
     let hashes: Vec<Prehashed> = (0..8).map(unmixed).map(Prehashed).collect();
     let mut found = [false; 8];
     filter.contains_batch(&hashes, &mut found);
     assert_eq!(found, [true, true, true, true, true, false, false, false]);
     assert_eq!((filter.len(), filter.count(&hashes[4]), filter.count(&hashes[5])), (5, 1, 0));
-    // Five items in four slots.
+    // There are five items in four slots.
     let rate = go.filter().params().false_positive_rate_at(1.25);
     assert!((filter.false_positive_rate() - rate).abs() < 1e-12);
 }
 
-/// The same operations, by the same names, whatever is behind them: one by one, in batches, and with hashes.
-fn changes(filter: &mut (impl Insert<str> + Insert<&'static str> + ?Sized)) {
+/// Changes any filter through the trait, with single items and batches.
+fn check_changes(filter: &mut (impl Insert<str> + Insert<&'static str> + ?Sized)) {
     Insert::<str>::insert(filter, "alice").expect("there is room");
     assert!(!Insert::<str>::insert_unique(filter, "alice").expect("it is there"));
     assert!(Insert::<str>::insert_unique(filter, "bob").expect("there is room"));
@@ -223,29 +224,29 @@ fn changes(filter: &mut (impl Insert<str> + Insert<&'static str> + ?Sized)) {
 }
 
 #[test]
-fn every_filter_is_changed_by_the_trait() {
-    let mut fixed = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).build().expect("right");
-    changes(&mut fixed);
-    changes(&mut ElasticFilter::builder().false_positive_rate(1e-6).build().expect("right"));
+fn filters_can_be_changed_through_the_trait() {
+    let mut fixed = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).build().expect("valid parameters");
+    check_changes(&mut fixed);
+    check_changes(&mut ElasticFilter::builder().false_positive_rate(1e-6).build().expect("valid parameters"));
     #[cfg(feature = "std")]
-    changes(&mut ElasticFilter::builder().false_positive_rate(1e-6).build_shared().expect("right"));
+    check_changes(&mut ElasticFilter::builder().false_positive_rate(1e-6).build_shared().expect("valid parameters"));
     let boxed: &mut dyn Insert = &mut fixed;
     boxed.insert_batch(&[Prehashed(1), Prehashed(2)]).expect("there is room");
     assert!(boxed.remove(&Prehashed(1)) && boxed.contains(&Prehashed(2)) && boxed.len() == 2);
 }
 
-/// The order of insertion matters, and so does how far a filter has grown.
+/// Equality compares tables, so it depends on the order of insertion and on how far a filter has grown.
 #[test]
 fn growing_filters_are_equal_if_their_tables_are() {
     let filter = |items: std::ops::Range<u64>| {
-        let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build().expect("right");
+        let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build().expect("valid parameters");
         filter.insert_iter(items).expect("it grows");
         filter
     };
     let whole = filter(0..50_000);
     assert!(whole == filter(0..50_000) && whole == whole.clone());
     assert!(whole != filter(0..49_999) && whole != filter(1..50_001) && whole != filter(0..0));
-    let other = ElasticFilter::builder().false_positive_rate(0.002).build().expect("right");
+    let other = ElasticFilter::builder().false_positive_rate(0.002).build().expect("valid parameters");
     assert!(other != filter(0..0));
-    assert_eq!(ElasticFilter::from_bytes(&whole.to_bytes()).expect("a snapshot"), whole);
+    assert_eq!(ElasticFilter::from_bytes(&whole.to_bytes()).expect("valid snapshot"), whole);
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures the module on every server that is installed, and prints the tables of docs/VALKEY.md in Markdown: speed, pauses, memory.
-Times are the server's own (INFO commandstats, SLOWLOG): the client does not count.
+"""Measures the module on every installed server, and prints the tables of docs/VALKEY.md in Markdown: speed, pauses, memory.
+Times are the server's own (INFO commandstats, SLOWLOG), without the client's.
 
     .ci/install; cargo build --release -p koel-valkey
     target/python/bin/python valkey/bench.py [--items 1000000] [--grown 10000000] [SERVER...]
 
-SERVER is the beginning of a name such as valkey-9. `docs/measure` writes the tables into the page.
+SERVER is a prefix of names such as valkey-9. `docs/measure` writes the tables into the page.
 """
 
 import argparse
@@ -20,46 +20,47 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "tests"))
 import servers
 from filters import info
 from servers import Server, wait_until
-from wire import encode, refuse
+from wire import encode, raise_refusal
 
 BATCH = 1000
 AT_A_TIME = 500
 ROUNDS = 3
 DUMPS = 5
 ABSENT = 5_000_000_000
-"""Items from here on are in no filter."""
+"""Items from this number on are in no filter."""
 
 REDISBLOOM = "RedisBloom, 2026-11-23"
-"""Its figures are constants: its module, built from source, on Redis 8.2 and Valkey 9.1, on another machine of this kind."""
+"""RedisBloom's figures are constants, measured with its module, built from source, on Redis 8.2 and Valkey 9.1, on another
+machine of this kind."""
 
 
 def single(name, key, numbers):
-    """Commands of an item each."""
+    """Yields commands with one item each."""
     head = encode(name, key, b"").removesuffix(b"$0\r\n\r\n")
     return (b"%b$10\r\n%010d\r\n" % (head, n) for n in numbers)
 
 
 def batches(key, name, words, numbers):
-    """Commands of a thousand items each."""
+    """Yields commands with a thousand items each."""
     head = encode(name, key, *words).split(b"\r\n", 1)[1]
     for start in range(numbers.start, numbers.stop, BATCH):
-        some = range(start, min(start + BATCH, numbers.stop))
-        yield b"*%d\r\n" % (2 + len(words) + len(some)) + head + b"".join([b"$10\r\n%010d\r\n" % n for n in some])
+        batch = range(start, min(start + BATCH, numbers.stop))
+        yield b"*%d\r\n" % (2 + len(words) + len(batch)) + head + b"".join([b"$10\r\n%010d\r\n" % n for n in batch])
 
 
 def run(call, commands, at_a_time=AT_A_TIME):
-    """Sends the commands in pipelines, and adds up the replies: the number of items that were added or found."""
-    total, some = 0, []
+    """Sends the commands in pipelines, and returns the sum of the replies: the number of items added or found."""
+    total, batch = 0, []
 
     def flush():
-        call.send(b"".join(some))
-        replies = [refuse(call.read()) for _ in some]
-        some.clear()
+        call.send(b"".join(batch))
+        replies = [raise_refusal(call.read()) for _ in batch]
+        batch.clear()
         return sum(sum(reply) if isinstance(reply, list) else reply for reply in replies)
 
     for command in commands:
-        some.append(command)
-        if len(some) == at_a_time:
+        batch.append(command)
+        if len(batch) == at_a_time:
             total += flush()
     return total + flush()
 
@@ -70,15 +71,15 @@ def insert(call, key, numbers):
 
 
 def command_stat(call, name, field):
-    """Of all calls since the last CONFIG RESETSTAT."""
+    """Returns a statistic of all calls of a command since the last CONFIG RESETSTAT."""
     for line in call("INFO", "commandstats").decode().splitlines():
         if line.lower().startswith(f"cmdstat_{name.lower()}:"):
             return float(line.split(f"{field}=")[1].split(",")[0])
-    raise AssertionError(f"no {name} was called")
+    raise AssertionError(f"{name} was not called")
 
 
 def measured_rate(call, key, count=1_000_000):
-    """The share of absent items that are found."""
+    """Returns the fraction of absent items that are found."""
     return run(call, batches(key, "CF.MEXISTS", [], range(ABSENT, ABSENT + count)), 8) / count
 
 
@@ -86,7 +87,7 @@ def measured_rate(call, key, count=1_000_000):
 
 
 def time_of(call, name, commands_of_round, items_per_call=1):
-    """Microseconds: the median of the rounds."""
+    """Returns the time per item in microseconds, the median of the rounds."""
     times = []
     for number in range(ROUNDS):
         call("CONFIG", "RESETSTAT")
@@ -96,18 +97,18 @@ def time_of(call, name, commands_of_round, items_per_call=1):
 
 
 def reserve_for_rounds(call, count):
-    """Each round adds to a new filter, as large as it needs, and looks its items up."""
+    """Reserves a filter of the final size for each round, which adds items and looks them up."""
     call("FLUSHALL")
     for number in range(ROUNDS):
         call("CF.RESERVE", f"f{number}", count)
 
 
 def speed(call, count, grown):
-    """The rows of the table: what is measured, RedisBloom's figure, and this one."""
+    """Yields the rows of the table: the label, RedisBloom's figure, and the measured one."""
     present, absent = range(count), range(ABSENT, ABSENT + count)
     reserve_for_rounds(call, count)
     add = time_of(call, "CF.ADD", lambda key: single("CF.ADD", key, present))
-    found, not_found = (time_of(call, "CF.EXISTS", lambda key: single("CF.EXISTS", key, some)) for some in (present, absent))
+    found, not_found = (time_of(call, "CF.EXISTS", lambda key: single("CF.EXISTS", key, batch)) for batch in (present, absent))
     missing = time_of(call, "CF.EXISTS", lambda _: single("CF.EXISTS", "missing", present))
     yield "`CF.ADD`, µs", "0.33 to 0.38", f"{add:.2f}"
     yield "`CF.EXISTS`, present; absent, µs", "0.33 to 0.37; 0.34 to 0.36", f"{found:.2f}; {not_found:.2f}"
@@ -120,7 +121,7 @@ def speed(call, count, grown):
     call("FLUSHALL")
     call("CF.RESERVE", "f", 1000)
     insert(call, "f", range(grown))
-    # The most memory besides both filters.
+    # The peak of the memory besides both filters.
     used, empty = [], used_memory(call) - call("MEMORY", "USAGE", "f")
     dump_and_load(call, grown, lambda: used.append(used_memory(call)))
     above = max(used) - sum(call("MEMORY", "USAGE", key) for key in ("f", "g")) - empty
@@ -135,7 +136,7 @@ def speed(call, count, grown):
 
 
 def dump_and_load(call, count, after_chunk=lambda: None):
-    """A dump of `f` whose chunks are loaded as they come, into `g`. Bytes."""
+    """Dumps `f` and loads each chunk into `g` as it arrives. Returns the number of bytes."""
     iterator, total = 0, 0
     while True:
         iterator, data = call("CF.SCANDUMP", "f", iterator)
@@ -156,8 +157,8 @@ def used_memory(call):
 # Pauses.
 
 
-def least(call, name, act, rounds=5):
-    """Milliseconds of the one call of a command that `act` makes: the least of some rounds."""
+def minimum_time(call, name, act, rounds=5):
+    """Returns the time of the one call of a command that `act` makes, in milliseconds: the minimum of several rounds."""
     times = []
     for _ in range(rounds):
         call("CONFIG", "RESETSTAT")
@@ -167,7 +168,8 @@ def least(call, name, act, rounds=5):
 
 
 def batch_times(call, capacity, count):
-    """Microseconds of each CF.INSERT of 1000 items, the least of the rounds of the same call: pauses of the machine are left out."""
+    """Returns the microseconds of each CF.INSERT of 1000 items. Each is the minimum of the rounds of the same call, which
+    excludes the machine's own pauses."""
     call("CONFIG", "SET", "slowlog-log-slower-than", 0, "slowlog-max-len", 100_000)
     rounds = []
     for _ in range(ROUNDS):
@@ -186,11 +188,11 @@ def reserving(call, capacity):
         call("DEL", "f")
         call("CF.RESERVE", "f", capacity)
 
-    return f"{least(call, 'CF.RESERVE', again):.1f}"
+    return f"{minimum_time(call, 'CF.RESERVE', again):.1f}"
 
 
 def freeing(call, *command):
-    """Milliseconds of a command that frees all of database 1, which has a copy of the filter `f`."""
+    """Returns the milliseconds of a command that frees all of database 1, which has a copy of the filter `f`."""
     times = []
     for _ in range(ROUNDS):
         call("COPY", "f", "f", "DB", 1)
@@ -203,7 +205,7 @@ def freeing(call, *command):
 
 
 def saving(call):
-    """What is copied while a BGSAVE runs and nobody writes: all that the child has written to."""
+    """Returns the megabytes copied on write during a BGSAVE without writes: the pages that the child process wrote to."""
     call("BGSAVE")
     wait_until(lambda: "rdb_bgsave_in_progress:0" in call("INFO", "persistence").decode())
     text = call("INFO", "persistence").decode()
@@ -212,7 +214,7 @@ def saving(call):
 
 
 def pauses(call, count, grown):
-    """The rows of the table, as those of `speed`."""
+    """Yields the rows of the table, as `speed` does."""
     most = call("CONFIG", "GET", "koel.max-bytes")[1]
     call("CONFIG", "SET", "koel.max-bytes", 3 << 30)
     yield "`CF.RESERVE` 10 M; 100 M; 500 M, ms", "0.1", "; ".join(reserving(call, n * 10**6) for n in (10, 100, 500))
@@ -223,7 +225,7 @@ def pauses(call, count, grown):
         times = batch_times(call, 1000, last)
         figures = f"{statistics.mean(times):.0f}; {max(times):.0f}"
         yield f"`CF.INSERT` of 1000 while growing from 1000 to {last:,} items, average; longest, µs", published, figures
-    equal = least(call, "CF.INSERT", lambda: call("CF.INSERT", "equal", "ITEMS", *["item"] * 100_000))
+    equal = minimum_time(call, "CF.INSERT", lambda: call("CF.INSERT", "equal", "ITEMS", *["item"] * 100_000))
     yield "`CF.INSERT` of 100,000 equal items, ms", "", f"{equal:.1f}"
     call("DEL", "equal")
     commands = (("DEL", "f"), ("UNLINK", "f"), ("FLUSHDB",), ("PEXPIRE", "f", "0"))
@@ -236,7 +238,7 @@ def pauses(call, count, grown):
 
 
 def memory(call, count, grown):
-    """The rows of the table, as those of `speed`."""
+    """Yields the rows of the table, as `speed` does."""
     published = {(10**6, 10**6): "2.10 MB; 1.5 to 3 %", (1000, 10**7): "16.8 MB; 17 %"}
     for capacity, items in ((count, count), (1000, count), (1000, grown)):
         call("FLUSHALL")

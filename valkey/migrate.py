@@ -2,24 +2,24 @@
 """Moves cuckoo filters from a server with RedisBloom (or koel) to one with koel, while clients go on writing.
 
 For each filter:
-  1. One script on the source dumps it with CF.SCANDUMP, asks it for probes, and notes the replication offset of that moment.
-  2. CF.LOADCHUNK brings the dump to the target, into a shadow key, which has to give the same answers for all probes.
+  1. One script on the source dumps it with CF.SCANDUMP, looks up probes in it, and returns the replication offset of that moment.
+  2. CF.LOADCHUNK loads the dump into a shadow key on the target, which must give the same results for all probes.
   3. The writes that the source executed after that offset are replayed there, in the source's order.
-  4. RENAMENX makes it visible. Writes are replayed further, until the application writes to the target.
+  4. RENAMENX makes it visible. Writes are replayed until the application writes to the target.
 
 The writes come from the source's replication stream: this program connects as a replica does (PSYNC). It asks for an RDB file
-without keys; a source older than Redis 7 sends a whole one, which is skipped. Each batch of writes and the offset behind it
-are one transaction at the target, so that an interrupted migration goes on, without losing or repeating a write, when the
-program is run again in time: while the source's replication backlog (repl-backlog-size) still has what came since.
+without keys; a source older than Redis 7 sends a complete one, which is skipped. Each batch of writes is one transaction on the
+target, together with the offset after it. So an interrupted migration continues when the program is run again, and loses or
+repeats no write, as long as the source's replication backlog (repl-backlog-size) still has all writes since then.
 
-URLs: redis://[user[:password]@]host[:port][/database], rediss://… with TLS, unix:///path/of/socket[?db=n]. Passwords may stand
-in SOURCE_PASSWORD and TARGET_PASSWORD instead. A target that is a cluster is followed by its MOVED replies; run this program
-once for each primary of a source that is a cluster.
+URLs: redis://[user[:password]@]host[:port][/database], rediss://… with TLS, unix:///path/of/socket[?db=n]. Passwords may also be
+given in SOURCE_PASSWORD and TARGET_PASSWORD. If the target is a cluster, its MOVED replies are followed. If the source is a
+cluster, run this program once for each of its primaries.
 
 The user of the source needs: +psync +replconf +info +scan +type +eval +cf.info +cf.scandump +cf.exists +pttl +time +select,
-and ~* for the keys. Put the source's replica in the source's place to keep its primary free of dumps.
+and ~* for the keys; also +cf.snapshot if the source has koel. Use a replica as the source to keep dumps off its primary.
 
-Exit code: 0 if everything that was checked is right, 1 if something is not (the report says what), 2 if it could not go on.
+Exit code: 0 if all checks passed, 1 if some failed (the report says which), 2 if the migration could not continue.
 """
 
 import argparse
@@ -36,20 +36,20 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 FILTER_TYPES = (b"MBbloomCF", b"koel-cuck")
 SUFFIX = b":koel-migrate"
-REPLAYED = {b"CF.ADD", b"CF.ADDNX", b"CF.INSERT", b"CF.INSERTNX", b"CF.DEL", b"CF.COMPACT", b"CF.RESERVE"}
-EXPIRIES = {b"PEXPIREAT", b"EXPIREAT", b"PEXPIRE", b"EXPIRE", b"PERSIST"}
-OF_TWO_KEYS = {b"RENAME", b"RENAMENX", b"COPY", b"CF.UNION"}
-OF_ALL_KEYS = {b"FLUSHDB", b"FLUSHALL", b"SWAPDB"}
+REPLAYED_COMMANDS = {b"CF.ADD", b"CF.ADDNX", b"CF.INSERT", b"CF.INSERTNX", b"CF.DEL", b"CF.COMPACT", b"CF.RESERVE"}
+EXPIRY_COMMANDS = {b"PEXPIREAT", b"EXPIREAT", b"PEXPIRE", b"EXPIRE", b"PERSIST"}
+TWO_KEY_COMMANDS = {b"RENAME", b"RENAMENX", b"COPY", b"CF.UNION"}
+ALL_KEY_COMMANDS = {b"FLUSHDB", b"FLUSHALL", b"SWAPDB"}
 BATCH = 512
-"""Writes that are replayed together."""
+"""The most writes that are replayed together."""
 MOST_SAMPLED = 10_000
-"""Added items that are looked up at the end."""
+"""The most added items that are looked up at the end."""
 MOST_COPIES = 5
-"""Attempts to copy a key that other commands change."""
+"""The most attempts to copy a key that other commands change."""
 
 DUMP = """
-local key, said = KEYS[1], redis.call('INFO', 'replication')
-local offset, kind = string.match(said, 'master_repl_offset:(%d+)'), redis.call('TYPE', KEYS[1]).ok
+local key, info = KEYS[1], redis.call('INFO', 'replication')
+local offset, kind = string.match(info, 'master_repl_offset:(%d+)'), redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'MBbloomCF' and kind ~= 'koel-cuck' then return {offset, kind} end
 local about = redis.call('CF.INFO', key)
 if tonumber(about[2]) > tonumber(ARGV[1]) then return {offset, kind, about} end
@@ -73,7 +73,7 @@ return {offset, kind, about, answers, chunks, string.format('%.0f', left)}
 
 
 class Failure(Exception):
-    """What the operator has to know, in words."""
+    """A message for the operator."""
 
 
 class Refusal(Exception):
@@ -119,7 +119,7 @@ class Connection:
         return reply
 
     def pipeline(self, commands):
-        """Replies to all; refusals are among them."""
+        """Returns the replies to all commands, refusals among them."""
         self.send(commands)
         return [self.read() for _ in commands]
 
@@ -164,13 +164,13 @@ class Connection:
             return int(rest)
         return Refusal(rest.decode(errors="replace")) if kind == b"-" else rest
 
-    def about(self, section):
+    def info(self, section):
         lines = self.call("INFO", section).decode(errors="replace").splitlines()
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
 
 class Stream(threading.Thread):
-    """The source's replication stream. Commands wait in `queue`, each with the offset behind it."""
+    """The source's replication stream. Commands wait in `queue`, each with the offset after it."""
 
     def __init__(self, source, most_queued):
         super().__init__(daemon=True)
@@ -179,19 +179,20 @@ class Stream(threading.Thread):
         self.offset = self.applied = self.acknowledged = 0
         self.database, self.has_begun, self.lock = None, False, threading.Lock()
 
-    def open(self, place):
-        """Goes on behind a place (replication id, offset, database), or begins if it is None."""
+    def open(self, position):
+        """Continues after a position (replication id, offset, database), or begins if it is None. Returns false if the source
+        no longer has the writes after that position."""
         self.source.call("REPLCONF", "capa", "eof", "capa", "psync2")
         try:
             self.source.call("REPLCONF", "rdb-filter-only", "")
         except Refusal:
             say("the source cannot leave its keys out of the RDB file: it writes and sends a whole one (Redis before 7.0)")
-        self.source.send([("PSYNC", *((place[0], int(place[1]) + 1) if place else ("?", -1)))])
+        self.source.send([("PSYNC", *((position[0], int(position[1]) + 1) if position else ("?", -1)))])
         words = self.reply().split()
-        if words[0] == b"+CONTINUE" and place:
-            self.id = words[1] if len(words) > 1 else place[0]
-            self.offset, self.database = int(place[1]), int(place[2])
-        elif words[0] == b"+FULLRESYNC" and not place:
+        if words[0] == b"+CONTINUE" and position:
+            self.id = words[1] if len(words) > 1 else position[0]
+            self.offset, self.database = int(position[1]), int(position[2])
+        elif words[0] == b"+FULLRESYNC" and not position:
             self.id, self.offset = words[1], int(words[2])
             self.skip_file()
         elif words[0] == b"+FULLRESYNC":
@@ -208,7 +209,7 @@ class Stream(threading.Thread):
         return True
 
     def reply(self):
-        """The next line, without those that keep the connection alive while the source saves."""
+        """Returns the next line that is not empty. Empty lines keep the connection alive while the source saves."""
         while True:
             line = self.source.line().strip()
             if line:
@@ -231,11 +232,11 @@ class Stream(threading.Thread):
     def run(self):
         try:
             while True:
-                self.take_one()
-        except Exception as failure:  # It is raised where the queue is read.
+                self.read_command()
+        except Exception as failure:  # `take_batch` raises it again.
             self.failure = failure
 
-    def take_one(self):
+    def read_command(self):
         line = self.source.line()
         read, words = len(line), []
         for _ in range(int(line[1:])):
@@ -248,7 +249,7 @@ class Stream(threading.Thread):
             self.database = int(words[1])
         elif name == b"REPLCONF":
             self.acknowledge()
-        elif name not in (b"PING", b"MULTI", b"EXEC") and (self.database == self.source.database or name in OF_ALL_KEYS):
+        elif name not in (b"PING", b"MULTI", b"EXEC") and (self.database == self.source.database or name in ALL_KEY_COMMANDS):
             self.queue.append((offset, name, words))
             self.queued += read
             if self.queued > self.most_queued:
@@ -257,39 +258,40 @@ class Stream(threading.Thread):
                     "faster than the target takes it. Migrate fewer keys at a time with --match, or when there is less to do"
                 )
         self.has_begun = True
-        self.offset = offset  # Now, since `take` relies on all before it being in the queue.
+        self.offset = offset  # Set last: `take_batch` relies on all earlier commands being in the queue.
         self.acknowledge(1)
 
     def acknowledge(self, seconds=0):
-        """Says what the target has if the last time is so long ago. It keeps the connection alive, shows the lag in the source's
-        INFO, and starts the stream: the source may not notice it before it has ended the process that wrote the file."""
+        """Acknowledges the replayed offset if the last time was at least `seconds` ago. That keeps the connection alive, shows
+        the lag in the source's INFO, and starts the stream: otherwise the source may wait for the end of the process that wrote
+        the file."""
         with self.lock:
             if time.monotonic() - self.acknowledged < seconds:
                 return
             self.acknowledged = time.monotonic()
             self.source.send([("REPLCONF", "ACK", self.applied)])
 
-    def take(self, most):
-        """So many commands at most. If there are fewer, all up to the offset that is returned, too."""
+    def take_batch(self, limit):
+        """Returns at most `limit` commands, and an offset. All commands up to that offset have been returned."""
         self.acknowledge(1 if self.has_begun else 0.05)
-        offset, some = self.offset, []
-        while self.queue and len(some) < most:
-            some.append(self.queue.popleft())
-            self.queued -= sum(map(len, some[-1][2]))
-        if self.failure and not some:
+        offset, batch = self.offset, []
+        while self.queue and len(batch) < limit:
+            batch.append(self.queue.popleft())
+            self.queued -= sum(map(len, batch[-1][2]))
+        if self.failure and not batch:
             raise self.failure
-        return some, some[-1][0] if len(some) == most else max(offset, some[-1][0] if some else 0)
+        return batch, batch[-1][0] if len(batch) == limit else max(offset, batch[-1][0] if batch else 0)
 
-    def place(self):
+    def position(self):
         return b"%b %d %d" % (self.id, self.applied, self.source.database if self.database is None else self.database)
 
 
 class Target:
-    """The target: one server, or a cluster, whose MOVED replies are followed."""
+    """The target: one server, or a cluster whose MOVED replies are followed."""
 
     def __init__(self, url, password):
         self.first = Connection(url, password)
-        self.nodes, self.of_keys = {}, {}
+        self.nodes, self.node_of_key = {}, {}
 
     def call(self, key, *words):
         (reply,) = self.batch(key, [words])
@@ -298,9 +300,9 @@ class Target:
         return reply
 
     def batch(self, key, commands):
-        """Replies to commands that all use this key, or keys of its slot."""
+        """Returns the replies to commands that all use this key, or keys of its slot."""
         for _ in range(5):
-            replies = self.of_keys.get(key, self.first).pipeline(commands)
+            replies = self.node_of_key.get(key, self.first).pipeline(commands)
             moved = next((str(reply) for reply in replies if isinstance(reply, Refusal) and str(reply).startswith("MOVED ")), None)
             if not moved:
                 return replies
@@ -308,15 +310,15 @@ class Target:
             address = (host or self.first.name.rpartition(":")[0], int(port))
             if address not in self.nodes:
                 self.nodes[address] = Connection(self.first.url, self.first.password, address)
-            self.of_keys[key] = self.nodes[address]
+            self.node_of_key[key] = self.nodes[address]
         raise Failure(f"the slot of {key!r} moves; wait until the target cluster is at rest, and run this again")
 
     def transaction(self, key, commands):
-        """Replies to commands that are executed together, or not at all."""
+        """Returns the replies to commands that are executed together or not at all."""
         *queued, replies = self.batch(key, [("MULTI",), *commands, ("EXEC",)])
         if isinstance(replies, Refusal):
-            why = next((reply for reply in queued if isinstance(reply, Refusal)), replies)
-            raise Failure(f"the target refused writes: {why}. Raise maxmemory, or give what the error asks for, and run this again")
+            reason = next((reply for reply in queued if isinstance(reply, Refusal)), replies)
+            raise Failure(f"the target refused writes: {reason}. Raise maxmemory, or give what the error asks for, and run this again")
         return replies
 
 
@@ -324,14 +326,14 @@ class Filter:
     """A key that moves."""
 
     def __init__(self, key):
-        self.key, self.offset, self.is_copied, self.is_live, self.copies, self.trouble = key, 0, False, False, 0, None
+        self.key, self.offset, self.is_copied, self.is_live, self.copies, self.problem = key, 0, False, False, 0, None
         tag = key[key.find(b"{") + 1:].partition(b"}")
         has_tag = b"{" in key and tag[1] and tag[0]
         self.shadow = (key if has_tag or b"}" in key else b"{%b}" % key) + SUFFIX
         self.state = self.shadow + b":state"
 
     def name(self):
-        """Where it is at the target."""
+        """Returns the filter's current key at the target."""
         return self.key if self.is_live else self.shadow
 
 
@@ -342,11 +344,11 @@ class Migration:
         self.target = Target(options.target, os.environ.get("TARGET_PASSWORD"))
         self.stream = Stream(Connection(options.source, os.environ.get("SOURCE_PASSWORD")), options.most_queued)
         self.progress = b"koel-migrate:%b:%d" % (self.source.name.encode(), self.source.database)
-        self.filters, self.waiting, self.ready, self.ended = {}, collections.deque(), [], threading.Event()
+        self.filters, self.waiting, self.ready, self.stopping = {}, collections.deque(), [], threading.Event()
         self.counts, self.sample = collections.Counter(), {}
         self.bytes = self.probed = 0
-        self.warnings, self.lost, self.refused = {}, [], {}
-        self.last_write = self.said = self.began = time.monotonic()
+        self.warnings, self.lost, self.refusals = {}, [], {}
+        self.last_write = self.last_report = self.began = time.monotonic()
         self.has_caught_up = False
 
     # The keys.
@@ -354,17 +356,17 @@ class Migration:
     def check_target(self):
         if b"koel.max-bytes" not in (self.target.first.call("CONFIG", "GET", "koel.max-bytes") or []):
             raise Failure(f"{self.target.first.name} has no module koel; load libkoel_valkey.so there")
-        if self.source.about("server").get("run_id") == self.target.first.about("server").get("run_id"):
+        if self.source.info("server").get("run_id") == self.target.first.info("server").get("run_id"):
             raise Failure("source and target are the same server; give two")
 
     def find(self):
-        """Puts all filters of the source on the list."""
+        """Adds all filters of the source to the list. Returns how many are new."""
         cursor, found = b"0", 0
         while True:
             cursor, keys = self.source.call("SCAN", cursor, "MATCH", self.options.match, "COUNT", 1000)
             kinds = self.source.pipeline([("TYPE", key) for key in keys]) if keys else []
             for key, kind in zip(keys, kinds):
-                if kind in FILTER_TYPES and key not in self.filters and not is_own(key):
+                if kind in FILTER_TYPES and key not in self.filters and not is_internal(key):
                     self.add(key)
                     found += 1
             if cursor == b"0":
@@ -376,67 +378,67 @@ class Migration:
         self.target.call(self.progress, "HSET", self.progress, b"key:" + key, "")
 
     def resume(self):
-        """What an interrupted run has done, if there was one, and where its stream ends."""
+        """Restores the state of an interrupted run, if any. Returns the position of its stream."""
         known = self.target.call(self.progress, "HGETALL", self.progress)
         known = dict(zip(known[::2], known[1::2]))
-        place = known.pop(b"place", b"").split()
+        position = known.pop(b"place", b"").split()
         for name in known:
             key = name[len(b"key:"):]
-            one = self.filters[key] = Filter(key)
-            offset, _, phase = (self.target.call(key, "GET", one.state) or b"0 ").partition(b" ")
-            one.offset, one.is_live, one.is_copied = int(offset), phase == b"live", phase in (b"live", b"copied")
-            (self.ready if one.is_copied else self.waiting).append(one if one.is_copied else key)
-        return place
+            entry = self.filters[key] = Filter(key)
+            offset, _, phase = (self.target.call(key, "GET", entry.state) or b"0 ").partition(b" ")
+            entry.offset, entry.is_live, entry.is_copied = int(offset), phase == b"live", phase in (b"live", b"copied")
+            (self.ready if entry.is_copied else self.waiting).append(entry if entry.is_copied else key)
+        return position
 
     # Copying.
 
-    def copy(self, one):
-        key, probes = one.key, self.options.items + [b"koel-probe-%d" % random.getrandbits(64) for _ in range(self.options.probes)]
-        one.copies += 1
+    def copy(self, entry):
+        key, probes = entry.key, self.options.items + [b"koel-probe-%d" % random.getrandbits(64) for _ in range(self.options.probes)]
+        entry.copies += 1
         try:
             offset, kind, *rest = self.source.call("EVAL", DUMP, 1, key, self.options.most_at_once, *probes)
         except Refusal as refusal:
-            return self.fail(one, f"the source does not dump it: {refusal}")
-        one.offset, one.is_copied = int(offset), True
+            return self.fail(entry, f"the source does not dump it: {refusal}")
+        entry.offset, entry.is_copied = int(offset), True
         if kind not in FILTER_TYPES:
             if kind != b"none":
-                return self.fail(one, f"it is of the type {kind.decode()} now")
-            return self.store(one)  # It was removed meanwhile; what the source makes of it again is replayed.
-        about = {plain(name): value for name, value in zip(rest[0][::2], rest[0][1::2])}
+                return self.fail(entry, f"it is of the type {kind.decode()} now")
+            return self.store(entry)  # It was removed meanwhile. If the source creates it again, that is replayed.
+        fields = {decode(name): value for name, value in zip(rest[0][::2], rest[0][1::2])}
         if len(rest) == 1:
             return self.fail(
-                one, f"it has {about['Size']} bytes, and --most-at-once is {self.options.most_at_once}: the source would stop for a dump in one "
+                entry, f"it has {fields['Size']} bytes, and --most-at-once is {self.options.most_at_once}: the source would stop for a dump in one "
                 "piece, for 2 to 6 ms for each MiB. Raise the option, or give the address of a replica as the source"
             )
         _, answers, chunks, expiry = rest
         if self.target.call(key, "EXISTS", key):
-            return self.fail(one, "the target has this key already; delete it there, or leave it out by --match")
+            return self.fail(entry, "the target has this key already; delete it there, or leave it out by --match")
         try:
-            self.load(one, kind, about, chunks)
+            self.load(entry, kind, fields, chunks)
         except Refusal as refusal:
-            self.target.call(key, "DEL", one.shadow)
-            return self.fail(one, f"the target does not load it: {refusal}")
-        wrong = [probe for probe, old, new in zip(probes, answers, self.exist(key, one.shadow, probes)) if old != new]
-        if wrong:
-            self.target.call(key, "DEL", one.shadow)
-            return self.fail(one, f"{len(wrong)} of {len(probes)} probes are answered differently after loading, as {wrong[0]!r}")
+            self.target.call(key, "DEL", entry.shadow)
+            return self.fail(entry, f"the target does not load it: {refusal}")
+        differing = [probe for probe, old, new in zip(probes, answers, self.exist(key, entry.shadow, probes)) if old != new]
+        if differing:
+            self.target.call(key, "DEL", entry.shadow)
+            return self.fail(entry, f"{len(differing)} of {len(probes)} probes are answered differently after loading, as {differing[0]!r}")
         self.probed += len(probes)
         self.bytes += sum(map(len, chunks[1::2]))
         if int(expiry) >= 0:
-            self.target.call(key, "PEXPIREAT", one.shadow, expiry)
-        return self.store(one)
+            self.target.call(key, "PEXPIREAT", entry.shadow, expiry)
+        return self.store(entry)
 
-    def load(self, one, kind, about, chunks):
+    def load(self, entry, kind, fields, chunks):
         rate = ("ERROR", self.options.error_rate) if self.options.error_rate and kind == b"MBbloomCF" else ()
-        self.target.call(one.key, "DEL", one.shadow)
+        self.target.call(entry.key, "DEL", entry.shadow)
         if not chunks:
-            slots = max(about["Number of buckets"] * about["Bucket size"], 2 * about["Bucket size"])
-            words = ("BUCKETSIZE", about["Bucket size"], "EXPANSION", about["Expansion rate"])
-            self.target.call(one.key, "CF.RESERVE", one.shadow, slots, *words, *rate)
-        if kind == b"koel-cuck" and not about.get("Imported items"):
-            rate = ("EXPANSION", about["Expansion rate"])
+            slots = max(fields["Number of buckets"] * fields["Bucket size"], 2 * fields["Bucket size"])
+            words = ("BUCKETSIZE", fields["Bucket size"], "EXPANSION", fields["Expansion rate"])
+            self.target.call(entry.key, "CF.RESERVE", entry.shadow, slots, *words, *rate)
+        if kind == b"koel-cuck" and not fields.get("Imported items"):
+            rate = ("EXPANSION", fields["Expansion rate"])
         for at in range(0, len(chunks), 2):
-            self.target.call(one.key, "CF.LOADCHUNK", one.shadow, chunks[at], chunks[at + 1], *(rate if at == 0 else ()))
+            self.target.call(entry.key, "CF.LOADCHUNK", entry.shadow, chunks[at], chunks[at + 1], *(rate if at == 0 else ()))
 
     def exist(self, key, name, items):
         parts = [items[at:at + 500] for at in range(0, len(items), 500)]
@@ -446,52 +448,52 @@ class Migration:
                 raise Failure(f"the target does not look up items of {name!r}: {reply}")
         return [answer for reply in replies for answer in reply]
 
-    def store(self, one):
-        self.target.call(one.key, "SET", one.state, self.state(one, one.offset))
-        self.ready.append(one)
+    def store(self, entry):
+        self.target.call(entry.key, "SET", entry.state, self.state(entry, entry.offset))
+        self.ready.append(entry)
 
-    def state(self, one, offset):
-        return b"%d %b" % (offset, b"live" if one.is_live else b"copied")
+    def state(self, entry, offset):
+        return b"%d %b" % (offset, b"live" if entry.is_live else b"copied")
 
-    def fail(self, one, why):
-        one.trouble = why
-        say(f"{one.key!r} is not moved: {why}")
+    def fail(self, entry, reason):
+        entry.problem = reason
+        say(f"{entry.key!r} is not moved: {reason}")
 
     # Replaying.
 
     def replay(self):
-        """Replays some writes. Returns true if there are no more."""
-        some, behind = self.stream.take(BATCH)
-        todo = {}
-        for offset, name, words in some:
-            for one, command in self.translate(name, words, offset):
-                if one.is_copied and not one.trouble and offset > one.offset:
-                    todo.setdefault(one, []).append((offset, name, command))
-        for one, commands in todo.items():
-            self.apply(one, commands)
-        if behind > self.stream.applied:
-            self.stream.applied = behind
-            self.target.call(self.progress, "HSET", self.progress, "place", self.stream.place())
-        return len(some) < BATCH
+        """Replays one batch of writes. Returns true if there are no more."""
+        batch, end_offset = self.stream.take_batch(BATCH)
+        commands_of = {}
+        for offset, name, words in batch:
+            for entry, command in self.translate(name, words, offset):
+                if entry.is_copied and not entry.problem and offset > entry.offset:
+                    commands_of.setdefault(entry, []).append((offset, name, command))
+        for entry, commands in commands_of.items():
+            self.apply(entry, commands)
+        if end_offset > self.stream.applied:
+            self.stream.applied = end_offset
+            self.target.call(self.progress, "HSET", self.progress, "place", self.stream.position())
+        return len(batch) < BATCH
 
-    def apply(self, one, commands):
-        one.offset = commands[-1][0]
+    def apply(self, entry, commands):
+        entry.offset = commands[-1][0]
         replies = self.target.transaction(
-            one.key, [command for _, _, command in commands] + [("SET", one.state, self.state(one, one.offset))]
+            entry.key, [command for _, _, command in commands] + [("SET", entry.state, self.state(entry, entry.offset))]
         )
         for (_, name, command), reply in zip(commands, replies):
             self.counts[name.decode()] += 1
-            refused = isinstance(reply, Refusal)
-            if refused or isinstance(reply, list) and -1 in reply:
-                why = str(reply) if refused else "CF.INSERT answered -1 for an item: EXPANSION 0 or koel.max-bytes left no room for it"
-                count, _ = self.refused.get(why, (0, None))
-                self.refused[why] = (count + 1, (name.decode(), one.key))
-            if name in REPLAYED:
+            is_refused = isinstance(reply, Refusal)
+            if is_refused or isinstance(reply, list) and -1 in reply:
+                reason = str(reply) if is_refused else "CF.INSERT answered -1 for an item: EXPANSION 0 or koel.max-bytes left no room for it"
+                count, _ = self.refusals.get(reason, (0, None))
+                self.refusals[reason] = (count + 1, (name.decode(), entry.key))
+            if name in REPLAYED_COMMANDS:
                 self.last_write = time.monotonic()
-                self.note(one, name, command, reply)
+                self.sample_items(entry, name, command, reply)
 
-    def note(self, one, name, command, reply):
-        """Remembers some items that have to be there."""
+    def sample_items(self, entry, name, command, reply):
+        """Records some items that must be present at the end."""
         if name in (b"CF.RESERVE", b"CF.COMPACT"):
             return
         items = command[2:3]
@@ -500,66 +502,66 @@ class Migration:
         for at, item in enumerate(items):
             answer = reply[at] if isinstance(reply, list) else reply
             if name == b"CF.DEL":
-                self.sample.pop((one.key, item), None)
+                self.sample.pop((entry.key, item), None)
             elif answer in (0, 1) and (len(self.sample) < MOST_SAMPLED or random.random() < 0.01):
                 if len(self.sample) >= MOST_SAMPLED:
                     self.sample.pop(next(iter(self.sample)))
-                self.sample[one.key, item] = True
+                self.sample[entry.key, item] = True
 
     def translate(self, name, words, offset):
-        """The same command for the target: the filter, and what to send."""
+        """Translates a command for the target. Returns a list of filters and the commands to send."""
         key = words[1] if len(words) > 1 else b""
-        if name.startswith(b"CF.") and key not in self.filters and not is_own(key) and matches(self.options.match, key):
-            self.add(key)  # A new one. Its dump will have what came until then.
+        if name.startswith(b"CF.") and key not in self.filters and not is_internal(key) and matches(self.options.match, key):
+            self.add(key)  # A new filter, whose dump will contain the writes until then.
         if name in (b"DEL", b"UNLINK"):
-            some = [self.filters[key] for key in words[1:] if key in self.filters]
-            for one in some:
-                self.sample = {at: True for at in self.sample if at[0] != one.key}
-            return [(one, (b"DEL", one.name())) for one in some]
-        one = self.filters.get(key)
-        if one and name in REPLAYED:
+            batch = [self.filters[key] for key in words[1:] if key in self.filters]
+            for entry in batch:
+                self.sample = {at: True for at in self.sample if at[0] != entry.key}
+            return [(entry, (b"DEL", entry.name())) for entry in batch]
+        entry = self.filters.get(key)
+        if entry and name in REPLAYED_COMMANDS:
             more = (b"ERROR", str(self.options.error_rate).encode()) if name == b"CF.RESERVE" and self.options.error_rate else ()
             more = () if b"ERROR" in [word.upper() for word in words[3:]] else more
-            return [(one, (words[0], one.name(), *words[2:], *more))]
-        if one and name in EXPIRIES:
-            return [(one, (words[0], one.name(), *words[2:]))]
-        spoilt = words[1:3] if name in OF_TWO_KEYS else words[1:] if name == b"CF.UNION" else words[1:2]
-        for other in list(self.filters.values()) if name in OF_ALL_KEYS else [self.filters[key] for key in spoilt if key in self.filters]:
+            return [(entry, (words[0], entry.name(), *words[2:], *more))]
+        if entry and name in EXPIRY_COMMANDS:
+            return [(entry, (words[0], entry.name(), *words[2:]))]
+        affected_keys = words[1:3] if name in TWO_KEY_COMMANDS else words[1:] if name == b"CF.UNION" else words[1:2]
+        for other in list(self.filters.values()) if name in ALL_KEY_COMMANDS else [self.filters[key] for key in affected_keys if key in self.filters]:
             if other.is_copied and offset > other.offset:
-                self.spoil(other, name.decode())
+                self.invalidate(other, name.decode())
         return []
 
-    def spoil(self, one, why):
-        """Another command changed the key. It is copied once more, if it may be."""
-        if one.trouble:
+    def invalidate(self, entry, reason):
+        """Handles a command that cannot be replayed. The key is copied again, if possible."""
+        if entry.problem:
             return
-        if one.is_live or one.copies >= MOST_COPIES:
-            one.trouble = f"{why} changed it at the source, which cannot be replayed; delete it at the target and run this again"
-            say(f"{one.key!r}: {one.trouble}")
+        if entry.is_live or entry.copies >= MOST_COPIES:
+            entry.problem = f"{reason} changed it at the source, which cannot be replayed; delete it at the target and run this again"
+            say(f"{entry.key!r}: {entry.problem}")
         else:
-            one.is_copied = False
-            self.target.call(one.key, "DEL", one.shadow, one.state)
-            self.waiting.append(one.key)
+            entry.is_copied = False
+            self.target.call(entry.key, "DEL", entry.shadow, entry.state)
+            self.waiting.append(entry.key)
 
     # Making visible.
 
-    def switch(self):
+    def switch_over(self):
         ready, self.ready = self.ready, []
-        for one in ready:
-            if one.is_copied and not one.is_live and not one.trouble:
-                self.make_visible(one)
+        for entry in ready:
+            if entry.is_copied and not entry.is_live and not entry.problem:
+                self.make_visible(entry)
 
-    def make_visible(self, one):
-        one.is_live = True
-        commands = [("SET", one.state, self.state(one, max(one.offset, self.stream.applied)))]
-        if self.target.call(one.key, "EXISTS", one.shadow):
-            renamed, _ = self.target.transaction(one.key, [("RENAMENX", one.shadow, one.key), *commands])
+    def make_visible(self, entry):
+        entry.is_live = True
+        commands = [("SET", entry.state, self.state(entry, max(entry.offset, self.stream.applied)))]
+        if self.target.call(entry.key, "EXISTS", entry.shadow):
+            renamed, _ = self.target.transaction(entry.key, [("RENAMENX", entry.shadow, entry.key), *commands])
             if renamed != 1:
-                one.is_live = False
-                self.target.call(one.key, "DEL", one.state)
-                self.fail(one, "meanwhile somebody else made this key at the target; delete it there, or leave it out by --match")
+                entry.is_live = False
+                self.target.call(entry.key, "DEL", entry.state)
+                self.fail(entry, "meanwhile somebody else made this key at the target; delete it there, or leave it out by --match")
         else:
-            self.target.transaction(one.key, commands)
+            self.target.transaction(entry.key, commands)
 
     # The whole.
 
@@ -567,27 +569,27 @@ class Migration:
         self.check_target()
         if self.options.forget:
             return self.forget()
-        place = self.resume()
-        if place:
-            if not self.stream.open(place):
+        position = self.resume()
+        if position:
+            if not self.stream.open(position):
                 raise Failure(
-                    f"the source no longer has the writes behind offset {place[1].decode()} (repl-backlog-size is too small for the pause, or it was "
+                    f"the source no longer has the writes behind offset {position[1].decode()} (repl-backlog-size is too small for the pause, or it was "
                     "restarted), so that the target may lack some. Remove what was moved at the target, run this with --forget, and start anew"
                 )
-            say(f"goes on behind offset {place[1].decode()}, {sum(one.is_copied for one in self.filters.values())} filters are there")
+            say(f"goes on behind offset {position[1].decode()}, {sum(entry.is_copied for entry in self.filters.values())} filters are there")
         else:
             self.stream.open(None)
-            self.target.call(self.progress, "HSET", self.progress, "place", self.stream.place())
+            self.target.call(self.progress, "HSET", self.progress, "place", self.stream.position())
         say(f"{self.find()} filters found on {self.source.name}")
-        while not self.ended.is_set():
+        while not self.stopping.is_set():
             if self.waiting:
-                one = self.filters[self.waiting.popleft()]
-                if not one.is_copied and not one.trouble:
-                    self.copy(one)
+                entry = self.filters[self.waiting.popleft()]
+                if not entry.is_copied and not entry.problem:
+                    self.copy(entry)
             has_all = self.replay()
             if has_all and not self.waiting:
-                self.switch()
-                if self.is_over():
+                self.switch_over()
+                if self.is_finished():
                     break
                 time.sleep(0.005)
             self.report_progress(has_all)
@@ -596,21 +598,21 @@ class Migration:
         self.stream.acknowledge()
         return self.report()
 
-    def is_over(self):
+    def is_finished(self):
         if not self.has_caught_up:
             self.has_caught_up, self.last_write = True, time.monotonic()
-            moved = sum(one.is_live for one in self.filters.values())
+            moved = sum(entry.is_live for entry in self.filters.values())
             say(f"caught up: {moved} filters are at {self.target.first.name}, and follow the source. Let the writers change over now")
         idle = self.options.until_idle
         return idle is not None and time.monotonic() - self.last_write > idle and \
-            int(self.source.about("replication")["master_repl_offset"]) <= self.stream.applied
+            int(self.source.info("replication")["master_repl_offset"]) <= self.stream.applied
 
     def report_progress(self, has_all):
         now = time.monotonic()
-        if now - self.said < (2 if sys.stderr.isatty() else 10):
+        if now - self.last_report < (2 if sys.stderr.isatty() else 10):
             return
-        self.said = now
-        there = sum(one.is_copied for one in self.filters.values())
+        self.last_report = now
+        there = sum(entry.is_copied for entry in self.filters.values())
         say(
             f"{now - self.began:.0f} s: {there} of {len(self.filters)} filters, {self.bytes >> 20} MiB; {sum(self.counts.values())} writes replayed, "
             f"{self.stream.queued} bytes wait" + ("" if has_all else " (not caught up)")
@@ -621,25 +623,25 @@ class Migration:
         for key, item in self.sample:
             by_key.setdefault(key, []).append(item)
         for key, items in by_key.items():
-            one = self.filters[key]
-            if not one.trouble:
-                self.lost += [(key, item) for item, answer in zip(items, self.exist(key, one.name(), items)) if not answer]
+            entry = self.filters[key]
+            if not entry.problem:
+                self.lost += [(key, item) for item, answer in zip(items, self.exist(key, entry.name(), items)) if not answer]
 
     def report(self):
         self.verify()
-        moved = [one for one in self.filters.values() if one.is_live and not one.trouble]
-        troubled = [one for one in self.filters.values() if one.trouble]
+        moved = [entry for entry in self.filters.values() if entry.is_live and not entry.problem]
+        troubled = [entry for entry in self.filters.values() if entry.problem]
         unfinished = len(self.filters) - len(moved) - len(troubled)
         print(f"{len(moved)} filters moved, {self.bytes} bytes in dumps; {self.probed} probes answered as at the source when dumped")
         print(f"{sum(self.counts.values())} writes replayed: " + (", ".join(f"{n} {name}" for name, n in sorted(self.counts.items())) or "none"))
         print(f"{len(self.sample) - len(self.lost)} of {len(self.sample)} sampled items that were added meanwhile are found at the target")
         print("not guaranteed:")
-        for why, (count, (name, key)) in self.refused.items():
-            print(f"- {count} writes were refused by the target, as {name} of {key!r}: {why}")
+        for reason, (count, (name, key)) in self.refusals.items():
+            print(f"- {count} writes were refused by the target, as {name} of {key!r}: {reason}")
         for key, item in self.lost[:10]:
             print(f"- {item!r} was added to {key!r}, and is not found")
-        for one in troubled:
-            print(f"- {one.key!r} is not right at the target: {one.trouble}")
+        for entry in troubled:
+            print(f"- {entry.key!r} is not right at the target: {entry.problem}")
         if unfinished:
             print(f"- {unfinished} filters are not visible at the target yet; run this again to go on")
         if self.counts["CF.DEL"]:
@@ -648,7 +650,7 @@ class Migration:
                 "at most at the target's error rate (--error-rate)"
             )
         print("- writes to the source after this report; and removals that reached the target before the addition that they take back")
-        is_complete = not (troubled or unfinished or self.lost or self.refused)
+        is_complete = not (troubled or unfinished or self.lost or self.refusals)
         if is_complete and self.options.until_idle is not None:
             self.forget()
         else:
@@ -656,25 +658,25 @@ class Migration:
         return 0 if is_complete else 1
 
     def forget(self):
-        """Removes all traces of a migration, but not the filters that moved."""
+        """Removes the state of a migration, but not the filters that moved."""
         self.resume()
-        for one in self.filters.values():
-            self.target.batch(one.key, [("DEL", one.state), ("DEL", one.shadow)])
+        for entry in self.filters.values():
+            self.target.batch(entry.key, [("DEL", entry.state), ("DEL", entry.shadow)])
         self.target.call(self.progress, "DEL", self.progress)
         return 0
 
 
-def is_own(key):
+def is_internal(key):
     return key.endswith((SUFFIX, SUFFIX + b":state"))
 
 
 def matches(pattern, key):
-    """As SCAN's MATCH does."""
+    """Returns true if the pattern matches the key, as in SCAN's MATCH."""
     from fnmatch import fnmatchcase
     return fnmatchcase(key.decode("latin-1"), pattern.encode().decode("latin-1").replace("[^", "[!"))
 
 
-def plain(name):
+def decode(name):
     return name.decode()
 
 
@@ -682,7 +684,7 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def parsed():
+def parse_options():
     about, _, _ = __doc__.partition("\n\nExit code")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", help="URL of the server with RedisBloom")
@@ -719,9 +721,9 @@ def parsed():
 
 def main():
     try:
-        migration = Migration(parsed())
+        migration = Migration(parse_options())
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: migration.ended.set())
+            signal.signal(number, lambda *_: migration.stopping.set())
         return migration.run()
     except (Failure, Refusal) as failure:
         say(f"error: {failure}")

@@ -1,7 +1,7 @@
-//! Insertions from nothing to a load, and removals of everything.
+//! Insertions into an empty table up to a load, and removals of all items.
 //!
-//! An iteration fills or drains a whole table, since what an insertion costs depends on the load; what is measured is the
-//! mean of all of them.
+//! An iteration fills or drains a whole table, since the cost of an insertion depends on the load. The result is the mean over all
+//! operations.
 
 use crate::{
     floor::floors,
@@ -17,7 +17,7 @@ const LOADS: [f64; 3] = [0.5, 0.95, 0.97];
 
 const TABLES: [Table; 6] = [PACKED_13, SINGLE_13, Table::packed(5), Table::packed(9), Table::packed(17), Table::packed(25)];
 
-/// Large tables take their time: of them, only the default one.
+/// Returns the tables and kernels to measure: for large sizes, which take long, only the default ones.
 fn tables(size: Size) -> Vec<(Table, Vec<Kernel>)> {
     if size.is_small {
         TABLES.into_iter().map(|table| (table, table.kernels_of_changes())).collect()
@@ -54,7 +54,7 @@ fn insertions(group: &mut BenchmarkGroup<'_, WallTime>, table: Table, kernels: &
             group.throughput(Throughput::Elements(keys));
             group.bench_function(format!("{table} {kernel} {} to {load}", form.name()), |bencher| {
                 let filter = filter.get_or_insert_with(|| table.empty(items));
-                filter.set_kernel(kernel).expect("it is available");
+                filter.set_kernel(kernel).expect("the kernel is available");
                 bencher.iter_custom(|iterations| (0..iterations).map(|_| fill(filter, form, keys)).sum());
             });
         }
@@ -99,7 +99,7 @@ fn removals(group: &mut BenchmarkGroup<'_, WallTime>, table: Table, kernels: &[K
         for form in Form::ALL {
             group.bench_function(format!("{table} {kernel} {}", form.name()), |bencher| {
                 let full = full.get_or_insert_with(|| table.full(items));
-                full.set_kernel(kernel).expect("it is available");
+                full.set_kernel(kernel).expect("the kernel is available");
                 bencher.iter_custom(|iterations| (0..iterations).map(|_| drain(full.clone(), form)).sum());
             });
         }

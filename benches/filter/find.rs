@@ -1,4 +1,4 @@
-//! Lookups of keys that are in the filter, that are not, and of both in random order.
+//! Lookups of present keys, of absent keys, and of both in random order.
 
 use crate::{
     floor::floors,
@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-/// Packed 13 and single 12 are of one size, packed 13 and single 13 of one rate.
+/// Packed 13 and single 12 have equal sizes, packed 13 and single 13 equal rates.
 const TABLES: [Table; 9] = [
     PACKED_13,
     SINGLE_13,
@@ -26,17 +26,17 @@ const TABLES: [Table; 9] = [
     Table::single(16),
 ];
 
-/// Numbers from here on are of keys that no filter has.
+/// Keys with numbers from here on are in no filter.
 const ABSENT: u64 = 1 << 40;
 
 #[derive(Clone, Copy)]
-enum Asked {
+enum Queries {
     Present,
     Absent,
     Mixed,
 }
 
-impl Asked {
+impl Queries {
     const ALL: [Self; 3] = [Self::Present, Self::Absent, Self::Mixed];
 
     fn name(self) -> &'static str {
@@ -51,7 +51,7 @@ impl Asked {
         match self {
             Self::Present => true,
             Self::Absent => false,
-            // A coin that knows nothing of the key.
+            // A coin flip that is independent of the key.
             Self::Mixed => key(!n) & 1 == 0,
         }
     }
@@ -64,12 +64,12 @@ pub(crate) fn benches(criterion: &mut Criterion) {
         for table in tables(size) {
             floors(&mut group, table, size.items, CHUNK as u64);
             let (mut filter, mut numbers) = (None, Numbers::default());
-            for (kernel, form, asked) in variants(table) {
-                group.bench_function(format!("{table} {kernel} {} {}", form.name(), asked.name()), |bencher| {
-                    // Only if a selected benchmark needs it.
+            for (kernel, form, queries) in variants(table) {
+                group.bench_function(format!("{table} {kernel} {} {}", form.name(), queries.name()), |bencher| {
+                    // The filter is built only if a selected benchmark needs it.
                     let filter = filter.get_or_insert_with(|| table.full(size.items));
-                    filter.set_kernel(kernel).expect("it is available");
-                    bencher.iter_custom(|iterations| look_up(filter, form, asked, numbers.take(iterations * CHUNK as u64)));
+                    filter.set_kernel(kernel).expect("the kernel is available");
+                    bencher.iter_custom(|iterations| look_up(filter, form, queries, numbers.take(iterations * CHUNK as u64)));
                 });
             }
         }
@@ -81,17 +81,17 @@ fn tables(size: Size) -> impl Iterator<Item = Table> {
     TABLES.into_iter().filter(move |table| size.is_small || table.is_main())
 }
 
-fn variants(table: Table) -> impl Iterator<Item = (koel::Kernel, Form, Asked)> {
+fn variants(table: Table) -> impl Iterator<Item = (koel::Kernel, Form, Queries)> {
     let forms = |kernel| Form::ALL.map(|form| (kernel, form));
-    let asked = |(kernel, form)| Asked::ALL.map(|asked| (kernel, form, asked));
-    table.kernels().into_iter().flat_map(forms).flat_map(asked)
+    let queries = |(kernel, form)| Queries::ALL.map(|queries| (kernel, form, queries));
+    table.kernels().into_iter().flat_map(forms).flat_map(queries)
 }
 
-fn look_up(filter: &CuckooFilter, form: Form, asked: Asked, numbers: Range<u64>) -> Duration {
+fn look_up(filter: &CuckooFilter, form: Form, queries: Queries, numbers: Range<u64>) -> Duration {
     let items = filter.len() as u64;
-    let key = |n| if asked.is_present(n) { key(n % items) } else { key(n + ABSENT) };
+    let key = |n| if queries.is_present(n) { key(n % items) } else { key(n + ABSENT) };
     let rate = filter.false_positive_rate();
-    let expected = |chunk| expected(asked, rate, chunk);
+    let expected = |chunk| expected(queries, rate, chunk);
     match form {
         Form::Each => timed(numbers, key, expected, |keys, found| {
             for (key, found) in keys.iter().zip(found) {
@@ -102,10 +102,10 @@ fn look_up(filter: &CuckooFilter, form: Form, asked: Asked, numbers: Range<u64>)
     }
 }
 
-/// All that are there, and of the others no more than six standard deviations allow.
-fn expected(asked: Asked, rate: f64, chunk: Range<u64>) -> RangeInclusive<usize> {
+/// Returns the expected range of keys found: all present ones, and false positives up to six standard deviations above the mean.
+fn expected(queries: Queries, rate: f64, chunk: Range<u64>) -> RangeInclusive<usize> {
     let keys = (chunk.end - chunk.start) as usize;
-    let present = chunk.filter(|&n| asked.is_present(n)).count();
+    let present = chunk.filter(|&n| queries.is_present(n)).count();
     let positives = rate * (keys - present) as f64;
     let allowed = if present == keys { 0 } else { (positives + 6.0 * positives.sqrt()) as usize + 6 };
     present..=present + allowed

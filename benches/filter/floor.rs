@@ -1,6 +1,7 @@
-//! The memory floor of a table: the same keys are hashed in the same way, and read as much memory in the same kind of pages.
+//! The memory floor of a table: the same keys, hashed in the same way, each read two random places in a buffer of the table's size,
+//! in the same kind of pages.
 //!
-//! "floor" reads in a plain loop, "dense floor" 64 keys at a time.
+//! "floor" reads one key at a time in a plain loop, and "dense floor" 64 keys at a time.
 
 use crate::{
     keys::{Numbers, key, none, timed},
@@ -10,7 +11,7 @@ use criterion::{BenchmarkGroup, measurement::WallTime};
 use koel_floor::{Floor, Reads};
 use std::hint::black_box;
 
-/// Measures a table's floors; `keys` of them are an iteration.
+/// Measures a table's floors. An iteration reads `keys` keys.
 pub(crate) fn floors(group: &mut BenchmarkGroup<'_, WallTime>, table: Table, items: u64, keys: u64) {
     let (mut floor, mut numbers) = (None, Numbers::default());
     for reads in Reads::ALL {

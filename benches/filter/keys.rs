@@ -1,14 +1,14 @@
-//! Keys, and the clock, which stands still while they are made and while answers are checked.
+//! Keys, and a clock that is stopped while keys are generated and results are checked.
 //!
-//! Lookups in a large table do not ask for a key twice in one measurement, so that neither a cache nor the branch predictor
-//! knows more than it would elsewhere; and no array of keys takes the memory of the 1.6 GB.
+//! In a large table, no key is looked up twice in one measurement, so neither caches nor the branch predictor have an unrealistic
+//! advantage. Keys are generated in chunks, so no large array of them takes memory.
 
 use std::{
     ops::{Range, RangeInclusive},
     time::{Duration, Instant},
 };
 
-/// Keys between two looks at the clock: enough that these cost nothing, few enough to stay in the cache.
+/// Keys between two readings of the clock: many enough that reading it costs nothing, few enough to stay in the cache.
 pub(crate) const CHUNK: usize = 100_000;
 
 /// How an operation is called.
@@ -29,15 +29,14 @@ impl Form {
     }
 }
 
-/// The n-th key, hashed to nowhere in particular. The mixer of `SplitMix64` is a bijection: all keys differ.
+/// Returns the n-th key. The mixer of `SplitMix64` is a bijection, so all keys differ.
 pub(crate) fn key(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     n ^ n >> 31
 }
 
-/// Numbers of keys, each of them given out once. (Criterion calls a benchmark for each of its samples; they share one of
-/// these.)
+/// Key numbers, each returned once. All samples of a benchmark share one of these, since Criterion calls the benchmark for each.
 #[derive(Default)]
 pub(crate) struct Numbers {
     next: u64,
@@ -51,8 +50,8 @@ impl Numbers {
     }
 }
 
-/// The time that `work` takes for the keys of all these numbers. It writes an answer for each; how many of a chunk's
-/// answers are yes must be as `expected`.
+/// Returns the time that `work` takes for the keys of these numbers. `work` writes a result for each key; the number of true
+/// results in a chunk must be in the `expected` range.
 pub(crate) fn timed(
     numbers: Range<u64>,
     key: impl Fn(u64) -> u64,
@@ -72,18 +71,18 @@ pub(crate) fn timed(
         work(&keys, answers);
         time += clock.elapsed();
         let (yes, expected) = (answers.iter().filter(|&&answer| answer).count(), expected(chunk.clone()));
-        assert!(expected.contains(&yes), "{yes} of keys {chunk:?}, but {expected:?} expected");
+        assert!(expected.contains(&yes), "{yes} results of keys {chunk:?} are true, {expected:?} expected");
     }
     time
 }
 
-/// What to expect of keys that must all succeed.
+/// Expects all results to be true.
 pub(crate) fn all(chunk: Range<u64>) -> RangeInclusive<usize> {
     let keys = (chunk.end - chunk.start) as usize;
     keys..=keys
 }
 
-/// What to expect of the floor, which answers nothing.
+/// Expects all results to be false, as for the floor, which has none.
 pub(crate) fn none(_: Range<u64>) -> RangeInclusive<usize> {
     0..=0
 }

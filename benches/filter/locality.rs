@@ -1,8 +1,7 @@
-//! What would be gained if an item's two buckets often lay side by side? An upper bound, found without building it: the
-//! floor, with a share of the second reads in the same block of 128 bytes as the first, which is what the processor fetches
-//! at one go. Whatever such a table had to do besides, and it would fill less, comes on top.
+//! An upper bound on the gain if an item's two buckets were often nearby: the floor, with a share of the second reads in the same
+//! block of 128 bytes as the first, which the processor fetches at once. A real table would also do other work, and fill less.
 //!
-//! "plain" and "dense" are those of the floor; a "floor" has no share at all.
+//! "plain" and "dense" read as the floors do. A "floor" has a share of 0.
 
 use crate::{
     keys::{CHUNK, Numbers, key, none, timed},
@@ -14,7 +13,7 @@ use koel_floor::{Floor, READ, Reads, position, second_hash};
 use std::hint::{black_box, select_unpredictable};
 
 const BLOCK: usize = 128;
-/// In per cent.
+/// Shares of second reads near the first, in percent.
 const SHARES: [u32; 6] = [0, 25, 50, 62, 75, 100];
 
 pub(crate) fn benches(criterion: &mut Criterion) {
@@ -25,7 +24,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
 }
 
 fn locality(criterion: &mut Criterion, size: &str, len: usize) {
-    // Of several huge pages, also in a test: nothing else tests these.
+    // Even in a test, the buffer has several huge pages, which nothing else tests.
     let len = if is_test() { 5 << 20 } else { len };
     let mut group = criterion.benchmark_group(format!("locality/{size}"));
     group.throughput(Throughput::Elements(CHUNK as u64));
@@ -50,14 +49,14 @@ fn locality(criterion: &mut Criterion, size: &str, len: usize) {
     group.finish();
 }
 
-/// Of 256 hashes, `near` have their second position near the first.
+/// Returns the two positions of a hash. For `near` of 256 hashes, the second is near the first.
 #[inline]
 fn positions(hash: u64, len: usize, near: u32) -> [usize; 2] {
     let other = second_hash(hash);
     let first = position(hash, len);
     let beside = first / BLOCK * BLOCK + position(other, BLOCK - READ + 1);
-    // A branch would be mispredicted, and cost more than what is to be measured.
+    // A mispredicted branch would cost more than the measured difference.
     let second = select_unpredictable((hash as u32 & 255) < near, beside, position(other, len));
-    // The last block may be an incomplete one.
+    // The last block may be incomplete.
     [first, second.min(len)]
 }

@@ -1,19 +1,19 @@
-//! The time of single operations, beside the least that they can cost: two random reads of memory (`koel_floor`).
+//! The time of single operations, compared with the least that they can cost: two random reads of memory (`koel_floor`).
 //!
 //! ```text
 //! cargo bench --bench filter                       tables of 100,000 to 100 M items: L2, 16 MB, 160 MB
-//! cargo bench --bench filter -- 'find/L2'          what has this in its name
-//! KOEL_BENCH_LARGE=1 cargo bench --bench filter    also 1.6 GB, which takes hours more, and some 4 GB
-//! python3 benches/summary.py 'find/L2'             runs it, and prints medians and their ratio to the floor as Markdown
+//! cargo bench --bench filter -- 'find/L2'          benchmarks with this in their name
+//! KOEL_BENCH_LARGE=1 cargo bench --bench filter    also 1.6 GB, which takes hours more, and about 4 GB of memory
+//! python3 benches/summary.py 'find/L2'             runs them, and prints medians and their ratio to the floor as Markdown
 //! ```
 //!
-//! With `-- --test` everything runs once, at a size that takes no time, as a test of its assertions.
+//! With `-- --test` everything runs once at a small size, to test the assertions.
 //!
-//! A name says the table, the length of its fingerprints, the kernel, whether the operation is called for each key or for
-//! a batch of 10,000, and what is asked for: `packed 13 avx512 batch absent`. A table's floor stands beside it:
-//! `packed 13 floor`, and `packed 13 dense floor` for batches that prefetch.
+//! A name states the table, the fingerprint length, the kernel, whether the operation is called for each key or for a batch of
+//! 100,000, and which keys are looked up: `packed 13 avx512 batch absent`. Each table also has floors: `packed 13 floor`, and
+//! `packed 13 dense floor` for batches that prefetch.
 
-#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "the numbers are small")]
 
 mod change;
 mod find;

@@ -1,17 +1,17 @@
-//! How many items, and whether all this is only a test.
+//! Table sizes, and whether the program runs as a test.
 
 use std::env;
 
-/// Enough for all loads to fit, also with short fingerprints.
+/// Enough items that tables of short fingerprints reach all loads, too.
 const TEST_ITEMS: u64 = 20_000;
 
-/// Named by what 13-bit fingerprints take in the packed table.
+/// A number of items, named by the size of a packed table with 13-bit fingerprints.
 #[derive(Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) name: &'static str,
-    /// To a load of 0.95.
+    /// The items that fill a table to a load of 0.95.
     pub(crate) items: u64,
-    /// Of many lengths of fingerprints, or of 13 bits alone, since it takes long?
+    /// Whether many fingerprint lengths are measured. Larger sizes take long, so only 13 bits are.
     pub(crate) is_small: bool,
 }
 
@@ -22,13 +22,13 @@ const SIZES: [Size; 4] = [
     Size { name: "1.6 GB", items: 1_000_000_000, is_small: false },
 ];
 
-/// The sizes to measure.
+/// Returns the sizes to measure.
 pub(crate) fn sizes() -> impl Iterator<Item = Size> {
     let most = if is_test() || is_large() { SIZES.len() } else { SIZES.len() - 1 };
     SIZES.into_iter().take(most).map(|size| if is_test() { Size { items: TEST_ITEMS, ..size } } else { size })
 }
 
-/// As criterion decides it: `cargo bench` passes `--bench`, `cargo test` does not.
+/// Returns whether the program runs as a test, as criterion decides it: `cargo bench` passes `--bench`, `cargo test` does not.
 pub(crate) fn is_test() -> bool {
     let passed = |wanted: &str| env::args().any(|argument| argument == wanted);
     passed("--test") || !passed("--bench")

@@ -1,5 +1,4 @@
-//! Filters to bytes and back, beside a copy of the same bytes; and how long it takes until a file of them, mapped, has
-//! answered.
+//! Writing and reading snapshots, compared with a copy of the same bytes; and the time to map a file, open it and look up one item.
 
 use crate::{
     keys::key,
@@ -28,17 +27,17 @@ pub(crate) fn benches(criterion: &mut Criterion) {
                     bencher.iter_batched(|| (), |()| run(filter, bytes), BatchSize::PerIteration);
                 });
             };
-            // What a copy costs that has to ask for its memory, as the others do.
+            // A copy that includes the allocation, as the other operations do.
             bench("memcpy", &|_, bytes| _ = black_box(bytes.to_vec()));
             bench("to_bytes", &|filter, bytes| assert_eq!(black_box(filter.to_bytes()).len(), bytes.len()));
             bench("from_bytes", &|filter, bytes| assert_eq!(read(CuckooFilter::from_bytes(bytes)).len(), filter.len()));
             bench("verify", &|_, bytes| read(FilterView::over(bytes).and_then(|view| view.verify())));
-            bench("write_to", &|filter, _| filter.write_to(black_box(std::io::sink())).expect("a sink takes everything"));
+            bench("write_to", &|filter, _| filter.write_to(black_box(std::io::sink())).expect("writing to a sink succeeds"));
             bench("read_from", &|filter, bytes| assert_eq!(read(CuckooFilter::read_from(bytes)).len(), filter.len()));
         }
         group.bench_function("growing from_bytes", |bencher| {
-            let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build().expect("the parameters are right");
-            filter.insert_iter((0..size.items).map(key)).expect("it grows");
+            let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build().expect("valid parameters");
+            filter.insert_iter((0..size.items).map(key)).expect("the filter grows");
             let bytes = filter.to_bytes();
             bencher.iter(|| assert_eq!(read(ElasticFilter::from_bytes(black_box(&bytes))).len(), filter.len()));
         });
@@ -48,7 +47,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
 }
 
 fn read<T>(result: Result<T, koel::SnapshotError>) -> T {
-    result.expect("it is a snapshot")
+    result.expect("a valid snapshot")
 }
 
 mod mapped {
@@ -70,7 +69,7 @@ mod mapped {
         let mut saved = false;
         group.bench_function(format!("{PACKED_13} open and one query"), |bencher| {
             if !saved {
-                PACKED_13.full(items).save(&path).expect("there is room on the disk");
+                PACKED_13.full(items).save(&path).expect("there is disk space");
                 saved = true;
             }
             let mut n = 0;
@@ -83,9 +82,9 @@ mod mapped {
     }
 
     fn map(path: &Path) -> Mmap {
-        let file = File::open(path).expect("it was saved");
-        // SAFETY: the file is this process's own, and nobody changes it.
+        let file = File::open(path).expect("the file exists");
+        // SAFETY: only this process uses the file, and does not change it while it is mapped.
         #[allow(unsafe_code, reason = "nothing else writes to the mapped file")]
-        unsafe { Mmap::map(&file) }.expect("it can be mapped")
+        unsafe { Mmap::map(&file) }.expect("the file can be mapped")
     }
 }

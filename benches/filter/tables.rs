@@ -1,10 +1,10 @@
-//! The tables that are measured.
+//! The tables to measure.
 
 use crate::keys::{CHUNK, key};
 use koel::{CuckooFilter, Kernel, Params, TableKind};
 use std::fmt;
 
-/// How full tables are when they are asked.
+/// The load of tables in lookups.
 pub(crate) const LOAD: f64 = 0.95;
 
 #[derive(Clone, Copy)]
@@ -25,18 +25,18 @@ impl Table {
         Self { kind: TableKind::Single, fingerprint_bits }
     }
 
-    /// Is it the one of its kind that is looked at closely?
+    /// Returns whether the table is measured with all kernels and at all sizes.
     pub(crate) fn is_main(self) -> bool {
         self.fingerprint_bits == 13
     }
 
-    /// This many items fill it to [`LOAD`].
+    /// Returns an empty filter that this many items fill to [`LOAD`].
     pub(crate) fn empty(self, items: u64) -> CuckooFilter {
-        self.builder(items).build().expect("the parameters are right, and there is memory")
+        self.builder(items).build().expect("there is memory")
     }
 
     pub(crate) fn params(self, items: u64) -> Params {
-        self.builder(items).params().expect("the parameters are right")
+        self.builder(items).params().expect("valid parameters")
     }
 
     pub(crate) fn builder(self, items: u64) -> koel::Builder {
@@ -44,7 +44,7 @@ impl Table {
         CuckooFilter::builder().table(self.kind).fingerprint_bits(self.fingerprint_bits).buckets(buckets.next_multiple_of(2))
     }
 
-    /// The keys of the numbers from 0 on are in it.
+    /// Returns a filter with the keys of the numbers below `items`.
     pub(crate) fn full(self, items: u64) -> CuckooFilter {
         let mut filter = self.empty(items);
         for start in (0..items).step_by(CHUNK) {
@@ -55,7 +55,7 @@ impl Table {
         filter
     }
 
-    /// With one by which insertion and removal differ, and with the default one.
+    /// Returns the kernels that insertions and removals are measured with: for main tables, the portable one and the default.
     pub(crate) fn kernels_of_changes(self) -> Vec<Kernel> {
         let mut kernels = vec![Kernel::Portable, Kernel::best()];
         kernels.dedup();

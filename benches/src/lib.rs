@@ -1,6 +1,6 @@
-//! What the benchmarks have in common: keys, times and their medians.
+//! Helpers that the benchmarks share: keys, times, medians and Markdown.
 
-// Times and numbers of items are for people to read.
+// Times and item counts are rounded for display.
 #![allow(clippy::cast_precision_loss)]
 
 use std::{env, fmt::Display, time::Instant};
@@ -14,24 +14,24 @@ use std::{
 #[cfg(feature = "times")]
 use memmap2::Mmap;
 
-/// The n-th key. All are distinct, and in no order.
+/// Returns the n-th key. Keys are distinct and unordered.
 #[must_use]
 pub fn key(n: u64) -> u64 {
     let hash = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash ^ hash >> 27
 }
 
-/// How long an action takes, in nanoseconds for each of this many items.
+/// Runs an action on `items` items. Returns the nanoseconds per item.
 pub fn time(items: usize, action: impl FnOnce()) -> f64 {
     let start = Instant::now();
     action();
     start.elapsed().as_secs_f64() * 1e9 / items as f64
 }
 
-/// The middle one of the values, or the higher of the two in the middle.
+/// Returns the median of the values: of an even number of values, the higher one in the middle.
 ///
 /// # Panics
-/// If there are none.
+/// Panics if there are no values.
 #[must_use]
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
@@ -39,7 +39,7 @@ pub fn median(values: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// A number for people: 1,000 or 3 M.
+/// Formats a number for display: 1,000 or 3 M.
 #[must_use]
 pub fn count(number: impl Display) -> String {
     let digits = number.to_string();
@@ -55,18 +55,18 @@ pub fn row(name: &str, cells: impl IntoIterator<Item = String>) {
     println!("| {name} | {} |", cells.into_iter().collect::<Vec<_>>().join(" | "));
 }
 
-/// How much a benchmark does.
+/// The size of a benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     /// The number of items.
     pub items: u64,
-    /// How often each thing is timed.
+    /// How often everything is timed.
     pub rounds: usize,
 }
 
 impl Extent {
-    /// As many items as the command line says, or these. Without `--bench`, which Cargo passes, only to see whether the
-    /// benchmark's assertions hold: a hundred thousand in one round.
+    /// Returns the number of items on the command line, or `items`, and `rounds`. Without `--bench`, which `cargo bench` passes,
+    /// the benchmark only tests its assertions: one round, by default with 100,000 items.
     #[must_use]
     pub fn of_arguments(items: u64, rounds: usize) -> Self {
         let arguments: Vec<String> = env::args().skip(1).collect();
@@ -76,27 +76,27 @@ impl Extent {
         Self { items, rounds: if is_test { 1 } else { rounds } }
     }
 
-    /// The number of items as a length.
+    /// Returns the number of items as a `usize`.
     #[must_use]
     pub fn length(self) -> usize {
         usize::try_from(self.items).unwrap_or(usize::MAX)
     }
 }
 
-/// A file in the folder for temporary files that is deleted on drop.
+/// A file in the folder for temporary files, deleted on drop.
 #[cfg(feature = "times")]
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
 #[cfg(feature = "times")]
 impl Scratch {
-    /// The path of a file that nobody else uses, and that is not there yet.
+    /// Returns the path of a file that does not exist yet and is unique to this process.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self(env::temp_dir().join(format!("koel-bench-{name}-{}.koel", process::id())))
     }
 
-    /// Where it is.
+    /// Returns the file's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
@@ -105,14 +105,14 @@ impl Scratch {
     /// Maps the file.
     ///
     /// # Panics
-    /// If it is not there, or cannot be mapped.
+    /// Panics if the file does not exist or cannot be mapped.
     #[must_use]
     pub fn map(&self) -> Mmap {
-        let file = File::open(&self.0).expect("it was saved");
-        // SAFETY: nobody else knows the file.
+        let file = File::open(&self.0).expect("the file exists");
+        // SAFETY: no other code uses the file, so it does not change while it is mapped.
         #[allow(unsafe_code, reason = "mapping is unsafe")]
         unsafe {
-            Mmap::map(&file).expect("it can be mapped")
+            Mmap::map(&file).expect("the file can be mapped")
         }
     }
 }

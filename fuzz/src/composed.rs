@@ -1,7 +1,7 @@
-//! All operations of growing filters in any order: on all kernels in lockstep, beside a copy that went through a snapshot, and
-//! compared with a multiset. tests/elastic/composed.rs has the same, with random inputs.
+//! Random sequences of all operations of growing filters, on all kernels in lockstep and on a copy that goes through snapshots,
+//! compared with a multiset. tests/elastic/composed.rs runs this with random inputs.
 
-#![allow(clippy::cast_precision_loss, reason = "small numbers")]
+#![allow(clippy::cast_precision_loss, reason = "the numbers are small")]
 
 use super::split_mix::SplitMix64;
 use koel::{
@@ -10,54 +10,55 @@ use koel::{
 };
 use std::{collections::BTreeMap, fmt::Debug, iter, mem};
 
-/// Bytes of an input that say what filter it is, and of each operation.
+/// Bytes of the input's header, which describes the filters.
 pub const HEADER: usize = 8;
+/// Bytes of each operation in the input.
 pub const STEP: usize = 4;
 
-/// How much an input may ask for.
+/// Limits on what an input may request.
 #[derive(Clone, Copy)]
 pub struct Size {
-    /// Operations; what comes after them is not looked at.
+    /// The most operations; further ones are ignored.
     pub steps: usize,
-    /// Different items in a filter.
+    /// The most distinct items in a filter.
     pub items: usize,
-    /// Copies of all of them.
+    /// The most items in a filter, copies included.
     pub copies: usize,
-    /// Bytes of an empty filter. A few are large, and their tables nearly empty.
+    /// The most bytes of an empty filter's snapshot. Larger filters are skipped.
     pub bytes: u64,
-    /// Absent hashes of each kind that the false-positive rate is measured with.
+    /// Absent hashes of each kind with which the false-positive rate is measured.
     pub probes: u64,
-    /// Refused items of an operation, whose rest is left out: to refuse one, all places of a large walk are looked at.
+    /// The most refused items of an operation, whose rest is then skipped: each refusal takes a long eviction walk.
     pub refusals: usize,
 }
 
 impl Size {
-    /// For few inputs: filters that grow many times, and rates within a few per cent.
+    /// For a few inputs: filters grow many times, and rates are measured within a few percent.
     pub const LARGE: Self = Self {
         steps: 64,
         items: 30_000,
-        // To remove them takes a while where code is hardly optimised.
+        // Debug builds take long to remove them.
         copies: if cfg!(debug_assertions) { 1 << 16 } else { 1 << 20 },
         bytes: 1 << 17,
         probes: if cfg!(miri) { 20 } else { 20_000 },
         refusals: usize::MAX,
     };
 
-    /// For a fuzzer, which finds more by trying more inputs.
-    #[allow(dead_code, reason = "tests without all features replay no corpus")]
+    /// For a fuzzer, which finds more with more inputs.
+    #[allow(dead_code, reason = "only tests with all features replay the corpus")]
     pub const SMALL: Self = Self { steps: 32, items: 2000, copies: 1 << 14, bytes: 1 << 13, probes: 500, refusals: 2 };
 }
 
 type Merge = fn(&mut ElasticFilter, &ElasticFilter) -> Result<(), MergeError>;
 type SharedMerge = fn(&mut SharedFilter, &SharedFilter) -> Result<(), MergeError>;
 
-/// A form of storage: it gives the filter back that it was given.
+/// Writes a filter in some format, and returns the filter that is read back.
 pub type Format = fn(&ElasticFilter) -> ElasticFilter;
 
-/// The forms that need nothing but the library.
+/// The formats that need only the library.
 const FORMATS: [Format; 5] = [through_bytes, through_stream, through_pieces, through_view, through_extent];
 
-/// Does what the input says. `formats` are further forms of storage.
+/// Runs the input's operations and checks the filters after each. `formats` are additional formats.
 pub fn check(input: &[u8], size: Size, formats: &[Format]) {
     let Some((header, operations)) = decode(input) else { return };
     let formats = [&FORMATS, formats].concat();
@@ -66,13 +67,13 @@ pub fn check(input: &[u8], size: Size, formats: &[Format]) {
         state.take(operation);
         state.verify();
     }
-    // Under Miri, to drain it takes longer than all else.
+    // Under Miri, draining takes longer than everything else.
     if !cfg!(miri) {
         state.finish();
     }
 }
 
-/// What the input says, in words.
+/// Describes the input in words.
 pub fn describe(input: &[u8]) -> String {
     let Some((header, operations)) = decode(input) else { return String::from("nothing") };
     let lines: Vec<String> = operations.iter().map(|operation| format!("  {operation:?}")).collect();
@@ -81,12 +82,12 @@ pub fn describe(input: &[u8]) -> String {
 
 fn decode(input: &[u8]) -> Option<(Header, Vec<Operation>)> {
     let (&header, rest) = input.split_first_chunk()?;
-    let header = Header::of(header);
-    let operations = rest.as_chunks().0.iter().map(|&step| Operation::of(step, &header)).collect();
+    let header = Header::decode(header);
+    let operations = rest.as_chunks().0.iter().map(|&step| Operation::decode(step, &header)).collect();
     Some((header, operations))
 }
 
-/// Which filters.
+/// The parameters of the filters and their items.
 #[derive(Clone, Copy, Debug)]
 struct Header {
     rate: f64,
@@ -97,12 +98,12 @@ struct Header {
     partitions: usize,
     seed: u64,
     universe: Universe,
-    /// There are this many different items.
+    /// The number of distinct items.
     items: u64,
 }
 
 impl Header {
-    fn of(bytes: [u8; HEADER]) -> Self {
+    fn decode(bytes: [u8; HEADER]) -> Self {
         let pick = |at: usize, len: usize| usize::from(bytes[at]) % len;
         let capacity = [1, 2, 10, 30, 100, 300, 1000, 3000][pick(2, 8)];
         let times = [Some(2), Some(2), Some(3), Some(4), Some(8), Some(32), Some(128), None][pick(3, 8)];
@@ -134,19 +135,19 @@ impl Header {
     }
 }
 
-/// What the hashes of items are.
+/// How an item's number gives its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Universe {
-    /// Those of the filter's hasher.
+    /// The filter's hasher hashes the number.
     Items,
-    /// Numbers: in the low bits, in the high ones, backwards, and multiples of a constant.
+    /// Prehashed: the number in the low bits, in the high bits, with reversed bits, or times a constant.
     Low,
     High,
     Reversed,
     Multiples,
 }
 
-/// How several items are given to a filter.
+/// How several items are passed to a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     One,
@@ -159,7 +160,7 @@ fn trues(answers: &[bool]) -> usize {
     answers.iter().filter(|&&answer| answer).count()
 }
 
-/// Items from this number on.
+/// The items with `len` consecutive numbers.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     first: u64,
@@ -171,18 +172,18 @@ enum Operation {
     Insert(Form, Range),
     /// Several copies of a few items.
     InsertCopies(Form, Range),
-    /// Merges each filter so often with a copy of itself.
+    /// Merges each filter this many times with a copy of itself.
     Double(u8),
     InsertUnique(Form, Range),
     Remove(Form, Range),
-    /// Removes a copy of all items but each n-th.
-    Thin(u8),
+    /// Removes a copy of every item but each n-th.
+    KeepEveryNth(u8),
     Find(Range),
-    /// The two filters change places: all operations are done to the first one.
+    /// Swaps the two sides; all operations apply to the first one.
     Swap,
     Merge,
     Union,
-    /// The second filter becomes a copy of the first one.
+    /// Replaces the second side by a copy of the first.
     Copy {
         is_fallible: bool,
     },
@@ -190,13 +191,13 @@ enum Operation {
     Clear,
     Share,
     Unshare,
-    /// Goes on with what comes back from storage.
+    /// Replaces the filters by ones that are written and read back.
     Reread(u8),
-    /// The same for one of the filters that must stay equal.
+    /// Replaces only the last of the filters that must stay equal.
     RereadOne(u8),
-    /// The second filter becomes one that several workers have filled.
+    /// Replaces the second side by a merge of filters that several workers fill.
     Workers(u8, Range),
-    /// This many bytes beyond those that there are.
+    /// Limits the memory to this many bytes more than the filters take.
     Limit(usize),
     NoLimit,
     Kernels(u8),
@@ -204,18 +205,18 @@ enum Operation {
 }
 
 impl Operation {
-    fn of([what, a, b, c]: [u8; STEP], header: &Header) -> Self {
+    fn decode([kind, a, b, c]: [u8; STEP], header: &Header) -> Self {
         let len = [1, 1, 2, 7, 20, 65, 92, 150, 400, 1000, 2500, 6000][usize::from(c % 12)];
         let range = Range { first: u64::from(a) * header.items / 256, len };
-        let few = Range { len: 1 + len % 5, ..range };
+        let short = Range { len: 1 + len % 5, ..range };
         let form = [Form::One, Form::Batch, Form::Iterator, Form::Unordered][usize::from(b % 4)];
-        match what % 64 {
+        match kind % 64 {
             0..20 => Self::Insert(form, range),
-            20..23 => Self::InsertCopies(form, few),
+            20..23 => Self::InsertCopies(form, short),
             23 => Self::Double(1 + a % 20),
             24..27 => Self::InsertUnique(form, range),
             27..33 => Self::Remove(form, range),
-            33..36 => Self::Thin(2 + a % 16),
+            33..36 => Self::KeepEveryNth(2 + a % 16),
             36 => Self::Find(range),
             37..41 => Self::Swap,
             41..44 => Self::Merge,
@@ -236,13 +237,13 @@ impl Operation {
     }
 }
 
-/// Items as they are given to a filter: by their numbers, if the filter hashes them, or as hashes.
-struct Asked {
+/// The arguments of a batch: hashes, and the numbers if the filter hashes them.
+struct Keys {
     numbers: Option<Vec<u64>>,
     hashes: Vec<u64>,
 }
 
-impl Asked {
+impl Keys {
     fn truncate(&mut self, len: usize) {
         self.hashes.truncate(len);
         if let Some(numbers) = &mut self.numbers {
@@ -251,17 +252,17 @@ impl Asked {
     }
 }
 
-/// Why an item was refused, and its position in the call.
-type Said = Result<(), (InsertErrorKind, usize)>;
+/// The result of an insertion: why an item was refused, and its position in the call.
+type Outcome = Result<(), (InsertErrorKind, usize)>;
 
-fn said(result: Result<(), InsertError>) -> Said {
+fn outcome(result: Result<(), InsertError>) -> Outcome {
     result.map_err(|error| {
         assert!(!error.to_string().is_empty());
         (kind(&error), error.position())
     })
 }
 
-/// The kind without the bytes of a limit: those that a filter has when it refuses an item depend on the order of insertion.
+/// Returns the kind of error without the numbers of a limit, which depend on the order of insertion.
 fn kind(error: &InsertError) -> InsertErrorKind {
     match error.kind() {
         InsertErrorKind::Limit { .. } => InsertErrorKind::Limit { needed: 0, max_bytes: 0 },
@@ -269,7 +270,7 @@ fn kind(error: &InsertError) -> InsertErrorKind {
     }
 }
 
-/// A filter of one owner, or a shared one, which can do the same.
+/// A filter of either type, with the same operations.
 enum Filter {
     Own(ElasticFilter),
     Shared(SharedFilter),
@@ -292,36 +293,36 @@ impl Filter {
         }
     }
 
-    fn insert_hash(&mut self, hash: u64) -> Said {
-        said(match self {
+    fn insert_hash(&mut self, hash: u64) -> Outcome {
+        outcome(match self {
             Own(filter) => filter.insert(&Prehashed(hash)),
             Shared(filter) => filter.insert(&Prehashed(hash)),
         })
     }
 
-    /// Inserts several items; what was said of each, or of the call.
-    fn insert(&mut self, form: Form, Asked { numbers, hashes }: &Asked) -> Vec<Said> {
+    /// Inserts several items. Returns the outcome of each item or of the whole call.
+    fn insert(&mut self, form: Form, Keys { numbers, hashes }: &Keys) -> Vec<Outcome> {
         let each =
-            |insert: &mut dyn FnMut(usize) -> Result<(), InsertError>| (0..hashes.len()).map(|at| said(insert(at))).collect();
+            |insert: &mut dyn FnMut(usize) -> Result<(), InsertError>| (0..hashes.len()).map(|at| outcome(insert(at))).collect();
         match (self, form, numbers) {
             (Own(filter), Form::One, Some(numbers)) => each(&mut |at| filter.insert(&numbers[at])),
             (Own(filter), Form::One, None) => each(&mut |at| filter.insert(&Prehashed(hashes[at]))),
-            (Own(filter), Form::Batch, Some(numbers)) => vec![said(filter.insert_batch(numbers))],
+            (Own(filter), Form::Batch, Some(numbers)) => vec![outcome(filter.insert_batch(numbers))],
             (Own(filter), Form::Iterator, Some(numbers)) => {
-                vec![said(filter.insert_iter(numbers).map(|inserted| assert_eq!(inserted, numbers.len())))]
+                vec![outcome(filter.insert_iter(numbers).map(|inserted| assert_eq!(inserted, numbers.len())))]
             }
-            (Own(filter), Form::Batch | Form::Iterator, None) => vec![said(filter.insert_batch(&Prehashed(hashes)))],
-            (Own(filter), Form::Unordered, Some(numbers)) => vec![said(filter.insert_unordered(numbers))],
-            (Own(filter), Form::Unordered, None) => vec![said(filter.insert_unordered(&Prehashed(hashes)))],
+            (Own(filter), Form::Batch | Form::Iterator, None) => vec![outcome(filter.insert_batch(&Prehashed(hashes)))],
+            (Own(filter), Form::Unordered, Some(numbers)) => vec![outcome(filter.insert_unordered(numbers))],
+            (Own(filter), Form::Unordered, None) => vec![outcome(filter.insert_unordered(&Prehashed(hashes)))],
             (Shared(filter), Form::One, Some(numbers)) => each(&mut |at| filter.insert(&numbers[at])),
             (Shared(filter), Form::One, None) => each(&mut |at| filter.insert(&Prehashed(hashes[at]))),
-            (Shared(filter), _, Some(numbers)) => vec![said(filter.insert_batch(numbers))],
-            (Shared(filter), _, None) => vec![said(filter.insert_batch(&Prehashed(hashes)))],
+            (Shared(filter), _, Some(numbers)) => vec![outcome(filter.insert_batch(numbers))],
+            (Shared(filter), _, None) => vec![outcome(filter.insert_batch(&Prehashed(hashes)))],
         }
     }
 
-    /// Inserts items that are not found; the number of those that were inserted.
-    fn insert_unique(&mut self, form: Form, Asked { numbers, hashes }: &Asked) -> Result<usize, InsertErrorKind> {
+    /// Inserts the items that are not found. Returns how many were inserted.
+    fn insert_unique(&mut self, form: Form, Keys { numbers, hashes }: &Keys) -> Result<usize, InsertErrorKind> {
         let each = |insert: &mut dyn FnMut(usize) -> Result<bool, InsertError>| {
             (0..hashes.len()).try_fold(0, |inserted, at| insert(at).map(|is_new| inserted + usize::from(is_new)))
         };
@@ -338,7 +339,7 @@ impl Filter {
         inserted.map_err(|error| kind(&error))
     }
 
-    fn remove(&mut self, form: Form, Asked { numbers, hashes }: &Asked) -> Vec<bool> {
+    fn remove(&mut self, form: Form, Keys { numbers, hashes }: &Keys) -> Vec<bool> {
         let mut removed = vec![false; hashes.len()];
         match (self, form, numbers) {
             (Own(filter), Form::One, Some(numbers)) => return numbers.iter().map(|number| filter.remove(number)).collect(),
@@ -362,8 +363,8 @@ impl Filter {
         found
     }
 
-    /// Which of these are found, in all ways of asking, which must agree.
-    fn find(&self, Asked { numbers, hashes }: &Asked) -> Vec<bool> {
+    /// Looks the items up by every method, asserts that the results agree, and returns them.
+    fn find(&self, Keys { numbers, hashes }: &Keys) -> Vec<bool> {
         let expected = self.contains_hashes(hashes);
         let mut found = vec![!expected.first().unwrap_or(&false); hashes.len()];
         let members = expected.iter().filter(|&&found| found).count();
@@ -436,7 +437,7 @@ impl Filter {
             Own(filter) => filter.to_bytes(),
             Shared(filter) => {
                 let mut bytes = Vec::new();
-                filter.write_to(&mut bytes).expect("a vector takes all");
+                filter.write_to(&mut bytes).expect("writing to a vector succeeds");
                 bytes
             }
         }
@@ -449,7 +450,7 @@ impl Filter {
         }
     }
 
-    /// Bytes that the filter takes, and that it is charged against a limit.
+    /// Returns the bytes that the filter takes, and the bytes charged against a limit.
     fn sizes(&self) -> (usize, usize) {
         match self {
             Own(filter) => (filter.size_in_bytes(), filter.charged_bytes()),
@@ -458,7 +459,7 @@ impl Filter {
     }
 }
 
-/// Copies of items by their hashes.
+/// The count of each item, by hash.
 #[derive(Clone, Default)]
 struct Model {
     copies: BTreeMap<u64, u32>,
@@ -477,7 +478,7 @@ impl Model {
         }
     }
 
-    /// False if there was none.
+    /// Removes one copy. Returns false if there was none.
     fn remove(&mut self, hash: u64) -> bool {
         let Some(copies) = self.copies.get_mut(&hash) else { return false };
         *copies -= 1;
@@ -493,11 +494,11 @@ impl Model {
     }
 }
 
-/// Filters that must stay equal, and what is in them.
+/// Filters that must stay equal, and the items in them.
 struct Side {
-    /// One for each kernel, and one more, which `RereadOne` exchanges.
+    /// One filter for each kernel, and one more, which `RereadOne` replaces.
     filters: Vec<Filter>,
-    /// The charge of each before the last operation.
+    /// The charged bytes of each filter before the last operation.
     charged: Vec<usize>,
     limit: usize,
     model: Model,
@@ -510,17 +511,17 @@ impl Side {
         Self { filters, charged, limit, model }
     }
 
-    /// The same with all of them, which must answer the same.
+    /// Runs an operation on all filters, asserts that the results are equal, and returns the result.
     fn each<T: Debug + PartialEq>(&mut self, mut run: impl FnMut(&mut Filter) -> T) -> T {
         let mut answers = self.filters.iter_mut().map(&mut run);
-        let first = answers.next().expect("there is a kernel");
+        let first = answers.next().expect("there is a filter");
         for (at, answer) in (1..).zip(answers) {
-            assert_eq!(answer, first, "filter {at} differs from filter 0 in its answer");
+            assert_eq!(answer, first, "filter {at} and filter 0 have different results");
         }
         first
     }
 
-    /// Makes all filters those of one owner, or shared ones.
+    /// Converts all filters to owned or shared ones.
     fn convert(&mut self, convert: impl Fn(Filter) -> Filter) {
         self.filters = mem::take(&mut self.filters).into_iter().map(convert).collect();
         self.measure();
@@ -538,11 +539,11 @@ impl Side {
         self.charged = self.filters.iter().map(|filter| filter.sizes().1).collect();
     }
 
-    /// A copy of the first one that owns its items.
+    /// Returns an owned copy of the first filter, with the same limit.
     fn copy(&self) -> Filter {
         let mut copy = match &self.filters[0] {
             Own(filter) => filter.try_clone().expect("there is memory"),
-            shared @ Shared(_) => ElasticFilter::from_bytes(&shared.to_bytes()).expect("what is written can be read"),
+            shared @ Shared(_) => ElasticFilter::from_bytes(&shared.to_bytes()).expect("a written filter can be read"),
         };
         copy.set_max_bytes(self.limit);
         Own(copy)
@@ -553,13 +554,13 @@ struct State {
     header: Header,
     size: Size,
     formats: Vec<Format>,
-    /// It hashes, and says what an empty filter is.
+    /// An empty filter: it hashes items, and is compared with emptied filters.
     empty: ElasticFilter,
     sides: [Side; 2],
 }
 
 impl State {
-    /// None if there are no such filters.
+    /// Returns `None` if the parameters are invalid or the empty filter is too large.
     fn new(header: &Header, size: Size, formats: Vec<Format>) -> Option<Self> {
         let empty = header.builder().build().ok().filter(|empty| empty.snapshot_bytes() <= size.bytes)?;
         let sides = [(); 2].map(|()| Side::new(on_kernels(&empty), usize::MAX, Model::default()));
@@ -576,14 +577,14 @@ impl State {
         }
     }
 
-    fn of_numbers(&self, numbers: Vec<u64>) -> Asked {
+    fn keys_of(&self, numbers: Vec<u64>) -> Keys {
         let hashes = numbers.iter().map(|&number| self.hash(number)).collect();
-        Asked { hashes, numbers: (self.header.universe == Universe::Items).then_some(numbers) }
+        Keys { hashes, numbers: (self.header.universe == Universe::Items).then_some(numbers) }
     }
 
-    fn asked(&self, range: Range) -> Asked {
+    fn keys(&self, range: Range) -> Keys {
         let len = range.len.min(self.size.items as u64);
-        self.of_numbers((range.first..range.first + len).map(|number| number % self.header.items).collect())
+        self.keys_of((range.first..range.first + len).map(|number| number % self.header.items).collect())
     }
 
     fn format(&self, which: u8) -> Format {
@@ -595,38 +596,38 @@ impl State {
         match operation {
             Operation::Insert(form, range) => {
                 if first.model.copies.len() < self.size.items {
-                    self.insert(form, self.asked(range));
+                    self.insert(form, self.keys(range));
                 }
             }
             Operation::InsertCopies(form, range) => {
                 let copies = 1 + range.first % 20;
                 let numbers = (0..copies * range.len).map(|n| (range.first + n / copies) % self.header.items).collect();
-                self.insert(form, self.of_numbers(numbers));
+                self.insert(form, self.keys_of(numbers));
             }
             Operation::Double(times) => self.double(times),
             Operation::InsertUnique(form, range) => {
                 if first.model.copies.len() < self.size.items {
-                    self.insert_unique(form, &self.asked(range));
+                    self.insert_unique(form, &self.keys(range));
                 }
             }
-            Operation::Remove(form, range) => self.remove(form, &self.asked(range)),
-            Operation::Thin(n) => {
+            Operation::Remove(form, range) => self.remove(form, &self.keys(range)),
+            Operation::KeepEveryNth(n) => {
                 let hashes = first.model.hashes();
                 let hashes = hashes.iter().enumerate().filter(|(at, _)| at % usize::from(n) > 0).map(|(_, &hash)| hash).collect();
-                self.remove(Form::Batch, &Asked { numbers: None, hashes });
+                self.remove(Form::Batch, &Keys { numbers: None, hashes });
             }
             Operation::Find(range) => {
-                let asked = self.asked(range);
+                let keys = self.keys(range);
                 let side = &mut self.sides[0];
-                let found = side.each(|filter| filter.find(&asked));
-                assert!(asked.hashes.iter().zip(&found).all(|(&hash, &found)| found || side.model.count(hash) == 0));
+                let found = side.each(|filter| filter.find(&keys));
+                assert!(keys.hashes.iter().zip(&found).all(|(&hash, &found)| found || side.model.count(hash) == 0));
             }
             Operation::Swap => self.sides.swap(0, 1),
             Operation::Merge => self.merge(ElasticFilter::merge, SharedFilter::merge, |one, other| one + other),
             Operation::Union => {
                 let most = self.sides.iter().map(|side| side.model.len).sum();
                 self.merge(ElasticFilter::union, SharedFilter::union, u32::max);
-                self.forget_united(most);
+                self.clear_if_items_collide(most);
             }
             Operation::Copy { is_fallible } => {
                 let copy = |filter: &mut ElasticFilter| {
@@ -639,7 +640,7 @@ impl State {
             Operation::Clear => {
                 first.each(Filter::clear);
                 first.model = Model::default();
-                assert!(first.filters[0].to_bytes() == self.empty.to_bytes(), "a cleared filter is not as a new one");
+                assert!(first.filters[0].to_bytes() == self.empty.to_bytes(), "a cleared filter differs from a new one");
             }
             Operation::Share => first.convert(Filter::shared),
             Operation::Unshare => first.convert(Filter::own),
@@ -649,7 +650,7 @@ impl State {
                 let (limit, kernels) = (side.limit, Kernel::available());
                 for (filter, kernel) in side.own().zip(kernels) {
                     *filter = reread(filter, format, limit);
-                    filter.set_kernel(kernel).expect("it is available");
+                    filter.set_kernel(kernel).expect("the kernel is available");
                 }
                 self.sides[0].measure();
             }
@@ -659,10 +660,10 @@ impl State {
                 let limit = side.limit;
                 let mut filters: Vec<_> = side.own().collect();
                 let source = filters.remove(0);
-                **filters.last_mut().expect("there are two") = reread(source, format, limit);
+                **filters.last_mut().expect("there are two filters") = reread(source, format, limit);
                 self.sides[0].measure();
             }
-            Operation::Workers(workers, range) => self.fill_by_workers(workers, &self.asked(range)),
+            Operation::Workers(workers, range) => self.fill_by_workers(workers, &self.keys(range)),
             Operation::Limit(more) => {
                 let limit = first.own().map(|filter| filter.size_in_bytes()).max().unwrap_or(0) + more;
                 first.limit = limit;
@@ -675,27 +676,27 @@ impl State {
             Operation::Kernels(turn) => {
                 let kernels = Kernel::available().collect::<Vec<_>>();
                 for (at, filter) in (usize::from(turn)..).zip(first.own()) {
-                    filter.set_kernel(kernels[at % kernels.len()]).expect("it is available");
+                    filter.set_kernel(kernels[at % kernels.len()]).expect("the kernel is available");
                 }
             }
             Operation::Rate => self.measure_rate(),
         }
     }
 
-    /// Inserts items into all filters, and one by one into a copy.
-    fn insert(&mut self, form: Form, mut asked: Asked) {
+    /// Inserts items into all filters, and individually into a copy, and compares the results.
+    fn insert(&mut self, form: Form, mut keys: Keys) {
         let side = &mut self.sides[0];
         let is_shared = matches!(side.filters[0], Shared(_));
-        // Partitions that are filled one after the other share out a limit in another way.
+        // A batch fills a shared filter partition by partition, which uses up a limit in a different order.
         let form = if is_shared && side.limit < usize::MAX { Form::One } else { form };
         let ends_at_first = !is_shared && matches!(form, Form::Batch | Form::Iterator);
         let mut before = side.copy();
         let mut copy = side.copy();
         let (mut accepted, mut refused) = (Vec::new(), Vec::new());
-        let mut answers = Vec::new();
-        for (at, &hash) in asked.hashes.iter().enumerate() {
+        let mut expected = Vec::new();
+        for (at, &hash) in keys.hashes.iter().enumerate() {
             let answer = copy.insert_hash(hash);
-            answers.push(answer);
+            expected.push(answer);
             match answer {
                 Ok(()) => accepted.push(hash),
                 Err((kind, _)) => refused.push((kind, at)),
@@ -704,43 +705,48 @@ impl State {
                 break;
             }
             if refused.len() == self.size.refusals {
-                asked.truncate(at + 1);
+                keys.truncate(at + 1);
                 break;
             }
         }
         if form != Form::One {
-            answers = vec![refused.first().map_or(Ok(()), |&refused| Err(refused))];
+            expected = vec![refused.first().map_or(Ok(()), |&refused| Err(refused))];
         }
-        let said = side.each(|filter| filter.insert(form, &asked));
-        assert!(said == answers, "{form:?} refuses others than one by one: {} and {}", Summary(&said), Summary(&answers));
+        let outcomes = side.each(|filter| filter.insert(form, &keys));
+        assert!(
+            outcomes == expected,
+            "{form:?} refuses other items than single insertions: {} and {}",
+            Summary(&outcomes),
+            Summary(&expected)
+        );
         for &(kind, _) in &refused {
-            self.judge(kind);
+            self.check_refusal(kind);
         }
         let side = &mut self.sides[0];
         if !refused.is_empty() {
             for &hash in &accepted {
-                assert_eq!(before.insert_hash(hash), Ok(()), "an item is refused where others were not refused before");
+                assert_eq!(before.insert_hash(hash), Ok(()), "an accepted item is refused without the refused ones");
             }
             assert!(before.to_bytes() == copy.to_bytes(), "a refused insertion changed something: {:?}", refused[0].0);
         }
-        assert!(side.filters[0].to_bytes() == copy.to_bytes(), "{form:?} does not do the same as one by one");
+        assert!(side.filters[0].to_bytes() == copy.to_bytes(), "{form:?} differs from single insertions");
         accepted.into_iter().for_each(|hash| side.model.add(hash, 1));
     }
 
-    /// A refusal has a reason, which is never copies.
-    fn judge(&self, kind: InsertErrorKind) {
+    /// Asserts that a refusal is justified by a limit or by chosen hashes.
+    fn check_refusal(&self, kind: InsertErrorKind) {
         let Side { limit, .. } = &self.sides[0];
         match kind {
-            InsertErrorKind::Limit { .. } => assert!(*limit < usize::MAX, "refused for a limit that there is not"),
+            InsertErrorKind::Limit { .. } => assert!(*limit < usize::MAX, "refused without a limit"),
             kind => assert!(self.header.universe != Universe::Items, "refused as {kind:?}"),
         }
     }
 
-    fn insert_unique(&mut self, form: Form, asked: &Asked) {
+    fn insert_unique(&mut self, form: Form, keys: &Keys) {
         let side = &mut self.sides[0];
         let mut copy = side.copy();
         let mut expected = Ok(0);
-        for &hash in &asked.hashes {
+        for &hash in &keys.hashes {
             let is_held = copy.count_hash(hash) > 0;
             assert!(is_held || side.model.count(hash) == 0, "{hash:#x} is lost");
             if is_held {
@@ -757,43 +763,43 @@ impl State {
                 }
             }
         }
-        assert_eq!(side.each(|filter| filter.insert_unique(form, asked)), expected);
-        assert!(side.filters[0].to_bytes() == copy.to_bytes(), "insert_unique is not count and insert");
+        assert_eq!(side.each(|filter| filter.insert_unique(form, keys)), expected);
+        assert!(side.filters[0].to_bytes() == copy.to_bytes(), "insert_unique differs from count and insert");
         if let Err(kind) = expected {
-            self.judge(kind);
+            self.check_refusal(kind);
         }
     }
 
-    /// Removes what is there, and what is not found.
-    fn remove(&mut self, form: Form, Asked { numbers, hashes }: &Asked) {
+    /// Removes items that are present, and tries to remove items that are not found.
+    fn remove(&mut self, form: Form, Keys { numbers, hashes }: &Keys) {
         let side = &mut self.sides[0];
         let is_found = side.filters[0].contains_hashes(hashes);
         let mut model = side.model.clone();
-        let mut asked = Asked { numbers: numbers.as_ref().map(|_| Vec::new()), hashes: Vec::new() };
+        let mut keys = Keys { numbers: numbers.as_ref().map(|_| Vec::new()), hashes: Vec::new() };
         let mut expected = Vec::new();
         for (at, &hash) in hashes.iter().enumerate() {
-            let is_there = model.remove(hash);
-            // To remove what was never inserted is a mistake: it may be another item that is found.
-            if !is_there && is_found[at] {
+            let is_present = model.remove(hash);
+            // An absent item that is found must not be removed: that could remove another item.
+            if !is_present && is_found[at] {
                 continue;
             }
-            asked.hashes.push(hash);
-            expected.push(is_there);
-            if let (Some(given), Some(numbers)) = (&mut asked.numbers, numbers) {
+            keys.hashes.push(hash);
+            expected.push(is_present);
+            if let (Some(given), Some(numbers)) = (&mut keys.numbers, numbers) {
                 given.push(numbers[at]);
             }
         }
-        let removed = side.each(|filter| filter.remove(form, &asked));
-        assert!(removed == expected, "what is there is not removed, or what is not there is");
+        let removed = side.each(|filter| filter.remove(form, &keys));
+        assert!(removed == expected, "a present item was not removed, or an absent one was");
         side.model = model;
     }
 
-    /// Takes the second filter's items into the first one.
+    /// Merges or unites the second side's filters into the first's.
     fn merge(&mut self, merge: Merge, shared: SharedMerge, copies: impl Fn(u32, u32) -> u32) {
         let [first, second] = &mut self.sides;
-        let [items, copies_of_all] = [|model: &Model| model.copies.len(), |model: &Model| model.len]
+        let [distinct, total] = [|model: &Model| model.copies.len(), |model: &Model| model.len]
             .map(|count: fn(&Model) -> usize| count(&first.model) + count(&second.model));
-        if items > self.size.items || copies_of_all > self.size.copies {
+        if distinct > self.size.items || total > self.size.copies {
             return;
         }
         let before = first.filters[0].to_bytes();
@@ -812,7 +818,7 @@ impl State {
             Err(error) => Some(error.to_string()),
         };
         let refusals: Vec<_> = results.iter().map(refusal).collect();
-        assert!(refusals.iter().all(|refusal| *refusal == refusals[0]), "not all are merged: {refusals:?}");
+        assert!(refusals.iter().all(|refusal| *refusal == refusals[0]), "the filters have different results: {refusals:?}");
         if refusals[0].is_some() {
             assert!(first.filters[0].to_bytes() == before, "a refused merge changed something");
             return;
@@ -823,7 +829,7 @@ impl State {
         }
     }
 
-    /// Doubles the copies of all items, so often as there may be as many. In filters that are full, that may be refused.
+    /// Doubles the count of all items up to `times` times, within the limit on copies. A merge beyond the plan may be refused.
     fn double(&mut self, times: u8) {
         let side = &mut self.sides[0];
         for _ in 0..times {
@@ -831,11 +837,11 @@ impl State {
                 return;
             }
             let before = side.filters[0].to_bytes();
-            let is_done = side.each(|filter| match filter {
+            let is_merged = side.each(|filter| match filter {
                 Own(filter) => filter.merge(&filter.clone()).is_ok(),
                 Shared(filter) => filter.merge(&filter.try_clone().expect("there is memory")).is_ok(),
             });
-            if !is_done {
+            if !is_merged {
                 assert!(side.filters[0].to_bytes() == before, "a refused merge changed something");
                 return;
             }
@@ -844,34 +850,34 @@ impl State {
         }
     }
 
-    /// Two items that a filter cannot tell apart are one in a union: then it has fewer items than the model, and is emptied. (Whether
-    /// all are found was looked at before.) Where items are in several generations, which are united one by one, it may have more: up
-    /// to `most`, the items of both. Then it is emptied, too.
-    fn forget_united(&mut self, most: usize) {
+    /// Asserts that a union has lost no item, and clears it if its length differs from the model's. It may be shorter, since items
+    /// that the filter cannot tell apart become one. With several generations, which are united individually, it may be longer, up
+    /// to `most`, the items of both filters.
+    fn clear_if_items_collide(&mut self, most: usize) {
         let side = &mut self.sides[0];
         let len = side.filters[0].len();
-        let is_there = |hash| side.filters[0].count_hash(hash) >= side.model.count(hash);
-        assert!(side.model.hashes().into_iter().all(is_there), "lost by a union");
+        let is_present = |hash| side.filters[0].count_hash(hash) >= side.model.count(hash);
+        assert!(side.model.hashes().into_iter().all(is_present), "a union has lost an item");
         let most = if side.filters[0].buckets_per_lookup() > 2 { most } else { side.model.len };
-        assert!(len <= most, "a union has more than both: {len} instead of {most}");
+        assert!(len <= most, "a union has {len} items, at most {most} expected");
         if len != side.model.len {
             side.each(Filter::clear);
             side.model = Model::default();
         }
     }
 
-    /// Each of up to four workers fills a filter with its share of the items, and the second filter becomes the merged one.
-    fn fill_by_workers(&mut self, workers: u8, asked: &Asked) {
+    /// Up to four workers fill a filter each with their share of the items, and the second side becomes the merged filter.
+    fn fill_by_workers(&mut self, workers: u8, keys: &Keys) {
         let workers = 1 + usize::from(workers) % 4;
-        let (mut merged, mut model) = (self.header.builder().build().expect("there is such a filter"), Model::default());
+        let (mut merged, mut model) = (self.header.builder().build().expect("valid parameters"), Model::default());
         for worker in 0..workers {
-            let (mut filter, mut inserted) = (self.header.builder().build().expect("there is such a filter"), Vec::new());
-            for &hash in asked.hashes.iter().skip(worker).step_by(workers) {
+            let (mut filter, mut inserted) = (self.header.builder().build().expect("valid parameters"), Vec::new());
+            for &hash in keys.hashes.iter().skip(worker).step_by(workers) {
                 if filter.insert(&Prehashed(hash)).is_ok() {
                     inserted.push(hash);
                 }
             }
-            // More than the maximal capacity may be refused; what is merged before stays.
+            // A merge beyond `max_capacity` may be refused; the items merged before stay.
             if merged.merge(&filter).is_ok() {
                 inserted.into_iter().for_each(|hash| model.add(hash, 1));
             }
@@ -879,7 +885,7 @@ impl State {
         self.sides[1] = Side::new(on_kernels(&merged), usize::MAX, model);
     }
 
-    /// All filters are equal, and have what they should.
+    /// Asserts that all filters are equal, consistent and within their limit, and hold the items of the model.
     fn verify(&mut self) {
         let side = &mut self.sides[0];
         let bytes = side.filters[0].to_bytes();
@@ -904,13 +910,13 @@ impl State {
             assert!(charged <= limit.max(*before), "charged {charged} bytes, {before} before, the limit is {limit}");
         }
         side.measure();
-        let read = ElasticFilter::from_bytes(&bytes).unwrap_or_else(|error| panic!("what is written cannot be read: {error}"));
-        assert!(read.to_bytes() == bytes, "there are two ways to write a filter");
+        let read = ElasticFilter::from_bytes(&bytes).unwrap_or_else(|error| panic!("a written filter cannot be read: {error}"));
+        assert!(read.to_bytes() == bytes, "the filter is written differently");
         let (stated, promised) = (side.filters[0].false_positive_rate(), self.header.rate);
         assert!(stated <= promised, "a rate of {stated:e}, {promised:e} promised");
     }
 
-    /// The rate of absent hashes is not above the stated one, whether they are random or like those that are there.
+    /// Asserts that the rate measured with absent hashes, random ones and ones like those present, is at most the stated one.
     fn measure_rate(&self) {
         let Side { filters, model, .. } = &self.sides[0];
         let Size { probes: number, .. } = self.size;
@@ -921,41 +927,45 @@ impl State {
         let random: Vec<u64> = SplitMix64(0x5eed).filter(|&hash| model.count(hash) == 0).take(index(number)).collect();
         let alike: Vec<u64> = (self.header.items..self.header.items + number).map(|item| self.hash(item)).collect();
         let stated = filter.false_positive_rate();
-        for (what, probes) in [("random", random), ("alike", alike)] {
+        for (kind, probes) in [("random", random), ("alike", alike)] {
             let found = filter.contains_hashes(&probes).iter().filter(|&&found| found).count() as f64;
-            // Which hashes a filter of so few items confuses is chance, too.
+            // The margin also covers which hashes a filter with few items confuses.
             let expected = number as f64 * stated * (1.0 + 6.0 / (model.copies.len() as f64 + 1.0).sqrt());
             let most = expected + 6.0 * expected.sqrt() + 3.0;
-            assert!(found <= most, "{found} of {number} {what} hashes are found, at a rate of {stated:e} of {}", model.len);
+            assert!(
+                found <= most,
+                "{found} of {number} {kind} hashes are found, at a rate of {stated:e} with {} items",
+                model.len
+            );
         }
     }
 
-    /// Without its items, a filter is as it was.
+    /// Removes all items from both sides, and asserts that the filters equal new ones.
     fn finish(mut self) {
         for _ in 0..2 {
             self.verify();
             self.measure_rate();
             while self.sides[0].model.len > 0 {
                 let copies = self.sides[0].model.copies.iter();
-                // Half of the copies at a time.
+                // Each round removes half of the copies.
                 let hashes = copies.flat_map(|(&hash, &copies)| iter::repeat_n(hash, 1 + index((copies / 2).into()))).collect();
-                self.remove(Form::Batch, &Asked { numbers: None, hashes });
+                self.remove(Form::Batch, &Keys { numbers: None, hashes });
             }
             self.verify();
             self.sides[0].each(Filter::shrink);
-            assert!(self.sides[0].filters[0].to_bytes() == self.empty.to_bytes(), "a drained filter is not as a new one");
+            assert!(self.sides[0].filters[0].to_bytes() == self.empty.to_bytes(), "a drained filter differs from a new one");
             self.sides.swap(0, 1);
         }
     }
 }
 
-/// How many were refused, and why the first one was.
-struct Summary<'a>(&'a [Said]);
+/// Displays how many items were refused, and why the first one was.
+struct Summary<'a>(&'a [Outcome]);
 
 impl std::fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let refused = self.0.iter().filter(|said| said.is_err()).count();
-        write!(f, "{refused} of {} refused, the first {:?}", self.0.len(), self.0.iter().find(|said| said.is_err()))
+        let refused = self.0.iter().filter(|outcome| outcome.is_err()).count();
+        write!(f, "{refused} of {} refused, the first {:?}", self.0.len(), self.0.iter().find(|outcome| outcome.is_err()))
     }
 }
 
@@ -963,11 +973,11 @@ fn index(number: u64) -> usize {
     usize::try_from(number).expect("a small number")
 }
 
-/// A copy for each kernel, and one more.
+/// Returns a copy for each kernel, and one more.
 fn on_kernels(filter: &ElasticFilter) -> Vec<ElasticFilter> {
     let on = |kernel| {
         let mut copy = filter.clone();
-        copy.set_kernel(kernel).expect("it is available");
+        copy.set_kernel(kernel).expect("the kernel is available");
         copy
     };
     Kernel::available().map(on).chain([filter.clone()]).collect()
@@ -980,13 +990,13 @@ fn reread(filter: &ElasticFilter, format: Format, limit: usize) -> ElasticFilter
 }
 
 fn through_bytes(filter: &ElasticFilter) -> ElasticFilter {
-    ElasticFilter::from_bytes(&filter.to_bytes()).expect("what is written can be read")
+    ElasticFilter::from_bytes(&filter.to_bytes()).expect("a written filter can be read")
 }
 
 fn through_stream(filter: &ElasticFilter) -> ElasticFilter {
     let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("a vector takes all");
-    ElasticFilter::read_from(&bytes[..]).expect("what is written can be read")
+    filter.write_to(&mut bytes).expect("writing to a vector succeeds");
+    ElasticFilter::read_from(&bytes[..]).expect("a written filter can be read")
 }
 
 fn through_pieces(filter: &ElasticFilter) -> ElasticFilter {
@@ -995,13 +1005,13 @@ fn through_pieces(filter: &ElasticFilter) -> ElasticFilter {
     while let len @ 1.. = filter.read_snapshot(&index, bytes.len() as u64, &mut piece) {
         bytes.extend_from_slice(&piece[..len]);
     }
-    assert!(bytes == filter.to_bytes() && index.snapshot_bytes() == bytes.len() as u64, "pieces are not the whole");
-    ElasticFilter::from_bytes(&bytes).expect("what is written can be read")
+    assert!(bytes == filter.to_bytes() && index.snapshot_bytes() == bytes.len() as u64, "the pieces differ from the snapshot");
+    ElasticFilter::from_bytes(&bytes).expect("a written filter can be read")
 }
 
 fn through_view(filter: &ElasticFilter) -> ElasticFilter {
-    let view = ElasticView::over(filter.to_bytes()).expect("what is written can be read");
-    view.verify().expect("it is as it was written");
+    let view = ElasticView::over(filter.to_bytes()).expect("a written filter can be read");
+    view.verify().expect("a valid snapshot");
     assert_eq!((view.len(), view.shards(), view.params()), (filter.len(), filter.shards(), filter.params()));
     assert_eq!(view.distinct(), filter.distinct());
     assert!((view.false_positive_rate() - filter.false_positive_rate()).abs() <= 1e-9 * filter.false_positive_rate());
@@ -1010,18 +1020,18 @@ fn through_view(filter: &ElasticFilter) -> ElasticFilter {
     view.contains_batch(&Prehashed(&hashes), &mut in_view);
     filter.contains_batch(&Prehashed(&hashes), &mut in_filter);
     assert_eq!(in_view, in_filter);
-    view.to_filter().expect("it is as it was written")
+    view.to_filter().expect("a valid snapshot")
 }
 
-/// The end is found where it is, in pieces of any length.
+/// Pushes the snapshot and other bytes in pieces, and asserts that its end is found.
 fn through_extent(filter: &ElasticFilter) -> ElasticFilter {
     let (bytes, mut extent) = (filter.to_bytes(), SnapshotExtent::new());
     let followed = [&bytes[..], b"something else"].concat();
     let mut kept = Vec::new();
     for piece in followed.chunks(1 + bytes.len() % 61) {
-        let len = extent.push(piece).expect("a snapshot");
+        let len = extent.push(piece).expect("a valid snapshot");
         kept.extend_from_slice(&piece[..len]);
     }
-    assert!(extent.is_complete() && extent.received() == bytes.len() as u64 && kept == bytes, "its end is elsewhere");
-    ElasticFilter::from_bytes(&kept).expect("what is written can be read")
+    assert!(extent.is_complete() && extent.received() == bytes.len() as u64 && kept == bytes, "the end is wrong");
+    ElasticFilter::from_bytes(&kept).expect("a written filter can be read")
 }

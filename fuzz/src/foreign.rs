@@ -1,8 +1,8 @@
-//! Bytes as a file of another program.
+//! Fuzz target: bytes as a file of another program.
 
 use super::{go_files, redisbloom};
 
-/// Bytes are hardly ever a file of both programs, and few enough that trying both takes no time.
+/// Tries both programs. Inputs are short, so this is fast.
 pub fn check(input: &[u8]) {
     go_files::check(input);
     redisbloom::check(input);

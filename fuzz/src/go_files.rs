@@ -1,10 +1,10 @@
-//! Bytes as a file of Go's: what src/guide/go.md says is read and nothing else, and it is written again as it was.
+//! Bytes as one of Go's files: exactly the files that src/guide/go.md describes are read, and they are written back unchanged.
 
 #![allow(clippy::cast_possible_truncation, reason = "a byte of a number")]
 
 use super::{
     model::{Key, Model},
-    snapshot::answers,
+    snapshot::check_queries as check_table,
     split_mix::SplitMix64,
 };
 use koel::{
@@ -13,59 +13,59 @@ use koel::{
 };
 use std::collections::BTreeMap;
 
-/// Longer tables are not made: there would be fewer of them.
+/// Longer tables are not generated, so that more inputs can be tried.
 const MOST_BUCKETS_LOG: u8 = 6;
 
-/// What a file has beside its table.
+/// A file's fields outside its table.
 struct Header {
     model: Model,
     items: u32,
     victim: (u32, u32),
     is_used: u8,
-    /// Bytes before the table.
+    /// The offset of the table, in bytes.
     start: usize,
-    /// Bytes of zero behind it.
+    /// Zero bytes behind the table.
     padding: usize,
 }
 
-/// The bytes as they are, and then as little changed as it takes to make a file of them.
+/// Checks the bytes as they are, and then with the smallest changes that make them a valid file.
 pub fn check(input: &[u8]) {
     check_file(input);
-    let mut mended = input.to_vec();
-    mend(&mut mended);
-    go::decode(&mended).unwrap_or_else(|error| panic!("it should be a file now: {error}"));
-    check_file(&mended);
+    let mut repaired = input.to_vec();
+    repair(&mut repaired);
+    go::decode(&repaired).unwrap_or_else(|error| panic!("a repaired file is refused: {error}"));
+    check_file(&repaired);
 }
 
 fn check_file(bytes: &[u8]) {
     let read = go::decode(bytes);
     let Some((header, buckets)) = expected(bytes) else {
-        let error = read.expect_err("these bytes are no file");
+        let error = read.expect_err("the bytes are not a file");
         assert!(error.offset() <= bytes.len() as u64, "{error}");
         return;
     };
-    let filter = read.unwrap_or_else(|error| panic!("these bytes are a file: {error}"));
-    assert_eq!(filter.encode().expect("Go had it"), bytes);
+    let filter = read.unwrap_or_else(|error| panic!("a valid file is refused: {error}"));
+    assert_eq!(filter.encode().expect("Go can read this filter"), bytes);
     let model = header.model;
     let mut items = model.items(&buckets);
     let mut table = filter.filter().clone();
     for kernel in Kernel::available() {
-        table.set_kernel(kernel).expect("it is available");
-        answers(&table, &model, &items);
+        table.set_kernel(kernel).expect("the kernel is available");
+        check_table(&table, &model, &items);
     }
     let (bucket, fingerprint) = header.victim;
     if header.is_used == 1 {
         *items.entry(model.key_in(bucket.into(), fingerprint)).or_default() += 1;
     }
-    asked(&filter, &model, &items);
-    go_on(filter, &model, items);
+    check_queries(&filter, &model, &items);
+    check_changes(filter, &model, items);
 }
 
 fn number(bytes: &[u8], at: usize) -> u32 {
     (0..4).fold(0, |value, n| value | u32::from(bytes[at + n]) << (8 * n))
 }
 
-/// None if the header is not all there, or of no table.
+/// Returns `None` if the header is incomplete, or its table kind is unknown.
 fn header(bytes: &[u8]) -> Option<Header> {
     let is_packed = *bytes.get(13)? == 1;
     let start = if is_packed { 19 } else { 20 };
@@ -86,19 +86,19 @@ fn header(bytes: &[u8]) -> Option<Header> {
     })
 }
 
-/// The values of all slots, if this is a file.
+/// Returns the header and the slots of every bucket if the bytes are a valid file.
 fn expected(bytes: &[u8]) -> Option<(Header, Vec<Vec<u32>>)> {
     let header = header(bytes)?;
     let Header { model, items, victim: (bucket, fingerprint), is_used, start, padding } = header;
     let end = start as u64 + model.table_bytes()?;
-    let is_right = model.is_possible()
+    let is_valid = model.is_possible()
         && !shares_bits(&model)
         && bytes.len() as u64 == end + padding as u64
         && is_used <= 1
         && u64::from(bucket) < model.m
         && u64::from(fingerprint) < 1 << model.f
         && (fingerprint != 0 || is_used == 0 && bucket == 0);
-    if !is_right {
+    if !is_valid {
         return None;
     }
     let (table, behind) = bytes[start..].split_at(end as usize - start);
@@ -107,7 +107,7 @@ fn expected(bytes: &[u8]) -> Option<(Header, Vec<Vec<u32>>)> {
     (taken == items as usize && behind.iter().all(|&byte| byte == 0)).then_some((header, buckets))
 }
 
-/// Does Go overwrite neighbours in this table?
+/// Returns whether slots of this table share bits, so that Go overwrites neighbors.
 fn shares_bits(model: &Model) -> bool {
     let step = match model.f {
         2 => 4,
@@ -117,8 +117,8 @@ fn shares_bits(model: &Model) -> bool {
     !model.is_packed && model.m > 1 && !model.b.is_multiple_of(step)
 }
 
-/// Makes a file of any bytes.
-fn mend(bytes: &mut Vec<u8>) {
+/// Changes the bytes so that they are a valid file.
+fn repair(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().max(20), 0);
     bytes[13] &= 1;
     bytes[12] &= 1;
@@ -143,7 +143,7 @@ fn mend(bytes: &mut Vec<u8>) {
     put(bytes, 8, (fingerprint & mask).max(least));
     let end = start + model.table_bytes().unwrap_or_default() as usize;
     bytes.resize(end, 0);
-    model.mend(&mut bytes[start..], false);
+    model.repair(&mut bytes[start..], false);
     bytes.resize(end + padding, 0);
     let taken = model.slots(&bytes[start..end]).into_iter().flatten().flatten().filter(|&slot| slot != 0).count();
     put(bytes, 0, taken as u32);
@@ -153,11 +153,11 @@ fn put(bytes: &mut [u8], at: usize, number: u32) {
     bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
 }
 
-/// The answers are the model's, of all that is in and of others.
-fn asked(filter: &GoFilter, model: &Model, items: &BTreeMap<Key, u32>) {
+/// Asserts that queries of present and absent items return what the model says.
+fn check_queries(filter: &GoFilter, model: &Model, items: &BTreeMap<Key, u32>) {
     assert_eq!(filter.len(), items.values().sum::<u32>() as usize);
-    let there = items.keys().map(|&key| model.hash(key));
-    for hash in SplitMix64(5).take(77).chain(there) {
+    let present = items.keys().map(|&key| model.hash(key));
+    for hash in SplitMix64(5).take(77).chain(present) {
         let copies = items.get(&model.key(hash)).copied().unwrap_or(0);
         assert_eq!((filter.contains(&Prehashed(hash)), filter.count(&Prehashed(hash))), (copies > 0, copies), "{hash:#x}");
     }
@@ -167,8 +167,8 @@ fn asked(filter: &GoFilter, model: &Model, items: &BTreeMap<Key, u32>) {
     assert!(numbers.iter().zip(found).all(|(number, found)| filter.contains(number) == found));
 }
 
-/// Insertions and removals, with the victim where it is and wherever it goes.
-fn go_on(mut filter: GoFilter, model: &Model, mut items: BTreeMap<Key, u32>) {
+/// Inserts and removes items, with the victim in any place, and compares the filter with the model.
+fn check_changes(mut filter: GoFilter, model: &Model, mut items: BTreeMap<Key, u32>) {
     let removed: Vec<Key> = items.keys().copied().step_by(3).collect();
     for key in removed {
         remove(&mut filter, model, &mut items, key);
@@ -181,19 +181,19 @@ fn go_on(mut filter: GoFilter, model: &Model, mut items: BTreeMap<Key, u32>) {
             assert!(filter == before && filter.encode().ok() == before.encode().ok(), "a refused insertion changed something");
         }
     }
-    asked(&filter, model, &items);
-    let written = filter.encode().expect("Go can have it");
-    let read = go::decode(&written).expect("what was written is read");
-    assert_eq!(read.encode().expect("Go had it"), written);
-    asked(&read, model, &items);
+    check_queries(&filter, model, &items);
+    let written = filter.encode().expect("Go can read this filter");
+    let read = go::decode(&written).expect("a written filter can be read");
+    assert_eq!(read.encode().expect("Go can read this filter"), written);
+    check_queries(&read, model, &items);
     match filter.clone().into_filter() {
-        Ok(whole) => answers(&whole, model, &items),
-        Err(no_room) => asked(&no_room, model, &items),
+        Ok(whole) => check_table(&whole, model, &items),
+        Err(with_victim) => check_queries(&with_victim, model, &items),
     }
     while let Some((&key, _)) = items.first_key_value() {
         remove(&mut filter, model, &mut items, key);
     }
-    let drained: CuckooFilter<_> = filter.into_filter().expect("it is empty");
+    let drained: CuckooFilter<_> = filter.into_filter().expect("there is room for the victim");
     let bytes = drained.to_bytes();
     assert!(drained.is_empty() && bytes[64..bytes.len() - 8].iter().all(|&byte| byte == 0), "a drained table is not zero");
 }

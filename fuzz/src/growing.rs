@@ -1,4 +1,4 @@
-//! Bytes as a snapshot of a filter that grows: refused in the same way by every reader, or a filter that works.
+//! Bytes as a snapshot of a growing filter: every reader refuses them with the same error, or they give a working filter.
 
 #![allow(clippy::cast_possible_truncation, reason = "lengths of inputs")]
 
@@ -15,49 +15,49 @@ type View<'a> = ElasticView<&'a [u8], AnyHasher>;
 const SECTION: usize = 32;
 const RECORD: usize = 24;
 
-/// Longer inputs are not made: there would be fewer of them.
+/// Filters with more items are not changed, so that more inputs can be tried.
 const MOST_ITEMS: usize = 3000;
 
-/// Is this the table kind of a filter that grows?
+/// Returns whether this is a table kind of a growing filter.
 pub fn is_kind(kind: u8) -> bool {
     matches!(kind, 2 | 3)
 }
 
 pub fn check(bytes: &[u8], odd: usize) {
-    let said = |answer: &Result<Filter, SnapshotError>| {
+    let error_of = |answer: &Result<Filter, SnapshotError>| {
         answer.as_ref().err().map(|error| (error.kind(), error.offset(), error.to_string()))
     };
     let read = Filter::from_bytes_with(bytes, AnyHasher::from_id);
     let mut pieces = Pieces::new(bytes, odd);
     let streamed = Filter::read_from_with(&mut pieces, AnyHasher::from_id);
     match &read {
-        // To a stream, what follows is not its own.
+        // A stream may continue behind the snapshot.
         Err(error) if error.kind() == koel::SnapshotErrorKind::TrailingBytes => {
             assert_eq!(bytes.len() as u64 - error.offset(), pieces.left() as u64);
             assert!(streamed.is_ok());
         }
-        _ => assert_eq!(said(&streamed), said(&read), "read_from"),
+        _ => assert_eq!(error_of(&streamed), error_of(&read), "read_from"),
     }
     let opened = View::over_with(bytes, AnyHasher::from_id);
     if let Ok(view) = &opened {
-        ask_anything(view);
+        query_unverified(view);
     }
     let verified = opened.and_then(|view| view.verify().map(|()| view));
-    let said_of_view = verified.as_ref().err().map(|error| (error.kind(), error.to_string()));
-    // A view says first what is wrong with any list of shards, and then with the tables.
-    assert_eq!(said_of_view.is_some(), read.is_err(), "a view: {said_of_view:?}");
+    let view_error = verified.as_ref().err().map(|error| (error.kind(), error.to_string()));
+    // A view reports errors in lists of shards before errors in tables, so only whether there is an error is compared.
+    assert_eq!(view_error.is_some(), read.is_err(), "a view: {view_error:?}");
     let Ok(filter) = read else { return };
-    assert!(filter.to_bytes() == bytes, "there is one way to write a filter");
+    assert!(filter.to_bytes() == bytes, "the filter is written differently");
     if let Ok(view) = verified {
-        ask(view, &filter);
+        compare(view, &filter);
     }
     if filter.len() <= MOST_ITEMS {
-        go_on(filter);
+        check_changes(filter);
     }
 }
 
-/// A view that nobody verified answers, whatever it is.
-fn ask_anything(view: &View<'_>) {
+/// Queries of an unverified view return, and batches agree with single lookups.
+fn query_unverified(view: &View<'_>) {
     let hashes: Vec<u64> = SplitMix64(2).take(150).collect();
     let mut found = vec![false; 150];
     let _ = view.distinct();
@@ -68,14 +68,14 @@ fn ask_anything(view: &View<'_>) {
     }
 }
 
-/// A view of the same bytes gives the same answers.
-fn ask(mut view: View<'_>, filter: &Filter) {
+/// Asserts that a view of the same bytes gives the same results as the filter.
+fn compare(mut view: View<'_>, filter: &Filter) {
     assert_eq!((view.len(), view.shards(), view.params()), (filter.len(), filter.shards(), filter.params()));
     assert_eq!(view.distinct(), filter.distinct());
     let hashes: Vec<u64> = SplitMix64(1).take(150).collect();
     let (mut found, mut found_in_view) = (vec![false; 150], vec![false; 150]);
     for kernel in Kernel::available() {
-        view.set_kernel(kernel).expect("it is available");
+        view.set_kernel(kernel).expect("the kernel is available");
         filter.contains_batch(&Prehashed(&hashes), &mut found);
         view.contains_batch(&Prehashed(&hashes), &mut found_in_view);
         assert_eq!(found, found_in_view);
@@ -84,14 +84,14 @@ fn ask(mut view: View<'_>, filter: &Filter) {
     filter.assert_consistent();
 }
 
-/// Whatever was read behaves as a filter does.
-fn go_on(mut filter: Filter) {
-    // What is in it cannot be told from the bytes; what is inserted can.
+/// Inserts, merges and removes items, as with any other filter.
+fn check_changes(mut filter: Filter) {
+    // The original items are unknown, so only the inserted ones are checked.
     filter.set_max_bytes(filter.table_bytes() + (1 << 20));
     let before = filter.len();
     let hashes: Vec<u64> = SplitMix64(before as u64).take(150).collect();
     let mut inserted = Vec::new();
-    // Some of them several times.
+    // Some items are inserted several times.
     for &hash in hashes.iter().chain(&hashes[..20]).chain(&hashes[..3].repeat(20)) {
         if filter.insert(&Prehashed(hash)).is_ok() {
             inserted.push(hash);
@@ -100,16 +100,16 @@ fn go_on(mut filter: Filter) {
     assert_eq!(filter.len(), before + inserted.len());
     let mut found = vec![false; inserted.len()];
     for kernel in Kernel::available() {
-        filter.set_kernel(kernel).expect("it is available");
+        filter.set_kernel(kernel).expect("the kernel is available");
         filter.contains_batch(&Prehashed(&inserted), &mut found);
         assert!(found.iter().all(|&found| found));
         assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash)) && filter.count(&Prehashed(hash)) > 0));
     }
     assert!((0.0..=1.0).contains(&filter.false_positive_rate()) && filter.size_in_bytes() > filter.table_bytes());
-    let again = Filter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).expect("as it was written");
-    assert_eq!(again.to_bytes(), filter.to_bytes());
+    let read = Filter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).expect("a valid snapshot");
+    assert_eq!(read.to_bytes(), filter.to_bytes());
     let mut merged = filter.clone();
-    if merged.merge(&again).is_ok() {
+    if merged.merge(&read).is_ok() {
         assert_eq!(merged.len(), 2 * filter.len());
         assert!(inserted.iter().all(|&hash| merged.contains(&Prehashed(hash))));
     }
@@ -118,7 +118,7 @@ fn go_on(mut filter: Filter) {
     assert_eq!(filter.len(), before);
 }
 
-/// Makes the checksums right, as far as sections can be followed.
+/// Recomputes the checksums of all sections that can be found.
 pub fn seal(bytes: &mut [u8]) {
     let checksum = xxhash_rust::xxh3::xxh3_64_with_seed;
     let header = checksum(&bytes[..56], 0);
@@ -130,19 +130,19 @@ pub fn seal(bytes: &mut [u8]) {
         }
         let (shards, length) = (number(bytes, at + 8) as usize, number(bytes, at + 16) as usize);
         let list = at + SECTION;
-        // A partition without shards has the number of its items instead of records.
+        // A partition without shards has its item count instead of records.
         let records = if shards == 0 && length > 0 { Some(8) } else { shards.checked_mul(RECORD) };
         let Some(tables) = records.and_then(|len| list.checked_add(len)).filter(|&end| end <= bytes.len()) else {
             return;
         };
-        // As those of generation 0 follow each other.
+        // The tables are located as if all were of generation 0.
         let mut start = tables;
         for shard in 0..shards {
             let (f, b, above) =
                 (u64::from(bytes[11]), u64::from(bytes[12]), bytes[29].wrapping_sub(bytes[list + shard * RECORD + 1]));
             let per_bucket = if bytes[10] == 3 { 4 * f.saturating_sub(1) } else { f * b };
             let m = u64::from(number(bytes, 24) as u32);
-            // The zeros that it is filled up with do not count.
+            // A table's checksum does not cover its padding.
             let used = (m * per_bucket).div_ceil(8).saturating_add((m * b * u64::from(above)).div_ceil(8)) as usize;
             let Some(covered) = start.checked_add(used).and_then(|end| bytes.get(start..end)) else { break };
             let sum = checksum(covered, 0);
@@ -152,7 +152,7 @@ pub fn seal(bytes: &mut [u8]) {
         let covered = [&bytes[at..at + 24], &bytes[list..tables]].concat();
         let sum = checksum(&covered, header.wrapping_add(partition));
         put(bytes, at + 24, sum);
-        // Behind the tables are lists, of few items or of further copies, and their checksum.
+        // Behind the tables are lists of items or copies, and their checksum.
         let end = list.saturating_add(length).saturating_sub(8);
         if let Some(copies) = bytes.get(start..end).filter(|copies| !copies.is_empty()) {
             let sum_of_copies = checksum(copies, sum);

@@ -1,6 +1,6 @@
-//! What the fuzz targets do with their bytes: one function each, which panics where something is wrong.
+//! The fuzz targets: each is a function of bytes that panics if it finds an error.
 //!
-//! `tests/fuzz_corpus.rs` has these files, too, and runs them with the inputs that were worth keeping.
+//! `tests/fuzz_corpus.rs` includes these files, too, and runs them on the stored inputs.
 
 pub mod composed;
 pub mod foreign;

@@ -1,4 +1,4 @@
-//! The format once more, as docs/FORMAT.md has it: bit by bit, slow, and with nothing of the library's own arithmetic.
+//! An independent, slow implementation of docs/FORMAT.md, bit by bit, without the library's arithmetic.
 
 #![allow(clippy::cast_possible_truncation, reason = "halves and fields of known width")]
 
@@ -15,15 +15,15 @@ pub const HEADER: usize = 64;
 /// 2⁶⁴ divided by the golden ratio, made odd.
 const C: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Is this the number of one of this build's hashers?
+/// Returns whether this build has the hasher with this number.
 fn has_hasher(number: [u8; 2]) -> bool {
     AnyHasher::ALL.iter().any(|hasher| hasher.id().number().to_le_bytes() == number)
 }
 
-/// What an item is to a filter: its fingerprint, and the smaller of its two buckets. Items with the same key are the same.
+/// A fingerprint and the smaller of its two buckets. A filter cannot tell items with the same key apart.
 pub type Key = (u32, u64);
 
-/// Where things are.
+/// The parameters of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Model {
     pub is_packed: bool,
@@ -48,7 +48,7 @@ impl Model {
         if self.is_packed { 4 * self.f.saturating_sub(1) } else { self.b * self.f }
     }
 
-    /// L, unless it is too long for a number.
+    /// Returns L of docs/FORMAT.md, or `None` if it exceeds 64 bits.
     pub fn table_bytes(&self) -> Option<u64> {
         Some(self.m.checked_mul(self.bucket_bits().into())?.div_ceil(8))
     }
@@ -64,7 +64,7 @@ impl Model {
         ((u128::from(s) + u128::from(self.m) - u128::from(bucket)) % u128::from(self.m)) as u64
     }
 
-    /// The first bucket and the fingerprint of an item whose hash was given as a number.
+    /// Returns the first bucket and the fingerprint of a prehashed item.
     pub fn locate(&self, hash: u64) -> (u64, u32) {
         let most = (1u64 << self.f) - 1;
         let p = (hash ^ hash >> 31).wrapping_mul(C);
@@ -85,19 +85,19 @@ impl Model {
         (fingerprint, bucket.min(self.alternate(bucket, fingerprint)))
     }
 
-    /// A hash of such an item.
+    /// Returns a hash that has this key.
     pub fn hash(&self, (fingerprint, bucket): Key) -> u64 {
         let t = u64::from(fingerprint) - 1;
         if self.is_power_of_two {
             return unmixed(bucket << 32 | t);
         }
-        // The least product whose upper half is the bucket, and whose lower half gives the fingerprint.
+        // The smallest x whose product with m has the bucket as its upper half, and the fingerprint in its lower half.
         let r = (t << 32).div_ceil((1 << self.f) - 1);
         let x = (u128::from(bucket) << 64 | u128::from(r) << 32).div_ceil(self.m.into()) as u64;
         unmixed(x)
     }
 
-    /// The items in a snapshot, or what is wrong with it, all of it looked at as docs/FORMAT.md says.
+    /// Returns the items in a snapshot, or the error that docs/FORMAT.md requires.
     pub fn verdict(snapshot: &[u8]) -> Result<(Self, BTreeMap<Key, u32>), Kind> {
         let checksum = xxhash_rust::xxh3::xxh3_64_with_seed;
         ensure(snapshot[..snapshot.len().min(8)] == MAGIC[..snapshot.len().min(8)], Kind::Magic)?;
@@ -110,7 +110,7 @@ impl Model {
         ensure(snapshot[10] <= 1 && snapshot[13] <= 1 && model.is_possible(), Kind::Parameter)?;
         let (entries, slots) = (u128::from(number(snapshot, 48)), u128::from(model.m) * u128::from(model.b));
         ensure(entries <= slots && u128::from(items) <= slots + entries * u128::from(u32::MAX), Kind::Parameter)?;
-        // A filter counts its items in the bits of an address.
+        // A filter counts its items in a `usize`.
         ensure(usize::try_from(items).is_ok(), Kind::Parameter)?;
         ensure(model.table_bytes() == Some(number(snapshot, 40)), Kind::Parameter)?;
         ensure(has_hasher([snapshot[14], snapshot[15]]), Kind::Hasher)?;
@@ -124,36 +124,36 @@ impl Model {
         let total = if entries == 0 { 0 } else { number(listed, 0) };
         let taken = buckets.iter().flatten().filter(|&&slot| slot != 0).count() as u64;
         ensure(taken.checked_add(total) == Some(items), Kind::Count)?;
-        let mut items_of = model.items(&buckets);
-        ensure(model.add_copies(&mut items_of, listed), Kind::Copies)?;
-        Ok((model, items_of))
+        let mut counts = model.items(&buckets);
+        ensure(model.add_copies(&mut counts, listed), Kind::Copies)?;
+        Ok((model, counts))
     }
 
-    /// Adds the copies that are not in the table. False if a writer would not list them so.
+    /// Adds the copies in a list to `items`. Returns false if the list is invalid.
     fn add_copies(&self, items: &mut BTreeMap<Key, u32>, listed: &[u8]) -> bool {
         let Some((total, list)) = listed.split_at_checked(8) else { return true };
         let (mut last, mut sum) = (None, 0);
-        let keys: BTreeMap<u64, Key> = items.keys().map(|&key| (self.number_of(key), key)).collect();
+        let keys: BTreeMap<u64, Key> = items.keys().map(|&key| (self.list_key(key), key)).collect();
         for entry in list.chunks_exact(12) {
-            let (number_of, more) = (number(entry, 0), u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]));
-            let copies = keys.get(&number_of).and_then(|key| items.get_mut(key));
+            let (list_key, more) = (number(entry, 0), u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]));
+            let copies = keys.get(&list_key).and_then(|key| items.get_mut(key));
             let Some((copies, more)) = copies.and_then(|copies| copies.checked_add(more).map(|sum| (copies, sum))) else {
                 return false;
             };
-            if last >= Some(number_of) || *copies == more {
+            if last >= Some(list_key) || *copies == more {
                 return false;
             }
-            (last, sum) = (Some(number_of), sum + u64::from(more - *copies));
+            (last, sum) = (Some(list_key), sum + u64::from(more - *copies));
             *copies = more;
         }
         sum == number(total, 0)
     }
 
-    /// Gives the entries of a list the keys of the first items that are in these buckets, and the right total, which is returned.
-    /// There may be fewer items, and numbers may be 0.
-    pub fn mend_copies(&self, buckets: &[Vec<u32>], listed: &mut [u8]) -> u64 {
+    /// Gives the entries of a list the keys of the first items in these buckets, and sets the total, which it returns. The list
+    /// stays invalid if there are fewer items than entries, or an entry has no copies.
+    pub fn repair_copies(&self, buckets: &[Vec<u32>], listed: &mut [u8]) -> u64 {
         let Some((total, list)) = listed.split_at_mut_checked(8) else { return 0 };
-        let mut keys: Vec<u64> = self.items(buckets).keys().map(|&key| self.number_of(key)).collect();
+        let mut keys: Vec<u64> = self.items(buckets).keys().map(|&key| self.list_key(key)).collect();
         keys.sort_unstable();
         let mut sum = 0_u64;
         for (entry, key) in list.chunks_exact_mut(12).zip(keys) {
@@ -164,13 +164,13 @@ impl Model {
         sum
     }
 
-    /// The key of an item in the list of copies.
-    fn number_of(&self, (fingerprint, bucket): Key) -> u64 {
+    /// Returns the key of an item in the list of copies.
+    fn list_key(&self, (fingerprint, bucket): Key) -> u64 {
         let bits = self.f + (u64::BITS - (self.m - 1).leading_zeros());
         (bucket << self.f | u64::from(fingerprint)).wrapping_mul(C) & (u64::MAX >> (64 - bits.min(64)))
     }
 
-    /// What a header says, be it possible or not.
+    /// Returns the parameters in a header, valid or not.
     pub fn of_header(header: &[u8]) -> Self {
         Self {
             is_packed: header[10] == 1,
@@ -181,26 +181,26 @@ impl Model {
         }
     }
 
-    /// Is there such a filter?
+    /// Returns whether the parameters are valid.
     pub fn is_possible(&self) -> bool {
         let Self { f, b, m, .. } = *self;
-        let of_table =
+        let is_valid_table =
             if self.is_packed { (4..=32).contains(&f) && b == 4 } else { (2..=32).contains(&f) && (1..=16).contains(&b) };
-        let of_addressing = if self.is_power_of_two {
+        let is_valid_addressing = if self.is_power_of_two {
             m.is_power_of_two() && m <= 1 << 32
         } else {
-            of_table && m >= 2 && m % 2 == 0 && m <= 1 << (64 - f)
+            is_valid_table && m >= 2 && m % 2 == 0 && m <= 1 << (64 - f)
         };
-        of_table && of_addressing && u128::from(m) * u128::from(self.bucket_bits()) <= (1 << 64) - 8
+        is_valid_table && is_valid_addressing && u128::from(m) * u128::from(self.bucket_bits()) <= (1 << 64) - 8
     }
 
-    /// The values of all slots; or nothing, if no writer writes this table.
+    /// Returns the slots of every bucket, or `None` if the table is invalid.
     pub fn table(&self, bytes: &[u8]) -> Option<Vec<Vec<u32>>> {
         let in_order = |slots: &Vec<u32>| !self.is_packed || slots.is_sorted_by_key(|&slot| (slot & 15, slot >> 4));
         self.slots(bytes).filter(|buckets| buckets.iter().all(in_order))
     }
 
-    /// The same, with the high parts of packed buckets in any order.
+    /// Like [`table`](Self::table), but accepts the high parts of packed buckets in any order.
     pub fn slots(&self, bytes: &[u8]) -> Option<Vec<Vec<u32>>> {
         let mut bits = Bits { bytes, at: 0 };
         let mut buckets = Vec::new();
@@ -217,9 +217,9 @@ impl Model {
         Some(nibbles.iter().map(|&nibble| bits.take(self.f - 4) << 4 | u32::from(nibble)).collect())
     }
 
-    /// Makes a table of these bytes that a writer could have written; a packed one in the order of the low nibbles, and of the
-    /// high parts if they count.
-    pub fn mend(&self, bytes: &mut [u8], all_in_order: bool) {
+    /// Changes the bytes so that they are a valid table. The slots of a packed bucket are sorted by their low nibbles, and with
+    /// `all_in_order` then by their high parts.
+    pub fn repair(&self, bytes: &mut [u8], all_in_order: bool) {
         let last = bytes.len() - 1;
         let used = (self.m * u64::from(self.bucket_bits()) % 8) as u32;
         if used != 0 {
@@ -238,13 +238,13 @@ impl Model {
                 slots.sort_unstable_by_key(|&slot| (slot & 15, slot >> 4));
             }
             let nibbles = slots.map(|slot| (slot & 15) as u8);
-            let codeword = codebook().binary_search(&nibbles).expect("they ascend") as u32;
+            let codeword = codebook().binary_search(&nibbles).expect("the nibbles ascend") as u32;
             put(bytes, &mut to, 12, codeword);
             slots.iter().for_each(|slot| put(bytes, &mut to, self.f - 4, slot >> 4));
         }
     }
 
-    /// The items in these buckets, with the number of copies of each.
+    /// Returns the items in these buckets, with the count of each.
     pub fn items(&self, buckets: &[Vec<u32>]) -> BTreeMap<Key, u32> {
         let mut items = BTreeMap::new();
         for (bucket, slots) in (0..).zip(buckets) {
@@ -256,7 +256,7 @@ impl Model {
     }
 }
 
-/// Fields of bits, one after the other.
+/// Reads consecutive bit fields.
 struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -270,7 +270,7 @@ impl Bits<'_> {
     }
 }
 
-/// Writes a field, and goes on behind it.
+/// Writes a bit field at `at`, and advances `at`.
 fn put(bytes: &mut [u8], at: &mut usize, bits: u32, value: u32) {
     for n in 0..bits {
         bytes[*at / 8] = bytes[*at / 8] & !(1 << (*at % 8)) | ((value >> n & 1) as u8) << (*at % 8);
@@ -278,7 +278,7 @@ fn put(bytes: &mut [u8], at: &mut usize, bits: u32, value: u32) {
     }
 }
 
-/// The eight bytes at `at` as a number.
+/// Reads the little-endian number in the eight bytes at `at`.
 pub fn number(bytes: &[u8], at: usize) -> u64 {
     (0..8).fold(0, |value, n| value | u64::from(bytes[at + n]) << (8 * n))
 }

@@ -1,4 +1,4 @@
-//! Operations in any order: a filter is the multiset that the format's formulas say, with every kernel, to the last bit.
+//! Random operations: with every kernel, a filter must equal the multiset that the format's formulas define, to the last bit.
 
 use super::{
     model::{HEADER, Key, Model},
@@ -8,7 +8,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use koel::{Addressing, CuckooFilter, FilterView, InsertError, Kernel, MergeError, Prehashed, TableKind};
 use std::{collections::BTreeMap, fmt::Debug};
 
-/// What an input says. Numbers are brought into their ranges.
+/// A decoded input. Numbers are reduced to their valid ranges.
 #[derive(Arbitrary, Debug)]
 struct Plan {
     is_packed: bool,
@@ -31,11 +31,11 @@ enum Step {
     InsertBatch(Vec<Hash>),
     RemoveBatch(Vec<Hash>),
     ContainsBatch(Vec<Hash>),
-    /// Fresh ones until one is refused, or there are twice as many as slots.
+    /// Inserts new items until one is refused, at most twice as many as there are slots.
     Fill(u8),
-    /// One copy of all that are in, but for each n-th.
-    Thin(u8),
-    /// With a filter of these; without any, with itself, so that a few steps make millions of copies.
+    /// Removes one copy of every item but each n-th.
+    KeepEveryNth(u8),
+    /// Merges with a filter of these items; without items, with itself, so that a few steps give millions of copies.
     Merge(Vec<Hash>),
     Clear,
     Reread,
@@ -45,17 +45,17 @@ enum Step {
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Hash {
-    /// One of few, so that there are copies.
-    Few(u8),
-    /// By bucket and fingerprint, so that they meet in buckets.
+    /// One of 16 hashes, so that there are copies.
+    Common(u8),
+    /// A hash with this bucket and fingerprint, so that buckets fill up.
     At(u8, u16),
     Any(u64),
 }
 
-/// The most copies of an item that are removed one by one.
+/// The most copies of an item that are removed individually.
 const MOST_REMOVED: u32 = 300;
 
-/// Does what the input says.
+/// Runs the operations of the input.
 pub fn check(input: &[u8]) {
     if let Ok(plan) = Plan::arbitrary_take_rest(Unstructured::new(input)) {
         let mut state = State::new(&plan);
@@ -64,7 +64,7 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// Two filters that differ in their kernels only, and what is in them.
+/// Two filters that differ only in their kernels, and the items in them.
 struct State {
     twins: [CuckooFilter; 2],
     model: Model,
@@ -85,7 +85,7 @@ impl State {
         let kernels: Vec<Kernel> = Kernel::available().collect();
         let twins = plan.kernels.map(|kernel| {
             let kernel = kernels[usize::from(kernel) % kernels.len()];
-            builder.clone().kernel(kernel).build().expect("there are such filters")
+            builder.clone().kernel(kernel).build().expect("valid parameters")
         });
         let model = Model::of(&twins[0].params());
         Self { twins, model, items: BTreeMap::new() }
@@ -103,7 +103,7 @@ impl State {
         *self.items.entry(self.model.key(hash)).or_default() += 1;
     }
 
-    /// False if there was none.
+    /// Removes a copy from the model. Returns false if there was none.
     fn removed(&mut self, hash: u64) -> bool {
         let key = self.model.key(hash);
         let Some(copies) = self.items.get_mut(&key) else { return false };
@@ -114,7 +114,7 @@ impl State {
         true
     }
 
-    /// The same with both of them, which must answer the same.
+    /// Runs an operation on both filters, and asserts that the results are equal.
     fn both<T: Debug + PartialEq>(&mut self, mut run: impl FnMut(&mut CuckooFilter) -> T) -> T {
         let [one, other] = self.twins.each_mut().map(&mut run);
         assert_eq!(one, other, "{:?}", self.twins.each_ref().map(CuckooFilter::kernel));
@@ -123,10 +123,10 @@ impl State {
 
     fn hash(&self, hash: Hash) -> u64 {
         match hash {
-            Hash::Few(n) => SplitMix64(u64::from(n % 16)).next().unwrap_or_default(),
+            Hash::Common(n) => SplitMix64(u64::from(n % 16)).next().unwrap_or_default(),
             Hash::At(bucket, fingerprint) => {
                 let most = ((1u64 << self.model.f) - 1).min(u64::from(u16::MAX));
-                let fingerprint = u32::from(fingerprint) % u32::try_from(most).expect("16 bits") + 1;
+                let fingerprint = u32::from(fingerprint) % u32::try_from(most).expect("at most 16 bits") + 1;
                 self.model.hash((fingerprint, u64::from(bucket) % self.model.m))
             }
             Hash::Any(hash) => hash,
@@ -160,7 +160,7 @@ impl State {
                 let mut fresh = SplitMix64(1 << 32 | u64::from(*seed)).take(most);
                 while fresh.next().is_some_and(|hash| self.insert(hash)) {}
             }
-            Step::Thin(n) => {
+            Step::KeepEveryNth(n) => {
                 let hashes: Vec<u64> = self.items.keys().map(|&key| self.model.hash(key)).collect();
                 let n = usize::from(*n % 8) + 2;
                 hashes.iter().enumerate().filter(|(place, _)| place % n != 0).for_each(|(_, &hash)| self.remove(hash));
@@ -177,47 +177,47 @@ impl State {
         self.compare();
     }
 
-    /// False if there was no room.
+    /// Returns false if there was no room.
     fn insert(&mut self, hash: u64) -> bool {
         let before = self.twins[0].to_bytes();
         match self.both(|filter| filter.insert(&Prehashed(hash))) {
             Ok(()) => self.added(hash),
             Err(full) => {
-                self.refused(&full, hash, &before);
+                self.check_refusal(&full, hash, &before);
                 return false;
             }
         }
         true
     }
 
-    fn refused(&mut self, full: &InsertError, hash: u64, before: &[u8]) {
+    fn check_refusal(&mut self, full: &InsertError, hash: u64, before: &[u8]) {
         self.both(|filter| assert_eq!(filter.to_bytes(), before, "a refused insertion changed something"));
         assert_eq!(self.copies(hash), 0, "a copy is refused");
         let counts = format!("{} items in {} slots", self.twins[0].table_len(), self.twins[0].slots());
         assert!(full.to_string().contains(&counts), "{full}");
-        // No copy in its buckets could have made room.
+        // The item's buckets hold no copies that could be counted beside the table to make room.
         let table = &before[HEADER..][..self.twins[0].params().table_bytes()];
-        let buckets = self.model.table(table).expect("what a filter writes is a table");
+        let buckets = self.model.table(table).expect("a filter writes a valid table");
         let (stored, (bucket, fingerprint)) = (self.model.items(&buckets), self.model.locate(hash));
         for bucket in [bucket, self.model.alternate(bucket, fingerprint)] {
-            let slots = &buckets[usize::try_from(bucket).expect("there are few")];
+            let slots = &buckets[usize::try_from(bucket).expect("a small number")];
             assert!(slots.iter().all(|&other| stored[&self.model.key_in(bucket, other)] == 1), "{full}");
         }
     }
 
     fn insert_unique(&mut self, hash: u64) {
         let before = self.twins[0].to_bytes();
-        let is_there = self.copies(hash) > 0;
+        let is_present = self.copies(hash) > 0;
         match self.both(|filter| filter.insert_unique(&Prehashed(hash))) {
             Ok(stored) => {
-                assert_eq!(stored, !is_there);
+                assert_eq!(stored, !is_present);
                 if stored {
                     self.added(hash);
                 }
             }
             Err(full) => {
-                assert!(!is_there);
-                self.refused(&full, hash, &before);
+                assert!(!is_present);
+                self.check_refusal(&full, hash, &before);
             }
         }
     }
@@ -229,13 +229,13 @@ impl State {
 
     fn insert_batch(&mut self, hashes: &[u64]) {
         let mut alone = self.twins[0].clone();
-        let fitting = hashes.iter().take_while(|&&hash| alone.insert(&Prehashed(hash)).is_ok()).count();
+        let accepted = hashes.iter().take_while(|&&hash| alone.insert(&Prehashed(hash)).is_ok()).count();
         match self.both(|filter| filter.insert_batch(&Prehashed(hashes))) {
-            Ok(()) => assert_eq!(fitting, hashes.len()),
-            Err(full) => assert_eq!(full.position(), fitting),
+            Ok(()) => assert_eq!(accepted, hashes.len()),
+            Err(full) => assert_eq!(full.position(), accepted),
         }
-        assert!(alone == self.twins[0], "a batch is not its items one by one");
-        hashes[..fitting].iter().for_each(|&hash| self.added(hash));
+        assert!(alone == self.twins[0], "a batch differs from single insertions");
+        hashes[..accepted].iter().for_each(|&hash| self.added(hash));
     }
 
     fn remove_batch(&mut self, hashes: &[u64]) {
@@ -267,20 +267,20 @@ impl State {
         }
         let taken: Vec<u64> = hashes.iter().copied().filter(|&hash| other.insert(&Prehashed(hash)).is_ok()).collect();
         let before = self.twins[0].to_bytes();
-        let said = |merged: Result<(), MergeError>| merged.map_err(|error| error.to_string());
-        let merged = self.both(|filter| said(if is_union { filter.union(&other) } else { filter.merge(&other) }));
-        let mut viewed = CuckooFilter::from_bytes(&before).expect("a snapshot");
-        let copy = FilterView::over(other.to_bytes()).and_then(|view| view.to_filter()).expect("a snapshot");
-        let of_view = said(if is_union { viewed.union(&copy) } else { viewed.merge(&copy) });
-        assert_eq!(of_view, merged, "a view is not what it is of");
-        assert!(viewed == self.twins[0], "a view is not what it is of");
+        let message_of = |merged: Result<(), MergeError>| merged.map_err(|error| error.to_string());
+        let merged = self.both(|filter| message_of(if is_union { filter.union(&other) } else { filter.merge(&other) }));
+        let mut viewed = CuckooFilter::from_bytes(&before).expect("a valid snapshot");
+        let copy = FilterView::over(other.to_bytes()).and_then(|view| view.to_filter()).expect("a valid snapshot");
+        let merged_view = message_of(if is_union { viewed.union(&copy) } else { viewed.merge(&copy) });
+        assert_eq!(merged_view, merged, "merging a view's filter differs");
+        assert!(viewed == self.twins[0], "merging a view's filter differs");
         if is_double {
             let doubled = self.items.iter().map(|(&key, &copies)| Some((key, copies.checked_mul(2)?))).collect::<Option<_>>();
             assert_eq!(merged.is_ok(), doubled.is_some(), "{merged:?}");
             self.items = doubled.unwrap_or(std::mem::take(&mut self.items));
         }
         if merged.is_ok() {
-            // A union adds what the other has more of; keys tell apart what filters tell apart.
+            // A union adds the copies that the other filter has more of. Keys distinguish items exactly as filters do.
             for hash in taken {
                 if !is_union || self.copies(hash) < other.count(&Prehashed(hash)) {
                     self.added(hash);
@@ -291,20 +291,22 @@ impl State {
         }
     }
 
-    /// Goes on with what comes back from snapshots.
+    /// Replaces both filters by ones that are read from a snapshot.
     fn reread(&mut self) {
         let kernels = self.twins.each_ref().map(CuckooFilter::kernel);
         let bytes = self.twins[0].to_bytes();
-        let view = FilterView::over(&bytes).expect("a snapshot");
+        let view = FilterView::over(&bytes).expect("a valid snapshot");
         assert!(view == self.twins[1]);
-        self.twins =
-            [CuckooFilter::from_bytes(&bytes).expect("a snapshot"), CuckooFilter::read_from(&bytes[..]).expect("a snapshot")];
+        self.twins = [
+            CuckooFilter::from_bytes(&bytes).expect("a valid snapshot"),
+            CuckooFilter::read_from(&bytes[..]).expect("a valid snapshot"),
+        ];
         for (twin, kernel) in self.twins.iter_mut().zip(kernels) {
-            twin.set_kernel(kernel).expect("it had this one");
+            twin.set_kernel(kernel).expect("the kernel is available");
         }
     }
 
-    /// Goes on with a filter of the same items, built at one go, if there is one.
+    /// Replaces both filters by one that `build_from_items` builds from the same items, if it succeeds.
     fn rebuild(&mut self) {
         let copies = |(&key, &copies): (&Key, &u32)| vec![self.model.hash(key); copies as usize];
         let hashes: Vec<u64> = self.items.iter().flat_map(copies).collect();
@@ -313,17 +315,17 @@ impl State {
         let builder = builder.bucket_size(params.bucket_size()).addressing(params.addressing());
         if let Ok(mut built) = builder.buckets(params.buckets()).seed(params.seed()).build_from_items(&Prehashed(&hashes)) {
             self.twins = self.twins.each_ref().map(|twin| {
-                built.set_kernel(twin.kernel()).expect("it has this one");
+                built.set_kernel(twin.kernel()).expect("the kernel is available");
                 built.clone()
             });
         }
     }
 
-    /// Both have the same bytes, and in these is what should be.
+    /// Asserts that both filters have equal bytes, and hold the items of the model.
     fn compare(&self) {
         let [bytes, others] = self.twins.each_ref().map(CuckooFilter::to_bytes);
         assert_eq!(bytes, others, "kernels differ");
-        let (_, items) = Model::verdict(&bytes).expect("what a filter writes is a snapshot");
+        let (_, items) = Model::verdict(&bytes).expect("a filter writes a valid snapshot");
         assert_eq!(items, self.items);
         for twin in &self.twins {
             assert_eq!((twin.len(), twin.is_empty()), (self.len(), self.items.is_empty()));
@@ -339,7 +341,7 @@ impl State {
     fn drain(mut self) {
         let hashes: Vec<(u64, u32)> = self.items.iter().map(|(&key, &copies)| (self.model.hash(key), copies)).collect();
         for (hash, copies) in hashes {
-            // Merges may have made millions.
+            // After merges there may be millions of copies.
             (0..copies.min(MOST_REMOVED)).for_each(|_| self.remove(hash));
         }
         self.compare();

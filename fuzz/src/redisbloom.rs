@@ -1,7 +1,12 @@
-//! Bytes as a dump of RedisBloom's: what src/guide/redisbloom.md says is read and nothing else, it answers and removes as that says,
-//! and it is written again as it was.
+//! Bytes as one of RedisBloom's dumps: exactly the dumps that src/guide/redisbloom.md describes are read, queries and removals
+//! behave as it says, and the dumps are written back unchanged.
 
-#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::naive_bytecount, reason = "small numbers")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::naive_bytecount,
+    reason = "the numbers are small"
+)]
 
 use super::split_mix::{SplitMix64, unmixed};
 use koel::{
@@ -9,59 +14,59 @@ use koel::{
     redisbloom::{Loader, RedisBloomError, RedisBloomFilter},
 };
 
-/// What koel's hasher makes of any hash of RedisBloom's.
+/// Returns the `Prehashed` number that koel places like RedisBloom's hash.
 fn key(hash: u64) -> Prehashed {
     Prehashed(unmixed((hash << 32) | (hash % u64::from(u32::MAX))))
 }
 
-/// A filter, as plainly as the guide describes it.
+/// A direct implementation of the filter that the guide describes.
 #[derive(Clone)]
 struct Model {
     items: u64,
     deleted: u64,
-    /// Buckets of slots, for each sub-filter.
+    /// The buckets of each sub-filter, as lists of slots.
     filters: Vec<Vec<Vec<u8>>>,
 }
 
-/// The bytes as they are, and then as the numbers of a filter and its slots.
+/// Checks the bytes as they are, and then a dump whose numbers and slots come from them.
 pub fn check(input: &[u8]) {
     check_dump(input);
-    if let Some(dump) = made(input) {
-        assert!(check_dump(&dump), "it should be a dump");
+    if let Some(dump) = generate(input) {
+        assert!(check_dump(&dump), "a valid dump is refused");
     }
 }
 
-/// Returns true if they are a dump.
+/// Returns whether the bytes are a valid dump.
 fn check_dump(bytes: &[u8]) -> bool {
     let read = RedisBloomFilter::from_dump(bytes);
     let Some(model) = expected(bytes) else {
-        let error = read.expect_err("these bytes are no dump");
+        let error = read.expect_err("the bytes are not a dump");
         assert!(error.offset() <= bytes.len() as u64, "{error}");
         return false;
     };
-    let mut filter = read.unwrap_or_else(|error| panic!("these bytes are a dump: {error}"));
+    let mut filter = read.unwrap_or_else(|error| panic!("a valid dump is refused: {error}"));
     let again = filter.to_dump();
-    // A header that is not packed becomes one that is, and chunks may have been shorter.
-    assert!(RedisBloomFilter::from_dump(&again).expect("its own dump") == filter);
+    // The dump is written without padding in its header, and chunks may become longer.
+    assert!(RedisBloomFilter::from_dump(&again).expect("a valid dump") == filter);
     if number(&bytes[8..16]) == 38 && again.len() == bytes.len() {
         assert_eq!(again, bytes);
     }
     let mut chunks = filter.chunks();
     let (iterator, header) = chunks.next().expect("a header");
-    let mut loader = Loader::new(iterator, header).expect("its own header");
-    chunks.for_each(|(iterator, bytes)| loader.load(iterator, bytes).expect("its own chunk"));
-    assert!(loader.finish().expect("all of them") == filter);
+    let mut loader = Loader::new(iterator, header).expect("a valid header");
+    chunks.for_each(|(iterator, bytes)| loader.load(iterator, bytes).expect("the next chunk"));
+    assert!(loader.finish().expect("all chunks are loaded") == filter);
     convert(&filter, &model);
-    answers(&mut filter, model);
+    check_items(&mut filter, model);
     true
 }
 
-/// As a filter of koel's, if it has one table that koel can have, and back.
+/// Converts the dump to a `CuckooFilter` and back, if it has one table with a supported bucket size.
 fn convert(filter: &RedisBloomFilter, model: &Model) {
     let own = filter.to_filter();
     match (&model.filters[..], filter.bucket_size()) {
         ([slots], 1..=16) => {
-            let own = own.expect("one sub-filter of small buckets");
+            let own = own.expect("CuckooFilter supports this filter");
             let taken = slots.iter().flatten().filter(|slot| **slot != 0).count();
             assert_eq!(own.len(), taken);
             for hash in SplitMix64(model.items).take(100) {
@@ -70,18 +75,18 @@ fn convert(filter: &RedisBloomFilter, model: &Model) {
                 let times = if (first ^ second) % slots.len() as u64 == 0 { 2 } else { 1 };
                 assert_eq!(times * own.count(&key(hash)), filter.count(&key(hash)));
             }
-            let again = RedisBloomFilter::from_filter(&own).expect("it was RedisBloom's");
+            let again = RedisBloomFilter::from_filter(&own).expect("RedisBloom supports this filter");
             let slots = |filter: &RedisBloomFilter| filter.chunks().skip(1).map(|(_, bytes)| bytes.to_vec()).collect::<Vec<_>>();
             assert!(slots(&again) == slots(filter) && again.len() == taken);
-            assert_eq!(again.to_filter().expect("the same again"), own);
+            assert_eq!(again.to_filter().expect("CuckooFilter supports this filter"), own);
         }
         ([_], _) => assert!(matches!(own, Err(RedisBloomError::BucketSize(17..)))),
         (filters, _) => assert!(matches!(own, Err(RedisBloomError::SubFilters(given)) if given == filters.len())),
     }
 }
 
-/// Asks for items, and removes them.
-fn answers(filter: &mut RedisBloomFilter, mut model: Model) {
+/// Looks up and removes items, and compares the results with the model.
+fn check_items(filter: &mut RedisBloomFilter, mut model: Model) {
     for hash in SplitMix64(model.items).take(100) {
         let copies = model.count(hash);
         assert_eq!((filter.contains(&key(hash)), filter.count(&key(hash))), (copies > 0, copies));
@@ -154,7 +159,7 @@ impl Model {
     }
 }
 
-/// Replaces the first slot with `old` in the first of the buckets that has one.
+/// Replaces the first slot that contains `old` in the two buckets by `new`. Returns false if there is none.
 fn put(filter: &mut [Vec<u8>], buckets: [u64; 2], old: u8, new: u8) -> bool {
     for bucket in buckets {
         let at = (bucket % filter.len() as u64) as usize;
@@ -170,7 +175,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// The chunks, with their iterators.
+/// Returns the chunks of a dump with their iterators, or `None` if the frames are invalid.
 fn chunks(mut bytes: &[u8]) -> Option<Vec<(u64, &[u8])>> {
     let mut chunks = Vec::new();
     while !bytes.is_empty() {
@@ -182,7 +187,7 @@ fn chunks(mut bytes: &[u8]) -> Option<Vec<(u64, &[u8])>> {
     Some(chunks)
 }
 
-/// None if it is no dump.
+/// Returns the model of a dump, or `None` if the bytes are not a dump.
 fn expected(bytes: &[u8]) -> Option<Model> {
     let chunks = chunks(bytes)?;
     let (iterator, header) = *chunks.first()?;
@@ -213,12 +218,12 @@ fn expected(bytes: &[u8]) -> Option<Model> {
         }
         filters.push(filter.chunks(b as usize).map(<[u8]>::to_vec).collect());
     }
-    // The largest is the last, and is refused first.
+    // No chunks may follow the last sub-filter.
     slots.next().is_none().then_some(Model { items: field(0, 8), deleted: field(16, 8), filters })
 }
 
-/// A dump of a small filter, with the first bytes as its numbers and the others as slots.
-fn made(input: &[u8]) -> Option<Vec<u8>> {
+/// Generates a dump of a small filter. The first bytes of the input give its parameters, the others its slots.
+fn generate(input: &[u8]) -> Option<Vec<u8>> {
     let (&[log2, sub_filters, b, growth, items, pieces], mut rest) = input.split_first_chunk()?;
     let (m, s, b, x) = (1_usize << (log2 % 6), usize::from(sub_filters % 4) + 1, usize::from(b % 5) + 1, 1_usize << (growth % 3));
     let mut header = Vec::new();

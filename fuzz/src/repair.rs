@@ -1,4 +1,4 @@
-//! Damaged snapshots made less damaged, so that fuzzed bytes get past the checks that they would hardly ever pass by chance.
+//! Repairs parts of damaged snapshots, so that fuzzed bytes pass checks that they would hardly ever pass by chance.
 
 #![allow(clippy::cast_possible_truncation, reason = "a byte of a number")]
 
@@ -7,25 +7,25 @@ use super::{
     model::{HEADER, MAGIC, Model, number},
 };
 
-/// Magic, version, and a small number of items with further copies.
+/// The magic, the version, and a small number of copies entries.
 const FRAME: u8 = 1;
-/// Fields that no filter has.
+/// Header fields with invalid values.
 const FIELDS: u8 = 1 << 1;
-/// L, and the number of bytes.
+/// L of docs/FORMAT.md, and the length of the bytes.
 const LENGTH: u8 = 1 << 2;
-/// Buckets that no filter writes.
+/// Invalid buckets, such as those in the wrong order.
 const TABLE: u8 = 1 << 3;
-/// The number of items.
+/// The item count.
 const COUNT: u8 = 1 << 4;
 const HEADER_CHECKSUM: u8 = 1 << 5;
 const TABLE_CHECKSUM: u8 = 1 << 6;
 
-/// Longer tables are not made: there would be fewer of them.
+/// Longer tables are not generated, so that more inputs can be tried.
 const LONGEST: u64 = 1 << 13;
 
-/// Repairs whatever `what` has a bit for.
-pub fn repair(bytes: &mut Vec<u8>, what: u8) {
-    let wants = |part| what & part != 0;
+/// Repairs the parts whose bits are set in `parts`.
+pub fn repair(bytes: &mut Vec<u8>, parts: u8) {
+    let wants = |part| parts & part != 0;
     if bytes.len() < HEADER {
         if !wants(LENGTH) {
             return;
@@ -36,7 +36,7 @@ pub fn repair(bytes: &mut Vec<u8>, what: u8) {
         put(bytes, 0, &MAGIC);
         put(bytes, 8, &[1, 0]);
     }
-    // The other repairs are of filters of fixed size.
+    // All other repairs apply to fixed filters only.
     if growing::is_kind(bytes[10]) {
         if wants(HEADER_CHECKSUM) {
             growing::seal(bytes);
@@ -48,7 +48,7 @@ pub fn repair(bytes: &mut Vec<u8>, what: u8) {
         put(bytes, 48, &entries.to_le_bytes());
     }
     if wants(FIELDS) {
-        fields(bytes);
+        repair_fields(bytes);
     }
     let model = Model::of_header(bytes);
     if let Some(len) = model.table_bytes().filter(|_| wants(LENGTH)) {
@@ -58,16 +58,16 @@ pub fn repair(bytes: &mut Vec<u8>, what: u8) {
         }
     }
     let checksum = xxhash_rust::xxh3::xxh3_64_with_seed;
-    // The last eight bytes are the trailer, however long the table should be.
+    // The last eight bytes are the trailer, whatever length the header claims.
     let end = bytes.len().saturating_sub(8).max(HEADER);
     let table_end = end.saturating_sub(listed_bytes(bytes)).max(HEADER);
     if model.is_possible() && model.table_bytes() == Some((table_end - HEADER) as u64) {
         if wants(TABLE) {
-            model.mend(&mut bytes[HEADER..table_end], true);
+            model.repair(&mut bytes[HEADER..table_end], true);
         }
         if let Some(buckets) = model.table(&bytes[HEADER..table_end]).filter(|_| wants(COUNT)) {
             let items = buckets.iter().flatten().filter(|&&slot| slot != 0).count() as u64;
-            let total = model.mend_copies(&buckets, &mut bytes[table_end..end]);
+            let total = model.repair_copies(&buckets, &mut bytes[table_end..end]);
             put(bytes, 32, &items.saturating_add(total).to_le_bytes());
         }
     }
@@ -81,8 +81,8 @@ pub fn repair(bytes: &mut Vec<u8>, what: u8) {
     }
 }
 
-/// Brings every field to a value that it may have, with not too many buckets.
-fn fields(bytes: &mut [u8]) {
+/// Gives every header field a valid value, with a small bucket count.
+fn repair_fields(bytes: &mut [u8]) {
     bytes[10] &= 1;
     bytes[13] &= 1;
     bytes[14] = 1 + bytes[14] % 3;
@@ -95,7 +95,7 @@ fn fields(bytes: &mut [u8]) {
     put(bytes, 24, &buckets.to_le_bytes());
 }
 
-/// The length of the list of further copies, if it is not much too long.
+/// Returns the length of the list of copies in bytes, limited to [`LONGEST`] entries.
 fn listed_bytes(bytes: &[u8]) -> usize {
     match number(bytes, 48).min(LONGEST) as usize {
         0 => 0,

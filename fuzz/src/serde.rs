@@ -1,4 +1,4 @@
-//! Bytes in other people's formats: they give what the snapshot's own reader gives, or an error.
+//! Bytes in serde formats: they give the filter that the snapshot's reader gives, or an error.
 
 #![allow(clippy::cast_possible_truncation, reason = "a byte of a number")]
 
@@ -11,11 +11,11 @@ use std::fmt::{Debug, Display};
 
 type Filter = CuckooFilter<AnyHasher>;
 
-/// In bytes, of what bincode reads.
+/// The most bytes that bincode may read.
 const LIMIT: usize = 1 << 20;
 
-/// What begins as JSON does is read as that. Of all other inputs the rest is read by the binary formats as it is, and then,
-/// repaired as the first byte says, as the snapshot in each of them.
+/// Inputs that begin like JSON are read as JSON. Of other inputs, the binary formats read all but the first byte. Then these bytes,
+/// repaired as the first byte says, are read as a snapshot in each format.
 pub fn check(input: &[u8]) {
     if input.starts_with(b"[") || input.starts_with(b"\"") {
         round_trip(serde_json::from_slice::<Filter>(input));
@@ -23,15 +23,15 @@ pub fn check(input: &[u8]) {
         round_trip(serde_json::from_reader::<_, Filter>(input));
         return;
     }
-    let [what, bytes @ ..] = input else { return };
+    let [parts, bytes @ ..] = input else { return };
     round_trip(postcard::from_bytes::<Filter>(bytes));
     round_trip(from_bincode::<Filter>(bytes));
     round_trip(bincode::serde::decode_from_std_read::<Filter, _, _>(&mut &bytes[..], limited()));
     read_all(|| postcard::from_bytes::<Vec<Option<Filter>>>(bytes));
     read_all(|| from_bincode::<Vec<Option<Filter>>>(bytes));
     let mut bytes = bytes.to_vec();
-    repair(&mut bytes, *what);
-    wrapped(&bytes);
+    repair(&mut bytes, *parts);
+    check_wrapped(&bytes);
 }
 
 fn limited() -> config::Configuration<config::LittleEndian, config::Varint, config::Limit<LIMIT>> {
@@ -48,22 +48,22 @@ fn read_all<T, E: Display>(read: impl FnOnce() -> Result<T, E>) {
     }
 }
 
-/// What is read is a filter, and comes back through every format.
+/// Asserts that a filter that was read is valid, and survives every format.
 fn round_trip<E: Display + Debug>(read: Result<Filter, E>) {
     let filter = match read {
         Ok(filter) => filter,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
-    Model::verdict(&filter.to_bytes()).expect("it is a filter");
-    let json = serde_json::to_string(&filter).expect("it can be written");
-    assert!(serde_json::from_str::<Filter>(&json).expect("it can be read") == filter);
-    let bytes = postcard::to_allocvec(&filter).expect("it can be written");
-    assert!(postcard::from_bytes::<Filter>(&bytes).expect("it can be read") == filter);
-    let bytes = bincode::serde::encode_to_vec(&filter, limited()).expect("it can be written");
-    assert!(from_bincode::<Filter>(&bytes).expect("it can be read") == filter);
+    Model::verdict(&filter.to_bytes()).expect("a valid snapshot");
+    let json = serde_json::to_string(&filter).expect("a value can be written");
+    assert!(serde_json::from_str::<Filter>(&json).expect("a written filter can be read") == filter);
+    let bytes = postcard::to_allocvec(&filter).expect("a value can be written");
+    assert!(postcard::from_bytes::<Filter>(&bytes).expect("a written filter can be read") == filter);
+    let bytes = bincode::serde::encode_to_vec(&filter, limited()).expect("a value can be written");
+    assert!(from_bincode::<Filter>(&bytes).expect("a written filter can be read") == filter);
 }
 
-/// Bytes that are written as bytes, not as a list.
+/// Bytes that serialize as bytes, not as a list.
 struct Bytes<'a>(&'a [u8]);
 
 impl Serialize for Bytes<'_> {
@@ -72,16 +72,16 @@ impl Serialize for Bytes<'_> {
     }
 }
 
-/// As the bytes, the list or the text that a format has of them, a snapshot is what its own reader says.
-fn wrapped(snapshot: &[u8]) {
+/// Asserts that every format reads a snapshot as the snapshot's reader does, as bytes, a list or a text.
+fn check_wrapped(snapshot: &[u8]) {
     let expected = Filter::from_bytes_with(snapshot, AnyHasher::from_id).ok();
-    let postcard = postcard::to_allocvec(&Bytes(snapshot)).expect("it can be written");
+    let postcard = postcard::to_allocvec(&Bytes(snapshot)).expect("a value can be written");
     assert!(postcard::from_bytes::<Filter>(&postcard).ok() == expected, "postcard");
-    let bincode = bincode::serde::encode_to_vec(Bytes(snapshot), limited()).expect("it can be written");
+    let bincode = bincode::serde::encode_to_vec(Bytes(snapshot), limited()).expect("a value can be written");
     assert!(from_bincode::<Filter>(&bincode).ok() == expected, "bincode");
     let streamed = bincode::serde::decode_from_std_read::<Filter, _, _>(&mut &bincode[..], limited());
     assert!(streamed.ok() == expected, "bincode from a stream");
-    let list = serde_json::to_string(snapshot).expect("it can be written");
+    let list = serde_json::to_string(snapshot).expect("a value can be written");
     let listed = serde_json::from_str::<Filter>(&list);
     assert!(listed.ok() == expected, "a list");
     let text = serde_json::Value::from(base64(snapshot));
@@ -92,7 +92,7 @@ fn wrapped(snapshot: &[u8]) {
 
 fn base64(bytes: &[u8]) -> String {
     let mut text = vec![0; 4 * bytes.len().div_ceil(3)];
-    let len = BASE64_STANDARD.encode_slice(bytes, &mut text).expect("it is long enough");
+    let len = BASE64_STANDARD.encode_slice(bytes, &mut text).expect("the buffer is long enough");
     assert_eq!(len, text.len());
-    String::from_utf8(text).expect("it is ASCII")
+    String::from_utf8(text).expect("base64 is ASCII")
 }

@@ -1,4 +1,4 @@
-//! Bytes as a snapshot: every reader gives the same answer, the format's own, and whatever can be asked can be asked.
+//! Bytes as a snapshot: every reader gives the result that docs/FORMAT.md requires, and all queries return.
 
 use super::{
     growing,
@@ -16,16 +16,16 @@ use std::{
 type Filter = CuckooFilter<AnyHasher>;
 type View<'a> = FilterView<&'a [u8], AnyHasher>;
 
-/// Items and hashes that are asked for, at most: more than one batch, and not a multiple of any vector's length.
-const ASKED: usize = 77;
+/// The most hashes of each kind that are looked up: more than a batch, and not a multiple of any vector's length.
+const LOOKUPS: usize = 77;
 
-/// What begins as a snapshot is read as it is. Of all other inputs the first byte says what is repaired in the rest, and the
-/// second in which pieces it is read, and at which address.
+/// An input that begins like a snapshot is read unchanged. Of other inputs, the first byte says which parts are repaired, and the
+/// second gives the lengths of the pieces that are read, and the alignment.
 pub fn check(input: &[u8]) {
     let (mut bytes, odd) = match input {
-        [what, odd, bytes @ ..] if !input.starts_with(&MAGIC[..4]) => {
+        [parts, odd, bytes @ ..] if !input.starts_with(&MAGIC[..4]) => {
             let mut bytes = bytes.to_vec();
-            repair(&mut bytes, *what);
+            repair(&mut bytes, *parts);
             (bytes, usize::from(*odd))
         }
         _ => (input.to_vec(), 1),
@@ -40,46 +40,47 @@ pub fn check(input: &[u8]) {
 
 fn check_snapshot(bytes: &[u8], odd: usize) {
     let verdict = Model::verdict(bytes);
-    let read = same_answer(bytes, odd);
+    let read = read_all_ways(bytes, odd);
     assert_eq!(read.as_ref().err().map(SnapshotError::kind), verdict.as_ref().err().copied());
     if let Ok(mut view) = FilterView::over_with(bytes, AnyHasher::from_id)
         && read.is_err()
     {
-        ask_damaged(&mut view);
-        assert_eq!(view.to_bytes(), bytes, "damage is passed on as it is");
+        query_damaged(&mut view);
+        assert_eq!(view.to_bytes(), bytes, "damaged bytes were changed");
     }
     if let Ok(view) = FilterView::over_with(bytes, AnyHasher::from_id) {
-        same_when_bare(&view, bytes);
+        compare_with_bare(&view, bytes);
     }
     let (Ok(filter), Ok((model, items))) = (read, verdict) else { return };
-    let mut view = FilterView::over_with(bytes, AnyHasher::from_id).expect("it has been read");
+    let mut view = FilterView::over_with(bytes, AnyHasher::from_id).expect("a valid snapshot");
     assert!(filter == view && filter.to_bytes() == bytes && view.to_bytes() == bytes);
     let mut written = Vec::new();
-    filter.write_to(&mut written).expect("a vector takes everything");
+    filter.write_to(&mut written).expect("writing to a vector succeeds");
     assert_eq!(written, bytes);
     let mut owned = filter.clone();
     for kernel in Kernel::available() {
-        owned.set_kernel(kernel).expect("it is available");
-        view.set_kernel(kernel).expect("it is available");
-        answers(&owned, &model, &items);
-        answers(&view, &model, &items);
+        owned.set_kernel(kernel).expect("the kernel is available");
+        view.set_kernel(kernel).expect("the kernel is available");
+        check_queries(&owned, &model, &items);
+        check_queries(&view, &model, &items);
     }
-    go_on(filter, &model, items);
+    check_changes(filter, &model, items);
 }
 
-/// Without header, and with half of the checksum, the table answers as it does in its snapshot.
-fn same_when_bare(view: &View<'_>, bytes: &[u8]) {
+/// Asserts that a bare table, without a header and with half of the checksum, behaves as in its snapshot.
+fn compare_with_bare(view: &View<'_>, bytes: &[u8]) {
     if view.snapshot_bytes() != view.params().snapshot_bytes() {
-        // Further copies need a snapshot.
+        // A bare table cannot have copies beside it.
         return;
     }
     let bare = [&bytes[64..bytes.len() - 4], &[0xff; 4]].concat();
-    let bare = FilterView::over_table_with(view.params(), view.len(), &bare[..], *view.hasher()).expect("as long");
+    let bare =
+        FilterView::over_table_with(view.params(), view.len(), &bare[..], *view.hasher()).expect("the tables have equal lengths");
     assert!(bare == *view);
     let (verified, expected) = (bare.verify(), view.verify());
     match (&verified, &expected) {
         (Ok(()), Ok(())) => assert_eq!(bare.to_bytes(), bytes),
-        // Only the half of the checksum that is not there was wrong.
+        // The error was in the half of the checksum that a bare table does not have.
         (Ok(()), Err(error)) => assert_eq!(error.kind(), koel::SnapshotErrorKind::BodyChecksum),
         (Err(error), Err(expected)) => {
             let half = expected.kind() == koel::SnapshotErrorKind::BodyChecksum;
@@ -88,24 +89,24 @@ fn same_when_bare(view: &View<'_>, bytes: &[u8]) {
         (Err(error), Ok(())) => panic!("{error}"),
     }
     assert_eq!(verified.is_ok(), bare.to_filter().is_ok());
-    for hash in SplitMix64(3).take(ASKED) {
+    for hash in SplitMix64(3).take(LOOKUPS) {
         assert_eq!(bare.count(&Prehashed(hash)), view.count(&Prehashed(hash)));
     }
 }
 
-/// What each reader says, which must be the same.
-fn same_answer(bytes: &[u8], odd: usize) -> Result<Filter, SnapshotError> {
-    let said = |answer: &Result<Filter, SnapshotError>| {
+/// Reads the bytes with every reader, asserts that the results are equal, and returns the result.
+fn read_all_ways(bytes: &[u8], odd: usize) -> Result<Filter, SnapshotError> {
+    let error_of = |answer: &Result<Filter, SnapshotError>| {
         answer.as_ref().err().map(|error| (error.kind(), error.offset(), error.to_string()))
     };
     let read = Filter::from_bytes_with(bytes, AnyHasher::from_id);
     let view = View::over_with(bytes, AnyHasher::from_id);
     if let Ok(view) = &view {
         let verified = view.verify().map_err(|error| (error.kind(), error.offset(), error.to_string()));
-        assert_eq!(verified.err(), said(&read), "verify");
+        assert_eq!(verified.err(), error_of(&read), "verify");
     }
-    assert_eq!(said(&view.and_then(|view| view.to_filter())), said(&read), "to_filter");
-    // To a stream, what follows is not its own.
+    assert_eq!(error_of(&view.and_then(|view| view.to_filter())), error_of(&read), "to_filter");
+    // A stream may continue behind the snapshot.
     let end = match &read {
         Err(error) if error.kind() == koel::SnapshotErrorKind::TrailingBytes => bytes.len().min(index(error.offset())),
         _ => bytes.len(),
@@ -114,11 +115,11 @@ fn same_answer(bytes: &[u8], odd: usize) -> Result<Filter, SnapshotError> {
     let streamed = Filter::read_from_with(&mut pieces, AnyHasher::from_id);
     if end < bytes.len() {
         let alone = Filter::from_bytes_with(&bytes[..end], AnyHasher::from_id);
-        assert_eq!(said(&streamed), said(&alone), "read_from, before something else");
-        assert!(streamed.is_err() || pieces.bytes == &bytes[end..], "it took more than its own");
+        assert_eq!(error_of(&streamed), error_of(&alone), "read_from, before something else");
+        assert!(streamed.is_err() || pieces.bytes == &bytes[end..], "the wrong number of bytes was read");
     } else {
-        assert_eq!(said(&streamed), said(&read), "read_from");
-        assert!(streamed.is_err() || pieces.bytes.is_empty(), "it took less than its own");
+        assert_eq!(error_of(&streamed), error_of(&read), "read_from");
+        assert!(streamed.is_err() || pieces.bytes.is_empty(), "bytes were left");
     }
     read
 }
@@ -127,7 +128,7 @@ fn index(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
-/// A reader that gives a few bytes at a time, now more and now fewer, and is interrupted between them.
+/// A reader that returns pieces of varying length, and is interrupted before every third one.
 pub struct Pieces<'a> {
     bytes: &'a [u8],
     odd: usize,
@@ -139,7 +140,7 @@ impl<'a> Pieces<'a> {
         Self { bytes, odd, turn: 0 }
     }
 
-    /// The number of bytes that have not been read.
+    /// Returns how many bytes have not been read.
     pub fn left(&self) -> usize {
         self.bytes.len()
     }
@@ -156,29 +157,29 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// Whatever is in the table, answers come, if not the right ones.
-fn ask_damaged(view: &mut View<'_>) {
-    let hashes: Vec<u64> = SplitMix64(1).take(ASKED).collect();
+/// Queries of a damaged table return, possibly with wrong results.
+fn query_damaged(view: &mut View<'_>) {
+    let hashes: Vec<u64> = SplitMix64(1).take(LOOKUPS).collect();
     let mut found = vec![false; hashes.len()];
     for kernel in Kernel::available() {
-        view.set_kernel(kernel).expect("it is available");
+        view.set_kernel(kernel).expect("the kernel is available");
         for &hash in &hashes {
             black_box((view.contains(&Prehashed(hash)), view.count(&Prehashed(hash)), view.contains(&hash), view.count(&hash)));
         }
         view.contains_batch(&Prehashed(&hashes), &mut found);
         view.contains_batch(&hashes, &mut found);
         black_box((view.count_members(&Prehashed(&hashes)), view.count_members(&hashes)));
-        black_box(view.measure_false_positive_rate(ASKED));
+        black_box(view.measure_false_positive_rate(LOOKUPS));
     }
     black_box((format!("{view} {view:?}"), view.load_factor(), view.bits_per_item(), view.distinct()));
     assert!(*view == view.clone());
-    view.to_filter().expect_err("it is damaged");
+    view.to_filter().expect_err("the table is damaged");
 }
 
-/// One by one and in batches, the answers are the model's.
-pub fn answers(filter: &dyn Contains, model: &Model, items: &BTreeMap<Key, u32>) {
-    let there = items.keys().take(ASKED).map(|&key| model.hash(key));
-    let hashes: Vec<u64> = SplitMix64(filter.len() as u64).take(ASKED).chain(there).collect();
+/// Asserts that single and batched lookups return what the model says.
+pub fn check_queries(filter: &dyn Contains, model: &Model, items: &BTreeMap<Key, u32>) {
+    let present = items.keys().take(LOOKUPS).map(|&key| model.hash(key));
+    let hashes: Vec<u64> = SplitMix64(filter.len() as u64).take(LOOKUPS).chain(present).collect();
     let copies = |hash| items.get(&model.key(hash)).copied().unwrap_or(0);
     for &hash in &hashes {
         assert_eq!(
@@ -195,15 +196,15 @@ pub fn answers(filter: &dyn Contains, model: &Model, items: &BTreeMap<Key, u32>)
     assert_eq!(filter.count_members(&keys), found.iter().filter(|&&found| found).count());
 }
 
-/// A filter that was read is one like any other.
-fn go_on(mut filter: Filter, model: &Model, mut items: BTreeMap<Key, u32>) {
+/// Merges, inserts and removes items, as with any other filter.
+fn check_changes(mut filter: Filter, model: &Model, mut items: BTreeMap<Key, u32>) {
     let mut twice = filter.clone();
     let doubled = items.iter().map(|(&key, &copies)| Some((key, copies.checked_mul(2)?))).collect::<Option<_>>();
-    assert_eq!(twice.merge(&filter).is_ok(), doubled.is_some(), "copies take no room");
+    assert_eq!(twice.merge(&filter).is_ok(), doubled.is_some(), "a merge may be refused only beyond the maximum count");
     if let Some(doubled) = doubled {
-        answers(&twice, model, &doubled);
+        check_queries(&twice, model, &doubled);
     }
-    for hash in SplitMix64(2).take(ASKED) {
+    for hash in SplitMix64(2).take(LOOKUPS) {
         let before = filter.to_bytes();
         if filter.insert(&Prehashed(hash)).is_ok() {
             *items.entry(model.key(hash)).or_default() += 1;
@@ -211,9 +212,9 @@ fn go_on(mut filter: Filter, model: &Model, mut items: BTreeMap<Key, u32>) {
             assert_eq!(filter.to_bytes(), before, "a refused insertion changed something");
         }
     }
-    answers(&filter, model, &items);
+    check_queries(&filter, model, &items);
     assert!(Filter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).is_ok_and(|read| read == filter));
-    // Forged counts may be in the thousands of millions.
+    // Forged counts may be in the billions.
     let most = 1000;
     for (&key, &copies) in &items {
         for left in (0..copies).rev().take(most) {

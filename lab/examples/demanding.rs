@@ -1,5 +1,5 @@
-//! Writes made-up results to a folder: charts, texts and tables that are hard to lay out, for the test of the report in a
-//! browser (`just report`) and that of charts in tests/examples.rs.
+//! Writes made-up results to a folder, with charts, texts and tables that are hard to lay out. They are for the test of the
+//! report in a browser (`just report`) and for the tests of charts in tests/examples.rs.
 
 use std::{env, path::PathBuf};
 

@@ -1,8 +1,8 @@
-//! An experiment of one's own, complete: what a weak hash function does to a filter. Tables are filled with the numbers 0, 1,
-//! 2, … until they refuse one, and then queried for numbers that they do not have.
+//! A complete custom experiment: the effect of a weak hash function on a filter. It fills tables with the numbers 0, 1, 2, … until
+//! they refuse one, and then queries them for absent numbers.
 //!
-//! `cargo run --release -p koel-lab --example hashers` leaves tables, a chart and a report in the folder `hashers`.
-//! Interrupted with Ctrl-C, it continues where it was when it is run again.
+//! `cargo run --release -p koel-lab --example hashers` writes tables, a chart and a report to the folder `hashers`. After an
+//! interruption with Ctrl-C, the same command continues the run.
 
 use std::process::ExitCode;
 
@@ -15,24 +15,25 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) struct Hashers;
 
-/// What is measured at a time. Its JSON identifies it.
+/// The parameters of one measurement. Its JSON identifies it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Case {
     hash: Hash,
     buckets: u32,
 }
 
-/// What is found.
+/// The results of a case.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Row {
     /// The load at the first refusal, 0 to 1.
     load: f64,
-    /// The share of absent numbers that were found, and what it should be.
+    /// The share of absent numbers that were found.
     rate: f64,
+    /// The share that is expected with a good hash function.
     expected_rate: f64,
 }
 
-/// A hash function.
+/// A hash function to compare.
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Hash {

@@ -12,7 +12,7 @@ import pandas
 
 
 def read(folder, name):
-    """The rows of an experiment, and the description of each of their columns."""
+    """Returns the rows of an experiment, and the descriptions of their columns."""
     rows = pandas.read_csv(Path(folder) / f"{name}.csv")
     record = json.loads((Path(folder) / f"{name}.json").read_text(encoding="utf-8"))
     columns = pandas.DataFrame(record["columns"]).set_index("name")[["unit", "about"]]

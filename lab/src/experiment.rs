@@ -1,4 +1,4 @@
-//! What an experiment is: columns, cases, a measurement, and what the measurements show.
+//! Defines an experiment: its columns, its cases, the measurement of a case, and the findings from all measurements.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::{Chart, Interrupt};
 
-/// How much an experiment measures.
+/// The amount that an experiment measures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
-    /// Smaller and fewer tables: minutes instead of an hour.
+    /// True for smaller and fewer tables, which take minutes instead of an hour.
     pub quick: bool,
     /// The seed of all random numbers.
     pub seed: u64,
@@ -20,72 +20,73 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The first value for a quick run, the second for a full one.
+    /// Returns the first value for a quick run, and the second for a full one.
     #[must_use]
     pub fn choose<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
     }
 
-    /// This number of slots, or the limit if that is lower.
+    /// Returns this number of slots, or the limit if that is lower.
     #[must_use]
     pub fn at_most(&self, slots: u64) -> u64 {
         self.max_slots.map_or(slots, |most| slots.min(most))
     }
 
-    /// The sizes of tables within the limit.
+    /// Returns those of these table sizes that are within the limit.
     #[must_use]
     pub fn allowed(&self, slots: &[u64]) -> Vec<u64> {
         slots.iter().copied().filter(|&slots| self.at_most(slots) == slots).collect()
     }
 }
 
-/// The fields of a case or of a row, by name: an object of JSON, as in files.
+/// The fields of a case or of a row, by name: a JSON object, as in files.
 pub type Fields = Map<String, Value>;
 
-/// An experiment: cases to measure, and what the measurements show.
+/// An experiment: cases to measure, and the findings from the measurements.
 ///
 /// # Example
-/// An experiment of one's own, about hash functions, with the `main` that runs it as `koel experiment` runs koel's
+/// A custom experiment about hash functions. Its `main` runs it as `koel experiment` runs koel's experiments
 /// (`lab/examples/hashers.rs`):
 /// ```no_run
 #[doc = include_str!("../examples/hashers.rs")]
 /// ```
 pub trait Experiment: Sync {
-    /// What is measured at a time: a struct with named fields. Its JSON identifies it, in files and for its seed; cases with the
-    /// same JSON are measured once.
+    /// The parameters of one measurement: a struct with named fields. Its JSON identifies the case in files, and determines its
+    /// seed. Cases with the same JSON are measured once.
     type Case: Serialize + DeserializeOwned;
 
-    /// What is found, once or several times for a case: a struct with named fields, whose floats are finite.
+    /// One of the results of a case: a struct with named fields. Its floats must be finite.
     type Row: Serialize + DeserializeOwned;
 
-    /// What it is.
+    /// Describes the experiment.
     fn about(&self) -> About;
 
-    /// The cases, in the order of the results. Cases that belong together should be adjacent.
+    /// Returns the cases, in the order of the results. Cases that belong together should be adjacent.
     fn cases(&self, scope: &Scope) -> Vec<Self::Case>;
 
-    /// About how long a case takes, in any unit: for the progress bar, and to measure the longest cases first.
+    /// Estimates the time that a case takes, in any unit. The progress bar uses it, and the longest cases are measured first.
     fn effort(&self, _: &Self::Case) -> u64 {
         1
     }
 
-    /// How much memory a case takes, in bytes: a plan with cases for which there is not enough is refused. 0 if it is little.
+    /// Estimates the memory that a case takes, in bytes; 0 if it is negligible. A plan is refused if a case needs more memory
+    /// than is available.
     fn memory(&self, _: &Self::Case) -> u64 {
         0
     }
 
-    /// Measures one case. All of its random numbers come from the seed.
+    /// Measures one case. All random numbers must come from the seed.
     ///
     /// # Errors
-    /// [`Interrupted`](crate::Interrupted), or an error after which measuring other cases is of no use.
+    /// [`Interrupted`](crate::Interrupted), or an error after which it is useless to measure other cases.
     fn measure(&self, case: &Self::Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Self::Row>>;
 
-    /// The charts and tables of what was measured. Cases may be missing.
+    /// Returns the charts and tables of the results. Cases may be missing.
     fn findings(&self, measured: &[Measured<Self::Case, Self::Row>]) -> Findings;
 }
 
-/// An experiment whose cases and rows are fields, as in files. What runs experiments is written for these, and so compiled once;
-/// only the adaptor below is compiled for each.
+/// An experiment whose cases and rows are fields, as in files. The code that runs experiments works on these, so it is compiled
+/// once. Only the adapter below is compiled for each experiment.
 pub(crate) trait Untyped: Sync {
     fn about(&self) -> About;
     fn cases(&self, scope: &Scope) -> anyhow::Result<Vec<Planned>>;
@@ -93,10 +94,10 @@ pub(crate) trait Untyped: Sync {
     fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings>;
 }
 
-/// A case that is to be measured.
+/// A case of a plan.
 pub(crate) struct Planned {
     pub(crate) case: Fields,
-    /// Its identity: its JSON.
+    /// The JSON of the case, which identifies it.
     pub(crate) key: String,
     pub(crate) effort: u64,
     pub(crate) memory: u64,
@@ -124,12 +125,12 @@ impl<E: Experiment> Untyped for E {
     }
 }
 
-/// The identity of a case.
+/// Returns the JSON of a case, which identifies it.
 pub(crate) fn key(case: &Fields) -> String {
     serde_json::to_string(case).unwrap_or_default()
 }
 
-/// The fields of a struct. An error if it has no named ones, or could not be read back: JSON cannot represent every float.
+/// Returns the fields of a struct, or an error if they have no names or cannot be read back. (JSON cannot represent all floats.)
 fn fields<T: Serialize + DeserializeOwned>(value: &T) -> anyhow::Result<Fields> {
     match serde_json::to_value(value)? {
         Value::Object(fields) => {
@@ -141,7 +142,7 @@ fn fields<T: Serialize + DeserializeOwned>(value: &T) -> anyhow::Result<Fields> 
     }
 }
 
-/// Results in the types of an experiment. An error if one has other fields than these.
+/// Converts results to the types of an experiment. Returns an error if the fields do not match.
 pub(crate) fn typed<C: DeserializeOwned, R: DeserializeOwned>(measured: &[Measured]) -> anyhow::Result<Vec<Measured<C, R>>> {
     let one = |Measured { case, rows }: &Measured| {
         let rows = rows.iter().map(R::deserialize).collect::<Result<_, _>>()?;
@@ -150,27 +151,27 @@ pub(crate) fn typed<C: DeserializeOwned, R: DeserializeOwned>(measured: &[Measur
     measured.iter().map(one).collect()
 }
 
-/// What an experiment says of itself.
+/// The description of an experiment.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// Its name on the command line, with which its files begin.
+    /// The name on the command line, and the beginning of file names.
     pub name: &'static str,
     /// The title in the report.
     pub title: &'static str,
-    /// What is measured and how, in a few sentences.
+    /// A few sentences about what is measured, and how.
     pub text: &'static str,
-    /// The columns of its table, in their order: the fields of a case, then those of a row. They are a part of the record, for
-    /// programs that read it, such as `koel experiment compare`. A column that is not described says what was measured if it
-    /// is a field of the case or a text; otherwise it is compared exactly.
+    /// The columns of the table, in order: the fields of a case, then those of a row. They are a part of the record, for
+    /// programs that read it, such as `koel experiment compare`. A field that is not described here has the role
+    /// [`Key`](Role::Key) if it belongs to the case or is a text, and [`Exact`](Role::Exact) otherwise.
     pub columns: Vec<Column>,
-    /// Whether it measures time. Its cases then run one at a time, and a run is not continued on another machine.
+    /// True if the experiment measures time. Its cases then run one at a time, and a run cannot continue on another machine.
     pub is_timed: bool,
-    /// What the user can do if a case takes more memory than there is.
+    /// The advice to the user if a case takes more memory than is available.
     pub with_less_memory: &'static str,
 }
 
 impl About {
-    /// An experiment of this name that measures no time and describes no columns.
+    /// Returns the description of an experiment that measures no time and describes no columns.
     #[must_use]
     pub const fn new(name: &'static str, title: &'static str, text: &'static str) -> Self {
         let with_less_memory = "--max-slots leaves out the largest tables";
@@ -178,17 +179,17 @@ impl About {
     }
 }
 
-/// A case and its results, in any types: fields, as in files, or those of an experiment.
+/// A case and its results: as fields, as in files, or in the types of an experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured<C = Fields, R = Fields> {
     /// The case.
     pub case: C,
-    /// Its rows.
+    /// The results of the case.
     pub rows: Vec<R>,
 }
 
 impl<C, R> Measured<C, R> {
-    /// The first row: the only one, where a case has one.
+    /// Returns the first row, which is the only one in many experiments.
     #[must_use]
     pub fn row(&self) -> Option<&R> {
         self.rows.first()
@@ -200,25 +201,25 @@ impl<C, R> Measured<C, R> {
 pub struct Column {
     /// The field's name.
     pub name: Cow<'static, str>,
-    /// Its unit; empty for text and for plain numbers.
+    /// The unit; empty for text and for plain numbers.
     pub unit: Cow<'static, str>,
-    /// What it says.
+    /// The meaning of the values.
     pub about: Cow<'static, str>,
-    /// How values of two runs are compared.
+    /// The rule by which values of two runs are compared.
     pub role: Role,
 }
 
-/// How the values of a column in two runs are compared. Names are those of other columns, of the row or of its case.
+/// The rule by which the values of a column in two runs are compared. Names in it refer to other columns, of the row or its case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// It says what was measured: a field of the case, or one that tells its rows apart.
+    /// An identifying value: a field of the case, or one that distinguishes its rows.
     Key,
-    /// A field of the case that numbers its repetitions. Cases that differ in nothing else are samples of one case.
+    /// A field of the case that numbers its repetitions. Cases that differ only in this field are samples of one case.
     Round,
-    /// It follows from the case: any difference counts.
+    /// A value that follows from the case, so any difference counts.
     Exact,
-    /// It is not compared: it depends on chance, and its spread is not known, or another column says the same.
+    /// A value that is not compared, because its spread is unknown or another column has the same information.
     Detail,
     /// The share of random events in which something happened.
     Share {
@@ -241,33 +242,33 @@ pub enum Role {
         /// The column that counts them.
         of: Cow<'static, str>,
     },
-    /// The median of several times. Half of them lie between those of two other columns.
+    /// The median of several times. Two other columns have the quartiles.
     Median {
-        /// The column of the lower one.
+        /// The column of the lower quartile.
         low: Cow<'static, str>,
-        /// The column of the higher one.
+        /// The column of the upper quartile.
         high: Cow<'static, str>,
         /// The column that counts the times.
         of: Cow<'static, str>,
     },
-    /// A single time. Its spread shows in the repetitions of the case.
+    /// A single time. Its spread follows from the repetitions of the case.
     Time,
 }
 
 impl Column {
-    /// A column that is not compared.
+    /// Returns a column that is not compared.
     #[must_use]
     pub fn new(name: impl Into<Cow<'static, str>>, unit: &'static str, about: impl Into<Cow<'static, str>>) -> Self {
         Self { name: name.into(), unit: unit.into(), about: about.into(), role: Role::Detail }
     }
 
-    /// A column that says what was measured.
+    /// Returns a column that identifies a case or a row.
     #[must_use]
     pub fn key(name: &'static str, unit: &'static str, about: &'static str) -> Self {
         Self { role: Role::Key, ..Self::new(name, unit, about) }
     }
 
-    /// The same column in this role.
+    /// Sets the role of the column.
     #[must_use]
     pub fn compared(self, role: Role) -> Self {
         Self { role, ..self }
@@ -275,25 +276,25 @@ impl Column {
 }
 
 impl Role {
-    /// A share of as many events as another column says.
+    /// Returns the role of a share of events. The column `of` counts the events.
     #[must_use]
     pub fn share(of: &'static str) -> Self {
         Self::Share { of: of.into() }
     }
 
-    /// An estimate within a 99 % interval.
+    /// Returns the role of an estimate. The columns `low` and `high` have its 99 % confidence interval.
     #[must_use]
     pub fn estimate(low: &'static str, high: &'static str) -> Self {
         Self::Estimate { low: low.into(), high: high.into() }
     }
 
-    /// A mean of values between two others.
+    /// Returns the role of a mean. The columns `least` and `most` have the extreme values, and `of` counts the values.
     #[must_use]
     pub fn mean(least: &'static str, most: &'static str, of: &'static str) -> Self {
         Self::Mean { least: least.into(), most: most.into(), of: of.into() }
     }
 
-    /// A median, with half of the times between two others.
+    /// Returns the role of a median. The columns `low` and `high` have the quartiles, and `of` counts the times.
     #[must_use]
     pub fn median(low: impl Into<Cow<'static, str>>, high: impl Into<Cow<'static, str>>, of: &'static str) -> Self {
         Self::Median { low: low.into(), high: high.into(), of: of.into() }
@@ -307,7 +308,7 @@ pub struct Findings {
     pub charts: Vec<Chart>,
     /// The tables.
     pub tables: Vec<Table>,
-    /// What a reader must know before the figures, such as that times were disturbed: one sentence or more each.
+    /// The warnings that precede the figures in the report, such as that times were disturbed: one or more sentences each.
     pub warnings: Vec<String>,
 }
 
@@ -323,7 +324,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of these rows.
+    /// Returns a table of these rows.
     #[must_use]
     pub fn new(caption: &str, header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Self {
         let header = header.iter().map(|&name| name.to_owned()).collect();

@@ -1,4 +1,4 @@
-//! Stopping a run on request.
+//! Stops a run on request.
 
 use std::{
     fmt, process,
@@ -10,12 +10,12 @@ use std::{
 
 use anyhow::Context as _;
 
-/// A request to stop: set from outside, checked regularly by measurements.
+/// A flag that requests a stop. Measurements check it regularly.
 #[derive(Debug, Default)]
 pub struct Interrupt(AtomicBool);
 
 impl Interrupt {
-    /// No request yet.
+    /// Returns an interrupt that is not set.
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicBool::new(false))
@@ -24,10 +24,10 @@ impl Interrupt {
     /// The exit status of a program that Ctrl-C stopped: 128 plus the number of the signal.
     pub const STATUS: u8 = 130;
 
-    /// An interrupt that Ctrl-C sets. A second Ctrl-C ends the program at once; finished cases are in the journal.
+    /// Returns an interrupt that Ctrl-C sets. A second Ctrl-C ends the program immediately; the journal keeps finished cases.
     ///
     /// # Errors
-    /// If a handler is installed already, or the system has none.
+    /// If a handler is already installed, or the system does not support one.
     pub fn on_ctrl_c() -> anyhow::Result<Arc<Self>> {
         let interrupt = Arc::new(Self::new());
         let shared = Arc::clone(&interrupt);
@@ -46,13 +46,13 @@ impl Interrupt {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a stop was requested.
+    /// Returns true if a stop was requested.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// For `?` in the middle of a measurement. A few times a second is often enough.
+    /// Returns an error if a stop was requested. Measurements call this with `?`, a few times per second.
     ///
     /// # Errors
     /// [`Interrupted`] if a stop was requested.

@@ -1,15 +1,15 @@
-//! The laboratory: experiments on filters, their results on disk, charts and a report.
+//! The laboratory: runs experiments on filters, stores their results, and draws charts and a report.
 //!
-//! An [`Experiment`] is a list of cases, a measurement of one case, and the charts and tables of all of them. A [`Plan`]
-//! first checks whether the experiment can run at all, then measures its cases, on several threads unless time is measured.
-//! Each finished case is kept, however the run ends, and the next run continues from there. [`report`] combines all results
-//! of a folder in one page. [`run`] does all of this for several experiments, as the command `koel experiment` does: a `main`
-//! of ten lines is enough for an experiment of one's own, as the example of [`Experiment`] shows.
+//! An [`Experiment`] defines a list of cases, how to measure one case, and the charts and tables of all results. A [`Plan`]
+//! first checks that the experiment can run, then measures its cases: on several threads, or on one if it measures time.
+//! Finished cases are kept even if the run is interrupted or fails, and the next run continues from there. [`report`] combines
+//! all results in a folder into one page. [`run`] does all of this for several experiments, as the command `koel experiment`
+//! does. Your own experiment needs a `main` of ten lines; the example of [`Experiment`] has one.
 //!
-//! [`compare`] says how the results of two folders differ, beyond what chance explains.
+//! [`compare`] shows how the results in two folders differ, beyond what chance explains.
 //!
-//! The files in a folder of results begin with the experiment's name: `load.json` has everything, `load.csv` the rows as a
-//! table, `load-….svg` are the charts.
+//! The names of result files begin with the experiment's name: `load.json` has everything, `load.csv` has the rows as a table,
+//! and `load-….svg` are the charts.
 //!
 //! [`structures`] has the sizes of other data structures, by their authors' formulas.
 

@@ -1,11 +1,11 @@
-//! Shares as people read them.
+//! Formats shares in per cent.
 
-/// Below this, in per cent, zeros would take more space than an exponent.
+/// The least number of per cent without an exponent. Below it, the leading zeros would take more space.
 const LEAST: f64 = 1e-4;
 
-/// A share in per cent, with so many decimals; a share below 1 % with as many digits as 1 % has.
+/// Formats a share in per cent with this many decimals. A share below 1 % has as many significant digits as 1 % has.
 ///
-/// Only all is shown as 100 %, and only nothing as 0 %: what would be rounded to 100 is cut, 99.97 % to 99.9 %.
+/// Only 1.0 is shown as 100 %, and only 0.0 as 0 %. A lower share that would round to 100 % is truncated: 99.97 % becomes 99.9 %.
 ///
 /// # Example
 /// ```
@@ -39,9 +39,9 @@ pub fn percent(share: f64, decimals: usize) -> String {
 mod tests {
     use super::*;
 
-    /// However near a share is to one of the ends, it is not shown as that, and it is shown as no more digits.
+    /// A share close to 0 or 1 is not shown as 0 % or 100 %, and is off by at most one unit of the last decimal.
     #[test]
-    fn only_all_is_all_and_only_nothing_is_nothing() {
+    fn shares_round_to_0_and_100_percent_only_at_the_ends() {
         for decimals in 0..4 {
             assert_eq!([percent(0.0, decimals), percent(1.0, decimals)], ["0 %", "100 %"]);
             for digits in 1..=15 {
@@ -51,8 +51,8 @@ mod tests {
                     let number =
                         |text: &str| text.strip_suffix(" %").and_then(|text| text.parse::<f64>().ok()).expect("a number");
                     assert!(number(&low) > 0.0 && number(&high) < 100.0, "{low} {high}");
-                    // A cut takes less than a unit of the last digit.
-                    let unit = 0.1_f64.powi(i32::try_from(decimals).expect("few"));
+                    // Truncation changes the number by less than one unit of the last decimal.
+                    let unit = 0.1_f64.powi(i32::try_from(decimals).expect("a small number"));
                     assert!((number(&high) - 100.0 * (1.0 - little)).abs() <= unit, "{high}");
                 }
             }

@@ -1,4 +1,4 @@
-//! The program and the machine that measured: part of every result.
+//! Describes the program and the machine that measured. Every result includes this.
 
 use std::{env, fmt, fs, io, sync::OnceLock};
 
@@ -6,29 +6,29 @@ use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A build of the program that measures. What is not known is `None`.
+/// A build of the program that measures. A field is `None` if its value is unknown.
 ///
-/// Two builds are the same if their [`program`](Self::program) is: the whole executable, and so the library, the laboratory,
-/// the experiment, every dependency, and what the compiler made of them. A hash of koel's sources would not change with a
-/// dependency, a flag, or an experiment that is defined elsewhere.
+/// Two builds are the same if their [`program`](Self::program) is the same. It identifies the whole executable: the library,
+/// the laboratory, the experiment, every dependency, and the result of compiling them. A hash of koel's sources would not
+/// reflect a change of a dependency, of a flag, or of an experiment that is defined elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
-    /// The commit of koel's repository from which it was built. `None` outside of a checkout.
+    /// The commit of koel's repository from which it was built; `None` outside of a checkout.
     pub commit: Option<String>,
-    /// Whether sources of koel or of the laboratory differed from that commit.
+    /// True if sources of koel or of the laboratory differed from that commit.
     pub modified: Option<bool>,
-    /// XXH3 of the executable, as 16 hexadecimal digits.
+    /// The XXH3 hash of the executable, as 16 hexadecimal digits.
     pub program: Option<String>,
     /// The compiler's name, version and commit.
     pub compiler: Option<String>,
     /// The target triple.
     pub target: Option<String>,
-    /// The level of optimization, changes of the profile by environment variables, and `RUSTFLAGS`.
+    /// The optimization level, the profile's settings from environment variables, and `RUSTFLAGS`.
     pub flags: Option<String>,
 }
 
 impl Build {
-    /// The running program. The first call reads the executable.
+    /// Returns the build of the running program. The first call reads the executable.
     #[must_use]
     pub fn here() -> &'static Self {
         static HERE: OnceLock<Build> = OnceLock::new();
@@ -45,13 +45,13 @@ impl Build {
         })
     }
 
-    /// Whether both are known to be the same program.
+    /// Returns true if both builds are known to be the same program.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         self.program.is_some() && self.program == other.program
     }
 
-    /// The commit in a few characters, and whether the sources differed from it.
+    /// Returns a text with the first ten characters of the commit, and whether the sources differed from it.
     #[must_use]
     pub fn source(&self) -> String {
         let Some(commit) = &self.commit else { return String::from("commit unknown") };
@@ -67,7 +67,7 @@ impl fmt::Display for Build {
     }
 }
 
-/// The executable that runs, which may have been replaced or deleted since it was started.
+/// Reads the running executable, even if its file has been replaced or deleted since the start (on Linux only).
 fn executable() -> io::Result<Vec<u8>> {
     fs::read("/proc/self/exe").or_else(|_| fs::read(env::current_exe()?))
 }
@@ -77,22 +77,22 @@ fn executable() -> io::Result<Vec<u8>> {
 pub struct Machine {
     /// The name of the processor.
     pub processor: String,
-    /// How many cores this program may use.
+    /// The number of cores that this program may use.
     pub cores: usize,
-    /// Memory, in MiB.
+    /// The total memory, in MiB.
     pub memory_mib: u64,
     /// The operating system.
     pub system: String,
-    /// The version of its kernel, if that is known.
+    /// The version of the operating system's kernel, if known.
     pub system_kernel: Option<String>,
-    /// The fastest kernel of koel that it can run.
+    /// The fastest kernel of koel that the machine can run.
     pub kernel: String,
-    /// Whether the program was compiled with optimization. Without it, times mean nothing.
+    /// True if the program was compiled with optimization. Without it, times mean nothing.
     pub optimized: bool,
 }
 
 impl Machine {
-    /// This machine.
+    /// Describes this machine.
     #[must_use]
     pub fn here() -> Self {
         let kind = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing());
@@ -109,12 +109,12 @@ impl Machine {
         }
     }
 
-    /// The memory available now, in bytes, within the limits of a container.
+    /// Returns the memory that is available now, in bytes, within the limits of a container.
     pub(crate) fn available_memory() -> u64 {
         let kind = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
         let system = System::new_with_specifics(kind);
         if system.total_memory() == 0 {
-            // Unknown on this system.
+            // The system does not report its memory.
             return u64::MAX;
         }
         let free = system.available_memory();
@@ -128,13 +128,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_program_is_known() {
+    fn the_build_of_this_program_is_known() {
         let here = Build::here();
         assert!(here.is(&here.clone()));
         assert!(here.program.as_ref().is_some_and(|hash| hash.len() == 16), "{here:?}");
         assert!(here.compiler.as_ref().is_some_and(|compiler| compiler.starts_with("rustc 1.")), "{here:?}");
         assert!(here.flags.as_ref().is_some_and(|flags| flags.starts_with("opt-level=")), "{here:?}");
-        // One that is unknown is no other, and nor is another one of the same commit.
+        // An unknown build equals no other, and another program from the same commit is a different build.
         assert!(!Build::default().is(&Build::default()));
         assert!(!here.is(&Build { program: Some(String::from("another")), ..here.clone() }));
     }

@@ -1,4 +1,4 @@
-//! Runs experiments as `koel experiment` does: says what it does, stops at Ctrl-C, writes the report.
+//! Runs experiments as `koel experiment` does: reports progress, stops at Ctrl-C, and writes the report.
 
 use std::{
     fmt,
@@ -7,17 +7,17 @@ use std::{
 
 use anyhow::anyhow;
 
-use crate::{Interrupt, Outcome, Plan, Settings, record::Place, report};
+use crate::{Interrupt, Outcome, Plan, Settings, record::ResultFiles, report};
 
 /// Runs these experiments one after the other, and writes the report of the folder to [`report::FILE`] there.
 ///
-/// Says on standard error how many cases each of them has and what its results do not show, shows a progress bar if that is a
-/// terminal, and stops at Ctrl-C; `program` is the name that its message begins with. Prints nothing on standard output.
-/// Everything that can be checked was checked when they were planned ([`Plan::new`]), before the first one begins.
+/// It writes the number of cases and the warnings of each experiment to standard error, with a progress bar if that is a terminal,
+/// and nothing to standard output. Ctrl-C stops it; the message then begins with the name `program`. The plans have already checked
+/// everything that can be checked before the first experiment begins ([`Plan::new`]).
 ///
 /// # Errors
-/// If the report cannot have one of the results in the folder, if a case fails, or if a file cannot be written. What was
-/// measured before is kept. If the program handles Ctrl-C itself.
+/// If results in the folder cannot be part of the report, if a case fails, if a file cannot be written, or if the program has its
+/// own handler for Ctrl-C. Cases that were measured before are kept.
 pub fn run(program: &str, plans: Vec<Plan<'_>>, settings: &Settings) -> anyhow::Result<Outcome> {
     report::check(&settings.folder, &plans.iter().map(Plan::name).collect::<Vec<_>>())?;
     let interrupt = Interrupt::on_ctrl_c()?;
@@ -33,11 +33,11 @@ pub fn run(program: &str, plans: Vec<Plan<'_>>, settings: &Settings) -> anyhow::
         if !matches!(ended, Ok(Outcome::Complete)) {
             break;
         }
-        for warning in Place::new(&settings.folder, name).read()?.into_iter().flat_map(|record| record.warnings) {
+        for warning in ResultFiles::new(&settings.folder, name).read()?.into_iter().flat_map(|record| record.warnings) {
             say(format_args!("{name}: {warning}\n"));
         }
     }
-    // However it ended: the report shows what there is.
+    // Even after a failure, the report shows the results so far.
     let written = report::write(&settings.folder);
     let outcome = ended?;
     written?;
@@ -53,7 +53,7 @@ pub fn run(program: &str, plans: Vec<Plan<'_>>, settings: &Settings) -> anyhow::
     Ok(outcome)
 }
 
-/// How much there is to measure.
+/// Returns a line with the number of cases, and how many of them have been measured before.
 fn announcement(plan: &Plan<'_>) -> String {
     let (all, left) = (format!("{}: {}", plan.name(), report::counted(plan.cases(), "case")), plan.cases_left());
     let by = plan.other_build().map_or_else(String::new, |build| format!(" by another build: {build}"));

@@ -1,4 +1,4 @@
-//! What other structures for approximate membership cost at a false-positive rate, by their authors' formulas.
+//! The space that other structures for approximate membership take at a false-positive rate, by their authors' formulas.
 //!
 //! ```
 //! use koel_lab::structures::Structure;
@@ -19,8 +19,8 @@ pub enum Structure {
     BlockedBloom,
     /// A Bloom filter with counters of four bits (Fan, Cao, Almeida and Broder, 2000).
     CountingBloom,
-    /// Four tables with buckets of eight cells, three quarters full. A cell is a remainder and a counter of two bits
-    /// (Bonomi, Mitzenmacher, Panigrahy, Singh and Varghese, 2006).
+    /// A d-left counting Bloom filter: four tables with buckets of eight cells, three quarters full. A cell is a remainder and a
+    /// counter of two bits (Bonomi, Mitzenmacher, Panigrahy, Singh and Varghese, 2006).
     DLeftCountingBloom,
     /// A quotient filter with rank and select: 2.125 bits of metadata per slot, 95 % full (Pandey, Bender, Johnson and
     /// Patro, 2017).
@@ -31,11 +31,11 @@ pub enum Structure {
     Xor,
     /// A binary fuse filter of three hash functions: 1.125 fingerprints per item (Graf and Lemire, 2022).
     BinaryFuse,
-    /// Not a structure, but the lower bound for all of them: log2(1/ε) bits per item.
+    /// The lower bound for all structures: log2(1/ε) bits per item.
     LowerBound,
 }
 
-/// Bits of a cache line.
+/// The number of bits in a cache line.
 const BLOCK: f64 = 512.0;
 
 impl Structure {
@@ -52,7 +52,7 @@ impl Structure {
         Self::LowerBound,
     ];
 
-    /// Its common name.
+    /// Returns the common name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -68,26 +68,26 @@ impl Structure {
         }
     }
 
-    /// Does it support deletion?
+    /// Returns true if the structure supports deletion.
     #[must_use]
     pub fn deletes(self) -> bool {
         matches!(self, Self::CountingBloom | Self::DLeftCountingBloom | Self::Quotient)
     }
 
-    /// Is it built once from all of its items, with no insertion afterwards?
+    /// Returns true if the structure is built from all of its items at once, and accepts no insertions afterwards.
     #[must_use]
     pub fn is_static(self) -> bool {
         matches!(self, Self::GolombSequence | Self::Xor | Self::BinaryFuse)
     }
 
-    /// Can it grow without its items? (The quotient filter stores their whole hashes.)
+    /// Returns true if the structure can grow without its items. (The quotient filter can, because it stores whole hashes.)
     #[must_use]
     pub fn grows(self) -> bool {
         self == Self::Quotient
     }
 
-    /// Bits per item at the false-positive rate ε; fingerprints and remainders have whole numbers of bits. `None` if ε is
-    /// not between 0 and 1, or lower than the structure can reach.
+    /// Returns the bits per item at the false-positive rate ε. Fingerprints and remainders have whole numbers of bits. Returns
+    /// `None` if ε is not between 0 and 1, or is lower than the structure can reach.
     #[must_use]
     pub fn bits_per_item(self, rate: f64) -> Option<f64> {
         if !(rate > 0.0 && rate < 1.0) {
@@ -97,9 +97,9 @@ impl Structure {
             Self::Bloom => Some(bloom(rate)),
             Self::BlockedBloom => blocked_bloom(rate),
             Self::CountingBloom => Some(4.0 * bloom(rate)),
-            // An item's four buckets hold 24 others, of which each has the same remainder with probability 2⁻ʳ: ε = 24/2ʳ.
+            // An item's four buckets hold 24 other items. Each has the same remainder with probability 2⁻ʳ, so ε = 24/2ʳ.
             Self::DLeftCountingBloom => Some((lower_bound(rate / 24.0).ceil().max(1.0) + 2.0) / 0.75),
-            // 0.95 items on average have the same quotient: ε = 0.95/2ʳ.
+            // On average, 0.95 items have the same quotient, so ε = 0.95/2ʳ.
             Self::Quotient => Some((lower_bound(rate / 0.95).ceil().max(1.0) + 2.125) / 0.95),
             Self::GolombSequence => Some(golomb(rate)),
             Self::Xor => Some(1.23 * lower_bound(rate).ceil()),
@@ -109,12 +109,13 @@ impl Structure {
     }
 }
 
-/// With k hash functions a bit is set with probability ε^(1/k), which takes −k/ln(1 − ε^(1/k)) bits per item.
+/// Returns the fewest bits with any number k of hash functions. A bit is set with probability ε^(1/k), which takes
+/// −k/ln(1 − ε^(1/k)) bits per item.
 fn bloom(rate: f64) -> f64 {
     (1..=64).map(|k| -f64::from(k) / (-rate.powf(1.0 / f64::from(k))).ln_1p()).fold(f64::INFINITY, f64::min)
 }
 
-/// The fewest bits with any number of hash functions, found by bisection.
+/// Returns the fewest bits with any number of hash functions, by bisection.
 fn blocked_bloom(rate: f64) -> Option<f64> {
     let is_enough = |bits: f64| (1..=32).any(|k| rate_of_blocks(BLOCK / bits, k) <= rate);
     let (mut low, mut high) = (1.0, 200.0);
@@ -128,8 +129,8 @@ fn blocked_bloom(rate: f64) -> Option<f64> {
     Some(high)
 }
 
-/// The rate with k hash functions, given the mean number of items per block: it is Poisson distributed, and each item leaves a bit
-/// unset with probability (1 − 1/512)ᵏ. Left out are numbers too high to matter.
+/// Returns the rate with k hash functions, given the mean number of items per block. This number is Poisson distributed, and each
+/// item leaves a bit unset with probability (1 − 1/512)ᵏ. The sum ends where further terms are negligible.
 fn rate_of_blocks(mean: f64, k: i32) -> f64 {
     let left_unset = (1.0 - 1.0 / BLOCK).powi(k);
     let (mut chance, mut unset, mut rate) = ((-mean).exp(), 1.0, 0.0);
@@ -144,14 +145,14 @@ fn rate_of_blocks(mean: f64, k: i32) -> f64 {
     rate
 }
 
-/// The differences of n sorted hashes below n/ε are geometrically distributed; this is Golomb's code with the best integer
-/// parameter.
+/// Returns the bits per item of Golomb's code with the best integer parameter. The differences of n sorted hashes below n/ε are
+/// geometrically distributed.
 fn golomb(rate: f64) -> f64 {
     let parameter = (-std::f64::consts::LN_2 / (-rate).ln_1p()).ceil().max(1.0);
     let binary = parameter.log2().ceil();
-    // Remainders below this one take a bit less.
+    // Remainders below this one take one bit less.
     let short = binary.exp2() - parameter;
-    // The probability of a difference of at least this size.
+    // This is the probability of a difference of at least this size.
     let beyond = |difference: f64| (difference * (-rate).ln_1p()).exp();
     let whole = beyond(parameter);
     let saved = if parameter > 1.0 { (1.0 - beyond(short)) / (1.0 - whole) } else { 0.0 };
@@ -163,18 +164,18 @@ mod tests {
     use super::*;
 
     fn bits(structure: Structure, rate: f64) -> f64 {
-        structure.bits_per_item(rate).expect("there is one")
+        structure.bits_per_item(rate).expect("the structure reaches this rate")
     }
 
     #[test]
-    fn what_is_known_of_them() {
-        // 1.44·log2(1/ε); that the number of hash functions is an integer costs less than 2 %.
+    fn sizes_match_known_values() {
+        // A Bloom filter takes 1.44·log2(1/ε) bits, and less than 2 % more because the number of hash functions is an integer.
         for rate in [0.1, 0.01, 0.001, 1e-6] {
             let exact = lower_bound(rate) / std::f64::consts::LN_2;
             assert!((1.0..1.02).contains(&(bits(Structure::Bloom, rate) / exact)), "{rate}");
-            // Putze et al.: blocking costs little at high rates, and much at low ones.
+            // Blocking costs little at high rates and much at low ones (Putze et al.).
             assert!(bits(Structure::BlockedBloom, rate) > bits(Structure::Bloom, rate));
-            // Entropy of the geometric distribution: log2(1/ε) + 1.44, and Golomb's code is within 0.05 of it.
+            // The entropy of the geometric distribution is log2(1/ε) + 1.44, and Golomb's code is within 0.06 of it.
             let entropy = (-(1.0 - rate) * (1.0 - rate).log2() - rate * rate.log2()) / rate;
             assert!((0.0..0.06).contains(&(bits(Structure::GolombSequence, rate) - entropy)), "{rate}");
         }
@@ -189,9 +190,9 @@ mod tests {
         }
     }
 
-    /// Each term by itself, without the ones before it.
+    /// Computes each term of the sum directly, not from the one before it.
     #[test]
-    fn a_block_is_a_bloom_filter() {
+    fn rates_of_blocked_filters_match_a_direct_sum() {
         for rate in [0.5, 0.1, 0.01, 1e-4, 1e-9] {
             let mean = BLOCK / bits(Structure::BlockedBloom, rate);
             let with = |k: i32| {
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_below_the_lower_bound() {
+    fn no_structure_is_below_the_lower_bound() {
         for structure in Structure::ALL {
             for exponent in 1..40 {
                 let rate = f64::from(-exponent).exp2();
@@ -216,8 +217,8 @@ mod tests {
                     assert!(bits >= lower_bound(rate) - 1e-9, "{structure:?} {rate}");
                 }
             }
-            for wrong in [0.0, 1.0, -1.0, 2.0, f64::NAN] {
-                assert_eq!(structure.bits_per_item(wrong), None);
+            for invalid in [0.0, 1.0, -1.0, 2.0, f64::NAN] {
+                assert_eq!(structure.bits_per_item(invalid), None);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The experiment of one's own, of the documentation, runs and finds what it says; and charts that are hard to draw.
+//! Runs the custom experiment of the documentation, and draws charts that are hard to lay out.
 
 #[path = "../examples/demanding.rs"]
 #[allow(dead_code, reason = "its `main` is not called")]
@@ -11,7 +11,7 @@ use koel_lab::{Chart, Experiment as _, Outcome, Plan, Series, Settings, chart::d
 use serde_json::Value;
 
 #[test]
-fn an_experiment_of_ones_own_leaves_what_koels_leave() {
+fn custom_experiments_write_the_same_kinds_of_files() {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings::new(folder.path());
     let run = || {
@@ -32,14 +32,14 @@ fn an_experiment_of_ones_own_leaves_what_koels_leave() {
     }
 }
 
-/// The numbers in all attributes of this name.
+/// Returns the numbers in all attributes of this name.
 fn numbers(svg: &str, name: &str) -> Vec<f64> {
     let name = format!(" {name}=\"");
     let values = svg.split(&name).skip(1).filter_map(|rest| rest.split('"').next());
     values.flat_map(|value| value.split([',', ' '])).filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Long names, large numbers, all marks, many series and none, and points that cannot be drawn.
+/// The charts have long names, large numbers, all marks, many series or none, and points that cannot be drawn.
 #[test]
 fn demanding_charts_stay_within_their_pictures() {
     for mut chart in demanding::Demanding.findings(&[]).charts {
@@ -54,23 +54,23 @@ fn demanding_charts_stay_within_their_pictures() {
         }
         assert!(numbers(&svg, "points").iter().all(|n| (0.0..=width.max(height)).contains(n)), "{}", chart.file);
         assert!(numbers(&svg, "font-size").iter().all(|&size| size >= 13.0), "{}", chart.file);
-        assert_eq!(svg, draw(&chart), "the same data, the same bytes");
+        assert_eq!(svg, draw(&chart), "equal data give equal bytes");
     }
 }
 
 #[test]
-fn all_of_a_chart_is_there() {
+fn drawings_contain_all_parts_of_a_chart() {
     let [chart, _, long, ..] = &demanding::Demanding.findings(&[]).charts[..] else { panic!("no charts") };
     let svg = draw(chart);
     let count = |text: &str| svg.matches(text).count();
-    // Five lines and their entries in the legend; eight points and an entry of each of the marks, of which a cross is two lines;
-    // eight intervals of six series.
+    // There are five lines and their entries in the legend; eight points and a legend entry for each mark, where a cross
+    // consists of two lines; and eight intervals for each of six series.
     assert_eq!((count("<polyline "), count("<circle "), count("<polygon ")), (2 * 5, 9, 2 * 9));
     assert_eq!(count("stroke-width=\"2\""), 2 * 5 + 2 * 9);
     assert!(count("<line ") > 2 * 9 + 6 * 8 && !svg.contains("<lower bound>") && svg.contains("&lt;lower bound&gt;"), "{svg}");
     assert!(svg.contains(" role=\"img\" aria-label=\"Both axes in powers of ten, with intervals\""), "{svg}");
-    assert_eq!(draw(long).matches("font-weight=\"bold\"").count(), 2, "two lines of the title");
-    // The topic is the title until there is a finding, and without points there are axes all the same.
+    assert_eq!(draw(long).matches("font-weight=\"bold\"").count(), 2, "the title has two lines");
+    // Without a finding, the topic is the title; without points, the axes are drawn.
     assert_eq!((chart.title(), chart.subtitle()), (chart.finding.as_deref().unwrap(), Some(&*chart.topic)));
     assert!(svg.contains(&format!("<desc>{}. {}</desc>", chart.topic, chart.caption)), "{svg}");
     let open = Chart { finding: None, series: Vec::new(), ..chart.clone() };

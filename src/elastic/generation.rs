@@ -1,5 +1,5 @@
-//! A generation: shards and the directory that leads to them, by the first bits of a stream. Shards are split when they are full
-//! and joined when they are underfull; the directory follows.
+//! A generation: shards, and the directory that maps the first bits of a stream to them. Full shards split, underfull shards are
+//! merged, and the directory is updated.
 //!
 //! ```text
 //! stream 0110…                       directory, depth 2     pool
@@ -9,7 +9,7 @@
 //!                                    11 ──▶ place ──┘
 //! ```
 //!
-//! A generation that begins with few shards has none, and no directory, while it has few items: these are [in a list](Few).
+//! A generation that would start with few shards starts with an [item list](SmallList) instead, without shards and directory.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -18,10 +18,10 @@ mod split;
 
 use super::{
     directory::Directory,
-    few::Few,
     plan::GenerationPlan,
-    pool::{Place, Pool, ShardRecord, charged_when_empty},
+    pool::{Place, Pool, ShardRecord, empty_charged_bytes},
     shard::{Key, LookupLayout, Shard, ShardMut},
+    small_list::SmallList,
 };
 use crate::{
     bits::{beyond, in_memory, index},
@@ -30,38 +30,40 @@ use crate::{
     storage::OutOfMemory,
     table::{
         Deep, Form as _, Geometry, Instructions, TableParams as _,
-        copies::{ClassKey, Further},
+        copies::{ClassKey, ExtraCopies},
     },
 };
 
-/// A generation that began without shards gives them up when it has this share of the items with which it got them.
-const FEW_AGAIN: usize = 4;
+/// Removals replace the shards by an item list again when the items fill 1/4 of its capacity.
+const LIST_AGAIN_DIVISOR: usize = 4;
 
-/// See the module.
+/// A generation of a partition.
 #[derive(Clone)]
 pub(crate) struct Generation {
     plan: GenerationPlan,
     lookup: LookupLayout,
     directory: Directory<Place>,
     pool: Pool,
-    /// The number of items from which on a shard is split; and from which on one that cannot be split is full.
-    full: [u32; 2],
-    /// The same for insertions that do not [ask first](Self::asks_first): 0 where they have to.
-    full_unasked: [u32; 2],
-    /// The number of items up to which a removal joins a shard with its sibling, if that has few as well.
-    thin_to: u32,
-    /// The number of items up to which a removal gives up all shards.
-    few_to: u32,
-    /// The number of items in the tables, or in the list.
+    /// The item counts from which a shard is full. The first is for shards that can be split; the second, if it is larger, for
+    /// shards of the greatest depth.
+    full_at: [u32; 2],
+    /// [`insert`](Self::insert) leaves shards with these item counts or more to the slow path. Equal to `full_at`, or 0 if
+    /// insertions [look up the item first](Self::looks_up_first).
+    fast_insert_below: [u32; 2],
+    /// A removal that leaves at most this many items in a shard merges it with its sibling if the two have at most twice as many.
+    merge_at: u32,
+    /// A removal that leaves at most this many items replaces all shards by an item list.
+    shrink_to_list_at: u32,
+    /// The number of items in the tables or in the item list, without extra copies.
     len: usize,
-    /// The items of a generation that has no shards yet.
-    few: Few,
-    /// The copies that are not in the tables.
-    copies: Further,
+    /// The items, while the generation has no shards.
+    list: SmallList,
+    /// The extra copies, which are counted beside the tables or the item list.
+    copies: ExtraCopies,
     dispatch: Dispatch,
 }
 
-/// An item of a batch that is about to be inserted, and the place of its shard; [`Place::NONE`] if the generation has no shards.
+/// An item that is about to be inserted as part of a batch, and the place of its shard: [`Place::NONE`] if there are no shards.
 #[derive(Clone, Copy)]
 pub(crate) struct Pending {
     pub key: Key,
@@ -69,11 +71,11 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// No item.
+    /// A placeholder that represents no item.
     pub const NONE: Self = Self { key: Key::NONE, place: Place::NONE };
 }
 
-/// A copy of what a loop over streams needs to find their tables.
+/// The path from streams to tables. It is a copy that a loop over streams keeps in registers.
 #[cfg(x86_kernels)]
 #[derive(Clone, Copy)]
 pub(crate) struct Routes<'a> {
@@ -84,37 +86,41 @@ pub(crate) struct Routes<'a> {
 
 #[cfg(x86_kernels)]
 impl<'a> Routes<'a> {
-    /// The table to which a stream leads, and what follows it in its block; none if the generation has none.
+    /// Returns the table of a stream with all that follows it in its block, or `None` if the generation has no shards.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     pub fn table(self, stream: u64) -> Option<&'a [u8]> {
-        self.blocks.get(*self.places.get(index(self.first_bits.of(stream)))?)
+        self.blocks.get(*self.places.get(index(self.first_bits.extract(stream)))?)
     }
 }
 
 impl Generation {
-    /// A generation without shards.
-    pub fn unused(plan: GenerationPlan, dispatch: Dispatch) -> Self {
-        let full = split::full(&plan);
+    /// Returns an empty generation without shards.
+    pub fn without_shards(plan: GenerationPlan, dispatch: Dispatch) -> Self {
+        let full_at = split::full_at(&plan);
         Self {
             lookup: LookupLayout::new(&plan.whole),
-            directory: Directory::none(plan.least_depth),
+            directory: Directory::empty(plan.min_depth),
             pool: Pool::new(&plan),
-            full,
-            full_unasked: full,
-            thin_to: split::thin(&plan),
-            few_to: if plan.begins_unused() { split::items_of_a_shard(plan.most_few() / FEW_AGAIN) } else { 0 },
+            full_at,
+            fast_insert_below: full_at,
+            merge_at: split::merge_at(&plan),
+            shrink_to_list_at: if plan.begins_as_list() {
+                split::shard_items(plan.list_capacity() / LIST_AGAIN_DIVISOR)
+            } else {
+                0
+            },
             len: 0,
-            few: Few::new(plan.keys().bits()),
-            copies: Further::NONE,
+            list: SmallList::new(plan.class_keys().bits()),
+            copies: ExtraCopies::NONE,
             plan,
             dispatch,
         }
     }
 
-    /// Empty shards of the least depth.
+    /// Returns a generation with empty shards of the least depth.
     pub fn new(plan: GenerationPlan, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
-        let (mut generation, depth) = (Self::unused(plan, dispatch), plan.least_depth);
+        let (mut generation, depth) = (Self::without_shards(plan, dispatch), plan.min_depth);
         let Self { directory, pool, .. } = &mut generation;
         *directory = Directory::filled(depth, Place::NONE)?;
         pool.add_levels(&plan, depth)?;
@@ -125,22 +131,23 @@ impl Generation {
         Ok(generation)
     }
 
-    /// A generation that is read, with shards of these depths, which are [pushed](Self::push) one after the other.
-    pub fn of_depths(
+    /// Returns a generation that is prepared for shards of these depths: [`push`](Self::push) adds each of them, and
+    /// [`make_directory`](Self::make_directory) completes it.
+    pub fn with_levels(
         plan: GenerationPlan,
         depths: &(impl Iterator<Item = u8> + Clone),
         dispatch: Dispatch,
     ) -> Result<Self, OutOfMemory> {
-        let mut generation = Self::unused(plan, dispatch);
-        let deepest = depths.clone().max().unwrap_or(plan.least_depth);
+        let mut generation = Self::without_shards(plan, dispatch);
+        let deepest = depths.clone().max().unwrap_or(plan.min_depth);
         generation.pool.add_levels(&plan, deepest)?;
-        for depth in plan.least_depth..=deepest {
-            generation.pool.expect_few(depth, depths.clone().filter(|&of_shard| of_shard == depth).count());
+        for depth in plan.min_depth..=deepest {
+            generation.pool.shorten_blocks(depth, depths.clone().filter(|&shard_depth| shard_depth == depth).count());
         }
         Ok(generation)
     }
 
-    /// Adds a shard with this table and its padding. The directory does not lead to it yet.
+    /// Adds a shard with this table, which is followed by padding. The directory does not lead to it yet.
     pub fn push(&mut self, depth: u8, prefix: u32, items: u32, table: &[u8]) -> Result<(), OutOfMemory> {
         self.pool.reserve(depth, 1)?;
         let place = self.pool.push(ShardRecord::new(depth, prefix, items));
@@ -150,30 +157,31 @@ impl Generation {
         Ok(())
     }
 
-    /// Makes a directory that leads to all shards.
+    /// Builds the directory of all shards.
     pub fn make_directory(&mut self) -> Result<(), OutOfMemory> {
         let deepest = self.pool.greatest_depth();
         self.directory = Directory::filled(deepest, Place::NONE)?;
-        for depth in self.plan.least_depth..=deepest {
-            for number in 0..self.pool.level(depth).len() {
-                self.point_to(self.pool.place(depth, number));
+        for depth in self.plan.min_depth..=deepest {
+            for table in 0..self.pool.level(depth).len() {
+                self.point_to(self.pool.place(depth, table));
             }
         }
         Ok(())
     }
 
-    /// True if the generation has no shards yet.
+    /// Returns true if the generation has an item list instead of shards.
     #[inline]
-    pub fn is_unused(&self) -> bool {
-        self.directory.is_none()
+    pub fn is_list(&self) -> bool {
+        self.directory.is_empty()
     }
 
-    /// The shard to which a stream leads; none if the generation has none.
+    /// Returns the place of a stream's shard, or `None` if the generation has no shards.
     #[inline]
     fn find(&self, stream: u64) -> Option<Place> {
         self.directory.find(stream)
     }
 
+    /// Returns the path from streams to tables.
     #[cfg(x86_kernels)]
     #[allow(clippy::inline_always, reason = "the compiler keeps in registers what a loop needs of it")]
     #[inline(always)]
@@ -182,33 +190,37 @@ impl Generation {
         Routes { places, first_bits, blocks: self.pool.blocks() }
     }
 
-    /// The bit layout of all its tables, without their columns.
+    /// Returns the layout of all tables, without their columns.
     #[inline]
     pub fn geometry(&self) -> &Geometry {
         &self.lookup.geometry
     }
 
-    /// The table to which a stream leads. If there is none, [`is_among_few`](Self::is_among_few) answers.
+    /// Returns the table of a stream, or `None` if the items are in a list. Then use [`list_contains`](Self::list_contains).
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     pub fn table(&self, stream: u64) -> Option<&[u8]> {
         self.find(stream).and_then(|place| self.pool.blocks().get(place))
     }
 
-    /// The answer of a lookup that has found no table: there is none only if the generation has no shards yet.
+    /// Returns true if the item list contains an item.
+    ///
+    /// # Panics
+    /// Panics if the generation has shards: then each stream leads to a table.
     #[cold]
     #[inline(never)]
-    pub fn is_among_few(&self, key: Key) -> bool {
-        if self.is_unused() { self.few.has(self.listed(key)) } else { beyond() }
+    pub fn list_contains(&self, key: Key) -> bool {
+        if self.is_list() { self.list.contains(self.class_key(key)) } else { beyond() }
     }
 
+    /// Returns true if an item is found by the bits that lookups compare.
     #[inline]
     pub fn contains(&self, key: Key) -> bool {
-        let Some(table) = self.table(key.stream) else { return self.is_among_few(key) };
+        let Some(table) = self.table(key.stream) else { return self.list_contains(key) };
         self.dispatch.read(&self.lookup.geometry, table, self.lookup.locate(key))
     }
 
-    /// Prefetches the buckets of an item that is inserted.
+    /// Prefetches the buckets of an item that is about to be inserted.
     pub fn prefetch(&self, key: Key) {
         if let Some(place) = self.find(key.stream) {
             let geometry = &self.pool.level(self.depth_of(place)).layout.geometry;
@@ -216,39 +228,39 @@ impl Generation {
         }
     }
 
-    /// The number of copies of an item.
+    /// Returns the number of an item's copies, extra copies included.
     pub fn count(&self, key: Key) -> u32 {
         match self.count_in_table(key) {
-            // There are no further copies, either.
+            // Only items in a table have extra copies.
             0 => 0,
-            in_table => in_table.saturating_add(self.further(key)),
+            in_table => in_table.saturating_add(self.extra_copies(key)),
         }
     }
 
-    /// The number of those in the tables, or in the list of few items.
+    /// Returns the number of an item's copies in the tables or in the item list.
     pub fn count_in_table(&self, key: Key) -> u32 {
-        self.find(key.stream).map_or_else(|| self.few.has(self.listed(key)).into(), |place| self.count_in(place, key))
+        self.find(key.stream).map_or_else(|| self.list.contains(self.class_key(key)).into(), |place| self.count_in(place, key))
     }
 
     fn count_in(&self, place: Place, key: Key) -> u32 {
         self.pool.level(self.depth_of(place)).layout.count(self.dispatch, self.pool.table(place), key)
     }
 
-    /// Inserts an item. If there are no shards yet, or its shard is full, returns the place to call
-    /// [`insert_growing`](Self::insert_growing) with, and nothing has changed.
+    /// Inserts an item. If there are no shards, if its shard is full or has no slot, or if insertions look up the item first,
+    /// changes nothing and returns the place for [`insert_growing`](Self::insert_growing).
     #[inline]
     pub fn insert(&mut self, key: Key) -> Result<(), Place> {
         let place = self.find(key.stream).ok_or(Place::NONE)?;
-        if self.insert_below(place, key, self.full_unasked) { Ok(()) } else { Err(place) }
+        if self.insert_below(place, key, self.fast_insert_below) { Ok(()) } else { Err(place) }
     }
 
-    /// Finds the shard of an item that is to be inserted.
+    /// Finds the shard into which to insert an item.
     #[inline(always)]
     pub fn pending(&self, key: Key) -> Pending {
         Pending { key, place: self.find(key.stream).unwrap_or(Place::NONE) }
     }
 
-    /// Prefetches the shard's record, and its two buckets.
+    /// Prefetches the record of an item's shard, and the item's two buckets.
     #[inline(always)]
     pub fn prefetch_pending(&self, instructions: impl Instructions, Pending { key, place }: Pending) {
         if place == Place::NONE {
@@ -263,16 +275,16 @@ impl Generation {
         }
     }
 
-    /// [`insert`](Self::insert) for an item whose shard is known. Returns false where that returns an error.
+    /// Inserts an item whose shard is known. Returns false where [`insert`](Self::insert) returns an error.
     #[inline(always)]
     pub fn insert_pending(&mut self, instructions: impl Instructions, Pending { key, place }: Pending) -> bool {
         if place == Place::NONE {
             return false;
         }
-        let limit = self.limit(place, self.full_unasked);
+        let threshold = self.threshold(place, self.fast_insert_below);
         let (layout, record, table) = self.pool.open(place);
         let items = record.items();
-        if items >= limit {
+        if items >= threshold {
             return false;
         }
         let store = key.store(&layout.params, layout.upper);
@@ -287,24 +299,27 @@ impl Generation {
         is_placed
     }
 
-    /// The number of items from which on a shard takes no more as it is, if shards are full from these numbers on.
+    /// Returns the item count from which this shard is full, given the thresholds of splittable shards and of those at the
+    /// greatest depth.
     #[inline(always)]
-    fn limit(&self, place: Place, [full_from, full_at_last]: [u32; 2]) -> usize {
-        index(if self.depth_of(place) < self.plan.most_depth { full_from } else { full_from.max(full_at_last) }.into())
+    fn threshold(&self, place: Place, [splittable, deepest]: [u32; 2]) -> usize {
+        index(if self.depth_of(place) < self.plan.max_depth { splittable } else { splittable.max(deepest) }.into())
     }
 
-    /// Inserts an item into its shard, if that has room at all. Otherwise nothing has changed.
+    /// Inserts an item into its shard, even if that is full, as long as there is a slot for it. Returns false, and changes
+    /// nothing, if there is none.
     fn insert_at(&mut self, place: Place, key: Key) -> bool {
         self.insert_below(place, key, [u32::MAX; 2])
     }
 
-    /// Inserts an item into its shard, if that has room and is not full, as shards are from these numbers of items on.
+    /// Inserts an item into its shard if that has fewer items than its threshold, and a slot for this one. Returns false, and
+    /// changes nothing, otherwise.
     #[inline]
-    fn insert_below(&mut self, place: Place, key: Key, full: [u32; 2]) -> bool {
-        let limit = self.limit(place, full);
+    fn insert_below(&mut self, place: Place, key: Key, thresholds: [u32; 2]) -> bool {
+        let threshold = self.threshold(place, thresholds);
         let (layout, record, table) = self.pool.open(place);
         let items = record.items();
-        if items >= limit {
+        if items >= threshold {
             return false;
         }
         let is_placed = self.dispatch.change_deep(&layout.geometry, table, key.store(&layout.params, layout.upper));
@@ -315,12 +330,13 @@ impl Generation {
         is_placed
     }
 
-    /// Removes one copy of an item. Returns the place of the shard that had one, and how many items it has now.
+    /// Removes one copy of an item from its table. Returns the place of the shard and its new item count, or `None` if there is
+    /// no copy.
     #[inline]
     fn remove(&mut self, key: Key) -> Option<(Place, usize)> {
         let place = self.find(key.stream)?;
         let (layout, record, table) = self.pool.open(place);
-        if !self.dispatch.change_deep(&layout.geometry, table, key.locate(layout.upper.of(key.stream))) {
+        if !self.dispatch.change_deep(&layout.geometry, table, key.locate(layout.upper.extract(key.stream))) {
             return None;
         }
         let items = record.items() - 1;
@@ -329,15 +345,15 @@ impl Generation {
         Some((place, items))
     }
 
-    /// Removes one copy of an item, and joins its shard with its sibling if the two have become underfull. Returns whether there
-    /// was a copy.
+    /// Removes one copy of an item from its table or from the item list. Merges its shard with its sibling if both have become
+    /// underfull. Returns false if there is no copy.
     #[inline]
-    pub fn remove_and_join(&mut self, key: Key) -> bool {
-        let Some((place, items)) = self.remove(key) else { return self.is_unused() && self.remove_of_few(key) };
-        let thin_to = index(self.thin_to.into());
-        if items <= thin_to {
-            // Without memory for the joined shard, they stay two.
-            let _ = self.join(place, 2 * thin_to);
+    pub fn remove_and_merge(&mut self, key: Key) -> bool {
+        let Some((place, items)) = self.remove(key) else { return self.is_list() && self.remove_from_list(key) };
+        let merge_at = index(self.merge_at.into());
+        if items <= merge_at {
+            // Without memory for the merged shard, there remain two.
+            let _ = self.merge_with_sibling(place, 2 * merge_at);
         }
         true
     }
@@ -351,14 +367,14 @@ impl Generation {
         self.pool.depth(place)
     }
 
-    /// The number of items in a shard.
+    /// Returns the number of items in a shard's table.
     #[inline]
     pub fn items(&self, place: Place) -> usize {
         self.pool.record(place).items()
     }
 
-    /// The number of slots of a shard.
-    pub fn slots_of_a_shard(&self) -> usize {
+    /// Returns the number of slots in a shard.
+    pub fn shard_slots(&self) -> usize {
         self.plan.whole.slots()
     }
 
@@ -366,22 +382,22 @@ impl Generation {
         self.pool.len()
     }
 
-    /// Shards, with the bits of the streams that lead to them, in the order of their reversed bits, so that a small generation
-    /// which takes all items splits evenly: in the order of streams, some of its shards would become far deeper than the others, as
-    /// with chosen items, and it would refuse them.
-    pub fn evenly(&self) -> impl Iterator<Item = (Shard<'_>, u64)> {
-        self.directory.evenly(|place| self.depth_of(place)).map(|place| {
+    /// Returns all shards with their prefixes, in bit-reversed order of the prefixes. A small generation that takes all their
+    /// items in this order splits evenly. In the order of prefixes, some of its shards would become far deeper than the others,
+    /// as with chosen items, and it would refuse items.
+    pub fn shards_bit_reversed(&self) -> impl Iterator<Item = (Shard<'_>, u64)> {
+        self.directory.places_bit_reversed(|place| self.depth_of(place)).map(|place| {
             let (shard, prefix) = self.pool.shard(self.dispatch, place);
             (shard, prefix.into())
         })
     }
 
-    /// Their records, and their tables without padding.
+    /// Returns the records of all shards and their tables without padding, in the order of their prefixes.
     pub fn tables_in_order(&self) -> impl Iterator<Item = (ShardRecord, &[u8])> + Clone {
-        self.places().map(|place| self.pool.whole_table(place))
+        self.places().map(|place| self.pool.record_and_table(place))
     }
 
-    /// Where they are.
+    /// Returns the places of all shards in the order of their prefixes.
     fn places(&self) -> impl Iterator<Item = Place> + Clone {
         self.directory.places(|place| self.depth_of(place))
     }
@@ -390,10 +406,10 @@ impl Generation {
         self.plan.number
     }
 
-    /// True if there are so few items that the generation may need no shards.
+    /// Returns true if there are so few items that a list may replace the shards.
     #[inline]
-    pub fn has_few(&self) -> bool {
-        self.len <= index(self.few_to.into())
+    pub fn may_fit_list(&self) -> bool {
+        self.len <= index(self.shrink_to_list_at.into())
     }
 
     pub fn dispatch(&self) -> Dispatch {
@@ -404,145 +420,144 @@ impl Generation {
         self.dispatch = dispatch;
     }
 
-    /// A copy, or an error if memory cannot be allocated.
+    /// Returns a copy, or an error if memory cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
         Ok(Self {
             directory: self.directory.try_clone()?,
             pool: self.pool.try_clone()?,
-            few: self.few.try_clone()?,
+            list: self.list.try_clone()?,
             copies: self.copies.try_clone()?,
             ..*self
         })
     }
 
-    /// The number of items in the tables.
+    /// Returns the number of items in the tables or in the item list.
     #[inline]
     pub fn table_len(&self) -> usize {
         self.len
     }
 
-    /// The number of items, further copies included.
+    /// Returns the number of items, extra copies included.
     pub fn len(&self) -> usize {
-        self.len.saturating_add(in_memory(self.further_totals().0))
+        self.len.saturating_add(in_memory(self.extra_copy_totals().0))
     }
 
-    /// The mean of the shards' false-positive rates, each in proportion to the hashes that lead to it. With further copies, the
-    /// partition has `times` as many items as its tables.
+    /// Returns the mean of the shards' false-positive rates, weighted by their shares of the hashes. `times` is the ratio of the
+    /// partition's items, extra copies included, to those in its tables.
     pub fn false_positive_rate(&self, times: f64) -> f64 {
-        if self.is_unused() {
-            return self.plan.rate_of_few(self.len);
+        if self.is_list() {
+            return self.plan.list_false_positive_rate(self.len);
         }
-        let of_shard = |place| {
+        let weighted_rate = |place| {
             let record = self.pool.record(place);
             let share = self.plan.share(record.depth(), record.prefix());
             share * self.pool.level(record.depth()).layout.false_positive_rate(record.items(), times)
         };
-        self.places().map(of_shard).sum()
+        self.places().map(weighted_rate).sum()
     }
 
-    /// Bytes of all blocks of tables, or of the list of few items.
+    /// Returns the bytes of all blocks of tables, or of the item list.
     pub fn table_bytes(&self) -> usize {
-        self.pool.table_bytes() + self.few.size_in_bytes()
+        self.pool.table_bytes() + self.list.size_in_bytes()
     }
 
-    /// Bytes of tables or list, of the directory, and of the list of copies.
+    /// Returns the bytes of the tables or the item list, the directory and the list of extra copies.
     pub fn size_in_bytes(&self) -> usize {
-        self.pool.size_in_bytes() + self.directory.size_in_bytes() + self.few.size_in_bytes() + self.copies.size_in_bytes()
+        self.pool.size_in_bytes() + self.directory.size_in_bytes() + self.list.size_in_bytes() + self.copies.size_in_bytes()
     }
 
-    /// What the generation is charged against a limit, in bytes: at least [`size_in_bytes`](Self::size_in_bytes), and equal for all
-    /// generations of equal content.
-    pub fn charged(&self) -> usize {
-        let copies = self.plan.keys().charge(self.further_totals().1);
-        if self.is_unused() {
-            return self.few.charge(self.len).saturating_add(copies);
+    /// Returns the bytes that the generation is charged against a limit: at least [`size_in_bytes`](Self::size_in_bytes), and equal
+    /// for all generations with equal content.
+    pub fn charged_bytes(&self) -> usize {
+        let copies = self.plan.class_keys().charge(self.extra_copy_totals().1);
+        if self.is_list() {
+            return self.list.bytes_for(self.len).saturating_add(copies);
         }
-        self.pool.charged().saturating_add(Directory::<Place>::bytes_of(self.global_depth())).saturating_add(copies)
+        self.pool.charged_bytes().saturating_add(Directory::<Place>::bytes_at_depth(self.global_depth())).saturating_add(copies)
     }
 
-    /// What a generation with the shards that it begins with is charged.
-    pub fn charged_when_empty(plan: &GenerationPlan) -> usize {
-        charged_when_empty(plan).saturating_add(Directory::<Place>::bytes_of(plan.least_depth))
+    /// Returns the bytes that a generation with its first shards is charged.
+    pub fn empty_charged_bytes(plan: &GenerationPlan) -> usize {
+        empty_charged_bytes(plan).saturating_add(Directory::<Place>::bytes_at_depth(plan.min_depth))
     }
 }
 
-// Few items.
+// The item list.
 
 impl Generation {
-    /// The items of a generation without shards.
-    pub fn list_of_few(&self) -> &Few {
-        &self.few
+    /// Returns the item list, which is empty if there are shards.
+    pub fn list(&self) -> &SmallList {
+        &self.list
     }
 
-    /// The length of a key of that list in a snapshot.
+    /// Returns the bytes of a key of the item list in a snapshot.
     pub fn key_bytes(&self) -> usize {
-        self.plan.keys().bytes()
+        self.plan.class_keys().bytes()
     }
 
-    /// A generation without shards that has these items, in order.
-    pub fn of_few(
+    /// Returns a generation without shards whose item list has these keys, which must be in order.
+    pub fn from_list(
         plan: GenerationPlan,
         keys: impl ExactSizeIterator<Item = ClassKey>,
         dispatch: Dispatch,
     ) -> Result<Self, OutOfMemory> {
-        let few = Few::from_sorted(plan.keys().bits(), keys)?;
-        Ok(Self { len: few.len(), few, ..Self::unused(plan, dispatch) })
+        let list = SmallList::from_sorted(plan.class_keys().bits(), keys)?;
+        Ok(Self { len: list.len(), list, ..Self::without_shards(plan, dispatch) })
     }
 
-    /// The items of a generation without shards, each with the number of its copies.
-    pub fn few_items(&self) -> impl Iterator<Item = (Key, u32)> {
-        self.few.keys().filter_map(|listed| {
-            let key = self.plan.listed(listed)?;
-            Some((key, 1 + self.further(key)))
+    /// Returns the items in the list, each with the number of its copies.
+    pub fn list_items(&self) -> impl Iterator<Item = (Key, u32)> {
+        self.list.keys().filter_map(|class_key| {
+            let key = self.plan.item_of(class_key)?;
+            Some((key, 1 + self.extra_copies(key)))
         })
     }
 
-    /// True if a generation without shards takes an item more as it is. If not, it is time for shards; and if chosen items do not
-    /// fit into those, again when there are twice as many.
-    pub fn has_room_for_few(&self) -> bool {
-        let most = self.plan.most_few();
-        !self.len.is_multiple_of(most) || !(self.len / most).is_power_of_two()
+    /// Returns true if the list takes one more item. Returns false when shards should replace it: at its capacity, and, since
+    /// chosen items may not fit into shards, again at each doubling.
+    pub fn list_has_room(&self) -> bool {
+        let capacity = self.plan.list_capacity();
+        !self.len.is_multiple_of(capacity) || !(self.len / capacity).is_power_of_two()
     }
 
-    /// Inserts an item that is not there into a generation without shards. What the filter is charged may rise by `allowed` bytes.
-    /// If it fails, nothing has changed.
-    pub fn insert_among_few(&mut self, key: Key, allowed: usize) -> Result<(), InsertError> {
-        let needed = self.few.charge(self.len + 1).saturating_sub(self.few.charge(self.len));
-        if needed > allowed {
+    /// Inserts an absent item into the list. The charge may rise by at most `budget` bytes. On failure, nothing changes.
+    pub fn insert_into_list(&mut self, key: Key, budget: usize) -> Result<(), InsertError> {
+        let needed = self.list.bytes_for(self.len + 1).saturating_sub(self.list.bytes_for(self.len));
+        if needed > budget {
             return Err(InsertError::limit(needed));
         }
-        self.few.insert(self.listed(key))?;
+        self.list.insert(self.class_key(key))?;
         self.len += 1;
         Ok(())
     }
 
-    /// Removes an item from a generation without shards. Returns whether it was there.
+    /// Removes an item from the list. Returns true if it was there.
     #[cold]
-    fn remove_of_few(&mut self, key: Key) -> bool {
-        let is_removed = self.few.remove(self.listed(key));
+    fn remove_from_list(&mut self, key: Key) -> bool {
+        let is_removed = self.list.remove(self.class_key(key));
         self.len -= usize::from(is_removed);
         is_removed
     }
 
-    /// Gives up all shards of a generation that began without any, if it has few items again. Without memory for the list of these,
-    /// they stay. Returns whether it did.
-    pub fn release(&mut self) -> bool {
-        let may_be_few = self.has_few() && !self.is_unused() && self.plan.begins_unused();
-        may_be_few && self.without_shards().map(|few| *self = few).is_ok()
+    /// Replaces all shards by an item list if there are few items and the generation may be a list. Returns false if not, or if
+    /// memory for the list cannot be allocated.
+    pub fn shrink_to_list(&mut self) -> bool {
+        let may_shrink = self.may_fit_list() && !self.is_list() && self.plan.begins_as_list();
+        may_shrink && self.to_list().map(|generation| *self = generation).is_ok()
     }
 
-    /// A generation with the same items, and without shards.
-    fn without_shards(&self) -> Result<Self, InsertError> {
-        let mut generation = Self::unused(self.plan, self.dispatch);
+    /// Returns a generation with the same items in a list.
+    fn to_list(&self) -> Result<Self, InsertError> {
+        let mut generation = Self::without_shards(self.plan, self.dispatch);
         for place in self.places() {
             let (shard, prefix) = self.pool.shard(self.dispatch, place);
             let mut result = Ok(());
             shard.each_class(&mut |(bucket, _), fingerprint, in_table| {
-                let key = Key::of_stored(shard.params(), prefix.into(), bucket, fingerprint);
-                let further = (in_table - 1).saturating_add(self.further(key));
-                result = generation.insert_among_few(key, usize::MAX).and_then(|()| match further {
+                let key = Key::from_stored(shard.params(), prefix.into(), bucket, fingerprint);
+                let extra = (in_table - 1).saturating_add(self.extra_copies(key));
+                result = generation.insert_into_list(key, usize::MAX).and_then(|()| match extra {
                     0 => Ok(()),
-                    _ => generation.count_further(key, further, usize::MAX),
+                    _ => generation.add_extra_copies(key, extra, usize::MAX),
                 });
                 result.is_ok()
             });
@@ -553,43 +568,46 @@ impl Generation {
 }
 
 impl Generation {
-    /// Removes all items. Shards stay as they are.
-    pub fn empty(&mut self) {
+    /// Removes all items and keeps the empty shards.
+    pub fn remove_all(&mut self) {
         for &place in self.directory.entries() {
             let (layout, record, table) = self.pool.open(place);
             table[..layout.params.table_bytes()].fill(0);
             record.set_items(0);
         }
-        (self.len, self.copies) = (0, Further::NONE);
-        self.set_asks_first(false);
+        (self.len, self.copies) = (0, ExtraCopies::NONE);
+        self.set_looks_up_first(false);
     }
 }
 
-/// For [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
+/// The checks of [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
 impl Generation {
     pub fn assert_consistent(&self, plan: &GenerationPlan, dispatch: Dispatch) {
         let number = plan.number;
         assert!(self.plan == *plan, "generation {number} is {:?}, planned as {plan:?}", self.plan);
         assert!(self.dispatch.kernel() == dispatch.kernel(), "generation {number} has another kernel");
-        assert_eq!(self.thin_to, split::thin(plan));
-        assert_eq!(self.full, split::full(plan));
-        assert_eq!(self.full_unasked, if self.asks_first() { [0; 2] } else { self.full });
-        if self.is_unused() {
-            assert!(plan.begins_unused() && self.pool.len() == 0, "generation {number} has no directory");
+        assert_eq!(self.merge_at, split::merge_at(plan));
+        assert_eq!(self.full_at, split::full_at(plan));
+        assert_eq!(self.fast_insert_below, if self.looks_up_first() { [0; 2] } else { self.full_at });
+        if self.is_list() {
+            assert!(plan.begins_as_list() && self.pool.len() == 0, "generation {number} has no directory");
             self.assert_copies();
-            self.few.assert_consistent();
-            assert_eq!(self.few.len(), self.len, "items of generation {number}");
-            assert!(self.few.keys().all(|key| plan.listed(key).is_some()), "generation {number} lists what is no item");
+            self.list.assert_consistent();
+            assert_eq!(self.list.len(), self.len, "items of generation {number}");
+            assert!(
+                self.list.keys().all(|key| plan.item_of(key).is_some()),
+                "the list of generation {number} has an invalid key"
+            );
             return;
         }
-        assert!(self.few.len() == 0 && self.few.size_in_bytes() == 0, "generation {number} has shards and a list of items");
+        assert!(self.list.len() == 0 && self.list.size_in_bytes() == 0, "generation {number} has shards and a list of items");
         assert_eq!(
             self.pool.levels().len(),
-            usize::from(self.global_depth() - plan.least_depth) + 1,
+            usize::from(self.global_depth() - plan.min_depth) + 1,
             "levels of generation {number}"
         );
         assert!(
-            self.global_depth() == plan.least_depth || self.pool.level(self.global_depth()).len() > 0,
+            self.global_depth() == plan.min_depth || self.pool.level(self.global_depth()).len() > 0,
             "depth of generation {number}"
         );
         assert_eq!(self.directory.entries().len(), 1 << self.global_depth(), "directory of generation {number}");

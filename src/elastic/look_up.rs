@@ -1,5 +1,5 @@
-//! Looking up many items: in vectors, or in a loop that is compiled for each kernel's instructions, with all that it calls, since
-//! the items are in many tables.
+//! Lookups of many items in many tables: with vector instructions, or in a loop that is inlined and compiled for each kernel's
+//! instructions.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -11,23 +11,26 @@ use crate::{
     table::{AnySize, Geometry, Instructions, Uniform},
 };
 
-/// Shards that can be asked, wherever they are: those of a partition, or of a whole filter. As [`Tables`], they are those of the first
-/// generation.
+/// The shards of a partition, a filter or a snapshot, which can look up hashes. Their [`Tables`] are those of the first generation.
 pub(crate) trait Shards<'a>: Tables<'a> {
-    /// The table of the first generation where a hash with this stream is; none if nothing was ever inserted there.
+    /// Returns the table of the first generation for a hash with this stream, or `None` if its partition has an item list instead.
     fn table(self, hash: Uniform, stream: u64) -> Option<&'a [u8]>;
 
-    /// True if there is a table for every hash.
+    /// Returns true if there is a table for every hash.
     fn has_all_tables(self) -> bool;
 
-    /// That table, and what is looked for there: the low fingerprint alone, since the first generation has no spare bits.
+    /// Returns a hash's table, and the buckets and fingerprint to look up there. The first generation has no spare bits, so this
+    /// is the low fingerprint alone.
     #[inline(always)]
     fn target(self, hash: Uniform) -> (&'a [u8], Located) {
         let (buckets, fingerprint) = self.address().buckets(hash);
         (self.table_of_all(hash, self.stream(hash)), Located::new(buckets, fingerprint))
     }
 
-    /// The table, where there is one for every hash.
+    /// Returns a hash's table.
+    ///
+    /// # Panics
+    /// Panics unless [`has_all_tables`](Self::has_all_tables).
     #[inline(always)]
     fn table_of_all(self, hash: Uniform, stream: u64) -> &'a [u8] {
         match self.table(hash, stream) {
@@ -36,16 +39,16 @@ pub(crate) trait Shards<'a>: Tables<'a> {
         }
     }
 
-    /// True if a hash is in a later generation.
-    fn later_contain(self, hash: Uniform) -> bool;
+    /// Returns true if a later generation contains a hash.
+    fn later_contains(self, hash: Uniform) -> bool;
 
-    /// True if some hashes have to be looked up in later generations, too.
+    /// Returns true if there are later generations.
     fn has_later(self) -> bool;
 
-    /// True if a hash is in any generation.
+    /// Returns true if any generation contains a hash.
     fn contains(self, hash: Uniform) -> bool;
 
-    /// The number of copies of a hash's fingerprint.
+    /// Returns the number of copies of a hash, extra copies included.
     fn count(self, hash: Uniform) -> u32;
 }
 
@@ -84,11 +87,11 @@ impl<'a> Shards<'a> for &'a Partition {
     }
 
     fn has_all_tables(self) -> bool {
-        !self.is_unused()
+        !self.is_list()
     }
 
-    fn later_contain(self, hash: Uniform) -> bool {
-        Partition::later_contain(self, hash)
+    fn later_contains(self, hash: Uniform) -> bool {
+        Partition::later_contains(self, hash)
     }
 
     fn has_later(self) -> bool {
@@ -113,8 +116,9 @@ pub(crate) struct Partitions<'a> {
 }
 
 impl<'a> Partitions<'a> {
+    /// Returns the partition of a hash.
     #[inline(always)]
-    pub fn of(self, hash: Uniform) -> &'a Partition {
+    pub fn partition(self, hash: Uniform) -> &'a Partition {
         match self.partitions {
             [partition] => partition,
             partitions => &partitions[self.params.shares().partition(hash)],
@@ -152,15 +156,15 @@ impl<'a> Tables<'a> for Partitions<'a> {
 impl<'a> Shards<'a> for Partitions<'a> {
     #[inline(always)]
     fn table(self, hash: Uniform, stream: u64) -> Option<&'a [u8]> {
-        self.of(hash).table(stream)
+        self.partition(hash).table(stream)
     }
 
     fn has_all_tables(self) -> bool {
-        !self.partitions.iter().any(Partition::is_unused)
+        !self.partitions.iter().any(Partition::is_list)
     }
 
-    fn later_contain(self, hash: Uniform) -> bool {
-        self.of(hash).later_contain(hash)
+    fn later_contains(self, hash: Uniform) -> bool {
+        self.partition(hash).later_contains(hash)
     }
 
     fn has_later(self) -> bool {
@@ -169,16 +173,16 @@ impl<'a> Shards<'a> for Partitions<'a> {
 
     #[inline(always)]
     fn contains(self, hash: Uniform) -> bool {
-        self.of(hash).contains(hash)
+        self.partition(hash).contains(hash)
     }
 
     fn count(self, hash: Uniform) -> u32 {
-        self.of(hash).count(hash)
+        self.partition(hash).count(hash)
     }
 }
 
-/// Looks up all hashes. Calls `answer` once for each [`BATCH`] of them, in order; bit i of its argument is the answer for the i-th
-/// hash of the batch. If `prefetches`, the buckets of a batch are prefetched first.
+/// Looks up all hashes. Calls `answer` once for each [`BATCH`] of them, in order. Bit i of its argument is set if the i-th hash of
+/// the batch was found. If `prefetches`, the buckets of a batch are prefetched first.
 pub(crate) fn contains_all<'a>(
     dispatch: Dispatch,
     shards: impl Shards<'a>,
@@ -187,41 +191,41 @@ pub(crate) fn contains_all<'a>(
     mut answer: impl FnMut(u64),
 ) {
     if !shards.has_all_tables() {
-        // There are few items.
+        // Partitions with item lists are small, so this need not be fast.
         hashes.each_batch(0..hashes.len(), |batch| {
-            answer(answers(batch.iter().map(|&hash| shards.contains(Uniform(hash)))));
+            answer(to_bits(batch.iter().map(|&hash| shards.contains(Uniform(hash)))));
             true
         });
         return;
     }
     let has_later = shards.has_later();
     let mut answer = |hashes: &[u64], found: u64| {
-        answer(if has_later { found | later(shards, hashes, !found) } else { found });
+        answer(if has_later { found | look_up_later(shards, hashes, !found) } else { found });
     };
     let prefetches = prefetches && hashes.len() >= FEWEST_FOR_VECTORS;
     #[cfg(x86_kernels)]
     if dispatch.contains_all_in(shards, prefetches, hashes, &mut answer) {
         return;
     }
-    dispatch.run(OneByOne { shards, prefetches, hashes, answer: &mut answer });
+    dispatch.run(ScalarLookup { shards, prefetches, hashes, answer: &mut answer });
 }
 
-/// Looks up those hashes in later generations whose bit in `asked` is set.
+/// Looks up the hashes whose bits in `missing` are set in later generations. Bit i of the result is set if the i-th was found.
 #[cold]
-fn later<'a>(shards: impl Shards<'a>, hashes: &[u64], asked: u64) -> u64 {
-    let bits = (0..).zip(hashes).filter(|(place, _)| asked >> place & 1 == 1);
-    bits.fold(0, |found, (place, &hash)| found | u64::from(shards.later_contain(Uniform(hash))) << place)
+fn look_up_later<'a>(shards: impl Shards<'a>, hashes: &[u64], missing: u64) -> u64 {
+    let missing = (0..).zip(hashes).filter(|(bit, _)| missing >> bit & 1 == 1);
+    missing.fold(0, |found, (bit, &hash)| found | u64::from(shards.later_contains(Uniform(hash))) << bit)
 }
 
-/// Looks up hashes in the first generation without vectors.
-struct OneByOne<'h, S, H, A> {
+/// Lookups in the first generation without vectors.
+struct ScalarLookup<'h, S, H, A> {
     shards: S,
     prefetches: bool,
     hashes: &'h H,
     answer: A,
 }
 
-impl<'a, S: Shards<'a>, H: Hashes, A: FnMut(&[u64], u64)> Task for OneByOne<'_, S, H, A> {
+impl<'a, S: Shards<'a>, H: Hashes, A: FnMut(&[u64], u64)> Task for ScalarLookup<'_, S, H, A> {
     type Output = ();
 
     #[inline(always)]
@@ -236,9 +240,9 @@ impl<'a, S: Shards<'a>, H: Hashes, A: FnMut(&[u64], u64)> Task for OneByOne<'_, 
                     geometry.read_with(table, instructions, located.prefetch());
                     *target = Some((table, located));
                 }
-                answers(targets.iter().flatten().map(|&(table, located)| geometry.read_with(table, instructions, located)))
+                to_bits(targets.iter().flatten().map(|&(table, located)| geometry.read_with(table, instructions, located)))
             } else {
-                answers(batch.iter().map(|&hash| {
+                to_bits(batch.iter().map(|&hash| {
                     let (table, located) = shards.target(Uniform(hash));
                     geometry.read_with(table, instructions, located)
                 }))
@@ -249,8 +253,8 @@ impl<'a, S: Shards<'a>, H: Hashes, A: FnMut(&[u64], u64)> Task for OneByOne<'_, 
     }
 }
 
-/// Bit i of the result is the i-th answer.
+/// Returns a word whose bit i is the i-th value.
 #[inline(always)]
-fn answers(found: impl Iterator<Item = bool>) -> u64 {
-    (0..).zip(found).fold(0, |answers, (place, found)| answers | u64::from(found) << place)
+fn to_bits(found: impl Iterator<Item = bool>) -> u64 {
+    (0..).zip(found).fold(0, |bits, (bit, found)| bits | u64::from(found) << bit)
 }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::ops::Deref;
 
 #[cfg(feature = "std")]
-use super::shared::{Shared, locked};
+use super::shared::{Shared, add_locks};
 use super::{Elastic, ElasticParams, partition::Partition};
 use crate::{
     bits::{in_memory, wide},
@@ -13,17 +13,17 @@ use crate::{
 };
 
 impl Elastic {
-    /// Fails unless the other filter has equal parameters.
+    /// Returns an error unless the other filter has equal parameters.
     pub fn check_params(&self, other: &Self) -> Result<(), MergeError> {
-        are_equal(&self.params, &other.params)
+        check_equal(&self.params, &other.params)
     }
 
-    /// Merges a filter with equal parameters. If that fails, nothing has changed.
+    /// Merges a filter with equal parameters into this one. On failure, nothing changes.
     pub fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
         let partitions = self.partitions.iter().zip(&other.partitions);
-        self.partitions = merged(partitions, how, self.allowed()).map_err(|error| {
+        self.partitions = merged(partitions, how, self.budget()).map_err(|error| {
             let items = self.len().saturating_add(other.len());
-            merge_error(error, items, &self.params, |error| self.refuse(error))
+            merge_error(error, items, &self.params, |error| self.with_limit(error))
         })?;
         Ok(())
     }
@@ -31,53 +31,56 @@ impl Elastic {
 
 #[cfg(feature = "std")]
 impl Shared {
-    /// Fails unless the other filter has equal parameters.
+    /// Returns an error unless the other filter has equal parameters.
     pub fn check_params(&self, other: &Self) -> Result<(), MergeError> {
-        are_equal(&self.params, &other.params)
+        check_equal(&self.params, &other.params)
     }
 
-    /// Merges a filter with equal parameters, each of its partitions as it is at one moment. If that fails, nothing has changed.
+    /// Merges a filter with equal parameters into this one. Each of its partitions is read at one moment. On failure, nothing
+    /// changes.
     pub fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
         let partitions = self.partitions.iter().zip(&other.partitions).map(|(ours, theirs)| (ours.read(), theirs.read()));
-        let locked = merged(partitions, how, self.allowed())
-            .and_then(|partitions| Ok(locked(partitions, reserved(self.partitions.len())?)));
+        let locked = merged(partitions, how, self.budget())
+            .and_then(|partitions| Ok(add_locks(partitions, reserved(self.partitions.len())?)));
         self.partitions = locked.map_err(|error| {
             let items = self.len().saturating_add(other.len());
-            merge_error(error, items, &self.params, |error| self.refuse(error))
+            merge_error(error, items, &self.params, |error| self.with_limit(error))
         })?;
         Ok(())
     }
 }
 
-fn are_equal(ours: &ElasticParams, theirs: &ElasticParams) -> Result<(), MergeError> {
+fn check_equal(ours: &ElasticParams, theirs: &ElasticParams) -> Result<(), MergeError> {
     if ours == theirs { Ok(()) } else { Err(MergeError::DifferentPlans) }
 }
 
-/// The merged partitions of two filters. What all are charged together may be `allowed` bytes more than the first of each pair is.
+/// Returns the merged partitions of two filters. Their total charge may exceed that of the first partitions of all pairs by
+/// `budget` bytes.
 fn merged<L: Deref<Target = Partition>>(
     pairs: impl ExactSizeIterator<Item = (L, L)>,
     how: Combine,
-    allowed: usize,
+    budget: usize,
 ) -> Result<Vec<Partition>, InsertError> {
-    let (mut partitions, mut allowed) = (reserved(pairs.len())?, allowed);
+    let (mut partitions, mut budget) = (reserved(pairs.len())?, budget);
     for (ours, theirs) in pairs {
-        let most = ours.charged().saturating_add(allowed);
-        let partition = ours.merged(&theirs, how, most)?;
-        allowed = most.saturating_sub(partition.charged());
+        let max_charge = ours.charged_bytes().saturating_add(budget);
+        let partition = ours.merged(&theirs, how, max_charge)?;
+        budget = max_charge.saturating_sub(partition.charged_bytes());
         partitions.push(partition);
     }
     Ok(partitions)
 }
 
-/// The error for this reason, where two filters have this many items together. `refuse` completes that of an insertion.
+/// Returns the error of a failed merge. `items` is the number of items in both filters. `with_limit` adds the filter's limit to an
+/// insertion error.
 fn merge_error(
     error: InsertError,
     items: usize,
     params: &ElasticParams,
-    refuse: impl FnOnce(InsertError) -> InsertError,
+    with_limit: impl FnOnce(InsertError) -> InsertError,
 ) -> MergeError {
     if error.kind() != InsertErrorKind::Generations {
-        return MergeError::Insert(refuse(error));
+        return MergeError::Insert(with_limit(error));
     }
     MergeError::MaxCapacity {
         items,

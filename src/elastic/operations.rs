@@ -1,4 +1,4 @@
-//! What a growing filter does with hashes.
+//! The operations of a growing filter on hashes.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -65,7 +65,7 @@ impl Core for Elastic {
         summarize(f, self.len(), self.shards(), bytes)
     }
 
-    fn bytes_behind(&self) -> usize {
+    fn external_bytes(&self) -> usize {
         self.partitions.capacity() * size_of::<Partition>() + self.partitions.iter().map(Partition::size_in_bytes).sum::<usize>()
     }
 }
@@ -78,7 +78,7 @@ impl CoreMut for Elastic {
 
     #[inline]
     fn insert_unique(&mut self, hash: Uniform) -> Result<bool, InsertError> {
-        if self.all().of(hash).holds(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
+        if self.all().partition(hash).contains_exactly(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
     }
 
     #[inline]
@@ -94,19 +94,19 @@ impl CoreMut for Elastic {
     fn prefetch(&self, hashes: &[u64]) {
         if self.table_bytes() >= PREFETCH_FROM {
             for &hash in hashes {
-                self.all().of(Uniform(hash)).prefetch(Uniform(hash));
+                self.all().partition(Uniform(hash)).prefetch(Uniform(hash));
             }
         }
     }
 
-    fn insert_some(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
+    fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
         let prefetches = self.table_bytes() >= PREFETCH_FROM;
         self.dispatch().run(InsertSome { core: self, hashes, prefetches })
     }
 }
 
-/// [`CoreMut::insert_some`], step by step for all items: the reads of one step do not wait for those of another. Together with the
-/// compiled kernel, which is not called for each item, that takes a tenth of the time.
+/// The operation of [`CoreMut::insert_batch`]. It does each step for all hashes before the next step, so that memory reads
+/// overlap. It also enters the kernel once, not once for each item. Together, this saves about a tenth of the time.
 struct InsertSome<'a> {
     core: &'a mut Elastic,
     hashes: &'a [u64],
@@ -135,11 +135,11 @@ impl Task for InsertSome<'_> {
         for (position, (item, &hash)) in items.iter_mut().zip(hashes).enumerate() {
             let partition = partition_of(hash);
             if has_grown {
-                // Shards may be elsewhere.
+                // Shards may have moved.
                 *item = core.partitions[partition].last().pending(item.key);
             }
             if !core.partitions[partition].last_mut().insert_pending(instructions, *item)
-                && !core.partitions[partition].insert_asking(Uniform(hash), item.place, core.max_bytes < usize::MAX)
+                && !core.partitions[partition].insert_after_lookup(Uniform(hash), item.place, core.max_bytes < usize::MAX)
             {
                 core.grow(partition, Uniform(hash), item.place).map_err(|error| error.at(position))?;
                 has_grown = true;
@@ -158,7 +158,7 @@ impl PartialEq for Elastic {
 impl Eq for Elastic {}
 
 impl Elastic {
-    /// A filter with these partitions, as many as the parameters have, without a limit.
+    /// Returns a filter without a limit. The number of partitions must match the parameters.
     pub fn from_partitions(partitions: Vec<Partition>, params: ElasticParams) -> Self {
         Self { partitions, params, max_bytes: usize::MAX }
     }
@@ -167,6 +167,7 @@ impl Elastic {
         &self.params
     }
 
+    /// Returns the number of distinct items. An item counts once in each generation that has it.
     pub fn distinct(&self) -> usize {
         self.partitions.iter().map(Partition::distinct).sum()
     }
@@ -193,22 +194,22 @@ impl Elastic {
         self.partitions.iter().map(Partition::shards).sum()
     }
 
-    /// The most generations of a partition.
+    /// Returns the most generations that any partition has.
     pub fn generations(&self) -> usize {
         self.partitions.iter().map(|partition| partition.generations().count()).max().unwrap_or(0)
     }
 
-    /// Bytes of all tables, with their padding.
+    /// Returns the bytes of all tables with their padding, and of all item lists.
     pub fn table_bytes(&self) -> usize {
         self.partitions.iter().map(Partition::table_bytes).sum()
     }
 
-    /// The bytes charged against the limit.
-    pub fn charged(&self) -> usize {
-        self.partitions.iter().map(Partition::charged).fold(FILTER_BYTES, usize::saturating_add)
+    /// Returns the bytes that the filter is charged against its limit.
+    pub fn charged_bytes(&self) -> usize {
+        self.partitions.iter().map(Partition::charged_bytes).fold(FILTER_BYTES, usize::saturating_add)
     }
 
-    /// A copy, or an error if memory cannot be allocated.
+    /// Returns a copy, or an error if memory cannot be allocated.
     fn try_clone(&self) -> Result<Self, OutOfMemory> {
         let mut partitions = reserved(self.partitions.len())?;
         for partition in &self.partitions {
@@ -222,43 +223,44 @@ impl Elastic {
     fn insert_into(&mut self, partition: usize, hash: Uniform) -> Result<(), InsertError> {
         match self.partitions[partition].insert(hash) {
             Ok(()) => Ok(()),
-            Err(full) => self.insert_growing(partition, hash, full),
+            Err(place) => self.insert_growing(partition, hash, place),
         }
     }
 
     #[cold]
-    fn insert_growing(&mut self, partition: usize, hash: Uniform, full: Place) -> Result<(), InsertError> {
-        // To find out how much is allowed takes time.
-        if self.partitions[partition].insert_asking(hash, full, self.max_bytes < usize::MAX) {
+    fn insert_growing(&mut self, partition: usize, hash: Uniform, place: Place) -> Result<(), InsertError> {
+        // Tries this first, because computing the budget takes time.
+        if self.partitions[partition].insert_after_lookup(hash, place, self.max_bytes < usize::MAX) {
             Ok(())
         } else {
-            self.grow(partition, hash, full)
+            self.grow(partition, hash, place)
         }
     }
 
-    /// The same where asking first does not help.
-    fn grow(&mut self, partition: usize, hash: Uniform, full: Place) -> Result<(), InsertError> {
-        let allowed = self.allowed();
-        self.partitions[partition].insert_growing(hash, full, allowed).map_err(|error| self.refuse(error))
+    /// Inserts a hash for which the partition may have to grow.
+    fn grow(&mut self, partition: usize, hash: Uniform, place: Place) -> Result<(), InsertError> {
+        let budget = self.budget();
+        self.partitions[partition].insert_growing(hash, place, budget).map_err(|error| self.with_limit(error))
     }
 
-    /// By how many bytes the charge may rise.
-    pub fn allowed(&self) -> usize {
+    /// Returns by how many bytes the charge may rise.
+    pub fn budget(&self) -> usize {
         match self.max_bytes {
             usize::MAX => usize::MAX,
-            max_bytes => max_bytes.saturating_sub(self.charged()),
+            max_bytes => max_bytes.saturating_sub(self.charged_bytes()),
         }
     }
 
-    pub fn refuse(&self, error: InsertError) -> InsertError {
-        error.within(self.charged(), self.max_bytes)
+    /// Adds the filter's charge and limit to an error.
+    pub fn with_limit(&self, error: InsertError) -> InsertError {
+        error.within(self.charged_bytes(), self.max_bytes)
     }
 }
 
 impl<H> ElasticFilter<H> {
-    /// Frees memory: joins all pairs of shards that together fill at most nine tenths of one. (Removals join those below two
-    /// fifths.) The next insertions may split them again. A pair stays as it is if memory for the joined shard cannot be
-    /// allocated.
+    /// Frees memory: merges all pairs of shards that together fill at most nine tenths of one shard. (Removals merge pairs that
+    /// fill at most two fifths.) The next insertions may split them again. A pair is left alone if memory for the merged shard
+    /// cannot be allocated.
     pub fn shrink(&mut self) {
         self.core.partitions.iter_mut().for_each(Partition::shrink);
     }
@@ -266,7 +268,7 @@ impl<H> ElasticFilter<H> {
     /// Clones the filter. Returns an error where `clone` aborts the process.
     ///
     /// # Errors
-    /// If memory cannot be allocated.
+    /// Returns an error if memory cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, OutOfMemory>
     where
         H: Clone,

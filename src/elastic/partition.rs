@@ -1,4 +1,4 @@
-//! A partition: the part of a growing filter that has the items whose hash, spread, begins with certain bits. Partitions grow
+//! A partition: the part of a growing filter with the items whose spread hashes begin with the partition's bits. Partitions grow
 //! independently.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
@@ -14,39 +14,41 @@ use super::{
 };
 use crate::{
     bits::wide,
-    filter::{Combine, InsertError, InsertErrorKind, Located, Sought},
+    filter::{Combine, InsertError, InsertErrorKind, Located, Lookup},
     kernel::{Dispatch, Task},
     storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
     table::{Fingerprint, Form as _, Geometry, Instructions, Narrow, Uniform, copies},
 };
 
-/// What a partition is charged against a limit beside its generations: its struct, and the lock of one that is shared.
+/// The bytes that a partition is charged against a limit besides its generations: its struct, and its lock in a shared filter.
 pub(crate) const PARTITION_BYTES: usize = 1 << 10;
 const _: () = assert!(size_of::<Partition>() <= PARTITION_BYTES);
 
-/// See the module.
+/// A partition of a growing filter.
 #[derive(Clone)]
 pub(crate) struct Partition {
     params: ElasticParams,
     first: Generation,
-    /// Added when the bits of the generation before were used up.
+    /// The later generations. Each is added when the bits of the previous one are used up.
     later: Vec<Generation>,
-    /// True if a generation has further copies.
-    has_further: bool,
+    /// True if a generation has extra copies.
+    has_extra_copies: bool,
     dispatch: Dispatch,
 }
 
 impl Partition {
+    /// Returns an empty partition.
     pub fn new(params: &ElasticParams, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
         let plan = params.generation(0);
-        let first = if plan.begins_unused() { Generation::unused(plan, dispatch) } else { Generation::new(plan, dispatch)? };
+        let first =
+            if plan.begins_as_list() { Generation::without_shards(plan, dispatch) } else { Generation::new(plan, dispatch)? };
         Ok(Self::with_first(params, first))
     }
 
-    /// A partition with this first generation alone.
+    /// Returns a partition whose only generation is `first`.
     pub fn with_first(params: &ElasticParams, first: Generation) -> Self {
         let dispatch = first.dispatch();
-        Self { params: *params, first, later: Vec::new(), has_further: false, dispatch }
+        Self { params: *params, first, later: Vec::new(), has_extra_copies: false, dispatch }
     }
 
     /// Adds a later generation.
@@ -56,31 +58,36 @@ impl Partition {
         Ok(())
     }
 
-    /// Adds the further copies of a snapshot, which are valid.
-    pub fn set_further(&mut self, copies: copies::LongEntries<'_>) -> Result<(), OutOfMemory> {
-        self.generations_mut().try_for_each(|generation| generation.set_further(&copies.of_generation(generation.number())))?;
-        self.note_copies();
+    /// Sets the extra copies to those of a snapshot, which must be valid.
+    pub fn set_extra_copies(&mut self, copies: copies::LongEntries<'_>) -> Result<(), OutOfMemory> {
+        self.generations_mut()
+            .try_for_each(|generation| generation.set_extra_copies(&copies.of_generation(generation.number())))?;
+        self.update_copy_state();
         Ok(())
     }
 
-    /// The number of copies in the tables of what a key stands for in the generation with this number; 0 if that is nothing.
-    pub fn occurrences_of(&self, generation: u8, listed: copies::ClassKey) -> u32 {
-        self.generations().nth(generation.into()).map_or(0, |generation| generation.occurrences_of(listed))
+    /// Returns how many copies of the item with this class key are in the tables or the item list of a generation; 0 if
+    /// generation or key are invalid.
+    pub fn count_class_in_table(&self, generation: u8, class_key: copies::ClassKey) -> u32 {
+        self.generations().nth(generation.into()).map_or(0, |generation| generation.count_class_in_table(class_key))
     }
 
-    /// To be called after everything that may have changed the number of further copies, or where items go: whether insertions ask
-    /// first follows from what the partition holds. Insertions into tables need not call it: they only make further copies a
-    /// smaller share.
-    pub fn note_copies(&mut self) {
-        let (had_further, has_further) = (self.has_further, self.generations().any(Generation::has_further));
-        self.has_further = has_further;
-        if has_further || had_further {
-            let (further, many) = self.generations().fold((0_u64, 0_u64), |(further, many), generation| {
-                (further.saturating_add(generation.further_totals().0), many.saturating_add(generation.many_copies()))
+    /// Recomputes whether there are extra copies, and whether insertions look up the item first. Both depend on the partition's
+    /// content alone. Call this after every operation that may change the number of extra copies or the generations. Insertions
+    /// into tables need not call it, because they only reduce the share of extra copies.
+    pub fn update_copy_state(&mut self) {
+        let (had_extra_copies, has_extra_copies) = (self.has_extra_copies, self.generations().any(Generation::has_extra_copies));
+        self.has_extra_copies = has_extra_copies;
+        if has_extra_copies || had_extra_copies {
+            let (extra, threshold) = self.generations().fold((0_u64, 0_u64), |(extra, threshold), generation| {
+                (
+                    extra.saturating_add(generation.extra_copy_totals().0),
+                    threshold.saturating_add(generation.look_up_first_threshold()),
+                )
             });
-            let asks_first = has_further && further >= many;
-            self.generations_mut().for_each(|generation| generation.set_asks_first(false));
-            self.last_mut().set_asks_first(asks_first);
+            let looks_up_first = has_extra_copies && extra >= threshold;
+            self.generations_mut().for_each(|generation| generation.set_looks_up_first(false));
+            self.last_mut().set_looks_up_first(looks_up_first);
         }
     }
 
@@ -92,12 +99,12 @@ impl Partition {
         iter::once(&mut self.first).chain(&mut self.later)
     }
 
-    /// The generation with this index, the first one included.
+    /// Returns the generation with this index; the first one has index 0.
     fn generation_mut(&mut self, at: usize) -> &mut Generation {
         if at == 0 { &mut self.first } else { &mut self.later[at - 1] }
     }
 
-    /// The generation that takes new items.
+    /// Returns the last generation, which takes new items.
     #[inline]
     pub fn last(&self) -> &Generation {
         self.later.last().unwrap_or(&self.first)
@@ -112,14 +119,14 @@ impl Partition {
         &self.params
     }
 
-    /// The number of shards.
+    /// Returns the number of shards.
     pub fn shards(&self) -> usize {
         self.generations().map(Generation::shards).sum()
     }
 
-    /// The number of slots of all shards; or of the items in a list instead.
+    /// Returns the number of slots in all shards, or the number of items in the list.
     pub fn slots(&self) -> u64 {
-        self.params.slots_of(self.shards()) + wide(self.number_of_few())
+        self.params.slots_of(self.shards()) + wide(self.list_len())
     }
 
     #[inline]
@@ -127,210 +134,211 @@ impl Partition {
         self.dispatch.run(Find { partition: self, hash })
     }
 
-    /// True if a hash has been inserted, as far as all stored bits tell, and not only those that lookups compare.
+    /// Returns true if a hash matches an item in all bits that are known of it, not only in those that lookups compare.
     #[inline]
-    pub fn holds(&self, hash: Uniform) -> bool {
+    pub fn contains_exactly(&self, hash: Uniform) -> bool {
         self.contains(hash) && self.count(hash) > 0
     }
 
-    /// What the partition needs of a hash.
+    /// Returns the key of a hash.
     #[inline]
     pub fn key(&self, hash: Uniform) -> Key {
         Key::new(&self.params.address(), self.params.shares().stream(hash), hash)
     }
 
-    /// The layout of the first generation's tables.
+    /// Returns the layout of the first generation's tables.
     #[inline]
     pub fn geometry(&self) -> &Geometry {
         self.first.geometry()
     }
 
-    /// The table of the first generation to which a stream leads; none if the partition has no tables.
+    /// Returns a stream's table in the first generation, or `None` if the partition has no tables.
     #[inline(always)]
     pub fn table(&self, stream: u64) -> Option<&[u8]> {
         self.first.table(stream)
     }
 
-    /// What leads to the tables of the first generation.
+    /// Returns the path from streams to the tables of the first generation.
     #[cfg(x86_kernels)]
     #[inline(always)]
     pub fn routes(&self) -> super::generation::Routes<'_> {
         self.first.routes()
     }
 
-    /// True if the partition has no tables, since it has few items.
+    /// Returns true if the partition has an item list instead of tables.
     #[inline]
-    pub fn is_unused(&self) -> bool {
-        self.first.is_unused()
+    pub fn is_list(&self) -> bool {
+        self.first.is_list()
     }
 
-    /// True if there are later generations.
+    /// Returns true if there are later generations.
     #[inline]
     pub fn has_later(&self) -> bool {
         !self.later.is_empty()
     }
 
-    /// The answer of a lookup that has found no table. Takes what that has in registers.
+    /// Looks up an item in the list. Parameters are those that [`Find`] has in registers.
     #[cold]
     #[inline(never)]
-    fn is_among_few(&self, first: u64, second: u64, low: Fingerprint, stream: u64) -> bool {
-        self.first.is_among_few(Key::of_parts((first, second), low, stream))
+    fn list_contains(&self, first: u64, second: u64, low: Fingerprint, stream: u64) -> bool {
+        self.first.list_contains(Key::from_parts((first, second), low, stream))
     }
 
-    /// Prefetches the buckets of a hash in the generation that takes new items.
+    /// Prefetches the buckets of a hash in the last generation.
     pub fn prefetch(&self, hash: Uniform) {
         self.last().prefetch(self.key(hash));
     }
 
-    /// True if a hash is in any generation.
+    /// Returns true if any generation contains a hash.
     #[cold]
     #[inline(never)]
-    fn is_in_any_generation(&self, hash: Uniform) -> bool {
+    fn any_generation_contains(&self, hash: Uniform) -> bool {
         let key = self.key(hash);
         self.generations().any(|generation| generation.contains(key))
     }
 
-    /// True if a hash is in a later generation.
+    /// Returns true if a later generation contains a hash.
     #[cold]
-    pub fn later_contain(&self, hash: Uniform) -> bool {
+    pub fn later_contains(&self, hash: Uniform) -> bool {
         let key = self.key(hash);
         self.later.iter().any(|generation| generation.contains(key))
     }
 
+    /// Returns the number of copies of a hash in all generations, extra copies included.
     pub fn count(&self, hash: Uniform) -> u32 {
         let key = self.key(hash);
         self.generations().map(|generation| generation.count(key)).fold(0, u32::saturating_add)
     }
 
-    /// Inserts a hash, if it fits into the last generation as that is; otherwise nothing has changed, and the place of the full
-    /// shard is returned. (Or of its shard, where insertions ask first.)
+    /// Inserts a hash into the last generation if that needs no growth. Otherwise, or if insertions look up the item first, changes
+    /// nothing and returns the place of its shard.
     #[inline]
     pub fn insert(&mut self, hash: Uniform) -> Result<(), Place> {
         let key = self.key(hash);
         self.last_mut().insert(key)
     }
 
-    /// Inserts a hash for which [`insert`](Self::insert) has returned this place, where insertions ask first. Returns false, and
-    /// has changed nothing, if that takes longer; or if it may change what the partition is charged, and must not.
-    pub fn insert_asking(&mut self, hash: Uniform, place: Place, is_limited: bool) -> bool {
-        self.last().asks_first() && self.insert_after_asking(self.key(hash), place, is_limited)
+    /// Inserts or counts a hash for which [`insert`](Self::insert) has returned this place, if insertions look up the item first.
+    /// Returns false, and changes nothing, if it needs growth, or if `is_limited` and it might change the partition's charge.
+    pub fn insert_after_lookup(&mut self, hash: Uniform, place: Place, is_limited: bool) -> bool {
+        self.last().looks_up_first() && self.look_up_then_insert(self.key(hash), place, is_limited)
     }
 
     #[inline(never)]
-    fn insert_after_asking(&mut self, key: Key, place: Place, is_limited: bool) -> bool {
+    fn look_up_then_insert(&mut self, key: Key, place: Place, is_limited: bool) -> bool {
         for generation in self.generations_mut().rev().filter(|generation| generation.contains(key)) {
-            if generation.count_another(key, !is_limited) {
-                // A copy more: insertions go on asking.
+            if generation.count_one_more(key, !is_limited) {
+                // One more copy cannot change whether insertions look up the item first.
                 return true;
             }
             if generation.count_in_table(key) > 0 {
                 return false;
             }
         }
-        let is_inserted = self.last_mut().insert_unasked(place, key);
-        self.note_copies();
+        let is_inserted = self.last_mut().insert_unless_full_at(place, key);
+        self.update_copy_state();
         is_inserted
     }
 
-    /// Inserts a hash for which [`insert`](Self::insert) has returned this place. What the partition is charged may rise by
-    /// `allowed` bytes. If it fails, nothing has changed.
+    /// Inserts a hash for which [`insert`](Self::insert) has returned this place, and grows if necessary. The charge may rise by
+    /// at most `budget` bytes. On failure, nothing changes.
     #[cold]
-    pub fn insert_growing(&mut self, hash: Uniform, place: Place, allowed: usize) -> Result<(), InsertError> {
+    pub fn insert_growing(&mut self, hash: Uniform, place: Place, budget: usize) -> Result<(), InsertError> {
         let key = self.key(hash);
-        let result = self.insert_with(place, key, allowed);
-        self.note_copies();
+        let result = self.insert_or_count(place, key, budget);
+        self.update_copy_state();
         result
     }
 
-    fn insert_with(&mut self, place: Place, key: Key, allowed: usize) -> Result<(), InsertError> {
-        if self.is_unused() && !self.first.is_among_few(key) {
-            return self.insert_among_few(key, allowed);
+    fn insert_or_count(&mut self, place: Place, key: Key, budget: usize) -> Result<(), InsertError> {
+        if self.is_list() && !self.first.list_contains(key) {
+            return self.insert_into_list(key, budget);
         }
-        // A copy never makes the partition grow.
-        let may_be_another = self.may_be_another(key);
+        // Counts a copy of a stored item, so that copies never make the partition grow.
+        let may_be_distinct = self.may_be_distinct(key);
         if let Some(generation) = self
             .generations_mut()
             .rev()
-            .find(|generation| generation.has(key))
-            .filter(|generation| generation.is_copy(key, may_be_another))
+            .find(|generation| generation.contains_exactly(key))
+            .filter(|generation| generation.is_likely_copy(key, may_be_distinct))
         {
-            return generation.count_further(key, 1, allowed);
+            return generation.add_extra_copies(key, 1, budget);
         }
         let last = self.last_mut();
-        if last.asks_first() && last.insert_unasked(place, key) {
+        if last.looks_up_first() && last.insert_unless_full_at(place, key) {
             return Ok(());
         }
-        let refused = match last.insert_growing(place, key, allowed) {
+        let error = match last.insert_growing(place, key, budget) {
             Ok(true) => return Ok(()),
-            Ok(false) => match self.add_generation(allowed, Some(key)) {
+            Ok(false) => match self.add_generation(budget, Some(key)) {
                 Ok(()) => return Ok(()),
-                Err(refused) => refused,
+                Err(error) => error,
             },
-            Err(refused) => refused,
+            Err(error) => error,
         };
-        // Where an item goes must not depend on the memory that there is: a replica may have more.
-        let may_go_elsewhere = matches!(refused.kind(), InsertErrorKind::Crowded | InsertErrorKind::Generations);
-        let has_room = may_go_elsewhere && self.generations_mut().rev().any(|generation| generation.insert_as_it_is(key));
-        if has_room { Ok(()) } else { Err(refused) }
+        // Tries earlier generations, but not after errors about memory: a replica with more memory must store the item in the
+        // same place.
+        let may_go_elsewhere = matches!(error.kind(), InsertErrorKind::Crowded | InsertErrorKind::Generations);
+        let has_room =
+            may_go_elsewhere && self.generations_mut().rev().any(|generation| generation.insert_without_splitting(key));
+        if has_room { Ok(()) } else { Err(error) }
     }
 
-    /// Inserts an item into a partition without tables that does not have it. If the list has no room for one more, the partition
-    /// gets tables.
-    fn insert_among_few(&mut self, key: Key, allowed: usize) -> Result<(), InsertError> {
-        if !self.first.has_room_for_few() {
-            match self.with_tables(Some(key)) {
-                Ok(grown) => return self.replace_by(grown, allowed),
-                // Chosen items, for which tables have no room, must not keep out all others.
-                Err(refused) if matches!(refused.kind(), InsertErrorKind::Crowded | InsertErrorKind::Generations) => {}
-                Err(refused) => return Err(refused),
+    /// Inserts an absent item into the list. If the list has no room, moves all items into tables.
+    fn insert_into_list(&mut self, key: Key, budget: usize) -> Result<(), InsertError> {
+        if !self.first.list_has_room() {
+            match self.to_tables(Some(key)) {
+                Ok(grown) => return self.replace_with(grown, budget),
+                // Chosen items that do not fit into tables stay in the list, so that other items are not refused.
+                Err(error) if matches!(error.kind(), InsertErrorKind::Crowded | InsertErrorKind::Generations) => {}
+                Err(error) => return Err(error),
             }
         }
-        self.first.insert_among_few(key, allowed)
+        self.first.insert_into_list(key, budget)
     }
 
-    /// A partition with the items of this one, which has no tables, and with this one, if there is one, in tables.
-    fn with_tables(&self, key: Option<Key>) -> Result<Self, InsertError> {
+    /// Returns a partition with tables that hold the items of this one's list, and `key` if it is given.
+    fn to_tables(&self, key: Option<Key>) -> Result<Self, InsertError> {
         let mut grown = Self::with_first(&self.params, Generation::new(self.params.generation(0), self.dispatch)?);
-        for (key, copies) in self.first.few_items().chain(key.map(|key| (key, 1))) {
-            grown.insert_stored(key, 0, copies, usize::MAX)?;
+        for (key, copies) in self.first.list_items().chain(key.map(|key| (key, 1))) {
+            grown.insert_copies(key, 0, copies, usize::MAX)?;
         }
         Ok(grown)
     }
 
-    /// Replaces the partition, if the charge does not rise by more than `allowed`.
-    fn replace_by(&mut self, other: Self, allowed: usize) -> Result<(), InsertError> {
-        let needed = other.charged().saturating_sub(self.charged());
-        if needed > allowed {
+    /// Replaces the partition if the charge rises by at most `budget` bytes.
+    fn replace_with(&mut self, other: Self, budget: usize) -> Result<(), InsertError> {
+        let needed = other.charged_bytes().saturating_sub(self.charged_bytes());
+        if needed > budget {
             return Err(InsertError::limit(needed));
         }
         *self = other;
         Ok(())
     }
 
-    /// True if what looks like a copy of an item that is there may well be another item, alike by chance, that would make room for
-    /// itself by a split. (If it were counted, filters of the same different items would not be of the same size, as they are
-    /// within the maximal capacity.)
-    fn may_be_another(&self, key: Key) -> bool {
-        !self.has_further && !self.has_later() && self.first.may_split(key)
+    /// Returns true if an item that matches a stored one may be a distinct item for which a split would make room. It is then not
+    /// counted as a copy: up to `max_capacity`, filters of the same distinct items must have the same shards.
+    fn may_be_distinct(&self, key: Key) -> bool {
+        !self.has_extra_copies && !self.has_later() && self.first.may_split(key)
     }
 
-    /// Adds an empty generation, and this item to it, if there is one. If that is not possible, nothing has changed.
-    fn add_generation(&mut self, allowed: usize, key: Option<Key>) -> Result<(), InsertError> {
-        let number = self.last().number().checked_add(1).filter(|&number| usize::from(number) < self.params.most_generations());
+    /// Adds an empty generation, and inserts `key` into it if it is given. On failure, nothing changes.
+    fn add_generation(&mut self, budget: usize, key: Option<Key>) -> Result<(), InsertError> {
+        let number = self.last().number().checked_add(1).filter(|&number| usize::from(number) < self.params.max_generations());
         let number = number.ok_or(InsertError::of(InsertErrorKind::Generations))?;
         let plan = self.params.generation(number);
-        let needed = Generation::charged_when_empty(&plan).saturating_add(size_of::<Generation>());
-        if needed > allowed {
+        let needed = Generation::empty_charged_bytes(&plan).saturating_add(size_of::<Generation>());
+        if needed > budget {
             return Err(InsertError::limit(needed));
         }
         let mut generation = Generation::new(plan, self.dispatch)?;
-        // An empty shard has room.
+        // An empty shard has room for any item.
         let is_inserted = key.is_none_or(|key| generation.insert(key).is_ok());
         debug_assert!(is_inserted);
         Ok(self.push_generation(generation)?)
     }
 
-    /// A copy, or an error if memory cannot be allocated.
+    /// Returns a copy, or an error if memory cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
         let mut later = reserved(self.later.len())?;
         for generation in &self.later {
@@ -339,132 +347,137 @@ impl Partition {
         Ok(Self { first: self.first.try_clone()?, later, ..*self })
     }
 
-    /// A partition with the items of this one and of another one with the same number, of each as many copies as `how` says. It may
-    /// be charged `most` bytes.
+    /// Returns the merge of this partition and the one with the same index in another filter. `how` determines the number of
+    /// copies of each item. The result may be charged at most `max_charge` bytes.
     ///
-    /// Inserting an item takes longer than copying it. So a sum begins with a copy of the larger partition.
-    pub fn merged(&self, other: &Self, how: Combine, most: usize) -> Result<Self, InsertError> {
+    /// Inserting an item takes longer than copying it, so a sum starts with a copy of the larger partition.
+    pub fn merged(&self, other: &Self, how: Combine, max_charge: usize) -> Result<Self, InsertError> {
         let (copied, inserted) = if how == Combine::Sum && self.len() < other.len() { (other, self) } else { (self, other) };
-        if copied.charged() > most {
-            return Err(InsertError::limit(copied.charged() - self.charged()));
+        if copied.charged_bytes() > max_charge {
+            return Err(InsertError::limit(copied.charged_bytes() - self.charged_bytes()));
         }
         let mut partition = copied.try_clone()?;
         partition.set_dispatch(self.dispatch);
-        partition.merge(inserted, how, most)?;
+        partition.insert_all_of(inserted, how, max_charge)?;
         Ok(partition)
     }
 
-    /// Inserts all items of another partition with the same number, each into the generation of the same number; or for a union, of
-    /// each item as many copies as that generation lacks. The partition may be charged `most` bytes. If it fails, some have been
+    /// Inserts all items of another partition, each into the generation with the same number. A union inserts only the copies
+    /// that this generation lacks. The partition may be charged at most `max_charge` bytes. On failure, some items have been
     /// inserted.
-    fn merge(&mut self, other: &Self, how: Combine, most: usize) -> Result<(), InsertError> {
+    fn insert_all_of(&mut self, other: &Self, how: Combine, max_charge: usize) -> Result<(), InsertError> {
         for (at, generation) in other.generations().enumerate() {
-            self.add_generations_up_to(at, most)?;
-            let mut take = |key, copies: u32| {
+            self.add_generations_up_to(at, max_charge)?;
+            let mut insert = |key, copies: u32| {
                 let ours = if how == Combine::Union { self.generation_mut(at).count(key) } else { 0 };
-                self.insert_stored(key, at, copies.saturating_sub(ours), most)
+                self.insert_copies(key, at, copies.saturating_sub(ours), max_charge)
             };
-            generation.few_items().try_for_each(|(key, copies)| take(key, copies))?;
-            for (shard, prefix) in generation.evenly() {
+            generation.list_items().try_for_each(|(key, copies)| insert(key, copies))?;
+            for (shard, prefix) in generation.shards_bit_reversed() {
                 let mut result = Ok(());
                 shard.each_class(&mut |(bucket, _), fingerprint, in_table| {
-                    let key = Key::of_stored(shard.params(), prefix, bucket, fingerprint);
-                    result = take(key, in_table.saturating_add(generation.further(key)));
+                    let key = Key::from_stored(shard.params(), prefix, bucket, fingerprint);
+                    result = insert(key, in_table.saturating_add(generation.extra_copies(key)));
                     result.is_ok()
                 });
                 result?;
             }
         }
         self.drop_empty_generations();
-        self.note_copies();
+        self.update_copy_state();
         Ok(())
     }
 
-    /// Adds empty generations, until there is one with this number.
-    fn add_generations_up_to(&mut self, number: usize, most: usize) -> Result<(), InsertError> {
-        if number > 0 && self.is_unused() {
-            self.replace_by(self.with_tables(None)?, most.saturating_sub(self.charged()))?;
+    /// Adds empty generations up to the one with this number.
+    fn add_generations_up_to(&mut self, number: usize, max_charge: usize) -> Result<(), InsertError> {
+        if number > 0 && self.is_list() {
+            self.replace_with(self.to_tables(None)?, max_charge.saturating_sub(self.charged_bytes()))?;
         }
         while self.later.len() < number {
-            self.add_generation(most.saturating_sub(self.charged()), None)?;
+            self.add_generation(max_charge.saturating_sub(self.charged_bytes()), None)?;
         }
-        // Where insertions ask first, it is in the last generation.
-        self.note_copies();
+        // Insertions look up the item first in the last generation only, which may be a new one.
+        self.update_copy_state();
         Ok(())
     }
 
-    /// Inserts copies of an item into the generation with this number: as many as one by one would go into tables, and the others
-    /// are counted at once. The partition may be charged `most` bytes. If it fails, some have been inserted.
-    fn insert_stored(&mut self, key: Key, at: usize, copies: u32, most: usize) -> Result<(), InsertError> {
+    /// Inserts copies of an item into the generation with index `at`. As many go into tables as with single insertions; the
+    /// others are counted together. The partition may be charged at most `max_charge` bytes. On failure, some copies have been
+    /// inserted.
+    fn insert_copies(&mut self, key: Key, at: usize, copies: u32, max_charge: usize) -> Result<(), InsertError> {
         let mut left = copies;
         while left > 0 {
-            if self.is_unused() && !self.first.is_among_few(key) {
-                self.insert_among_few(key, most.saturating_sub(self.charged()))?;
-                self.note_copies();
+            if self.is_list() && !self.first.list_contains(key) {
+                self.insert_into_list(key, max_charge.saturating_sub(self.charged_bytes()))?;
+                self.update_copy_state();
                 left -= 1;
                 continue;
             }
-            let asks_first = self.last().asks_first();
+            let looks_up_first = self.last().looks_up_first();
             let generation = self.generation_mut(at);
-            if !(asks_first && generation.has(key)) && generation.insert_where_it_leads(key) {
+            if !(looks_up_first && generation.contains_exactly(key)) && generation.insert_unless_full(key) {
                 left -= 1;
                 continue;
             }
-            let (may_be_another, allowed) = (self.may_be_another(key), most.saturating_sub(self.charged()));
+            let (may_be_distinct, budget) = (self.may_be_distinct(key), max_charge.saturating_sub(self.charged_bytes()));
             let generation = self.generation_mut(at);
-            if generation.has(key) && generation.is_copy(key, may_be_another) {
-                generation.count_further(key, left, allowed)?;
+            if generation.contains_exactly(key) && generation.is_likely_copy(key, may_be_distinct) {
+                generation.add_extra_copies(key, left, budget)?;
                 left = 0;
-            } else if generation.insert_growing(generation.place(key), key, allowed)? || generation.insert_as_it_is(key) {
+            } else if generation.insert_growing(generation.place(key), key, budget)? || generation.insert_without_splitting(key) {
                 left -= 1;
             } else {
                 return Err(InsertError::of(InsertErrorKind::Generations));
             }
-            self.note_copies();
+            self.update_copy_state();
         }
         Ok(())
     }
 
-    /// Removes one copy of the hash's fingerprint, of the longest that there is: an item in a later generation, where more of its
-    /// bits are known, is never taken for another one in an earlier generation. Frees memory if two shards have become underfull.
+    /// Removes one copy of a hash, from the last generation that contains it. Later generations know more bits of an item. If two
+    /// items collide in an earlier generation, the copy with fewer known bits stays, and still matches both. Frees memory if two
+    /// shards have become underfull.
     #[inline]
     pub fn remove(&mut self, hash: Uniform) -> bool {
         let key = self.key(hash);
-        if self.has_further {
-            return self.remove_beside_copies(key);
+        if self.has_extra_copies {
+            return self.remove_with_extra_copies(key);
         }
         if self.has_later() && self.remove_later(key) {
             return true;
         }
-        let is_removed = self.first.remove_and_join(key);
-        if self.first.has_few() {
+        let is_removed = self.first.remove_and_merge(key);
+        if self.first.may_fit_list() {
             self.drop_empty_generations();
         }
         is_removed
     }
 
-    /// The same where there are further copies. A generation gives up those first, so that a table has one as long as there are
-    /// others.
+    /// Removes one copy where there are extra copies. A generation gives up extra copies first, so that its table keeps one copy as
+    /// long as there are others.
     #[cold]
-    fn remove_beside_copies(&mut self, key: Key) -> bool {
-        let is_removed =
-            self.generations_mut().rev().any(|generation| generation.take_copies(key, 1) == 1 || generation.remove_and_join(key));
+    fn remove_with_extra_copies(&mut self, key: Key) -> bool {
+        let is_removed = self
+            .generations_mut()
+            .rev()
+            .any(|generation| generation.remove_extra_copies(key, 1) == 1 || generation.remove_and_merge(key));
         self.drop_empty_generations();
-        self.note_copies();
+        self.update_copy_state();
         is_removed
     }
 
-    /// The same, from later generations.
+    /// Removes one copy from later generations.
     #[cold]
     fn remove_later(&mut self, key: Key) -> bool {
-        let is_removed = self.later.iter_mut().rev().any(|generation| generation.remove_and_join(key));
+        let is_removed = self.later.iter_mut().rev().any(|generation| generation.remove_and_merge(key));
         if is_removed {
             self.drop_empty_generations();
         }
         is_removed
     }
 
-    /// A later generation that has become empty is not needed, and neither are the shards of a partition with few items.
+    /// Drops the last generations if they are empty. If only the first one is left and has few items, replaces its shards by a
+    /// list.
     #[inline(never)]
     fn drop_empty_generations(&mut self) {
         let generations = self.later.len();
@@ -472,33 +485,33 @@ impl Partition {
         if self.later.len() < generations {
             shrink_to(&mut self.later, 0);
         }
-        if self.later.is_empty() && self.first.release() {
-            self.note_copies();
+        if self.later.is_empty() && self.first.shrink_to_list() {
+            self.update_copy_state();
         }
     }
 
-    /// Joins all shards that are underfull, as far as there is memory for it.
+    /// Drops empty generations and merges sibling shards, as far as there is memory for it.
     pub fn shrink(&mut self) {
         self.drop_empty_generations();
         for generation in self.generations_mut() {
-            generation.join_all();
+            generation.merge_all_siblings();
         }
-        self.note_copies();
+        self.update_copy_state();
     }
 
-    /// Removes all items, and frees the memory that the partition has grown by; without memory for the tables that it begins with,
-    /// it keeps those of the first generation.
+    /// Removes all items, and frees the memory by which the partition has grown. If memory for its first tables cannot be
+    /// allocated, it keeps the tables of the first generation.
     pub fn clear(&mut self) {
         if let Ok(empty) = Self::new(&self.params, self.dispatch) {
             *self = empty;
         } else {
             self.later = Vec::new();
-            self.first.empty();
-            self.note_copies();
+            self.first.remove_all();
+            self.update_copy_state();
         }
     }
 
-    /// The probability that a hash of this partition is found that was never inserted.
+    /// Returns the probability that this partition finds a hash that was never inserted.
     pub fn false_positive_rate(&self) -> f64 {
         let times = self.len() as f64 / self.table_len().max(1) as f64;
         self.generations().map(|generation| generation.false_positive_rate(times)).sum::<f64>().min(1.0)
@@ -513,41 +526,42 @@ impl Partition {
         self.generations_mut().for_each(|generation| generation.set_dispatch(dispatch));
     }
 
+    /// Returns the number of items, extra copies included.
     pub fn len(&self) -> usize {
         self.generations().map(Generation::len).fold(0, usize::saturating_add)
     }
 
-    /// The number of items in the tables.
+    /// Returns the number of items in the tables or in the item list.
     pub fn table_len(&self) -> usize {
         self.generations().map(Generation::table_len).sum()
     }
 
-    /// The number of distinct items, in each generation.
+    /// Returns the number of distinct items. An item counts once in each generation that has it.
     pub fn distinct(&self) -> usize {
-        let shards = self.generations().flat_map(Generation::evenly);
-        self.first.list_of_few().len() + shards.map(|(shard, _)| shard.distinct()).sum::<usize>()
+        let shards = self.generations().flat_map(Generation::shards_bit_reversed);
+        self.first.list().len() + shards.map(|(shard, _)| shard.distinct()).sum::<usize>()
     }
 
-    /// All tables, without padding: the number of the generation, the record, and the bytes.
+    /// Returns all tables: the number of the generation, the record, and the bytes without padding.
     pub fn tables(&self) -> impl Iterator<Item = (u8, ShardRecord, &[u8])> + Clone {
         self.generations().flat_map(move |generation| {
             generation.tables_in_order().map(move |(record, table)| (generation.number(), record, table))
         })
     }
 
-    /// All further copies: the number of the generation, the key and the number of copies, in order.
-    pub fn further_copies(&self) -> impl Iterator<Item = (u8, copies::ClassKey, u32)> + Clone {
-        self.further_copies_from(0, 0).map(|(_, entry)| entry)
+    /// Returns all extra copies in order: the number of the generation, the class key and the number of copies.
+    pub fn extra_copies(&self) -> impl Iterator<Item = (u8, copies::ClassKey, u32)> + Clone {
+        self.extra_copies_from(0, 0).map(|(_, entry)| entry)
     }
 
-    /// Those from a slot of the generation with this number on, and their slots.
-    pub fn further_copies_from(
+    /// Returns the extra copies, starting at a slot in the list of the generation with this number, with their slots.
+    pub fn extra_copies_from(
         &self,
         number: u8,
         slot: usize,
     ) -> impl Iterator<Item = (usize, (u8, copies::ClassKey, u32))> + Clone {
         let generations = self.generations().filter(move |generation| generation.number() >= number);
-        generations.filter_map(|generation| Some((generation.number(), generation.further_copies()?))).flat_map(
+        generations.filter_map(|generation| Some((generation.number(), generation.extra_copy_list()?))).flat_map(
             move |(generation, copies)| {
                 let entries = copies.iter_from(if generation == number { slot } else { 0 });
                 entries.map(move |(slot, (key, copies))| (slot, (generation, key, copies)))
@@ -555,27 +569,27 @@ impl Partition {
         )
     }
 
-    /// What stands for the different items of a partition without tables, in order.
-    pub fn few(&self) -> impl Iterator<Item = copies::ClassKey> {
-        self.first.list_of_few().keys()
+    /// Returns the class keys in the item list, in order.
+    pub fn list_keys(&self) -> impl Iterator<Item = copies::ClassKey> {
+        self.first.list().keys()
     }
 
-    /// Their number.
-    pub fn number_of_few(&self) -> usize {
-        self.first.list_of_few().len()
+    /// Returns the number of items in the item list.
+    pub fn list_len(&self) -> usize {
+        self.first.list().len()
     }
 
-    /// The length of such a key in a snapshot.
+    /// Returns the bytes of a class key of the item list in a snapshot.
     pub fn key_bytes(&self) -> usize {
         self.first.key_bytes()
     }
 
-    /// The number of items that have some, each generation by itself.
-    pub fn entries(&self) -> u64 {
-        self.generations().map(|generation| wide(generation.further_totals().1)).sum()
+    /// Returns the number of items with extra copies. An item counts once in each generation where it has some.
+    pub fn items_with_extra_copies(&self) -> u64 {
+        self.generations().map(|generation| wide(generation.extra_copy_totals().1)).sum()
     }
 
-    /// Bytes of all tables, with their padding.
+    /// Returns the bytes of all tables with their padding, and of the item list.
     pub fn table_bytes(&self) -> usize {
         self.generations().map(Generation::table_bytes).sum()
     }
@@ -584,30 +598,30 @@ impl Partition {
         self.later.capacity() * size_of::<Generation>() + self.generations().map(Generation::size_in_bytes).sum::<usize>()
     }
 
-    /// What the partition is charged against a limit: see [`Generation::charged`].
-    pub fn charged(&self) -> usize {
+    /// Returns the bytes that the partition is charged against a limit: see [`Generation::charged_bytes`].
+    pub fn charged_bytes(&self) -> usize {
         let later = self.later.len() * size_of::<Generation>();
-        self.generations().map(Generation::charged).fold(PARTITION_BYTES + later, usize::saturating_add)
+        self.generations().map(Generation::charged_bytes).fold(PARTITION_BYTES + later, usize::saturating_add)
     }
 
-    /// What an empty partition is charged.
-    pub fn charged_when_empty(params: &ElasticParams) -> usize {
-        Generation::charged_when_empty(&params.generation(0)).saturating_add(PARTITION_BYTES)
+    /// Returns the bytes that an empty partition with its first tables is charged.
+    pub fn empty_charged_bytes(params: &ElasticParams) -> usize {
+        Generation::empty_charged_bytes(&params.generation(0)).saturating_add(PARTITION_BYTES)
     }
 }
 
-/// Equal shards, with equal tables, and equal copies beside them.
+/// Compares item lists, shards, tables and extra copies.
 impl PartialEq for Partition {
     fn eq(&self, other: &Self) -> bool {
-        let has_equal_few = self.first.list_of_few() == other.first.list_of_few();
-        has_equal_few && self.tables().eq(other.tables()) && self.further_copies().eq(other.further_copies())
+        let lists_are_equal = self.first.list() == other.first.list();
+        lists_are_equal && self.tables().eq(other.tables()) && self.extra_copies().eq(other.extra_copies())
     }
 }
 
 impl Eq for Partition {}
 
-/// A lookup in the first generation, as one function from the hash to the bits of the table; later generations are looked up behind
-/// it.
+/// A lookup, compiled as one function from the hash to the bits of the table. If there are later generations, a separate function
+/// looks up all generations.
 struct Find<'a> {
     partition: &'a Partition,
     hash: Uniform,
@@ -620,23 +634,23 @@ impl Task for Find<'_> {
     fn run<I: Instructions>(self, instructions: I) -> bool {
         let Self { partition, hash } = self;
         if partition.has_later() {
-            return partition.is_in_any_generation(hash);
+            return partition.any_generation_contains(hash);
         }
-        // The first generation has no spare bits, so that nothing but the low fingerprint is compared.
+        // The first generation has no spare bits, so only the low fingerprint is compared.
         let (buckets, fingerprint) = partition.params.address().buckets(hash);
         let stream = partition.params.shares().stream(hash);
         let Some(table) = partition.table(stream) else {
-            return partition.is_among_few(buckets.0, buckets.1, fingerprint, stream);
+            return partition.list_contains(buckets.0, buckets.1, fingerprint, stream);
         };
         match partition.geometry() {
-            Geometry::Narrow(geometry) => Narrow::read(geometry, table, instructions, Sought { buckets, fingerprint }),
-            // A function of its own, so that this one needs none of its registers.
+            Geometry::Narrow(geometry) => Narrow::read(geometry, table, instructions, Lookup { buckets, fingerprint }),
+            // A separate function, so that this one need not save its registers.
             geometry => partition.dispatch.read(geometry, table, Located::new(buckets, fingerprint)),
         }
     }
 }
 
-/// For [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
+/// The checks of [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
 impl Partition {
     pub fn assert_consistent(&self) {
         for (position, generation) in self.generations().enumerate() {
@@ -646,16 +660,21 @@ impl Partition {
         }
         assert!(self.later.last().is_none_or(|generation| generation.len() > 0), "the last generation is empty");
         assert!(
-            !self.is_unused() || self.later.is_empty(),
-            "the partition has later generations, and no tables in the first one"
+            !self.is_list() || self.later.is_empty(),
+            "the partition has later generations, but only a list in the first one"
         );
-        let is_needed = self.len() > 0 || self.is_unused() || !self.params.generation(0).begins_unused();
-        assert!(is_needed, "the partition has shards without items");
-        assert_eq!(self.has_further, self.generations().any(Generation::has_further), "further copies");
-        let mut noted = self.clone();
-        noted.note_copies();
-        let asks_first = |partition: &Self| partition.generations().map(Generation::asks_first).collect::<Vec<_>>();
-        assert_eq!(asks_first(&noted), asks_first(self), "which generation asks first");
-        assert!(self.size_in_bytes() <= self.charged(), "{} bytes, charged {}", self.size_in_bytes(), self.charged());
+        let is_needed = self.len() > 0 || self.is_list() || !self.params.generation(0).begins_as_list();
+        assert!(is_needed, "an empty partition should be a list, but has shards");
+        assert_eq!(self.has_extra_copies, self.generations().any(Generation::has_extra_copies), "has_extra_copies");
+        let mut updated = self.clone();
+        updated.update_copy_state();
+        let looks_up_first = |partition: &Self| partition.generations().map(Generation::looks_up_first).collect::<Vec<_>>();
+        assert_eq!(looks_up_first(&updated), looks_up_first(self), "generations that look up items first");
+        assert!(
+            self.size_in_bytes() <= self.charged_bytes(),
+            "{} bytes, but charged for {}",
+            self.size_in_bytes(),
+            self.charged_bytes()
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! What a growing filter is planned as: from a request to the sizes of its partitions, shards and fingerprints. docs/GROWTH.md has
-//! the arithmetic.
+//! The plan of a growing filter: computes the sizes of partitions, shards and fingerprints from a request. docs/GROWTH.md has the
+//! arithmetic.
 
 use core::iter;
 
@@ -16,85 +16,94 @@ use crate::{
     },
 };
 
-/// The longest fingerprint that a table stores.
-pub(crate) const MOST_STORED_BITS: u8 = 32;
+/// The longest fingerprint that a table stores, in bits.
+pub(crate) const MAX_STORED_BITS: u8 = 32;
 
-/// Slots of a shard in a filter that grows, or fewer: so few that a split takes microseconds and a few items little memory. More, if
-/// there would be too many shards.
-const GROWING_SHARD: u64 = 1 << 10;
+/// The most slots of a shard in a filter that grows. Splits then take microseconds, and small filters little memory. Shards are
+/// larger only if a partition would need more than 2²⁷ of them otherwise.
+const GROWING_SHARD_SLOTS: u64 = 1 << 10;
 
-/// The most bits of a stream that lead to a shard.
-pub(crate) const MOST_DEPTH: u8 = 27;
+/// The greatest depth of a shard.
+pub(crate) const MAX_DEPTH: u8 = 27;
 
-/// Slots of a shard in a filter that is planned for its final size: so many that the numbers of items in its shards differ
-/// little, and so few that a shard fits into a core's cache.
-const FINAL_SHARD: u64 = 1 << 18;
+/// The most slots of a shard in a filter that is planned for its final size. Shards of this size differ little in their item
+/// counts, and fit into a core's cache.
+const FINAL_SHARD_SLOTS: u64 = 1 << 18;
 
-/// The most generations of a partition: a snapshot has a byte for the number of a generation.
-const MOST_GENERATIONS: usize = 256;
+/// The most generations of a partition. A snapshot stores a generation's number in one byte.
+const MAX_GENERATIONS: usize = 256;
 
 /// The most partitions.
-pub(crate) const MOST_PARTITIONS: usize = 256;
+pub(crate) const MAX_PARTITIONS: usize = 256;
 
-/// Partitions of a shared filter by default: so many that threads of a large machine seldom wait for each other.
+/// The default number of partitions in a shared filter. With this many, threads of a large machine rarely wait for each other.
 #[cfg(feature = "std")]
 pub(crate) const SHARED_PARTITIONS: usize = 64;
 
-/// If there are several partitions, each is planned for this many items at least: very small shards would take more space.
-const FEWEST_IN_PARTITION: u64 = 2000;
+/// The fewest items that each of several partitions is planned for: very small shards would take more space.
+const MIN_ITEMS_PER_PARTITION: u64 = 2000;
 
-/// Fewer, if a partition is planned for so few items that it would have fewer shards than this at last, but at least this many
-/// buckets: those of smaller tables get full too soon.
-const FEWEST_SHARDS: u64 = 4;
-const FEWEST_GROWING_BUCKETS: u64 = 32;
+/// Growing shards shrink so that a small partition ends with at least this many shards.
+const MIN_FINAL_SHARDS: u64 = 4;
 
-/// A partition that grows begins without shards if they would be 2³ at most: so few are allocated and filled in microseconds.
-const FEW_SHARDS: u8 = 3;
+/// Growing shards never shrink below this many buckets: smaller tables become full at lower loads.
+const MIN_GROWING_BUCKETS: u64 = 32;
 
-/// How many items a partition without shards has at most: with so many, they take less memory than tables, but lookups and
-/// insertions several times as long. Fewer, if there are several partitions: a filter of ten thousand items and more is made for
-/// speed.
-const MOST_FEW: usize = 1 << 10;
-const MOST_FEW_IN_PARTITION: usize = 1 << 8;
+/// A growing partition starts as an item list if its first shards have at most this depth: up to 2³ shards are allocated and filled
+/// in microseconds.
+const MAX_LIST_DEPTH: u8 = 3;
+
+/// The most items in the item list of a filter with one partition. A list of this length takes less memory than tables, but its
+/// lookups and insertions take several times as long.
+const LIST_CAPACITY: usize = 1 << 10;
+
+/// The most items in the item list of each of several partitions. It is smaller because a filter of ten thousand items should be
+/// fast.
+const PARTITION_LIST_CAPACITY: usize = 1 << 8;
 
 /// The fewest buckets of a shard.
-const FEWEST_BUCKETS: u64 = 8;
+const MIN_BUCKETS: u64 = 8;
 
-/// By default, a filter may grow to this many times its capacity, and at least to this many items.
+/// The default `max_capacity`, as a multiple of `capacity`.
 const DEFAULT_GROWTH: u64 = 1000;
-const LEAST_MAX_CAPACITY: u64 = 16_000_000;
 
-/// How many times a later generation doubles beyond the greatest size of the generation before, at most. A bit for each doubling is
-/// in every item while the generation is small, and each further generation costs a lookup two buckets: docs/GROWTH.md has the
-/// figures.
-const MOST_DOUBLINGS: u8 = 4;
+/// The smallest default `max_capacity`, in items.
+const MIN_DEFAULT_MAX_CAPACITY: u64 = 16_000_000;
 
-/// This many times the planned number of items hardly ever look like copies of each other, and at least this many items.
-const TOLD_APART: u64 = 32;
-const FEWEST_TOLD_APART: u64 = 1 << 16;
+/// The most times that a later generation doubles beyond the greatest size of the previous one. While a generation is small, each
+/// doubling takes a bit of every item; with fewer doublings, there are more generations, and lookups read two buckets in each.
+/// docs/GROWTH.md has the figures.
+const MAX_DOUBLINGS: u8 = 4;
 
-/// A partition is planned for this many items at most: with shards of at most [`FINAL_SHARD`] slots, [`MOST_DEPTH`] bits lead to as
-/// many.
-const MOST_IN_PARTITION: u64 = 1 << 44;
+/// Fingerprints are long enough to distinguish this many times `max_capacity` items. See [`distinguishable_items`].
+const DISTINGUISHABLE_FACTOR: u64 = 32;
 
-/// The longest low fingerprints that leave bits for [`FEWEST_DOUBLINGS_BEYOND`].
-const LONGEST_LOW_BITS: u32 = 28;
+/// The fewest items that fingerprints are long enough to distinguish.
+const MIN_DISTINGUISHABLE: u64 = 1 << 16;
 
-/// A filter can double this many times beyond its maximal capacity, at least: further generations have bits to spare for that, and
-/// keep the rate. A lower rate, for which they would not, is refused.
-const FEWEST_DOUBLINGS_BEYOND: u8 = 10;
+/// The most items that a partition is planned for: 2^[`MAX_DEPTH`] shards of at most [`FINAL_SHARD_SLOTS`] slots hold them.
+const MAX_ITEMS_PER_PARTITION: u64 = 1 << 44;
 
-/// A later generation that can grow further than this begins at an eighth of the greatest size of the generation before.
-const LEAST_GROWTH: u8 = 5;
-const DOUBLINGS_SMALLER: u8 = 3;
+/// The longest low fingerprints that leave enough bits for [`MIN_DOUBLINGS_BEYOND`].
+const MAX_LOW_BITS: u32 = 28;
 
-/// The most buckets of a shard: bucket numbers have 32 bits.
-const MOST_BUCKETS: u32 = 1 << 31;
+/// The fewest times that a filter can double beyond its `max_capacity` while further generations keep the rate. A rate that they
+/// could not keep for so long is refused.
+const MIN_DOUBLINGS_BEYOND: u8 = 10;
+
+/// A later generation with more doublings than this starts smaller than the greatest size of the previous one.
+const SMALL_START_GROWTH: u8 = 5;
+
+/// How much smaller such a generation starts, in halvings: at an eighth.
+const SMALL_START_DOUBLINGS: u8 = 3;
+
+/// The most buckets of a shard: a bucket number has at most 31 bits.
+const MAX_BUCKETS: u32 = 1 << 31;
 
 /// The most spare bits of a generation.
-const MOST_SPARE_BITS: u8 = 12;
+const MAX_SPARE_BITS: u8 = 12;
 
-/// What a builder was told; `None` for what it was not.
+/// The settings of a builder; `None` for those that were not set.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ElasticRequest {
     pub(crate) capacity: Option<u64>,
@@ -106,32 +115,33 @@ pub(crate) struct ElasticRequest {
     pub(crate) partitions: Option<usize>,
 }
 
-/// The parameters of a growing filter: what two of them must share to be merged.
+/// The parameters of a growing filter. Two filters can be merged only if theirs are equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElasticParams {
     pub(crate) capacity: u64,
     pub(crate) max_capacity: u64,
     pub(crate) false_positive_rate: f64,
     pub(crate) seed: u64,
-    /// Buckets of a shard.
+    /// The number of buckets in a shard.
     pub(crate) buckets: u32,
-    /// The length of the low fingerprint.
+    /// The length of the low fingerprint in bits.
     pub(crate) low_bits: u8,
     pub(crate) table: TableKind,
     pub(crate) bucket_size: u8,
     pub(crate) shares: Shares,
-    /// The depth of the shards at the beginning, and when the first generation has used up its upper bits.
-    pub(crate) least_depth: u8,
-    pub(crate) most_depth: u8,
-    /// Upper bits that the second generation keeps, so that its rate fits into what the first one leaves of the promised rate.
+    /// The depth of the first generation's shards at the start.
+    pub(crate) min_depth: u8,
+    /// The greatest depth in the first generation: there, its upper bits are used up.
+    pub(crate) max_depth: u8,
+    /// The spare bits of the second generation: upper bits that it keeps, so that the rates of both stay within the promised one.
     pub(crate) spare_bits: u8,
 }
 
 impl ElasticRequest {
-    /// The parameters of a filter that does what was asked for.
+    /// Returns the parameters of a filter that satisfies the request.
     ///
     /// # Errors
-    /// The first parameter that has to change.
+    /// Returns the first parameter that has to change.
     pub(crate) fn params(&self) -> Result<ElasticParams, ParamError> {
         let table = self.table.unwrap_or(match self.bucket_size {
             None | Some(DEFAULT_BUCKET_SIZE) => TableKind::Packed,
@@ -141,15 +151,15 @@ impl ElasticRequest {
         let bucket_size = u8::try_from(b).ok().filter(|_| table.bucket_sizes().contains(&b));
         let bucket_size = bucket_size.ok_or(ParamError::BucketSize { given: b, table })?;
         let partitions = self.partitions.unwrap_or(1);
-        if !partitions.is_power_of_two() || partitions > MOST_PARTITIONS {
+        if !partitions.is_power_of_two() || partitions > MAX_PARTITIONS {
             return Err(ParamError::Partitions { given: partitions });
         }
         #[expect(clippy::cast_possible_truncation, reason = "eight at most")]
         let partition_bits = partitions.trailing_zeros() as u8;
-        let most = most_items(b, partition_bits);
+        let most = max_items(b, partition_bits);
         let max_capacity = self.max_capacity.unwrap_or_else(|| {
             let default = self.capacity.map_or(0, |items| items.saturating_mul(DEFAULT_GROWTH));
-            default.max(LEAST_MAX_CAPACITY).min(most)
+            default.max(MIN_DEFAULT_MAX_CAPACITY).min(most)
         });
         let too_large = ParamError::MaxCapacity { given: in_memory(max_capacity), most: in_memory(most) };
         if max_capacity > most {
@@ -171,21 +181,22 @@ impl ElasticRequest {
         let low_bits = f as u8;
         let is_final = max_capacity / 2 < capacity;
         let in_partition = |items: u64| items.max(1).div_ceil(1 << partition_bits);
-        let most_in_partition = in_partition(max_capacity).max(if partitions > 1 { FEWEST_IN_PARTITION } else { 1 });
-        // Without room to grow, tables are those for all items from the beginning.
+        let most_in_partition = in_partition(max_capacity).max(if partitions > 1 { MIN_ITEMS_PER_PARTITION } else { 1 });
+        // Without planned growth, the first tables are those for all items.
         let items = if is_final { most_in_partition } else { in_partition(capacity) };
         let shares = Shares::new(partition_bits, !is_final);
-        let (buckets, mut least_depth, most_depth) = if is_final {
-            let depth = (0..=MOST_DEPTH).find(|&depth| shares.largest(items, depth) <= FINAL_SHARD / 32 * 31);
+        let (buckets, mut min_depth, max_depth) = if is_final {
+            let depth = (0..=MAX_DEPTH).find(|&depth| shares.largest_part(items, depth) <= FINAL_SHARD_SLOTS / 32 * 31);
             let depth = depth.ok_or(too_large)?;
-            (buckets_for(shares.largest(items, depth), b, f).ok_or(too_large)?, depth, depth)
+            (buckets_for(shares.largest_part(items, depth), b, f).ok_or(too_large)?, depth, depth)
         } else {
-            let shard = GROWING_SHARD.min(most_in_partition / FEWEST_SHARDS).max(FEWEST_GROWING_BUCKETS * u64::from(b));
-            let mut sizes = iter::successors(Some(shard), |slots| Some(slots * 2)).take_while(|&slots| slots <= FINAL_SHARD);
+            let shard = GROWING_SHARD_SLOTS.min(most_in_partition / MIN_FINAL_SHARDS).max(MIN_GROWING_BUCKETS * u64::from(b));
+            let mut sizes =
+                iter::successors(Some(shard), |slots| Some(slots * 2)).take_while(|&slots| slots <= FINAL_SHARD_SLOTS);
             sizes.find_map(|slots| growing_shards(shares, [items, most_in_partition], slots, b, f)).ok_or(too_large)?
         };
-        // A table stores fingerprints of 32 bits at most. A filter with long ones begins larger.
-        least_depth = least_depth.max(most_depth.saturating_sub(most_upper_bits(low_bits)));
+        // A table stores fingerprints of at most 32 bits. A filter whose fingerprints would be longer starts with more shards.
+        min_depth = min_depth.max(max_depth.saturating_sub(max_upper_bits(low_bits)));
         let spare_bits = spare_bits(rate, matches_when_full(f, b, max_capacity));
         Ok(ElasticParams {
             capacity,
@@ -197,40 +208,41 @@ impl ElasticRequest {
             table,
             bucket_size,
             shares,
-            least_depth,
-            most_depth,
+            min_depth,
+            max_depth,
             spare_bits,
         })
     }
 }
 
-/// The buckets of shards of this many slots at most, and the depths at which they have room for the fewest and for the most items.
+/// Returns the number of buckets in shards of at most `slots` slots, the depth at which they hold `items`, and the depth at which
+/// they hold `most_items`.
 fn growing_shards(shares: Shares, [items, most_items]: [u64; 2], slots: u64, b: u32, f: u32) -> Option<(u32, u8, u8)> {
     let full = slots / (2 * u64::from(b)) * 2;
-    let first = |depth| buckets_for(shares.largest(items, depth), b, f).map_or(u64::MAX, u64::from);
-    let has_room = |buckets, depth| planned_items(buckets, b, f) >= shares.largest(most_items, depth);
-    let least_depth = (0..=MOST_DEPTH).find(|&depth| first(depth) <= full)?;
-    // No more buckets than it takes: for the fewest items, if these have several shards; otherwise for the most.
-    let mut buckets = if least_depth > 0 { first(least_depth) } else { full };
-    let most_depth = (least_depth..=MOST_DEPTH).find(|&depth| has_room(buckets, depth))?;
-    let (mut pairs, mut enough) = (first(least_depth).div_ceil(2), buckets.div_ceil(2));
+    let first = |depth| buckets_for(shares.largest_part(items, depth), b, f).map_or(u64::MAX, u64::from);
+    let has_room = |buckets, depth| planned_items(buckets, b, f) >= shares.largest_part(most_items, depth);
+    let min_depth = (0..=MAX_DEPTH).find(|&depth| first(depth) <= full)?;
+    // As few buckets as possible: enough for `items` if these need several shards, otherwise for `most_items`.
+    let mut buckets = if min_depth > 0 { first(min_depth) } else { full };
+    let max_depth = (min_depth..=MAX_DEPTH).find(|&depth| has_room(buckets, depth))?;
+    let (mut pairs, mut enough) = (first(min_depth).div_ceil(2), buckets.div_ceil(2));
     while pairs < enough {
         let middle = pairs.midpoint(enough);
-        (pairs, enough) = if has_room(2 * middle, most_depth) { (pairs, middle) } else { (middle + 1, enough) };
+        (pairs, enough) = if has_room(2 * middle, max_depth) { (pairs, middle) } else { (middle + 1, enough) };
     }
     buckets = 2 * enough;
-    Some((u32::try_from(buckets).ok()?, least_depth, most_depth))
+    Some((u32::try_from(buckets).ok()?, min_depth, max_depth))
 }
 
-/// Up to this many items, a filter may consist of a table or two.
-const FEW: u64 = 1 << 12;
+/// Filters for fewer items may consist of one or two tables.
+const SMALL_FILTER_ITEMS: u64 = 1 << 12;
 
-/// The number of matches that an absent item has on average, in tables for `items` items that are as full as they get on average:
-/// for each bit more of a fingerprint, half of it, and at least the false-positive rate. A few small tables may happen to get
-/// full.
+/// Returns the average number of stored items that match an absent item, when tables for `items` items are as full as they get on
+/// average. This is at least the false-positive rate, and halves with each bit of the fingerprint. Small filters have so few tables
+/// that all may be full, so their load is taken as 1.
 fn matches_when_full(f: u32, b: u32, items: u64) -> f64 {
     let load = match b {
-        _ if items < FEW => 1.0,
+        _ if items < SMALL_FILTER_ITEMS => 1.0,
         1 => 0.5,
         2 => 0.9,
         3 => 0.96,
@@ -240,16 +252,17 @@ fn matches_when_full(f: u32, b: u32, items: u64) -> f64 {
     mean_matches(f, b, load)
 }
 
-/// The lowest false-positive rate of a filter for `items` items with low fingerprints of `f` bits; infinite if they are too short to
-/// tell the items apart, or too long for further generations. docs/GROWTH.md derives it.
+/// Returns the lowest false-positive rate of a filter for `items` items with low fingerprints of `f` bits. Returns infinity if
+/// these are too short to distinguish the items, or leave too few bits for further generations. docs/GROWTH.md derives the
+/// formula.
 fn lowest_rate(f: u32, b: u32, items: u64) -> f64 {
     let matches = matches_when_full(f, b, items);
-    // Which the rate is at most, whatever copies there are.
+    // An upper bound of the first generation's rate, with any number of copies.
     let first = matches.min(1.0);
-    let needed = items.saturating_mul(TOLD_APART).max(FEWEST_TOLD_APART) as f64;
-    match most_spare_bits(f) {
-        // `spare_bits` halves what the first generation leaves, but for rounding.
-        Some(spare) if needed < told_apart(f, b) => {
+    let needed = items.saturating_mul(DISTINGUISHABLE_FACTOR).max(MIN_DISTINGUISHABLE) as f64;
+    match max_spare_bits(f) {
+        // `spare_bits` gives the second generation at most half of the rate that the first leaves, apart from rounding.
+        Some(spare) if needed < distinguishable_items(f, b) => {
             let second = matches / (1_u64 << spare) as f64;
             (33.0 / 32.0 * first).max((first + 2.0 * second) * (1.0 + 1e-9))
         }
@@ -257,77 +270,79 @@ fn lowest_rate(f: u32, b: u32, items: u64) -> f64 {
     }
 }
 
-/// The number of items among which it is improbable (less than 10⁻⁴) that there are more than 2b with the same fingerprint and
-/// buckets. There is room for 2b of them: a further one would be counted as if it were a copy. The items are spread over the
-/// combinations of buckets and fingerprint like balls over bins, λ in each: n·λ²ᵇ / (2b + 1)! of them, or so, are the one too
-/// many.
-fn told_apart(f: u32, b: u32) -> f64 {
+/// Returns how many items fingerprints of `f` bits distinguish: among so many, the probability that more than 2b share a
+/// fingerprint and both buckets is below 10⁻⁴. Two buckets hold 2b of them, and one more would be counted as if it were a copy.
+/// The n items fall into the combinations of buckets and fingerprint like balls into bins, with mean λ. About n·λ²ᵇ / (2b + 1)!
+/// of them are one too many.
+fn distinguishable_items(f: u32, b: u32) -> f64 {
     let mean = f64::from(2 * b) / f64::from(u32::MAX >> (32 - f));
     (1..=2 * b).fold(1e-4, |items, n| items / mean * f64::from(n + 1))
 }
 
-/// The largest maximal capacity: shards of the greatest depth have room for so many items, and the longest fingerprints that leave
-/// bits for further generations tell them apart.
+/// Returns the largest allowed `max_capacity`: shards of the greatest depth hold that many items, and the longest fingerprints that
+/// leave bits for further generations distinguish them.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-fn most_items(b: u32, partition_bits: u8) -> u64 {
-    let told_apart = told_apart(LONGEST_LOW_BITS, b) / TOLD_APART as f64;
-    (MOST_IN_PARTITION << partition_bits).min((told_apart * (1.0 - 1e-9)) as u64)
+fn max_items(b: u32, partition_bits: u8) -> u64 {
+    let distinguishable = distinguishable_items(MAX_LOW_BITS, b) / DISTINGUISHABLE_FACTOR as f64;
+    (MAX_ITEMS_PER_PARTITION << partition_bits).min((distinguishable * (1.0 - 1e-9)) as u64)
 }
 
-/// The most bits that the second generation may add to low fingerprints of `f` bits, so that further generations, each with one
-/// more, still double [`FEWEST_DOUBLINGS_BEYOND`] times. (As [`ElasticParams::generation`] plans them.)
-fn most_spare_bits(f: u32) -> Option<u8> {
+/// Returns the most spare bits that a second generation may have with low fingerprints of `f` bits, if generations from it on,
+/// each with one spare bit more, are to double [`MIN_DOUBLINGS_BEYOND`] times as [`ElasticParams::generation`] plans them.
+/// Returns `None` if they cannot even without spare bits.
+fn max_spare_bits(f: u32) -> Option<u8> {
     #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
-    let left = most_upper_bits(f as u8);
+    let left = max_upper_bits(f as u8);
     let mut doublings = 0;
     let spare = (0..=left).rev().find(|spare| {
         doublings += generation_doublings(left - spare);
-        doublings >= FEWEST_DOUBLINGS_BEYOND
+        doublings >= MIN_DOUBLINGS_BEYOND
     });
-    spare.map(|spare| spare.min(MOST_SPARE_BITS))
+    spare.map(|spare| spare.min(MAX_SPARE_BITS))
 }
 
-/// How many times larger than the one before, as log₂, a generation gets that has this many bits to give up.
+/// Returns how many times a generation that can give up `growth` bits doubles beyond the greatest size of the previous one.
 fn generation_doublings(growth: u8) -> u8 {
-    let begins_smaller = if growth > LEAST_GROWTH { DOUBLINGS_SMALLER } else { 0 };
-    (growth - begins_smaller).min(MOST_DOUBLINGS)
+    let begins_smaller = if growth > SMALL_START_GROWTH { SMALL_START_DOUBLINGS } else { 0 };
+    (growth - begins_smaller).min(MAX_DOUBLINGS)
 }
 
-/// Upper bits that reduce the rate of a second generation to half of what the first one leaves, if that has this many matches when
-/// it is full.
+/// Returns how many spare bits reduce the rate of a second generation to half of what the first leaves of `rate`, if an absent item
+/// has this many matches in a full first generation.
 fn spare_bits(rate: f64, matches: f64) -> u8 {
     let (mut bits, mut second) = (0, matches);
-    while second > (rate - matches) / 2.0 && bits < MOST_SPARE_BITS {
+    while second > (rate - matches) / 2.0 && bits < MAX_SPARE_BITS {
         (bits, second) = (bits + 1, second / 2.0);
     }
     bits
 }
 
-/// The number of items that fit into a shard.
+/// Returns the number of items that fit into a shard.
 #[inline(never)]
-fn fit(buckets: u64, b: u32, f: u32) -> u64 {
-    safe_load(Addressing::AnySize, b, f, buckets).of(buckets * u64::from(b))
+fn fitting_items(buckets: u64, b: u32, f: u32) -> u64 {
+    safe_load(Addressing::AnySize, b, f, buckets).items_in(buckets * u64::from(b))
 }
 
-/// Items that a shard is planned for, fewer than fit: the numbers of items in the shards vary.
+/// Returns the number of items that a shard is planned for. It is below the number that fits, because the item counts of shards
+/// vary.
 fn planned_items(buckets: u64, b: u32, f: u32) -> u64 {
-    let fit = fit(buckets, b, f);
-    fit.saturating_sub(5 * fit.isqrt()).max(fit / 2)
+    let fitting = fitting_items(buckets, b, f);
+    fitting.saturating_sub(5 * fitting.isqrt()).max(fitting / 2)
 }
 
-/// The fewest buckets of a shard that takes this many items on average.
+/// Returns the fewest buckets with which a shard holds this many items on average, with a margin for variation.
 #[inline(never)]
 fn buckets_for(items: u64, b: u32, f: u32) -> Option<u32> {
     let most = items + 6 * items.isqrt();
-    let mut buckets = most.div_ceil(b.into()).next_multiple_of(2).max(FEWEST_BUCKETS);
-    while fit(buckets, b, f) < most {
+    let mut buckets = most.div_ceil(b.into()).next_multiple_of(2).max(MIN_BUCKETS);
+    while fitting_items(buckets, b, f) < most {
         buckets += (buckets / 128).next_multiple_of(2).max(2);
     }
     u32::try_from(buckets).ok()
 }
 
 impl ElasticParams {
-    /// The number of partitions.
+    /// Returns the number of partitions.
     #[must_use]
     pub fn partitions(&self) -> usize {
         1 << self.shares.partition_bits()
@@ -338,7 +353,7 @@ impl ElasticParams {
         self.shares
     }
 
-    /// A maximal capacity for this many items. `None` if no filter has room for them.
+    /// Returns a `max_capacity` that is sufficient for this many items, or `None` if no filter can hold them.
     pub(crate) fn sufficient_capacity(&self, items: u64) -> Option<u64> {
         let capacity = items.max(self.max_capacity);
         let request = ElasticRequest {
@@ -353,139 +368,146 @@ impl ElasticParams {
         request.params().ok().map(|_| capacity)
     }
 
-    /// Where the low fingerprints go, in all shards: as in tables of this many buckets and bits.
+    /// Returns the addressing by low fingerprints, which all shards share.
     #[inline]
     pub(crate) fn address(&self) -> AnySize {
         AnySize { buckets: self.buckets.into(), fingerprint_bits: self.low_bits.into() }
     }
 
-    /// The number of generations that a partition may have, 256 at most: further ones would have no bits to spare for the rate.
-    pub(crate) fn most_generations(&self) -> usize {
-        match most_upper_bits(self.low_bits).checked_sub(self.spare_bits) {
+    /// Returns the most generations that a partition may have, at most 256. Any further one would have too few spare bits to keep
+    /// the rate.
+    pub(crate) fn max_generations(&self) -> usize {
+        match max_upper_bits(self.low_bits).checked_sub(self.spare_bits) {
             None => 1,
-            Some(more) if more >= MOST_SPARE_BITS => MOST_GENERATIONS,
+            Some(more) if more >= MAX_SPARE_BITS => MAX_GENERATIONS,
             Some(more) => 2 + usize::from(more),
         }
     }
 
-    /// The generation of a partition with this number.
+    /// Returns the plan of the generation with this number.
     pub(crate) fn generation(&self, number: u8) -> GenerationPlan {
-        let (mut least_depth, mut most_depth, mut spare_bits) = (self.least_depth, self.most_depth, 0);
-        let most_upper_bits = most_upper_bits(self.low_bits);
+        let (mut min_depth, mut max_depth, mut spare_bits) = (self.min_depth, self.max_depth, 0);
+        let max_upper_bits = max_upper_bits(self.low_bits);
         for before in 0..number {
-            spare_bits = (self.spare_bits + before.min(MOST_SPARE_BITS)).min(most_upper_bits);
-            let growth = most_upper_bits - spare_bits;
-            let largest = (most_depth + MOST_DOUBLINGS).min(MOST_DEPTH);
-            let smaller = if growth > LEAST_GROWTH { DOUBLINGS_SMALLER } else { 0 };
-            least_depth = most_depth.saturating_sub(smaller);
-            most_depth = (least_depth + growth).min(largest).max(least_depth);
+            spare_bits = (self.spare_bits + before.min(MAX_SPARE_BITS)).min(max_upper_bits);
+            let growth = max_upper_bits - spare_bits;
+            let largest = (max_depth + MAX_DOUBLINGS).min(MAX_DEPTH);
+            let smaller = if growth > SMALL_START_GROWTH { SMALL_START_DOUBLINGS } else { 0 };
+            min_depth = max_depth.saturating_sub(smaller);
+            max_depth = (min_depth + growth).min(largest).max(min_depth);
         }
-        let upper_bits = most_depth + spare_bits;
+        let upper_bits = max_depth + spare_bits;
         let Self { buckets, low_bits, table, bucket_size, shares, .. } = *self;
         let whole = ShardParams { buckets, low_bits, upper_bits, spare_bits, depth: 0, table, bucket_size };
-        GenerationPlan { number, whole, least_depth, most_depth, shares }
+        GenerationPlan { number, whole, min_depth, max_depth, shares }
     }
 }
 
-/// Parameters that are read from untrusted bytes.
+/// Validation of parameters that are read from untrusted bytes.
 impl ElasticParams {
-    /// The same parameters, or what is wrong with them.
+    /// Returns the parameters if they are valid, otherwise the reason why they are not.
     pub(crate) fn checked(self) -> Result<Self, &'static str> {
         let Self { false_positive_rate: rate, buckets, low_bits, table, bucket_size, .. } = self;
-        let Self { shares, least_depth, most_depth, spare_bits, .. } = self;
-        let is = |condition: bool, what| if condition { Ok(()) } else { Err(what) };
-        is(rate > 0.0 && rate < 1.0, "the false-positive rate is not between 0 and 1")?;
-        is(self.capacity <= self.max_capacity, "the capacity is more than the maximal one")?;
-        is(table.fingerprint_bits().contains(&low_bits.into()), "the table does not have fingerprints of this length")?;
-        is(table.bucket_sizes().contains(&bucket_size.into()), "the table does not have buckets of this size")?;
-        is(shares.partition_bits() < 16 && 1 << shares.partition_bits() <= MOST_PARTITIONS, "there are too many partitions")?;
-        is(buckets >= 2 && buckets.is_multiple_of(2) && buckets <= MOST_BUCKETS, "the number of buckets is odd or out of range")?;
-        is(least_depth <= most_depth && most_depth <= MOST_DEPTH, "the depths are out of range")?;
-        is(low_bits + (most_depth - least_depth) <= MOST_STORED_BITS, "fingerprints have more than 32 bits")?;
-        is(spare_bits <= MOST_SPARE_BITS, "there are too many spare bits")?;
-        let bits = table.bucket_bits(MOST_STORED_BITS.into(), bucket_size.into());
-        is(isize::try_from(u64::from(buckets) * u64::from(bits) / 8).is_ok(), "a shard is larger than the address space")?;
+        let Self { shares, min_depth, max_depth, spare_bits, .. } = self;
+        let check = |condition: bool, reason| if condition { Ok(()) } else { Err(reason) };
+        check(rate > 0.0 && rate < 1.0, "the false-positive rate is not between 0 and 1")?;
+        check(self.capacity <= self.max_capacity, "the capacity is more than the maximal one")?;
+        check(table.fingerprint_bits().contains(&low_bits.into()), "the table does not have fingerprints of this length")?;
+        check(table.bucket_sizes().contains(&bucket_size.into()), "the table does not have buckets of this size")?;
+        check(shares.partition_bits() < 16 && 1 << shares.partition_bits() <= MAX_PARTITIONS, "there are too many partitions")?;
+        check(
+            buckets >= 2 && buckets.is_multiple_of(2) && buckets <= MAX_BUCKETS,
+            "the number of buckets is odd or out of range",
+        )?;
+        check(min_depth <= max_depth && max_depth <= MAX_DEPTH, "the depths are out of range")?;
+        check(low_bits + (max_depth - min_depth) <= MAX_STORED_BITS, "fingerprints have more than 32 bits")?;
+        check(spare_bits <= MAX_SPARE_BITS, "there are too many spare bits")?;
+        let bits = table.bucket_bits(MAX_STORED_BITS.into(), bucket_size.into());
+        check(isize::try_from(u64::from(buckets) * u64::from(bits) / 8).is_ok(), "a shard is larger than the address space")?;
         Ok(self)
     }
 }
 
-/// Upper bits that a table can store above a low fingerprint.
-fn most_upper_bits(low_bits: u8) -> u8 {
-    MOST_STORED_BITS - low_bits
+/// Returns the most upper bits that a table can store above a low fingerprint.
+fn max_upper_bits(low_bits: u8) -> u8 {
+    MAX_STORED_BITS - low_bits
 }
 
-/// What a generation is planned as.
+/// The plan of a generation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct GenerationPlan {
-    /// Its number among the plans of its partition. Generations of higher numbers know more bits of each item.
+    /// The number of the generation in its partition, from 0. Later generations know at least as many bits of each item.
     pub number: u8,
-    /// The parameters of a shard of depth 0.
+    /// The parameters of a shard of depth 0, which would hold all items.
     pub whole: ShardParams,
-    /// Shards of this depth are not joined, and those of the other are not split.
-    pub least_depth: u8,
-    pub most_depth: u8,
+    /// The least depth of a shard. Shards of this depth are not merged.
+    pub min_depth: u8,
+    /// The greatest depth of a shard. Shards of this depth are not split.
+    pub max_depth: u8,
     pub shares: Shares,
 }
 
 impl GenerationPlan {
+    /// Returns the parameters of a shard of this depth.
     pub fn shard(&self, depth: u8) -> ShardParams {
         ShardParams { upper_bits: self.whole.upper_bits - depth, depth, ..self.whole }
     }
 
-    /// What stands for its items where their copies are counted: the smaller of an item's two buckets, the low fingerprint, and all bits of
-    /// the stream that the generation knows. No split and no join changes them.
+    /// Returns the layout of class keys, which represent the items of this generation in lists. A class key has the smaller of an
+    /// item's two buckets, the low fingerprint, and all stream bits that the generation knows. Splits and merges do not change
+    /// it.
     ///
-    /// The parameters allow for keys of 90 bits: those of bucket numbers have 31 at most, and low fingerprints with the known bits 59,
-    /// since a shard stores no more than 32, of which the least depth, at most 27, is not stored. A snapshot has room for 88 bits.
-    /// A generation with longer ones would begin with 2⁵⁶ buckets, more than any machine can address.
-    pub fn keys(&self) -> ClassKeys {
+    /// A class key has at most 90 bits: up to 31 for the bucket; up to 32 for the low fingerprint and the stored upper bits; and
+    /// up to 27 for the least depth, whose bits are not stored. A snapshot has room for 88 bits. A generation with longer keys
+    /// would start with 2⁵⁶ buckets, more than any machine can address.
+    pub fn class_keys(&self) -> ClassKeys {
         ClassKeys::new(self.whole.buckets.into(), u32::from(self.whole.low_bits) + u32::from(self.whole.upper_bits))
     }
 
-    /// What stands for an item there.
-    pub fn key_of(&self, item: Key) -> copies::ClassKey {
-        self.keys().key(item.buckets, item.known(&self.whole))
+    /// Returns the class key of an item.
+    pub fn class_key(&self, item: Key) -> copies::ClassKey {
+        self.class_keys().key(item.buckets, item.known_bits(&self.whole))
     }
 
-    /// The item for which a key stands; none if that is nothing.
-    pub fn listed(&self, key: copies::ClassKey) -> Option<Key> {
-        let keys = self.keys();
+    /// Returns the item that a class key represents, or `None` if the key is invalid.
+    pub fn item_of(&self, key: copies::ClassKey) -> Option<Key> {
+        let keys = self.class_keys();
         let (bucket, known) = keys.parts(key);
-        // A key has the smaller bucket.
-        Key::of_known(&self.whole, bucket, known).filter(|item| keys.has(key) && item.buckets.1 >= bucket)
+        // A valid key has the smaller bucket.
+        Key::from_known_bits(&self.whole, bucket, known).filter(|item| keys.is_in_range(key) && item.buckets.1 >= bucket)
     }
 
-    /// Whether a partition has no shards while it has few items, since it begins with few and grows.
-    pub fn begins_unused(&self) -> bool {
-        self.least_depth <= FEW_SHARDS && self.least_depth < self.most_depth
+    /// Returns true if the generation starts as an item list: it grows, and its first shards would be few.
+    pub fn begins_as_list(&self) -> bool {
+        self.min_depth <= MAX_LIST_DEPTH && self.min_depth < self.max_depth
     }
 
-    /// How many items such a partition takes without shards: so many that the shards that it gets then are well filled.
-    pub fn most_few(&self) -> usize {
-        // Tables of buckets with one slot are full at half of their slots.
-        let fit = self.whole.slots() / if self.whole.bucket_size == 1 { 2 } else { 1 };
-        let most = if self.shares.partition_bits() == 0 { MOST_FEW } else { MOST_FEW_IN_PARTITION };
-        // A third more than fit into the first shards, which are split then.
-        most.min((fit / 3 * 4) << self.least_depth.min(FEW_SHARDS)).max(1)
+    /// Returns the most items in the item list of a generation that starts as a list. They fill its first shards well.
+    pub fn list_capacity(&self) -> usize {
+        // Tables with one slot per bucket are full at half of their slots.
+        let fitting = self.whole.slots() / if self.whole.bucket_size == 1 { 2 } else { 1 };
+        let most = if self.shares.partition_bits() == 0 { LIST_CAPACITY } else { PARTITION_LIST_CAPACITY };
+        // A third more than fit into the first shards, which then split.
+        most.min((fitting / 3 * 4) << self.min_depth.min(MAX_LIST_DEPTH)).max(1)
     }
 
-    /// The highest false-positive rate of a partition without shards that has this many items. An absent item is found if its low
-    /// fingerprint, its buckets and the known bits of its stream are those of one that is there. In a staggered partition, some
-    /// values of these bits are an eighth more frequent than the mean.
-    pub fn rate_of_few(&self, items: usize) -> f64 {
+    /// Returns an upper bound of the false-positive rate of an item list. An absent item is found if it has the same low
+    /// fingerprint, buckets and known stream bits as a listed one. In a staggered partition, some values of these bits are up to
+    /// an eighth more frequent than the mean, which gives the factor 9/8.
+    pub fn list_false_positive_rate(&self, items: usize) -> f64 {
         let matches =
             mean_matches(self.whole.low_bits.into(), self.whole.bucket_size(), items as f64 / self.whole.slots() as f64);
         (9.0 / 8.0 * matches / (1_u64 << self.whole.upper_bits) as f64).min(1.0)
     }
 
-    /// The number of items that fit into a shard, whatever they are.
+    /// Returns the number of distinct items that fit into a shard.
     pub(crate) fn items_that_fit(&self) -> usize {
-        index(fit(self.whole.buckets.into(), self.whole.bucket_size.into(), self.whole.low_bits.into()))
+        index(fitting_items(self.whole.buckets.into(), self.whole.bucket_size.into(), self.whole.low_bits.into()))
     }
 
-    /// The share of a partition's hashes that lead to a shard.
+    /// Returns the share of a partition's hashes that lead to this shard.
     pub(crate) fn share(&self, depth: u8, prefix: u32) -> f64 {
-        self.shares.of_prefix(prefix.into(), depth.into())
+        self.shares.prefix_share(prefix.into(), depth.into())
     }
 }
 
@@ -493,46 +515,47 @@ impl GenerationPlan {
 mod tests {
     use super::*;
 
-    /// The rates of all generations, each at its greatest depth, add up to no more than what was promised.
+    /// Checks that the rates of all generations, each at its greatest depth, add up to at most the promised rate.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn generations_beyond_the_range_keep_the_rate() {
+    fn generations_beyond_max_capacity_keep_the_rate() {
         for rate in [0.1, 0.03, 0.01, 0.001, 0.000_7, 1e-4] {
             for b in [1, 2, 4, 8] {
                 let request =
                     ElasticRequest { false_positive_rate: Some(rate), bucket_size: Some(b), ..ElasticRequest::default() };
                 let params = request.params().unwrap();
                 let full = |number| {
-                    let GenerationPlan { whole, most_depth, .. } = params.generation(number);
-                    matches_when_full(params.low_bits.into(), b, LEAST_MAX_CAPACITY)
-                        / (1_u64 << (whole.upper_bits - most_depth)) as f64
+                    let GenerationPlan { whole, max_depth, .. } = params.generation(number);
+                    matches_when_full(params.low_bits.into(), b, MIN_DEFAULT_MAX_CAPACITY)
+                        / (1_u64 << (whole.upper_bits - max_depth)) as f64
                 };
                 let sum: f64 = (0..6).map(full).sum();
                 assert!(sum <= rate, "{sum} for {rate}, buckets of {b}");
-                let tells_apart = |f| told_apart(f, b) > (TOLD_APART * LEAST_MAX_CAPACITY) as f64;
-                let is_needed = !tells_apart(u32::from(params.low_bits) - 1);
-                assert!(full(0) > rate / 4.0 || is_needed, "fingerprints are no longer than they must be");
-                assert!(tells_apart(params.low_bits.into()));
+                let distinguishes_all =
+                    |f| distinguishable_items(f, b) > (DISTINGUISHABLE_FACTOR * MIN_DEFAULT_MAX_CAPACITY) as f64;
+                let is_needed = !distinguishes_all(u32::from(params.low_bits) - 1);
+                assert!(full(0) > rate / 4.0 || is_needed, "fingerprints are longer than necessary");
+                assert!(distinguishes_all(params.low_bits.into()));
             }
         }
     }
 
-    /// Whether fingerprints of `f` bits keep a rate, as the plan of the generations says.
+    /// Returns true if fingerprints of `f` bits keep a rate, according to the plan of the generations.
     fn keeps(f: u32, b: u32, items: u64, rate: f64) -> bool {
         let matches = matches_when_full(f, b, items);
-        let (spare, left) = (spare_bits(rate, matches), most_upper_bits(f as u8));
+        let (spare, left) = (spare_bits(rate, matches), max_upper_bits(f as u8));
         let doublings: u8 = (spare..=left).map(|spare| generation_doublings(left - spare)).sum();
-        let told_apart = told_apart(f, b) > (items * TOLD_APART).max(FEWEST_TOLD_APART) as f64;
-        33.0 / 32.0 * matches <= rate && doublings >= FEWEST_DOUBLINGS_BEYOND && told_apart
+        let distinguishes_all = distinguishable_items(f, b) > (items * DISTINGUISHABLE_FACTOR).max(MIN_DISTINGUISHABLE) as f64;
+        33.0 / 32.0 * matches <= rate && doublings >= MIN_DOUBLINGS_BEYOND && distinguishes_all
     }
 
-    /// The formula of the lowest rate agrees with the plan of the generations: fingerprints keep that rate, but none that is lower.
+    /// Checks the formula of the lowest rate against the plan of the generations: fingerprints keep that rate, but no lower one.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn the_lowest_rate_is_the_lowest_that_generations_keep() {
+    fn generations_keep_the_lowest_rate_and_none_below() {
         let mut possible = 0;
         for b in 1..=16 {
-            for items in [0, 100, FEW, 1_000_000, 1_000_000_000, 1_000_000_000_000] {
+            for items in [0, 100, SMALL_FILTER_ITEMS, 1_000_000, 1_000_000_000, 1_000_000_000_000] {
                 for f in 2..=32 {
                     let lowest = lowest_rate(f, b, items);
                     if lowest < 1.0 {
@@ -546,16 +569,16 @@ mod tests {
             }
         }
         assert!(possible > 1000, "{possible}");
-        // With longer fingerprints, no rate is kept.
-        assert!(most_spare_bits(LONGEST_LOW_BITS).is_some());
-        assert!((LONGEST_LOW_BITS + 1..=32).all(|f| most_spare_bits(f).is_none()));
+        // Longer fingerprints keep no rate.
+        assert!(max_spare_bits(MAX_LOW_BITS).is_some());
+        assert!((MAX_LOW_BITS + 1..=32).all(|f| max_spare_bits(f).is_none()));
     }
 
-    /// Up to 0.8 · 10¹² items, planned and growing, without the memory for them.
+    /// Checks plans for up to 0.8 · 10¹² items, with and without growth. No tables are allocated.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
     #[cfg(target_pointer_width = "64")]
-    fn plans_go_beyond_32_bits() {
+    fn plans_support_more_than_2_to_the_32_items() {
         use super::super::stream::Window;
         use crate::{
             hash::split_mix,
@@ -569,19 +592,19 @@ mod tests {
             let planned = ElasticRequest { capacity: Some(items), ..request }.params().unwrap();
             for params in [growing, planned] {
                 let generation = params.generation(0);
-                // The shards of the greatest depth have room for all items.
-                let slots = (generation.whole.slots() as u64) << generation.most_depth;
-                assert!(slots > items && generation.most_depth <= MOST_DEPTH, "{params:?}");
+                // The shards at the greatest depth have enough slots for all items.
+                let slots = (generation.whole.slots() as u64) << generation.max_depth;
+                assert!(slots > items && generation.max_depth <= MAX_DEPTH, "{params:?}");
             }
             let generation = planned.generation(0);
-            let bytes = (generation.shard(generation.least_depth).table_bytes() as u64) << generation.least_depth;
+            let bytes = (generation.shard(generation.min_depth).table_bytes() as u64) << generation.min_depth;
             assert!(bytes > 1 << 32 && 8.0 * bytes as f64 / (items as f64) < 12.7, "{bytes} bytes for {items} items");
-            // Where hashes go: into shards of every number, and into their buckets.
-            let (shares, depth) = (planned.shares(), planned.generation(0).least_depth);
+            // Hashes are spread over all shards, and stay within the buckets.
+            let (shares, depth) = (planned.shares(), planned.generation(0).min_depth);
             let first_bits = Window::new(0, depth.into(), 0);
             let mut greatest = 0;
             for hash in (0..10_000).map(|n| Uniform(split_mix(n))) {
-                greatest = greatest.max(first_bits.of(shares.stream(hash)));
+                greatest = greatest.max(first_bits.extract(shares.stream(hash)));
                 let ((first, second), _) = planned.address().buckets(hash);
                 assert!(first.max(second) < planned.buckets.into());
             }
@@ -589,10 +612,10 @@ mod tests {
         }
     }
 
-    /// A later generation begins with bits for few doublings, and still grows to 16 times the one before, up to the deepest.
+    /// Checks that each later generation has bits for few doublings, but grows to 16 times the previous one, until `MAX_DEPTH`.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn later_generations_are_planned_for_sixteen_times_as_many() {
+    fn later_generations_grow_to_sixteen_times_the_previous_one() {
         for (capacity, max_capacity, first) in [(1_000_000, 1_000_000, (0, 6)), (1000, 1_000_000, (9, 16))] {
             let request = ElasticRequest {
                 false_positive_rate: Some(0.01),
@@ -601,20 +624,20 @@ mod tests {
                 ..ElasticRequest::default()
             };
             let params = request.params().unwrap();
-            let depths = |number| (params.generation(number).least_depth, params.generation(number).most_depth);
+            let depths = |number| (params.generation(number).min_depth, params.generation(number).max_depth);
             assert_eq!(depths(1), first, "{params:?}");
             for number in 1..200 {
                 let ((before, most_before), (least, most)) = (depths(number), depths(number + 1));
-                assert!(least >= before && most == (most_before + MOST_DOUBLINGS).min(MOST_DEPTH).max(least), "{number}");
-                assert!(most - least <= 3 + MOST_DOUBLINGS, "{number}");
+                assert!(least >= before && most == (most_before + MAX_DOUBLINGS).min(MAX_DEPTH).max(least), "{number}");
+                assert!(most - least <= 3 + MAX_DOUBLINGS, "{number}");
             }
-            assert_eq!(depths(200).1, MOST_DEPTH);
+            assert_eq!(depths(200).1, MAX_DEPTH);
         }
     }
 
-    /// Each generation knows all bits that the one before knows, and begins small enough for its fingerprints.
+    /// Checks that each generation knows all bits that the previous one knows, and that its first fingerprints fit into tables.
     #[test]
-    fn generations_refine_each_other() {
+    fn later_generations_know_at_least_as_many_bits() {
         for (rate, capacity, max_capacity) in [(0.001, 1000, 1_000_000), (1e-6, 10, 10), (1e-7, 1_000_000, 4_000_000)] {
             let request = ElasticRequest {
                 false_positive_rate: Some(rate),
@@ -627,9 +650,9 @@ mod tests {
                 for number in 0..6 {
                     let (plan, next) = (params.generation(number), params.generation(number + 1));
                     assert!(next.whole.upper_bits >= plan.whole.upper_bits, "{plan:?} {next:?}");
-                    let stored = plan.shard(plan.least_depth);
-                    assert!(stored.low_bits + stored.upper_bits <= MOST_STORED_BITS, "{plan:?}");
-                    assert!(plan.least_depth <= plan.most_depth);
+                    let stored = plan.shard(plan.min_depth);
+                    assert!(stored.low_bits + stored.upper_bits <= MAX_STORED_BITS, "{plan:?}");
+                    assert!(plan.min_depth <= plan.max_depth);
                 }
             }
         }

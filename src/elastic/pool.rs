@@ -1,13 +1,13 @@
-//! The tables of a generation: many small ones, side by side in blocks, so that one number of 32 bits leads to each.
+//! The memory of a generation's tables. Many small tables lie side by side in blocks, so that a 32-bit place locates each.
 //!
 //! ```text
-//! place   │ number of the block │ where the table begins there, in units │
-//! block   │ record │ table │ record │ table │ … │ padding │      tables of one depth, which are of one length
-//! record  │ depth and prefix: 4 bytes │ number of items: 4 bytes │
+//! place   │ number of the block │ offset of the table there, in units │
+//! block   │ record │ table │ record │ table │ … │ padding │      all tables have the same depth and length
+//! record  │ depth and prefix: 4 bytes │ item count: 4 bytes │
 //! ```
 //!
-//! Removing a table moves the last one of its depth to its place, and freeing a block gives its number to the last block. So there
-//! are no gaps, and lists are no longer than they must be.
+//! Removing a table moves the last table of the same depth into its place, and freeing a block gives its number to the last block.
+//! So tables stay contiguous, and no list holds unused entries.
 
 use alloc::vec::Vec;
 
@@ -25,33 +25,34 @@ use crate::{
     table::{DeepGeometry, Instructions, TableParams as _},
 };
 
-/// The largest blocks are at least so long, and shorter than twice this, or have one table. From 2 MiB on, a block is in huge
-/// pages, which are zeroed in a fraction of a millisecond. Ordinary pages take a time for each, so that an insertion that needs a
-/// block of 2 to 4 MiB takes 2 ms.
-const LARGEST: usize = if cfg!(huge_pages) { 2 << 20 } else { 128 << 10 };
+/// The least bytes of the largest blocks. They are shorter than twice this, unless they have only one table. Blocks of 2 MiB and
+/// more use huge pages, which are zeroed in a fraction of a millisecond. With ordinary pages, an insertion that needs a block of
+/// 2 to 4 MiB would take 2 ms.
+const LARGEST_BLOCK: usize = if cfg!(huge_pages) { 2 << 20 } else { 128 << 10 };
 
-/// Log₂ of the share of all tables that a block has: incomplete blocks take little space.
-const SHARE: u32 = 5;
+/// Log₂ of the number of blocks that hold all tables of a depth, unless these would exceed [`LARGEST_BLOCK`]. With this many
+/// blocks, an incomplete one wastes little space.
+const LOG2_BLOCKS: u32 = 5;
 
-/// Bytes of a record. That of the next table, or the padding of the block, is a table's padding.
+/// The bytes of a record. The record of the next table, or the padding of the block, serves as a table's padding.
 const RECORD_BYTES: usize = PADDING;
 
-/// Bytes of what lists say of a block.
-const BLOCK_ENTRIES: usize = size_of::<Owned>() + size_of::<u8>();
+/// The bytes that the pool's lists take for a block.
+const BLOCK_ENTRY_BYTES: usize = size_of::<Owned>() + size_of::<u8>();
 
-/// The shortest unit in which places are counted.
-const LEAST_UNIT: u64 = 8;
+/// The smallest unit of offsets in places, in bytes.
+const MIN_UNIT: u64 = 8;
 
-/// Where a table begins.
+/// The position of a table in a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u32);
 
 impl Place {
-    /// Of no table.
+    /// The place of no table.
     pub const NONE: Self = Self(u32::MAX);
 }
 
-/// What is known of a shard besides its table.
+/// The properties of a shard that are stored in front of its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShardRecord {
     /// The prefix, with a one above it.
@@ -60,7 +61,7 @@ pub(crate) struct ShardRecord {
 }
 
 impl ShardRecord {
-    /// Of a shard to which the first `depth` bits of a stream lead, if these are `prefix`.
+    /// Returns the record of a shard for streams whose first `depth` bits are `prefix`.
     pub fn new(depth: u8, prefix: u32, items: u32) -> Self {
         Self { path: 1 << depth | prefix, items }
     }
@@ -76,7 +77,7 @@ impl ShardRecord {
         self.path ^ 1 << self.depth()
     }
 
-    /// The number of items.
+    /// Returns the number of items in the table.
     #[inline]
     pub fn items(self) -> usize {
         index(self.items.into())
@@ -94,7 +95,7 @@ impl ShardRecord {
     }
 }
 
-/// A record that can be changed.
+/// A record in a pool that can be changed.
 pub(crate) struct RecordMut<'a> {
     record: ShardRecord,
     bytes: &'a mut [u8; RECORD_BYTES],
@@ -116,12 +117,12 @@ impl RecordMut<'_> {
     }
 }
 
-/// What all shards of one depth have in common.
+/// The properties that all shards of one depth share.
 #[derive(Clone, Copy)]
 pub(crate) struct DepthLayout {
     pub params: ShardParams,
     pub geometry: DeepGeometry,
-    /// The bits of a stream that the shards store.
+    /// The window of stream bits that the shards store.
     pub upper: Window,
 }
 
@@ -130,23 +131,24 @@ impl DepthLayout {
         Self { geometry: DeepGeometry::new(&params), upper: params.upper(), params }
     }
 
-    /// A whole shard with this table and this many items.
+    /// Returns the shard with this table and this many items.
     pub fn shard<'a>(&self, dispatch: Dispatch, bytes: &'a [u8], items: usize) -> Shard<'a> {
         Shard::from_parts(self.params, &bytes[..self.params.padded_bytes()], items).with_dispatch(dispatch)
     }
 
-    /// The number of copies of an item in such a shard.
+    /// Returns the number of an item's copies in such a shard.
     pub fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
-        key.copies(self.upper).count(&|bucket| self.slots(dispatch, bytes, bucket))
+        key.occurrences(self.upper).count(&|bucket| self.slots(dispatch, bytes, bucket))
     }
 
-    /// The slots of a bucket in such a shard.
+    /// Returns the slots of a bucket in such a shard.
     #[inline(never)]
     pub fn slots(&self, dispatch: Dispatch, bytes: &[u8], bucket: u64) -> Slots {
         slots(bucket, |copy| dispatch.read_deep(&self.geometry, bytes, copy))
     }
 
-    /// The probability that an absent item is found in a shard with this many items; with further copies, there are `times` as many.
+    /// Returns the probability that a shard with this many items finds an absent item. `times` is the ratio of the partition's
+    /// items, extra copies included, to those in its tables.
     pub fn false_positive_rate(&self, items: usize, times: f64) -> f64 {
         let load = items as f64 / self.params.slots() as f64;
         let mean = mean_matches(self.params.low_bits.into(), self.params.bucket_size(), load);
@@ -154,43 +156,53 @@ impl DepthLayout {
     }
 }
 
-/// The tables of one depth, numbered from 0 without gaps.
+/// The tables of one depth, indexed from 0 without gaps.
 #[derive(Clone)]
 pub(crate) struct Level {
     pub layout: DepthLayout,
-    /// Bytes from one table to the next, a multiple of a unit.
+    /// The bytes from one table to the next, a multiple of the unit.
     stride: usize,
     unit: usize,
+    /// Log₂ of the number of tables in a block.
     log2_per_block: u8,
-    /// The same of a level that has grown table by table.
-    log2_charged: u8,
-    /// Whether there are always as many tables as one block has.
+    /// Log₂ of the number of tables in a block of a level that grows table by table. Charges are based on it.
+    log2_charged_block: u8,
+    /// True if the level never grows: all its tables are in one block.
     is_one_block: bool,
-    /// The numbers of its blocks.
+    /// The numbers of this level's blocks in the pool.
     blocks: Vec<u32>,
     len: usize,
 }
 
 impl Level {
-    /// No tables yet.
+    /// Returns a level without tables.
     pub fn new(plan: &GenerationPlan, depth: u8) -> Self {
         let layout = DepthLayout::new(plan.shard(depth));
-        let unit = index(unit_of(plan));
+        let unit = index(place_unit(plan));
         let stride = (RECORD_BYTES + layout.params.table_bytes()).next_multiple_of(unit);
-        let is_one_block = plan.least_depth == plan.most_depth;
-        let largest = LARGEST.div_ceil(stride).next_power_of_two().trailing_zeros();
-        let log2 = if is_one_block { depth.into() } else { u32::from(depth).saturating_sub(SHARE).min(largest) };
+        let is_one_block = plan.min_depth == plan.max_depth;
+        let largest = LARGEST_BLOCK.div_ceil(stride).next_power_of_two().trailing_zeros();
+        let log2 = if is_one_block { depth.into() } else { u32::from(depth).saturating_sub(LOG2_BLOCKS).min(largest) };
         #[expect(clippy::cast_possible_truncation, reason = "a depth, or less")]
         let log2_per_block = log2 as u8;
-        Self { layout, stride, unit, log2_per_block, log2_charged: log2_per_block, is_one_block, blocks: Vec::new(), len: 0 }
+        Self {
+            layout,
+            stride,
+            unit,
+            log2_per_block,
+            log2_charged_block: log2_per_block,
+            is_one_block,
+            blocks: Vec::new(),
+            len: 0,
+        }
     }
 
-    /// The number of tables.
+    /// Returns the number of tables.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The first table begins at a whole unit, behind its record; padding follows the last one.
+    /// Returns the bytes of a block. Its first table begins at a whole unit, after the record; padding follows the last table.
     fn block_bytes(&self) -> usize {
         self.stride.saturating_mul(1 << self.log2_per_block).saturating_add(self.unit - RECORD_BYTES + PADDING)
     }
@@ -199,47 +211,47 @@ impl Level {
         tables.div_ceil(1 << self.log2_per_block)
     }
 
-    /// What a table is charged against a limit of memory: its bytes, and an entry in each list of blocks. What all tables are
-    /// charged follows from their number alone, so that filters of equal content are charged the same, however they came about.
-    fn charge(&self) -> usize {
-        self.stride.saturating_add(self.unit + BLOCK_ENTRIES + size_of::<u32>())
+    /// Returns the bytes that a table is charged against a memory limit: those of the table and of an entry in each list of blocks.
+    /// The charge of a level depends on its number of tables alone, so that filters with equal content are charged the same.
+    fn charge_per_table(&self) -> usize {
+        self.stride.saturating_add(self.unit + BLOCK_ENTRY_BYTES + size_of::<u32>())
     }
 
-    /// What is charged for room in the last block of a list of changing length, whether there is any or not: so joining two tables
-    /// never raises the charge.
+    /// Returns the bytes charged for free space in the last block. A level that grows is always charged them, so that merging two
+    /// tables never raises the charge.
     fn slack(&self) -> usize {
-        if self.is_one_block { 0 } else { self.stride.saturating_mul((1 << self.log2_charged) - 1) }
+        if self.is_one_block { 0 } else { self.stride.saturating_mul((1 << self.log2_charged_block) - 1) }
     }
 
-    /// What this many tables are charged, if there are no others of this depth.
-    fn charge_of(&self, tables: usize) -> usize {
-        self.charge().saturating_mul(tables).saturating_add(self.slack()).saturating_add(size_of::<Self>())
+    /// Returns the charge of a level with this many tables.
+    fn charge_for(&self, tables: usize) -> usize {
+        self.charge_per_table().saturating_mul(tables).saturating_add(self.slack()).saturating_add(size_of::<Self>())
     }
 }
 
-/// The unit of a generation's places: so long that 32 bits suffice for eight times as many tables as it is planned for.
-fn unit_of(plan: &GenerationPlan) -> u64 {
-    let tables = wide(plan.shard(plan.most_depth).table_bytes() + RECORD_BYTES).saturating_mul(8 << plan.most_depth);
-    (tables >> 32).next_power_of_two().max(LEAST_UNIT)
+/// Returns the unit of a generation's places in bytes: large enough that 32 bits locate eight times as many tables as are planned.
+fn place_unit(plan: &GenerationPlan) -> u64 {
+    let tables = wide(plan.shard(plan.max_depth).table_bytes() + RECORD_BYTES).saturating_mul(8 << plan.max_depth);
+    (tables >> 32).next_power_of_two().max(MIN_UNIT)
 }
 
-/// The blocks of a pool, and how places number them.
+/// The blocks of a pool, with the encoding of its places.
 #[derive(Clone, Copy)]
 pub(crate) struct Blocks<'a> {
     blocks: &'a [Owned],
     places: Places,
 }
 
-/// How places are made up.
+/// The encoding of places.
 #[derive(Clone, Copy)]
 struct Places {
     log2_unit: u8,
-    /// Bits that say where in its block a table begins.
+    /// The number of bits for a table's offset in its block.
     start_bits: u8,
 }
 
 impl Places {
-    /// The block of a place, and where in it the table begins.
+    /// Returns the block of a place, and the table's offset there in bytes.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     fn split(self, place: Place) -> (usize, usize) {
@@ -249,7 +261,7 @@ impl Places {
 }
 
 impl<'a> Blocks<'a> {
-    /// A table, and what follows it in its block. (To leave that out costs time.) `None` if there is none at this place.
+    /// Returns a table with all that follows it in its block (cutting that off costs time), or `None` if the place is invalid.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     pub fn get(self, place: Place) -> Option<&'a [u8]> {
@@ -258,60 +270,60 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// See the module.
+/// The tables of a generation.
 #[derive(Clone)]
 pub(crate) struct Pool {
     blocks: Vec<Owned>,
-    /// For each block, the index of its tables' level. Records have the depth, too; but an operation that waited for a record to
-    /// know the layout of its table would read the two one after the other.
-    levels_of_blocks: Vec<u8>,
-    /// From the least depth to the greatest in use.
+    /// The level of each block. Records also store the depth, but an operation that took the layout from the record could not read
+    /// record and table at the same time.
+    block_levels: Vec<u8>,
+    /// The levels from the least depth to the greatest in use.
     levels: Vec<Level>,
-    least_depth: u8,
+    min_depth: u8,
     places: Places,
 }
 
 impl Pool {
-    /// No levels and no tables yet.
+    /// Returns a pool without levels and tables.
     pub fn new(plan: &GenerationPlan) -> Self {
-        let unit = unit_of(plan);
-        let levels = (plan.least_depth..=plan.most_depth).map(|depth| Level::new(plan, depth));
+        let unit = place_unit(plan);
+        let levels = (plan.min_depth..=plan.max_depth).map(|depth| Level::new(plan, depth));
         let longest = levels.map(|level| wide(level.block_bytes())).max().unwrap_or(unit);
         #[allow(clippy::cast_possible_truncation, reason = "32 at most, which the compiler may see")]
         let start_bits = (longest / unit + 1).next_power_of_two().trailing_zeros().min(32) as u8;
         #[expect(clippy::cast_possible_truncation, reason = "below 64")]
         let log2_unit = unit.trailing_zeros() as u8;
         let places = Places { log2_unit, start_bits };
-        Self { blocks: Vec::new(), levels_of_blocks: Vec::new(), levels: Vec::new(), least_depth: plan.least_depth, places }
+        Self { blocks: Vec::new(), block_levels: Vec::new(), levels: Vec::new(), min_depth: plan.min_depth, places }
     }
 
-    /// Adds levels up to this depth. If that fails, nothing has changed.
+    /// Adds levels up to this depth. On failure, nothing changes.
     pub fn add_levels(&mut self, plan: &GenerationPlan, depth: u8) -> Result<(), OutOfMemory> {
-        let wanted = usize::from(depth - self.least_depth) + 1;
+        let wanted = usize::from(depth - self.min_depth) + 1;
         let missing = wanted.saturating_sub(self.levels.len());
         reserve_exact(&mut self.levels, missing)?;
         self.levels.extend((0..missing).map(|level| Level::new(plan, depth - low_byte(missing - 1 - level))));
         Ok(())
     }
 
-    /// Removes the levels beyond this depth, which have no tables.
+    /// Removes the levels beyond this depth, which must have no tables.
     pub fn drop_levels(&mut self, depth: u8) {
         debug_assert!(self.levels[self.level_of(depth) + 1..].iter().all(|level| level.blocks.is_empty()));
         self.levels.truncate(self.level_of(depth) + 1);
         shrink_to(&mut self.levels, 0);
     }
 
-    /// Makes blocks of this level, which has none, so short that they have room for hardly more than this many tables.
-    pub fn expect_few(&mut self, depth: u8, tables: usize) {
+    /// Shortens the blocks of this level to at most `tables`, rounded up to a power of two. It must have no blocks yet.
+    pub fn shorten_blocks(&mut self, depth: u8, tables: usize) {
         let level = self.level_of(depth);
         let level = &mut self.levels[level];
         level.log2_per_block =
             level.log2_per_block.min(low_byte(index(tables.max(1).next_power_of_two().trailing_zeros().into())));
     }
 
-    /// The depth of the last level.
+    /// Returns the depth of the last level.
     pub fn greatest_depth(&self) -> u8 {
-        self.least_depth + low_byte(self.levels.len().saturating_sub(1))
+        self.min_depth + low_byte(self.levels.len().saturating_sub(1))
     }
 
     pub fn levels(&self) -> &[Level] {
@@ -319,15 +331,15 @@ impl Pool {
     }
 
     fn level_of(&self, depth: u8) -> usize {
-        usize::from(depth - self.least_depth)
+        usize::from(depth - self.min_depth)
     }
 
     #[inline]
     pub fn level(&self, depth: u8) -> &Level {
-        &self.levels[usize::from(depth - self.least_depth)]
+        &self.levels[usize::from(depth - self.min_depth)]
     }
 
-    /// The number of tables.
+    /// Returns the number of tables.
     pub fn len(&self) -> usize {
         self.levels.iter().map(Level::len).sum()
     }
@@ -343,7 +355,7 @@ impl Pool {
         self.blocks().get(place).unwrap_or_else(|| beyond())
     }
 
-    /// Prefetches a record, and the beginning of its table.
+    /// Prefetches a record and the start of its table.
     #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions")]
     #[inline(always)]
     pub fn prefetch_record(&self, instructions: impl Instructions, place: Place) {
@@ -359,11 +371,11 @@ impl Pool {
         &mut self.blocks[block][start..]
     }
 
-    /// A shard to be changed: what its depth has in common with others, its record, and its table with what follows.
+    /// Returns a shard to change: the layout of its depth, its record, and its table with all that follows it in the block.
     #[inline]
     pub fn open(&mut self, place: Place) -> (&DepthLayout, RecordMut<'_>, &mut [u8]) {
         let (block, start) = self.places.split(place);
-        let level = self.levels_of_blocks.get(block).and_then(|&level| self.levels.get(usize::from(level)));
+        let level = self.block_levels.get(block).and_then(|&level| self.levels.get(usize::from(level)));
         let opened = self.blocks.get_mut(block).and_then(|block| block.get_mut(start.wrapping_sub(RECORD_BYTES)..));
         match (level, opened.and_then(<[u8]>::split_first_chunk_mut)) {
             (Some(level), Some((bytes, table))) => {
@@ -373,7 +385,7 @@ impl Pool {
         }
     }
 
-    /// Two tables, the second of which is to be changed. They are of different depths.
+    /// Returns one table to read and one to write. They must have different depths.
     pub fn two_tables(&mut self, read: Place, written: Place) -> (&[u8], &mut [u8]) {
         let [(block, start), (other, other_start)] = [self.places.split(read), self.places.split(written)];
         match self.blocks.get_disjoint_mut([block, other]) {
@@ -382,11 +394,11 @@ impl Pool {
         }
     }
 
-    /// The local depth of a shard.
+    /// Returns the local depth of a shard.
     #[inline]
     pub fn depth(&self, place: Place) -> u8 {
         let (block, _) = self.places.split(place);
-        self.levels_of_blocks.get(block).map_or_else(|| beyond(), |level| self.least_depth + level)
+        self.block_levels.get(block).map_or_else(|| beyond(), |level| self.min_depth + level)
     }
 
     #[inline]
@@ -405,28 +417,28 @@ impl Pool {
         self.set_record(place, ShardRecord { items: low_half(wide(items)), ..record });
     }
 
-    /// Where the table with this number is.
-    pub fn place(&self, depth: u8, number: usize) -> Place {
+    /// Returns the place of the table with this depth and index.
+    pub fn place(&self, depth: u8, table: usize) -> Place {
         let level = self.level(depth);
-        let in_block = number & ((1 << level.log2_per_block) - 1);
+        let in_block = table & ((1 << level.log2_per_block) - 1);
         let start = level.unit + in_block * level.stride;
-        let block = u64::from(level.blocks[number >> level.log2_per_block]);
+        let block = u64::from(level.blocks[table >> level.log2_per_block]);
         Place(low_half(block << self.places.start_bits | wide(start >> self.places.log2_unit)))
     }
 
-    /// A whole shard, and its prefix.
+    /// Returns a shard and its prefix.
     pub fn shard(&self, dispatch: Dispatch, place: Place) -> (Shard<'_>, u32) {
         let record = self.record(place);
         (self.level(record.depth()).layout.shard(dispatch, self.table(place), record.items()), record.prefix())
     }
 
-    /// A table without what follows it, and its record.
-    pub fn whole_table(&self, place: Place) -> (ShardRecord, &[u8]) {
+    /// Returns a shard's record, and its table without padding.
+    pub fn record_and_table(&self, place: Place) -> (ShardRecord, &[u8]) {
         let record = self.record(place);
         (record, &self.table(place)[..self.level(record.depth()).layout.params.table_bytes()])
     }
 
-    /// Makes room for this many more tables. If that fails, nothing has changed.
+    /// Allocates room for this many more tables. On failure, nothing changes.
     pub fn reserve(&mut self, depth: u8, more: usize) -> Result<(), OutOfMemory> {
         let at = self.level_of(depth);
         let level = &self.levels[at];
@@ -440,9 +452,9 @@ impl Pool {
         if last > u32::MAX.into() {
             return Err(OutOfMemory::of(bytes));
         }
-        // New lists, so that there is nothing to undo.
+        // Fills new lists, so that a failure needs no rollback.
         let (mut numbers, mut blocks) = (reserved(wanted)?, reserved(self.blocks.len() + missing)?);
-        let mut levels_of_blocks = reserved(self.blocks.len() + missing)?;
+        let mut block_levels = reserved(self.blocks.len() + missing)?;
         for _ in 0..missing {
             blocks.push(Owned::zeroed(bytes - PADDING).ok_or(OutOfMemory::of(bytes))?);
         }
@@ -450,13 +462,13 @@ impl Pool {
         numbers.extend((self.blocks.len()..).take(missing).map(|number| low_half(wide(number))));
         blocks.append(&mut self.blocks);
         blocks.rotate_left(missing);
-        levels_of_blocks.extend_from_slice(&self.levels_of_blocks);
-        levels_of_blocks.resize(blocks.len(), low_byte(at));
-        (self.blocks, self.levels[at].blocks, self.levels_of_blocks) = (blocks, numbers, levels_of_blocks);
+        block_levels.extend_from_slice(&self.block_levels);
+        block_levels.resize(blocks.len(), low_byte(at));
+        (self.blocks, self.levels[at].blocks, self.block_levels) = (blocks, numbers, block_levels);
         Ok(())
     }
 
-    /// Adds a table of the depth that the record says, for which there must be room. It is empty, whatever the record says.
+    /// Appends an empty table for this record. Call [`reserve`](Self::reserve) first. The record's item count is stored as it is.
     pub fn push(&mut self, record: ShardRecord) -> Place {
         let (depth, level) = (record.depth(), self.level_of(record.depth()));
         self.levels[level].len += 1;
@@ -465,7 +477,7 @@ impl Pool {
         place
     }
 
-    /// Removes a table. Calls `moved` with the record of each one that is somewhere else afterwards, and where it was and is.
+    /// Removes a table. Calls `moved` with the record, the old place and the new place of each table that has moved.
     pub fn remove(&mut self, place: Place, moved: &mut dyn FnMut(ShardRecord, Place, Place)) {
         let depth = self.depth(place);
         let level = self.level_of(depth);
@@ -485,17 +497,17 @@ impl Pool {
         if place != last {
             moved(record, last, place);
         }
-        self.release(depth, moved);
+        self.free_empty_blocks(depth, moved);
     }
 
-    /// Frees blocks without tables. As [`remove`](Self::remove).
-    pub fn release(&mut self, depth: u8, moved: &mut dyn FnMut(ShardRecord, Place, Place)) {
+    /// Frees the blocks of this depth that have no tables. Calls `moved` as [`remove`](Self::remove) does.
+    pub fn free_empty_blocks(&mut self, depth: u8, moved: &mut dyn FnMut(ShardRecord, Place, Place)) {
         let level = self.level_of(depth);
         let needed = self.levels[level].blocks_for(self.levels[level].len);
         while self.levels[level].blocks.len() > needed {
             let Some(free) = self.levels[level].blocks.pop() else { return };
             self.blocks.swap_remove(index(free.into()));
-            self.levels_of_blocks.swap_remove(index(free.into()));
+            self.block_levels.swap_remove(index(free.into()));
             let last = low_half(wide(self.blocks.len()));
             if free < last {
                 self.renumber(last, free, moved);
@@ -503,16 +515,16 @@ impl Pool {
         }
         shrink_to(&mut self.levels[level].blocks, 0);
         shrink_to(&mut self.blocks, 0);
-        shrink_to(&mut self.levels_of_blocks, 0);
+        shrink_to(&mut self.block_levels, 0);
     }
 
-    /// Lets places lead to the block that has another number now.
+    /// Updates the level of the block whose number has changed, and calls `moved` for its tables.
     fn renumber(&mut self, from: u32, to: u32, moved: &mut dyn FnMut(ShardRecord, Place, Place)) {
-        let mut levels = (self.least_depth..).zip(&mut self.levels);
+        let mut levels = (self.min_depth..).zip(&mut self.levels);
         let found = levels.find_map(|(depth, level)| {
-            let number = level.blocks.iter().position(|&number| number == from)?;
-            level.blocks[number] = to;
-            let first = number << level.log2_per_block;
+            let block = level.blocks.iter().position(|&number| number == from)?;
+            level.blocks[block] = to;
+            let first = block << level.log2_per_block;
             Some((depth, first..level.len.min(first + (1 << level.log2_per_block))))
         });
         let Some((depth, tables)) = found else { return };
@@ -524,11 +536,11 @@ impl Pool {
         }
     }
 
-    /// A copy, or an error if memory cannot be allocated.
+    /// Returns a copy, or an error if memory cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
         let (mut blocks, mut levels) = (reserved(self.blocks.len())?, reserved(self.levels.len())?);
-        let mut levels_of_blocks = reserved(self.blocks.len())?;
-        levels_of_blocks.extend_from_slice(&self.levels_of_blocks);
+        let mut block_levels = reserved(self.blocks.len())?;
+        block_levels.extend_from_slice(&self.block_levels);
         for block in &self.blocks {
             let bytes = &block;
             blocks.push(Owned::copied(&bytes[..bytes.len() - PADDING]).ok_or(OutOfMemory::of(bytes.len()))?);
@@ -538,78 +550,79 @@ impl Pool {
             numbers.extend_from_slice(&level.blocks);
             levels.push(Level { blocks: numbers, ..*level });
         }
-        Ok(Self { blocks, levels_of_blocks, levels, ..*self })
+        Ok(Self { blocks, block_levels, levels, ..*self })
     }
 
-    /// Bytes of all blocks.
+    /// Returns the bytes of all blocks.
     pub fn table_bytes(&self) -> usize {
         self.blocks.iter().map(|block| block.len()).sum()
     }
 
-    /// The same, and of the lists, which have room for no more unless memory to make them shorter was refused.
+    /// Returns the bytes of all blocks and lists. Spare capacity of lists, which is left only if shrinking one failed, does not
+    /// count.
     pub fn size_in_bytes(&self) -> usize {
         let numbers = self.levels.iter().map(|level| level.blocks.len() * size_of::<u32>()).sum::<usize>();
-        self.table_bytes() + self.blocks.len() * BLOCK_ENTRIES + self.levels.len() * size_of::<Level>() + numbers
+        self.table_bytes() + self.blocks.len() * BLOCK_ENTRY_BYTES + self.levels.len() * size_of::<Level>() + numbers
     }
 
-    /// What all tables are charged against a limit: at least [`size_in_bytes`](Self::size_in_bytes), and equal for pools with
-    /// equal numbers of tables.
-    pub fn charged(&self) -> usize {
-        self.levels.iter().map(|level| level.charge_of(level.len)).fold(0, usize::saturating_add)
+    /// Returns the bytes that all tables are charged against a limit: at least [`size_in_bytes`](Self::size_in_bytes), and equal
+    /// for pools with equal numbers of tables at each depth.
+    pub fn charged_bytes(&self) -> usize {
+        self.levels.iter().map(|level| level.charge_for(level.len)).fold(0, usize::saturating_add)
     }
 
-    /// What this many more tables of this depth add to that.
-    pub fn charge_of_more(&self, plan: &GenerationPlan, depth: u8, tables: usize) -> usize {
+    /// Returns what this many more tables of this depth add to [`charged_bytes`](Self::charged_bytes).
+    pub fn charge_for_more(&self, plan: &GenerationPlan, depth: u8, tables: usize) -> usize {
         match self.levels.get(self.level_of(depth)) {
-            Some(level) => level.charge().saturating_mul(tables),
-            None => Level::new(plan, depth).charge_of(tables),
+            Some(level) => level.charge_per_table().saturating_mul(tables),
+            None => Level::new(plan, depth).charge_for(tables),
         }
     }
 }
 
-/// Bytes of the blocks that a generation begins with.
-pub(crate) fn first_table_bytes(plan: &GenerationPlan) -> usize {
-    if plan.begins_unused() {
+/// Returns the bytes of a generation's first blocks; 0 if it starts as an item list.
+pub(crate) fn initial_table_bytes(plan: &GenerationPlan) -> usize {
+    if plan.begins_as_list() {
         return 0;
     }
-    let level = Level::new(plan, plan.least_depth);
-    level.blocks_for(1 << plan.least_depth).saturating_mul(level.block_bytes())
+    let level = Level::new(plan, plan.min_depth);
+    level.blocks_for(1 << plan.min_depth).saturating_mul(level.block_bytes())
 }
 
-/// What tables of a generation at the beginning are charged.
-pub(crate) fn charged_when_empty(plan: &GenerationPlan) -> usize {
-    Level::new(plan, plan.least_depth).charge_of(1 << plan.least_depth)
+/// Returns the bytes that a generation's first tables are charged.
+pub(crate) fn empty_charged_bytes(plan: &GenerationPlan) -> usize {
+    Level::new(plan, plan.min_depth).charge_for(1 << plan.min_depth)
 }
 
 fn low_byte(number: usize) -> u8 {
     number.to_le_bytes()[0]
 }
 
-/// For [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
+/// The checks of [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
 impl Pool {
-    /// Calls `check` with every table, of which the record must be of its level. There are no more blocks than the tables need, and
-    /// what no table has is zero, since the next one begins empty.
+    /// Asserts that records match their levels, that no block is superfluous, and that unused space is zero, because new tables
+    /// must be empty. Calls `check` with each table's place and record.
     pub fn assert_consistent(&self, mut check: impl FnMut(Place, ShardRecord)) {
         let mut numbers: Vec<u32> = Vec::new();
-        for (depth, level) in (self.least_depth..).zip(&self.levels) {
+        for (depth, level) in (self.min_depth..).zip(&self.levels) {
             let per_block = 1 << level.log2_per_block;
             assert_eq!(level.blocks.len(), level.len.div_ceil(per_block), "blocks of {per_block} for {} tables", level.len);
             numbers.extend(&level.blocks);
-            for number in 0..level.blocks.len() * per_block {
-                let place = self.place(depth, number);
-                if number < level.len {
+            for table in 0..level.blocks.len() * per_block {
+                let place = self.place(depth, table);
+                if table < level.len {
                     let depths = [self.record(place).depth(), self.depth(place)];
-                    assert_eq!(depths, [depth; 2], "the depth of table {number}");
+                    assert_eq!(depths, [depth; 2], "the depth of table {table}");
                     check(place, self.record(place));
                 } else {
                     let (block, start) = self.places.split(place);
                     let bytes = &self.blocks[block][start - RECORD_BYTES..][..level.stride];
-                    assert!(bytes.iter().all(|&byte| byte == 0), "table {number} of {} is not empty", level.len);
+                    assert!(bytes.iter().all(|&byte| byte == 0), "unused space for table {table} of {} is not zero", level.len);
                 }
             }
         }
         numbers.sort_unstable();
-        assert_eq!(self.levels_of_blocks.len(), self.blocks.len(), "levels of blocks");
+        assert_eq!(self.block_levels.len(), self.blocks.len(), "levels of blocks");
         assert!(numbers.iter().map(|&number| index(number.into())).eq(0..self.blocks.len()), "numbers of blocks: {numbers:?}");
     }
 }
@@ -623,11 +636,11 @@ mod tests {
         ElasticRequest { false_positive_rate: Some(0.001), ..request }.params().unwrap().generation(0)
     }
 
-    /// Random additions and removals at three depths, compared with a list of what the tables contain. Every move is reported.
+    /// Compares random insertions and removals at three depths with a list of the tables' contents. Each move must be reported.
     #[test]
-    fn tables_are_lists_without_gaps() {
+    fn tables_stay_contiguous_and_moves_are_reported() {
         let plan = plan(ElasticRequest { capacity: Some(50_000), max_capacity: Some(10_000_000), ..ElasticRequest::default() });
-        let depths = [plan.least_depth, plan.least_depth + 1, plan.least_depth + 2];
+        let depths = [plan.min_depth, plan.min_depth + 1, plan.min_depth + 2];
         let mut pool = Pool::new(&plan);
         pool.add_levels(&plan, depths[2]).unwrap();
         let mut model: Vec<(Place, u8, u32)> = Vec::new();
@@ -637,14 +650,14 @@ mod tests {
                 let depth = depths[random % 3];
                 pool.reserve(depth, 1).unwrap();
                 let place = pool.push(ShardRecord::new(depth, step & 1, step));
-                assert!(pool.whole_table(place).1.iter().all(|&byte| byte == 0));
+                assert!(pool.record_and_table(place).1.iter().all(|&byte| byte == 0));
                 let bytes = plan.shard(depth).table_bytes();
                 pool.table_mut(place)[..bytes].fill(step.to_le_bytes()[0] | 1);
                 model.push((place, depth, step));
             } else {
                 let (removed, ..) = model.swap_remove(random % model.len());
                 pool.remove(removed, &mut |record, from, to| {
-                    let moved = model.iter_mut().find(|(place, ..)| *place == from).expect("it is there");
+                    let moved = model.iter_mut().find(|(place, ..)| *place == from).expect("the model has no such table");
                     assert_eq!((record.depth(), record.items()), (moved.1, moved.2 as usize));
                     moved.0 = to;
                 });
@@ -655,42 +668,45 @@ mod tests {
             for &(place, depth, step) in &model {
                 assert_eq!(pool.record(place), ShardRecord::new(depth, step & 1, step));
                 let content = step.to_le_bytes()[0] | 1;
-                assert_eq!(pool.whole_table(place).1, vec![content; plan.shard(depth).table_bytes()]);
+                assert_eq!(pool.record_and_table(place).1, vec![content; plan.shard(depth).table_bytes()]);
             }
-            assert!(pool.size_in_bytes() <= pool.charged());
+            assert!(pool.size_in_bytes() <= pool.charged_bytes());
         }
     }
 
-    /// A block is a 32nd of the tables of its depth, at most a few MiB, or all tables of a filter that does not grow.
+    /// Checks that a block has a 32nd of the tables of its depth and at most a few MiB, or all tables if the filter does not grow.
     #[test]
-    fn blocks_are_bounded() {
+    fn block_sizes_are_bounded() {
         let growing = plan(ElasticRequest { max_capacity: Some(1_000_000_000), ..ElasticRequest::default() });
-        for depth in growing.least_depth..=growing.most_depth {
+        for depth in growing.min_depth..=growing.max_depth {
             let level = Level::new(&growing, depth);
             let bytes = level.block_bytes();
-            assert!(level.log2_per_block == depth.saturating_sub(5) || bytes >= LARGEST && bytes < 2 * LARGEST + level.stride);
+            assert!(
+                level.log2_per_block == depth.saturating_sub(5)
+                    || bytes >= LARGEST_BLOCK && bytes < 2 * LARGEST_BLOCK + level.stride
+            );
         }
         let planned =
             plan(ElasticRequest { capacity: Some(10_000_000), max_capacity: Some(10_000_000), ..ElasticRequest::default() });
-        let level = Level::new(&planned, planned.least_depth);
-        assert!(level.slack() == 0 && level.blocks_for(1 << planned.least_depth) == 1);
+        let level = Level::new(&planned, planned.min_depth);
+        assert!(level.slack() == 0 && level.blocks_for(1 << planned.min_depth) == 1);
     }
 
-    /// Tables that begin beyond 2³² bytes, in one block and in many, without the memory for them.
+    /// Checks places of tables beyond 2³² bytes, in one block and in many. No memory is allocated.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
     #[cfg(target_pointer_width = "64")]
-    fn places_beyond_four_gigabytes_are_found() {
+    fn places_reach_beyond_four_gigabytes() {
         for capacity in [None, Some(800_000_000_000)] {
             let plan = plan(ElasticRequest { capacity, max_capacity: Some(800_000_000_000), ..ElasticRequest::default() });
             let mut pool = Pool::new(&plan);
-            pool.add_levels(&plan, plan.most_depth).unwrap();
-            let last = (1_usize << plan.most_depth) - 1;
-            let level = pool.level_of(plan.most_depth);
+            pool.add_levels(&plan, plan.max_depth).unwrap();
+            let last = (1_usize << plan.max_depth) - 1;
+            let level = pool.level_of(plan.max_depth);
             let blocks = pool.levels[level].blocks_for(last + 1);
             pool.levels[level].blocks = (0..blocks as u32).collect();
             let (stride, per_block) = (pool.levels[level].stride, 1 << pool.levels[level].log2_per_block);
-            let (block, start) = pool.places.split(pool.place(plan.most_depth, last));
+            let (block, start) = pool.places.split(pool.place(plan.max_depth, last));
             assert_eq!((block, start), (last / per_block, pool.levels[level].unit + last % per_block * stride));
             assert!(block * per_block * stride + start > 1 << 40);
         }
@@ -698,15 +714,15 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri takes the memory")]
-    fn without_memory_nothing_has_changed() {
+    fn a_failed_reservation_changes_nothing() {
         let plan = plan(ElasticRequest {
             capacity: Some(u64::MAX >> 24),
             max_capacity: Some(u64::MAX >> 24),
             ..ElasticRequest::default()
         });
         let mut pool = Pool::new(&plan);
-        pool.add_levels(&plan, plan.least_depth).unwrap();
-        assert!(pool.reserve(plan.least_depth, 1 << plan.least_depth).is_err());
+        pool.add_levels(&plan, plan.min_depth).unwrap();
+        assert!(pool.reserve(plan.min_depth, 1 << plan.min_depth).is_err());
         assert_eq!((pool.table_bytes(), pool.len()), (0, 0));
     }
 }

@@ -1,20 +1,20 @@
-//! A shard: a table that holds the items whose stream begins with certain bits.
+//! A shard: a table of the items whose streams begin with the same bits, the shard's prefix.
 //!
 //! ```text
 //! hash ─┬─ bucket, low fingerprint ──▶ which two buckets of the shard
 //!       └─ stream ─┬─ prefix ─┬─ upper bits ─┬─ not used
-//!                  └ depth    └ stored in a column behind the table
+//!                  └ depth    └ spare bits stored in the table, the others in a column behind it
 //! ```
 //!
-//! A shard splits by giving up the first of its upper bits, which says to which half an item belongs; buckets stay as they are.
-//! Two halves are joined by the reverse. Both need no hashes. docs/GROWTH.md has the arithmetic.
+//! A shard splits by giving up the first upper bit of each item, which selects one of the two halves; buckets stay the same.
+//! Merging two halves is the reverse. Neither needs hashes. docs/GROWTH.md has the arithmetic.
 
 use super::stream::Window;
 use crate::{
     bits::{PADDING, low_half, mask},
     filter::{Located, Occurrences, RawFilter, Store},
     params::TableKind,
-    table::{AmongCopies, AnySize, Fingerprint, Geometry, Pair, TableParams, Uniform},
+    table::{AnySize, CopyPolicy, Fingerprint, Geometry, Pair, TableParams, Uniform},
 };
 
 /// The parameters of a shard.
@@ -24,47 +24,48 @@ pub(crate) struct ShardParams {
     pub buckets: u32,
     /// The length of the low fingerprint, which determines the alternate bucket.
     pub low_bits: u8,
-    /// The number of upper bits stored above the low fingerprint.
+    /// The number of upper bits: the stream bits that are stored above the low fingerprint.
     pub upper_bits: u8,
-    /// This many of them, the last ones, are never given up: they keep the rate, and are in the table. The others are in its
-    /// column.
+    /// The number of spare bits: the last upper bits, which are never given up and keep the false-positive rate. They are in the
+    /// table; the other upper bits are in its column.
     pub spare_bits: u8,
-    /// The number of bits of the stream before them: all items of the shard have these in common.
+    /// The length of the prefix: the first bits of the stream, which all items of the shard share.
     pub depth: u8,
     pub table: TableKind,
     pub bucket_size: u8,
 }
 
 impl ShardParams {
-    /// The upper bits, where they are in a fingerprint.
+    /// Returns the window of the upper bits, at their position in a fingerprint.
     #[inline]
     pub fn upper(self) -> Window {
         Window::new(self.depth.into(), self.upper_bits.into(), self.low_bits.into())
     }
 
-    /// The upper bits that lookups compare, where they are in a fingerprint.
+    /// Returns the window of the spare bits, at their position in a fingerprint. Lookups compare them.
     #[inline]
     pub fn spare(self) -> Window {
         let before = self.depth + self.upper_bits - self.spare_bits;
         Window::new(before.into(), self.spare_bits.into(), self.low_bits.into())
     }
 
-    /// The length of a table with its padding, in bytes.
+    /// Returns the bytes of a table with its padding.
     pub fn padded_bytes(&self) -> usize {
         self.table_bytes() + PADDING
     }
 
+    /// Returns the length of a fingerprint in bits: low fingerprint and upper bits.
     pub fn stored_bits(self) -> u32 {
         u32::from(self.low_bits) + u32::from(self.upper_bits)
     }
 }
 
-/// How items are looked up in a generation. Its tables differ in their columns, which lookups do not read: the tables alone are all
-/// alike.
+/// The layout that lookups use for all tables of a generation. Only the columns differ between depths, and lookups do not read
+/// them.
 #[derive(Clone, Copy)]
 pub(crate) struct LookupLayout {
     pub geometry: Geometry,
-    /// The upper bits that are compared.
+    /// The spare bits, which lookups compare.
     spare: Window,
 }
 
@@ -73,17 +74,17 @@ impl LookupLayout {
         Self { geometry: Geometry::new(params), spare: params.spare() }
     }
 
-    /// What is looked for, and where.
+    /// Returns the fingerprint and buckets to look up for `key`.
     #[inline]
     pub fn locate(&self, key: Key) -> Located {
-        key.locate(self.spare.of(key.stream))
+        key.locate(self.spare.extract(key.stream))
     }
 }
 
 impl TableParams for ShardParams {
     const HAS_COLUMN: bool = true;
 
-    /// The low fingerprint determines it.
+    /// Returns the alternate bucket, which depends on the low fingerprint alone.
     #[inline]
     fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
         let address = AnySize { buckets: self.buckets.into(), fingerprint_bits: self.low_bits.into() };
@@ -112,84 +113,84 @@ impl TableParams for ShardParams {
         self.buckets.into()
     }
 
-    /// Splitting the shard gives up upper bits, until only these are left.
+    /// Returns the bits of the low fingerprint, or `None` if there are no upper bits above them. One of them is set in any item.
     fn low_bits(&self) -> Option<Fingerprint> {
         if self.upper_bits > 0 { Fingerprint::new((1 << self.low_bits) - 1) } else { None }
     }
 }
 
-/// A table of items whose stream begins with the same bits.
+/// A shard that can be read.
 pub(crate) type Shard<'a> = RawFilter<&'a [u8], ShardParams>;
 
-/// The same, to be changed.
+/// A shard that can be changed.
 pub(crate) type ShardMut<'a> = RawFilter<&'a mut [u8], ShardParams>;
 
-/// What a partition knows of an item: enough to find it in any of its shards.
+/// The bits that a partition derives from an item's hash, or knows of a stored item. They locate it in a shard of any depth.
 #[derive(Clone, Copy)]
 pub(crate) struct Key {
     pub buckets: Pair,
     low: Fingerprint,
-    /// The bits of its stream. Those that are not known are 0.
+    /// The item's stream. Unknown bits are 0.
     pub stream: u64,
 }
 
 impl Key {
-    /// Of no item.
+    /// A placeholder that represents no item.
     pub const NONE: Self = Self { buckets: (0, 0), low: Fingerprint::ONE, stream: 0 };
 
-    /// The key of a hash with this stream, in a partition with this addressing.
+    /// Returns the key of a hash with this stream, in a partition with this addressing.
     #[inline]
     pub fn new(address: &AnySize, stream: u64, hash: Uniform) -> Self {
         let (buckets, low) = address.buckets(hash);
         Self { buckets, low, stream }
     }
 
-    pub fn of_parts(buckets: Pair, low: Fingerprint, stream: u64) -> Self {
+    pub fn from_parts(buckets: Pair, low: Fingerprint, stream: u64) -> Self {
         Self { buckets, low, stream }
     }
 
-    /// The key of an item with this fingerprint in a shard, to which the stream leads with `prefix`.
-    pub fn of_stored(params: &ShardParams, prefix: u64, bucket: u64, fingerprint: Fingerprint) -> Self {
+    /// Returns the key of an item whose fingerprint is stored in `bucket` of the shard with this prefix.
+    pub fn from_stored(params: &ShardParams, prefix: u64, bucket: u64, fingerprint: Fingerprint) -> Self {
         let known = prefix << params.upper_bits | fingerprint.wide() >> params.low_bits;
         let stream = known << 1 << (63 - u32::from(params.depth) - u32::from(params.upper_bits));
         let buckets = (bucket, params.alternate(bucket, fingerprint));
         Self { buckets, low: fingerprint.low(params.low_bits.into()), stream }
     }
 
-    /// What a shard with these upper bits stores of the item.
+    /// Returns the fingerprint that a shard with this window of upper bits stores.
     #[inline]
     pub fn fingerprint(self, upper: Window) -> Fingerprint {
-        self.low.with(upper.of(self.stream))
+        self.low.with(upper.extract(self.stream))
     }
 
-    /// Where a shard keeps the item, of whose upper bits these are stored or compared.
+    /// Returns the item's buckets and its low fingerprint with `upper` above it.
     #[inline]
     pub fn locate(self, upper: u64) -> Located {
         Located::new(self.buckets, self.low.with(upper))
     }
 
-    /// Inserts the item into a shard with these parameters and upper bits.
+    /// Returns the operation that inserts the item into a shard with these parameters and this window of upper bits.
     #[inline]
     pub fn store(self, params: &ShardParams, upper: Window) -> Store<'_, ShardParams> {
-        Store { params, buckets: self.buckets, fingerprint: self.fingerprint(upper), among_copies: AmongCopies::GoOn }
+        Store { params, buckets: self.buckets, fingerprint: self.fingerprint(upper), among_copies: CopyPolicy::Continue }
     }
 
-    /// The low fingerprint, and above it the first bits of the stream, as many as a shard of depth 0 with these parameters stores: all
-    /// that a generation knows of the item besides its buckets, in whichever shard it is.
-    pub fn known(self, whole: &ShardParams) -> u64 {
+    /// Returns all bits that a generation knows of the item besides its buckets: the low fingerprint, and above it the first bits
+    /// of the stream, as many as a shard of depth 0, with parameters `whole`, stores. They do not depend on the item's shard.
+    pub fn known_bits(self, whole: &ShardParams) -> u64 {
         let bits = self.stream >> 1 >> (63 - u32::from(whole.upper_bits));
         self.low.wide() | bits << whole.low_bits
     }
 
-    /// The reverse: the key of an item of which this is known, and one of its buckets. None if there is no such item.
-    pub fn of_known(whole: &ShardParams, bucket: u64, known: u64) -> Option<Self> {
+    /// Returns the key of the item with these [`known_bits`](Self::known_bits) and this bucket, or `None` if no item has them.
+    pub fn from_known_bits(whole: &ShardParams, bucket: u64, known: u64) -> Option<Self> {
         let low = Fingerprint::new(low_half(known & mask(whole.low_bits.into())))?;
         let stream = known >> whole.low_bits << 1 << (63 - u32::from(whole.upper_bits));
         (bucket < whole.buckets()).then(|| Self { buckets: (bucket, whole.alternate(bucket, low)), low, stream })
     }
 
-    /// The copies of the item in a shard with these upper bits.
-    pub fn copies(self, upper: Window) -> Occurrences {
+    /// Returns the operation that counts the item's copies in a shard with this window of upper bits.
+    pub fn occurrences(self, upper: Window) -> Occurrences {
         Occurrences { buckets: self.buckets, fingerprint: self.fingerprint(upper) }
     }
 }

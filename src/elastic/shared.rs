@@ -1,4 +1,4 @@
-//! A growing filter for many threads: its partitions are behind locks.
+//! A growing filter for many threads, with a lock for each partition.
 //!
 //! ```text
 //! SharedFilter ──hash──▶ LockedPartition ──lock──▶ Partition, as in an ElasticFilter
@@ -24,15 +24,15 @@ use super::{
 use crate::{
     bits::index,
     filter::{Core, CoreMut, InsertError, insert_by_own_methods, lookups, merges, planned},
-    hash::{HashItem, Hashed, Items, Uniform, Xxh3, same_length},
+    hash::{HashItem, Hashed, Items, Uniform, Xxh3, assert_same_length},
     kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM},
     storage::{OutOfMemory, reserved},
 };
 
-/// An [`ElasticFilter`] that many threads read and write: all methods take `&self`, except [`merge`](SharedFilter::merge),
-/// [`union`](SharedFilter::union) and [`set_kernel`](SharedFilter::set_kernel).
+/// An [`ElasticFilter`] that many threads can read and write at the same time. All methods take `&self`, except
+/// [`merge`](SharedFilter::merge), [`union`](SharedFilter::union) and [`set_kernel`](SharedFilter::set_kernel).
 ///
-/// Built by [`ElasticBuilder::build_shared`](super::ElasticBuilder::build_shared), or made from an `ElasticFilter` by
+/// Build it with [`ElasticBuilder::build_shared`](super::ElasticBuilder::build_shared), or convert an `ElasticFilter` with
 /// [`ElasticFilter::into_shared`]. It grows, and keeps its false-positive rate, as an `ElasticFilter` does.
 ///
 /// ```
@@ -50,35 +50,34 @@ use crate::{
 /// ```
 ///
 /// # Guarantees
-/// - Operations on an item are linearizable: each takes effect at one moment between its call and its return. What one thread has
-///   inserted, all threads find as soon as `insert` has returned.
+/// - Operations on an item are linearizable: each takes effect at one moment between its call and its return. As soon as `insert`
+///   has returned in one thread, all threads find the item.
 /// - [`insert_unique`](SharedFilter::insert_unique) is atomic: of several threads that insert the same new item, exactly one gets
 ///   `true`.
-/// - A panic in the code of an item or a hasher leaves the filter as it was: items are hashed before a lock is taken.
-/// - Whole-filter statistics ([`len`](SharedFilter::len), [`false_positive_rate`](SharedFilter::false_positive_rate), …) are read
-///   partition after partition. While other threads write, they are not a consistent snapshot: each partition is read at some
-///   moment of the call.
+/// - A panic in the code of an item or a hasher leaves the filter unchanged: items are hashed before a lock is taken.
+/// - Whole-filter statistics ([`len`](SharedFilter::len), [`false_positive_rate`](SharedFilter::false_positive_rate), …) read one
+///   partition at a time. While other threads write, they are not a consistent snapshot: each partition is read at some moment
+///   during the call.
 ///
-/// docs/CONCURRENCY.md has more, and says which filter to choose.
+/// docs/CONCURRENCY.md has details, and helps to choose a filter.
 ///
 /// # Locks
-/// The filter has 64 partitions by default, each with a lock of its own. Threads that read the same partition do not wait for each
-/// other. A thread that writes to a partition stops the other threads only there, for the fraction of a microsecond that an
-/// insertion takes, or a fraction of a millisecond if a shard is split. With [`max_bytes`](super::ElasticBuilder::max_bytes),
-/// partitions grow one after the other. Methods never wait for anything else, and never call other code while they hold a lock, so
-/// that they cannot deadlock.
+/// The filter has 64 partitions by default, each with its own lock. Threads that read the same partition do not wait for each
+/// other. A thread that writes to a partition blocks other threads only there: for a fraction of a microsecond per insertion, or
+/// a fraction of a millisecond if a shard splits. With [`max_bytes`](super::ElasticBuilder::max_bytes), only one partition grows
+/// at a time. Methods never wait for anything else, and never call other code while they hold a lock, so they cannot deadlock.
 pub struct SharedFilter<H = Xxh3> {
     pub(crate) core: Shared,
     pub(crate) hasher: H,
 }
 
-/// Partitions behind locks: the core of a [`SharedFilter`].
+/// The core of a [`SharedFilter`]: its partitions behind locks.
 pub(crate) struct Shared {
     pub partitions: Vec<LockedPartition>,
     pub params: ElasticParams,
-    /// The most bytes that the filter may be charged.
+    /// The limit on [`charged_bytes`](Self::charged_bytes).
     max_bytes: AtomicUsize,
-    /// Held by a thread that makes a partition larger, if there is a limit.
+    /// If there is a limit, a thread holds this lock while it grows a partition.
     growth: Mutex<()>,
 }
 
@@ -96,8 +95,8 @@ impl<H> SharedFilter<H> {
     /// Inserts an item, even if it is already present: see [Duplicates](crate::CuckooFilter#duplicates). Locks one partition.
     ///
     /// # Errors
-    /// If the item is refused, for a reason that [`InsertErrorKind`](crate::InsertErrorKind) lists. The filter is then unchanged,
-    /// bit for bit.
+    /// Returns an error if the item is refused, for one of the reasons in [`InsertErrorKind`](crate::InsertErrorKind). The filter
+    /// is then unchanged, bit for bit.
     #[inline]
     pub fn insert<T: ?Sized>(&self, item: &T) -> Result<(), InsertError>
     where
@@ -106,16 +105,16 @@ impl<H> SharedFilter<H> {
         (&self.core).insert(self.hash_of(item))
     }
 
-    /// Inserts an item unless [`contains`](Self::contains) returns true for it, as one operation: no other thread inserts or removes
-    /// the item between the lookup and the insertion. Returns true if it was inserted.
+    /// Inserts an item unless [`contains`](Self::contains) returns true for it, as one atomic operation: no other thread inserts or
+    /// removes the item between the lookup and the insertion. Returns true if it was inserted.
     ///
-    /// [`ElasticFilter::insert_unique`] says what a false positive means here.
+    /// [`ElasticFilter::insert_unique`] describes the effect of a false positive.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     ///
     /// # Example
-    /// Each item is processed once, by whichever thread comes first:
+    /// Each item is processed once, by the thread that comes first:
     /// ```
     /// use std::{sync::atomic::{AtomicUsize, Ordering}, thread};
     /// let seen = koel::ElasticFilter::builder().false_positive_rate(1e-6).build_shared()?;
@@ -151,29 +150,29 @@ impl<H> SharedFilter<H> {
         (&self.core).remove(self.hash_of(item))
     }
 
-    /// [`insert`](Self::insert) for each item, in any order. While other threads use the filter, this takes less time than single
-    /// insertions, since a partition is locked once for many items.
+    /// Inserts each item as [`insert`](Self::insert) does, in any order. While other threads use the filter, this is faster than
+    /// single insertions, because it locks a partition once for many items.
     ///
-    /// Temporarily takes twelve bytes per item, up to 192 MiB; without that memory it is slower.
+    /// This temporarily takes twelve bytes per item, up to 192 MiB. Without that memory, it is slower.
     ///
     /// # Errors
-    /// The [`InsertError`] of the first item that is refused. Refused items are not in the filter; all others are.
+    /// Returns the [`InsertError`] of the first refused item. Refused items are not in the filter; all others are.
     pub fn insert_batch<I: Items<H> + ?Sized>(&self, items: &I) -> Result<(), InsertError> {
         (&self.core).insert_all(&items.hashes(&self.hasher, self.core.seed()))
     }
 
-    /// [`insert_unique`](Self::insert_unique) for each item, in any order; writes to `inserted[i]` whether `items[i]` was inserted.
-    /// Of equal items in one call, the first one is. Each item is one operation, as with `insert_unique`: of several threads that
-    /// insert the same new item, exactly one gets `true`.
+    /// Inserts each item as [`insert_unique`](Self::insert_unique) does, in any order, and writes to `inserted[i]` whether
+    /// `items[i]` was inserted. If a call contains equal items, the first one is inserted. Each item is one atomic operation: of
+    /// several threads that insert the same new item, exactly one gets `true`.
     ///
-    /// Memory as for [`insert_batch`](Self::insert_batch).
+    /// This takes as much memory as [`insert_batch`](Self::insert_batch).
     ///
     /// # Errors
-    /// The [`InsertError`] of the first item that is refused. `inserted` is false for refused items, which are not in the filter; all
-    /// others are.
+    /// Returns the [`InsertError`] of the first refused item. `inserted` is false for refused items, which are not in the filter;
+    /// all others are.
     ///
     /// # Panics
-    /// If the slices differ in length.
+    /// Panics if the slices differ in length.
     ///
     /// # Example
     /// ```
@@ -187,63 +186,64 @@ impl<H> SharedFilter<H> {
     /// ```
     pub fn insert_unique_batch<I: Items<H> + ?Sized>(&self, items: &I, inserted: &mut [bool]) -> Result<(), InsertError> {
         let hashes = items.hashes(&self.hasher, self.core.seed());
-        same_length(hashes.len(), inserted.len());
+        assert_same_length(hashes.len(), inserted.len());
         (&self.core).insert_all_unique(&hashes, inserted)
     }
 
-    /// [`remove`](Self::remove) for each item, in any order; writes to `removed[i]` whether `items[i]` was found.
+    /// Removes each item as [`remove`](Self::remove) does, in any order, and writes to `removed[i]` whether `items[i]` was found.
     ///
     /// # Panics
-    /// If the slices differ in length.
+    /// Panics if the slices differ in length.
     pub fn remove_batch<I: Items<H> + ?Sized>(&self, items: &I, removed: &mut [bool]) {
         let hashes = items.hashes(&self.hasher, self.core.seed());
-        same_length(hashes.len(), removed.len());
+        assert_same_length(hashes.len(), removed.len());
         (&self.core).remove_all(&hashes, removed);
     }
 
-    /// [`insert`](Self::insert) for each item of an iterator, in order. Returns the number of items.
+    /// Inserts each item of an iterator as [`insert`](Self::insert) does, in order. Returns the number of items.
     ///
     /// # Errors
-    /// That of the first item that is refused. Items before its [`position`](InsertError::position) are in the filter; the refused
-    /// item and those after it are not. Up to 63 items after it have already been taken from the iterator.
+    /// Returns the error of the first refused item. Items before its [`position`](InsertError::position) are in the filter; the
+    /// refused item and those after it are not. Up to 63 items after it have already been taken from the iterator.
     pub fn insert_iter<I: IntoIterator>(&self, items: I) -> Result<usize, InsertError>
     where
         H: HashItem<I::Item>,
     {
-        (&self.core).insert_each(Hashed::new(items, &self.hasher, self.core.seed()))
+        (&self.core).insert_iter(Hashed::new(items, &self.hasher, self.core.seed()))
     }
 
-    /// [`insert_unique`](Self::insert_unique) for each item of an iterator, in order. Returns the number of items stored.
+    /// Inserts each item of an iterator as [`insert_unique`](Self::insert_unique) does, in order. Returns the number of items
+    /// stored.
     ///
     /// # Errors
-    /// That of the first item that is refused. Its [`position`](InsertError::position) is the number of items before it, stored or
-    /// skipped. Up to 63 items after it have already been taken from the iterator.
+    /// Returns the error of the first refused item. Its [`position`](InsertError::position) is the number of items before it,
+    /// stored or skipped. Up to 63 items after it have already been taken from the iterator.
     pub fn insert_unique_iter<I: IntoIterator>(&self, items: I) -> Result<usize, InsertError>
     where
         H: HashItem<I::Item>,
     {
-        (&self.core).insert_each_unique(Hashed::new(items, &self.hasher, self.core.seed()))
+        (&self.core).insert_unique_iter(Hashed::new(items, &self.hasher, self.core.seed()))
     }
 
-    /// [`ElasticFilter::shrink`](crate::ElasticFilter::shrink), partition after partition.
+    /// Frees memory as [`ElasticFilter::shrink`](crate::ElasticFilter::shrink) does, one partition at a time.
     pub fn shrink(&self) {
         for partition in &self.core.partitions {
             let mut partition = partition.write();
             partition.shrink();
-            partition.publish();
+            partition.publish_charge();
         }
     }
 
-    /// Removes all items, partition after partition, and frees the memory that the filter has grown by. An item that another thread
-    /// inserts meanwhile may be removed or stay.
+    /// Removes all items, one partition at a time, and frees the memory by which the filter has grown. An item that another thread
+    /// inserts meanwhile may or may not be removed.
     pub fn clear(&self) {
         (&self.core).clear();
     }
 
-    /// Clones the filter, partition after partition: each partition is copied as it is at one moment.
+    /// Clones the filter, one partition at a time. Each partition is copied at one moment.
     ///
     /// # Errors
-    /// If memory cannot be allocated.
+    /// Returns an error if memory cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, OutOfMemory>
     where
         H: Clone,
@@ -255,36 +255,36 @@ impl<H> SharedFilter<H> {
         Ok(Self { core: Shared::new(partitions, room, self.core.params, self.core.max_bytes()), hasher: self.hasher.clone() })
     }
 
-    /// The bytes that the filter is charged against its limit: see [`ElasticFilter::charged_bytes`].
+    /// Returns the bytes that the filter is charged against its limit: see [`ElasticFilter::charged_bytes`].
     #[must_use]
     pub fn charged_bytes(&self) -> usize {
-        self.core.charged()
+        self.core.charged_bytes()
     }
 
-    /// Sets the most bytes that the filter may take, as [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes) does; for
-    /// filters that were read. A filter that already takes more keeps its items and stops growing. Insertions that began before the
-    /// call may still use the old limit.
+    /// Limits the bytes that the filter may take, as [`ElasticBuilder::max_bytes`](super::ElasticBuilder::max_bytes) does. Use it
+    /// for filters that were read, since snapshots contain no limit. A filter that already takes more keeps its items and stops
+    /// growing. Insertions that began before the call may still use the old limit.
     ///
     /// # Example
     /// ```
     /// use koel::{ElasticFilter, SharedFilter};
     /// let seen = ElasticFilter::builder().false_positive_rate(0.001).max_bytes(1 << 20).build_shared()?;
-    /// let read = SharedFilter::from_bytes(&seen.to_bytes())?; // a limit is not a part of a snapshot
+    /// let read = SharedFilter::from_bytes(&seen.to_bytes())?; // a snapshot contains no limit
     /// read.set_max_bytes(1 << 20);
     /// assert!(read.insert_iter(0..10_000_000u64).is_err() && read.charged_bytes() <= 1 << 20);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     pub fn set_max_bytes(&self, bytes: usize) {
         self.core.max_bytes.store(bytes, Ordering::Relaxed);
-        // Without a limit, removals do not publish what they free.
-        self.core.partitions.iter().for_each(|partition| partition.write().publish());
+        // Without a limit, removals do not publish the lower charge.
+        self.core.partitions.iter().for_each(|partition| partition.write().publish_charge());
     }
 }
 
-/// [`insert_unique_iter`](SharedFilter::insert_unique_iter).
+/// Extends the filter as [`insert_unique_iter`](SharedFilter::insert_unique_iter) does.
 ///
 /// # Panics
-/// If an item is refused.
+/// Panics if an item is refused.
 impl<T, H: HashItem<T>> Extend<T> for &SharedFilter<H> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
         if let Err(error) = self.insert_unique_iter(items) {
@@ -293,15 +293,14 @@ impl<T, H: HashItem<T>> Extend<T> for &SharedFilter<H> {
     }
 }
 
-/// As for a reference to it.
+/// Extends the filter as a reference to it does.
 impl<T, H: HashItem<T>> Extend<T> for SharedFilter<H> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
         (&*self).extend(items);
     }
 }
 
-/// Equality of parameters, hashers, shards and tables. Partitions are compared one after the other, each pair as it is at one
-/// moment.
+/// Compares parameters, hashers, shards and tables. Partitions are compared one pair at a time, each pair at one moment.
 impl<H: PartialEq> PartialEq for SharedFilter<H> {
     fn eq(&self, other: &Self) -> bool {
         self.hasher == other.hasher && self.core == other.core
@@ -312,14 +311,13 @@ impl<H: Eq> Eq for SharedFilter<H> {}
 
 impl PartialEq for Shared {
     fn eq(&self, other: &Self) -> bool {
-        // The locks of two filters are taken in the order of their addresses, so that threads which compare the same two do not wait
-        // for each other.
+        // Locks the filter with the lower address first, so that threads that compare the same two filters cannot deadlock.
         let (first, second) = if ptr::from_ref(self) < ptr::from_ref(other) { (self, other) } else { (other, self) };
-        let is_same = |(first, second): (&LockedPartition, &LockedPartition)| {
+        let is_equal = |(first, second): (&LockedPartition, &LockedPartition)| {
             let first = first.read();
             *first == *second.read()
         };
-        ptr::eq(self, other) || self.params == other.params && first.partitions.iter().zip(&second.partitions).all(is_same)
+        ptr::eq(self, other) || self.params == other.params && first.partitions.iter().zip(&second.partitions).all(is_equal)
     }
 }
 
@@ -340,16 +338,16 @@ impl Core for Shared {
         Partition::count(&self.partition(hash).read(), hash)
     }
 
-    fn contains_each(&self, hashes: &impl Hashes, found: &mut [bool]) {
-        self.each_partition(hashes, self.by_partition(hashes.len()), |partition, Group { hashes, places, start }| {
-            Self::ask(partition, hashes, answers_at(places, &mut found[start..]));
+    fn contains_into(&self, hashes: &impl Hashes, found: &mut [bool]) {
+        self.each_partition(hashes, self.partition_groups(hashes.len()), |partition, Group { hashes, positions, start }| {
+            Self::look_up(partition, hashes, scatter(positions, &mut found[start..]));
         });
     }
 
     fn count_members(&self, hashes: &impl Hashes) -> usize {
         let mut count = 0;
-        self.each_partition(hashes, self.by_partition(hashes.len()), |partition, group| {
-            Self::ask(partition, group.hashes, |answers| count += answers.count_ones() as usize);
+        self.each_partition(hashes, self.partition_groups(hashes.len()), |partition, group| {
+            Self::look_up(partition, group.hashes, |answers| count += answers.count_ones() as usize);
         });
         count
     }
@@ -378,7 +376,7 @@ impl Core for Shared {
         summarize(f, self.len(), self.shards(), bytes)
     }
 
-    fn bytes_behind(&self) -> usize {
+    fn external_bytes(&self) -> usize {
         let partitions = self.partitions.capacity() * size_of::<LockedPartition>();
         partitions + self.partitions.iter().map(|partition| partition.read().size_in_bytes()).sum::<usize>()
     }
@@ -411,24 +409,24 @@ impl Shared {
         self.partitions.iter().map(|partition| partition.read().shards()).sum()
     }
 
-    /// The most generations of a partition.
+    /// Returns the most generations that any partition has.
     fn generations(&self) -> usize {
         self.partitions.iter().map(|partition| partition.read().generations().count()).max().unwrap_or(0)
     }
 
-    /// Bytes of all tables, with their padding.
+    /// Returns the bytes of all tables with their padding, and of all item lists.
     fn table_bytes(&self) -> usize {
         self.partitions.iter().map(|partition| partition.read().table_bytes()).sum()
     }
 }
 
-// On hashes. Those of batches are shared out by partition, so that each partition is locked once for many of them.
+// Operations on hashes. Those of a batch are grouped by partition, so that each partition is locked once for many of them.
 
-/// Hashes that are shared out at a time: so many that a partition gets some hundreds, and that they stay in a core's cache.
-const TOGETHER: usize = 1 << 14;
+/// The number of hashes that are grouped at a time. A partition gets some hundreds of them, and they fit into a core's cache.
+const GROUP_HASHES: usize = 1 << 14;
 
-/// Fewer hashes than this many for each partition are used one after the other.
-const FEWEST_PER_PARTITION: usize = 4;
+/// The fewest hashes per partition that are grouped. Fewer are processed individually.
+const MIN_HASHES_PER_PARTITION: usize = 4;
 
 impl CoreMut for &Shared {
     #[inline]
@@ -439,21 +437,21 @@ impl CoreMut for &Shared {
     #[inline]
     fn insert_unique(&mut self, hash: Uniform) -> Result<bool, InsertError> {
         let mut partition = self.partition(hash).write();
-        if partition.holds(hash) { Ok(false) } else { self.insert_into(&mut partition, hash).map(|()| true) }
+        if partition.contains_exactly(hash) { Ok(false) } else { self.insert_into(&mut partition, hash).map(|()| true) }
     }
 
     fn clear(&mut self) {
         for partition in &self.partitions {
             let mut partition = partition.write();
             partition.clear();
-            partition.publish();
+            partition.publish_charge();
         }
     }
 
     fn insert_all(&mut self, hashes: &impl Hashes) -> Result<(), InsertError> {
         let mut refused = FirstRefused::default();
         self.change_each_partition(hashes, |partition, group| {
-            group.each().for_each(|(place, hash)| refused.note(place, self.insert_into(partition, hash)));
+            group.indexed().for_each(|(position, hash)| refused.record(position, self.insert_into(partition, hash)));
         });
         refused.result()
     }
@@ -461,12 +459,12 @@ impl CoreMut for &Shared {
     fn insert_all_unique(&mut self, hashes: &impl Hashes, inserted: &mut [bool]) -> Result<(), InsertError> {
         let mut refused = FirstRefused::default();
         self.change_each_partition(hashes, |partition, group| {
-            for (place, hash) in group.each() {
-                inserted[place] = false;
-                if !partition.holds(hash) {
+            for (position, hash) in group.indexed() {
+                inserted[position] = false;
+                if !partition.contains_exactly(hash) {
                     let result = self.insert_into(partition, hash);
-                    inserted[place] = result.is_ok();
-                    refused.note(place, result);
+                    inserted[position] = result.is_ok();
+                    refused.record(position, result);
                 }
             }
         });
@@ -480,111 +478,117 @@ impl CoreMut for &Shared {
 
     fn remove_all(&mut self, hashes: &impl Hashes, removed: &mut [bool]) {
         self.change_each_partition(hashes, |partition, group| {
-            group.each().for_each(|(place, hash)| removed[place] = self.remove_from(partition, hash));
+            group.indexed().for_each(|(position, hash)| removed[position] = self.remove_from(partition, hash));
         });
     }
 }
 
 impl Shared {
-    /// Puts partitions behind locks, for which there is room.
+    /// Returns a core with these partitions. `room` must have room for their locks.
     fn new(partitions: Vec<Partition>, room: Vec<LockedPartition>, params: ElasticParams, max_bytes: usize) -> Self {
-        Self { partitions: locked(partitions, room), params, max_bytes: AtomicUsize::new(max_bytes), growth: Mutex::new(()) }
+        Self { partitions: add_locks(partitions, room), params, max_bytes: AtomicUsize::new(max_bytes), growth: Mutex::new(()) }
     }
 
-    /// Inserts a hash into its partition.
+    /// Inserts a hash into its locked partition.
     #[inline]
     fn insert_into(&self, partition: &mut Writer<'_>, hash: Uniform) -> Result<(), InsertError> {
         match partition.insert(hash) {
             Ok(()) => Ok(()),
-            Err(full) => self.insert_growing(partition, hash, full),
+            Err(place) => self.insert_growing(partition, hash, place),
         }
     }
 
-    /// If there is a limit, partitions grow one after the other, so that together they do not exceed it. A thread that waits holds
-    /// the lock of one partition, and the one for which it waits needs no further lock.
+    /// Inserts a hash for which its partition may have to grow. If there is a limit, only one partition grows at a time, so that
+    /// together they do not exceed it. A thread that waits for the growth lock holds the lock of its partition; this cannot
+    /// deadlock, because the thread with the growth lock takes no further lock.
     #[cold]
-    fn insert_growing(&self, partition: &mut Writer<'_>, hash: Uniform, full: Place) -> Result<(), InsertError> {
+    fn insert_growing(&self, partition: &mut Writer<'_>, hash: Uniform, place: Place) -> Result<(), InsertError> {
         let is_limited = self.max_bytes() < usize::MAX;
-        // What needs no memory needs no turn.
-        let entries = partition.entries();
-        if partition.insert_asking(hash, full, is_limited) {
-            if partition.entries() != entries {
-                partition.publish();
+        // An insertion that needs no memory does not need the growth lock.
+        let entries = partition.items_with_extra_copies();
+        if partition.insert_after_lookup(hash, place, is_limited) {
+            if partition.items_with_extra_copies() != entries {
+                partition.publish_charge();
             }
             return Ok(());
         }
-        let turn = is_limited.then(|| self.growth.lock().unwrap_or_else(PoisonError::into_inner));
-        let result = partition.insert_growing(hash, full, self.allowed());
-        partition.publish();
-        drop(turn);
-        result.map_err(|error| self.refuse(error))
+        let growth_lock = is_limited.then(|| self.growth.lock().unwrap_or_else(PoisonError::into_inner));
+        let result = partition.insert_growing(hash, place, self.budget());
+        partition.publish_charge();
+        drop(growth_lock);
+        result.map_err(|error| self.with_limit(error))
     }
 
-    /// By how many bytes the charge may rise.
-    pub fn allowed(&self) -> usize {
+    /// Returns by how many bytes the charge may rise.
+    pub fn budget(&self) -> usize {
         match self.max_bytes() {
             usize::MAX => usize::MAX,
-            max_bytes => max_bytes.saturating_sub(self.charged()),
+            max_bytes => max_bytes.saturating_sub(self.charged_bytes()),
         }
     }
 
-    pub fn refuse(&self, error: InsertError) -> InsertError {
-        error.within(self.charged(), self.max_bytes())
+    /// Adds the filter's charge and limit to an error.
+    pub fn with_limit(&self, error: InsertError) -> InsertError {
+        error.within(self.charged_bytes(), self.max_bytes())
     }
 
-    /// Removes a hash from its partition.
+    /// Removes a hash from its locked partition.
     #[inline]
     fn remove_from(&self, partition: &mut Writer<'_>, hash: Uniform) -> bool {
         let is_removed = partition.remove(hash);
-        // Two shards may have been joined.
+        // The removal may have merged two shards.
         if self.max_bytes() < usize::MAX {
-            partition.publish();
+            partition.publish_charge();
         }
         is_removed
     }
 
+    /// Returns the partition of a hash.
     #[inline]
     fn partition(&self, hash: Uniform) -> &LockedPartition {
         &self.partitions[self.params.shares().partition(hash)]
     }
 
-    /// What the filter is charged against its limit.
-    pub fn charged(&self) -> usize {
-        self.partitions.iter().map(LockedPartition::charged).fold(FILTER_BYTES, usize::saturating_add)
+    /// Returns the bytes that the filter is charged against its limit.
+    pub fn charged_bytes(&self) -> usize {
+        self.partitions.iter().map(LockedPartition::charged_bytes).fold(FILTER_BYTES, usize::saturating_add)
     }
 
-    fn ask(partition: &LockedPartition, hashes: &[u64], answer: impl FnMut(u64)) {
+    /// Looks up hashes in a partition. Calls `answer` as [`contains_all`] does.
+    fn look_up(partition: &LockedPartition, hashes: &[u64], answer: impl FnMut(u64)) {
         let partition = partition.read();
         let prefetches = partition.table_bytes() >= PREFETCH_FROM / 8;
         contains_all(partition.dispatch(), &*partition, prefetches, &hashes, answer);
     }
 
-    /// How to share out this many hashes by their partitions; none of few.
-    fn by_partition(&self, hashes: usize) -> Option<GroupSize> {
-        (hashes >= FEWEST_PER_PARTITION * self.partitions.len()).then_some(GroupSize { hashes: TOGETHER, bits: 0 })
+    /// Returns how to group this many hashes by partition, or `None` if they are too few.
+    fn partition_groups(&self, hashes: usize) -> Option<GroupSize> {
+        (hashes >= MIN_HASHES_PER_PARTITION * self.partitions.len()).then_some(GroupSize { hashes: GROUP_HASHES, bits: 0 })
     }
 
-    /// Calls `act` with all hashes, many of the same partition at a time if they can be shared out.
+    /// Calls `act` with all hashes: with groups in the same partition if `size` is given and memory is available, otherwise
+    /// individually.
     fn each_partition(&self, hashes: &impl Hashes, size: Option<GroupSize>, mut act: impl FnMut(&LockedPartition, Group<'_>)) {
         let mut start = group(self.params.shares(), size, hashes, |group| {
             act(self.partition(Uniform(group.hashes[0])), group);
         });
         hashes.each_batch(start..hashes.len(), |batch| {
             for hash in batch {
-                act(self.partition(Uniform(*hash)), Group { hashes: slice::from_ref(hash), places: &[0], start });
+                act(self.partition(Uniform(*hash)), Group { hashes: slice::from_ref(hash), positions: &[0], start });
                 start += 1;
             }
             true
         });
     }
 
-    /// The same with partitions that may be changed: those of large filters shard by shard, so that work stays in a core's cache.
+    /// Calls `act` with all hashes and their partitions, locked for writing. In large filters, groups follow shards rather than
+    /// whole partitions, so that the tables in use stay in a core's cache.
     fn change_each_partition(&self, hashes: &impl Hashes, mut act: impl FnMut(&mut Writer<'_>, Group<'_>)) {
-        // What the tables will be at least.
+        // A lower bound of the final table size.
         let size = GROUPING.size(self.table_bytes().max(hashes.len()), hashes.len());
-        self.each_partition(hashes, size.or_else(|| self.by_partition(hashes.len())), |partition, group| {
+        self.each_partition(hashes, size.or_else(|| self.partition_groups(hashes.len())), |partition, group| {
             let mut partition = partition.write();
-            // Of a partition with many hashes, more of its tables are in a cache by the time they are used.
+            // Only the first hashes are prefetched: later ones mostly find their tables in a cache.
             if group.hashes.len() > 1 && Partition::table_bytes(&partition) >= PREFETCH_FROM / 8 {
                 group.hashes.iter().take(2 * BATCH).for_each(|&hash| partition.prefetch(Uniform(hash)));
             }
@@ -593,12 +597,12 @@ impl Shared {
     }
 }
 
-/// Writes the answers of one batch after the other to those elements of `found`.
-fn answers_at(places: &[u32], found: &mut [bool]) -> impl FnMut(u64) {
-    let mut batches = places.chunks(BATCH);
+/// Returns a function that writes the results of consecutive batches to the elements of `found` with these indices.
+fn scatter(positions: &[u32], found: &mut [bool]) -> impl FnMut(u64) {
+    let mut batches = positions.chunks(BATCH);
     move |answers| {
-        for (bit, &place) in batches.next().unwrap_or_default().iter().enumerate() {
-            found[index(place.into())] = answers >> bit & 1 == 1;
+        for (bit, &position) in batches.next().unwrap_or_default().iter().enumerate() {
+            found[index(position.into())] = answers >> bit & 1 == 1;
         }
     }
 }
@@ -607,12 +611,12 @@ impl<H> ElasticFilter<H> {
     /// Converts the filter for many threads, without copying. It keeps its number of partitions, and each gets a lock.
     ///
     /// **A filter built without [`ElasticBuilder::partitions`](super::ElasticBuilder::partitions) has one partition: all its
-    /// writers wait for one lock.** To have several threads write at the same time, build it with partitions, a power of two and
-    /// more than there are writers (64 are usual), or with [`ElasticBuilder::build_shared`](super::ElasticBuilder::build_shared),
-    /// which makes 64 by itself. Partitions cannot be changed later. One partition is enough for one writer and many readers.
+    /// writers wait for one lock.** If several threads write at the same time, build the filter with more partitions than writers
+    /// (a power of two, usually 64), or with [`ElasticBuilder::build_shared`](super::ElasticBuilder::build_shared), whose default
+    /// is 64. The number of partitions cannot be changed later. One partition is enough for one writer and many readers.
     ///
     /// # Errors
-    /// This filter, as it was, if memory for the locks cannot be allocated.
+    /// Returns this filter unchanged if memory for the locks cannot be allocated.
     ///
     /// # Example
     /// ```
@@ -637,7 +641,7 @@ impl<H> ElasticFilter<H> {
         }
     }
 
-    /// The same filter, with locks in this vector, which has room for them.
+    /// Returns this filter with locks in `room`, which must have room for them.
     pub(crate) fn with_locks(self, room: Vec<LockedPartition>) -> SharedFilter<H> {
         let Self { core: Elastic { partitions, params, max_bytes }, hasher } = self;
         SharedFilter { core: Shared::new(partitions, room, params, max_bytes), hasher }
@@ -648,57 +652,59 @@ impl<H> SharedFilter<H> {
     /// Converts the filter for one owner, without copying. Threads that share it can then read without locks.
     ///
     /// # Errors
-    /// This filter, as it was, if memory for the list of partitions cannot be allocated.
+    /// Returns this filter unchanged if memory for the list of partitions cannot be allocated.
     #[allow(clippy::result_large_err, reason = "the error is the filter itself, which is hardly larger than the result")]
     pub fn into_elastic(self) -> Result<ElasticFilter<H>, Self> {
         let Ok(room) = reserved(self.core.partitions.len()) else { return Err(self) };
         let Self { core: Shared { partitions, params, max_bytes, .. }, hasher } = self;
-        let core = Elastic { partitions: unlocked(partitions, room), params, max_bytes: max_bytes.into_inner() };
+        let core = Elastic { partitions: remove_locks(partitions, room), params, max_bytes: max_bytes.into_inner() };
         Ok(ElasticFilter { core, hasher })
     }
 }
 
 // A partition behind a lock.
 
-/// Processors fetch cache lines in pairs. Locks that are used by different threads are not in the same pair.
+/// A partition behind a lock.
+///
+/// Its alignment keeps locks of different threads out of the same pair of cache lines, because processors fetch lines in pairs.
 #[repr(align(128))]
 pub(crate) struct LockedPartition {
     partition: RwLock<Partition>,
-    /// What it is charged, for threads that do not hold the lock.
-    charged: AtomicUsize,
+    /// The charge of the partition, readable without the lock.
+    charged_bytes: AtomicUsize,
 }
 
 const _: () = assert!(size_of::<LockedPartition>() <= PARTITION_BYTES);
 
 impl LockedPartition {
-    /// For reading. A lock is never poisoned in a way that matters: nothing that may panic runs while it is held.
+    /// Locks the partition for reading. Ignores poisoning, because no code that may panic runs while the lock is held.
     #[inline]
     pub fn read(&self) -> RwLockReadGuard<'_, Partition> {
         self.partition.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For writing.
+    /// Locks the partition for writing.
     #[inline]
     pub fn write(&self) -> Writer<'_> {
-        Writer { partition: self.partition.write().unwrap_or_else(PoisonError::into_inner), charged: &self.charged }
+        Writer { partition: self.partition.write().unwrap_or_else(PoisonError::into_inner), charged_bytes: &self.charged_bytes }
     }
 
-    /// What it was charged at some moment.
-    pub fn charged(&self) -> usize {
-        self.charged.load(Ordering::Relaxed)
+    /// Returns the most recently published charge.
+    pub fn charged_bytes(&self) -> usize {
+        self.charged_bytes.load(Ordering::Relaxed)
     }
 }
 
-/// A partition that the thread may change.
+/// A partition that is locked for writing.
 pub(crate) struct Writer<'a> {
     partition: RwLockWriteGuard<'a, Partition>,
-    charged: &'a AtomicUsize,
+    charged_bytes: &'a AtomicUsize,
 }
 
 impl Writer<'_> {
-    /// Makes known what the partition is charged. To be called after everything that may have changed it.
-    pub fn publish(&self) {
-        self.charged.store(self.partition.charged(), Ordering::Relaxed);
+    /// Publishes the partition's charge. Call this after every change that may affect it.
+    pub fn publish_charge(&self) {
+        self.charged_bytes.store(self.partition.charged_bytes(), Ordering::Relaxed);
     }
 }
 
@@ -718,19 +724,17 @@ impl DerefMut for Writer<'_> {
     }
 }
 
-/// Puts partitions behind locks, into a vector that has room for them.
-pub(crate) fn locked(partitions: Vec<Partition>, mut locked: Vec<LockedPartition>) -> Vec<LockedPartition> {
-    locked.extend(
-        partitions.into_iter().map(|partition| LockedPartition {
-            charged: AtomicUsize::new(partition.charged()),
-            partition: RwLock::new(partition),
-        }),
-    );
+/// Puts partitions behind locks, in the vector `locked`, which must have room for them.
+pub(crate) fn add_locks(partitions: Vec<Partition>, mut locked: Vec<LockedPartition>) -> Vec<LockedPartition> {
+    locked.extend(partitions.into_iter().map(|partition| LockedPartition {
+        charged_bytes: AtomicUsize::new(partition.charged_bytes()),
+        partition: RwLock::new(partition),
+    }));
     locked
 }
 
-/// The reverse.
-pub(crate) fn unlocked(locked: Vec<LockedPartition>, mut partitions: Vec<Partition>) -> Vec<Partition> {
+/// Takes partitions out of their locks, into the vector `partitions`, which must have room for them.
+pub(crate) fn remove_locks(locked: Vec<LockedPartition>, mut partitions: Vec<Partition>) -> Vec<Partition> {
     partitions
         .extend(locked.into_iter().map(|partition| partition.partition.into_inner().unwrap_or_else(PoisonError::into_inner)));
     partitions
@@ -742,10 +746,10 @@ mod tests {
     use crate::{ElasticFilter, hash::split_mix};
     use alloc::{vec, vec::Vec};
 
-    /// However hashes are shared out, each comes once, with its place and its partition.
+    /// Checks that each hash is passed once, with its index and its partition, for several ways to group hashes.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn every_hash_comes_to_its_partition_once() {
+    fn each_hash_reaches_its_partition_once() {
         let builder = ElasticFilter::builder().false_positive_rate(0.01).partitions(8);
         for filter in [builder.clone().build_shared().unwrap(), builder.capacity(9000).max_capacity(9000).build_shared().unwrap()]
         {
@@ -757,13 +761,13 @@ mod tests {
             {
                 let mut seen = vec![0; hashes.len()];
                 filter.core.each_partition(&hashes.as_slice(), Some(size), |partition, group| {
-                    for (place, hash) in group.each() {
-                        assert_eq!(hash.0, hashes[place]);
+                    for (position, hash) in group.indexed() {
+                        assert_eq!(hash.0, hashes[position]);
                         assert!(core::ptr::eq(
                             partition,
                             &raw const filter.core.partitions[filter.core.params.shares().partition(hash)]
                         ));
-                        seen[place] += 1;
+                        seen[position] += 1;
                     }
                 });
                 assert!(seen.iter().all(|&times| times == 1));

@@ -1,32 +1,33 @@
-//! The stream of a hash: the bits that choose its partition and its shard, and become its upper bits.
+//! The stream of a hash: the bits that select its shard within a partition and lengthen its fingerprint.
 
 use crate::{
     bits::{index, low_half, wide},
     table::Uniform,
 };
 
-/// Spreads the bits of a hash that bucket and low fingerprint leave unused over a whole word, the stream: 2⁶⁴ divided by √2, made
-/// odd. (Not the multiplier of the addressing, so that the two stay independent.)
+/// Spreads the hash bits that bucket and low fingerprint leave unused over a whole word. The value is 2⁶⁴ / √2, made odd. It
+/// differs from the multiplier of the addressing, so that streams are independent of buckets and low fingerprints.
 const MULTIPLIER: u64 = 0xb504_f333_f9de_6485;
 
-/// Bits of a spread hash that choose a quarter of the partition, and bits that number the quarter.
+/// The spread hash bits that select a quarter of a partition. They have 2⁵ values, the choices.
 const CHOICE_BITS: u32 = 5;
+/// The bits of a quarter's index.
 const QUARTER_BITS: u32 = 2;
 
-/// The quarters of a staggered partition get this many of the 2⁵ choices: in the ratio of 2⁰ : 2^¼ : 2^½ : 2^¾, as nearly as
-/// possible.
+/// The choices of each quarter in a staggered partition: as close to the ratio 2⁰ : 2^¼ : 2^½ : 2^¾ as possible.
 const STAGGERED: [u8; 1 << QUARTER_BITS] = [6, 7, 9, 10];
+/// The choices of each quarter in any other partition.
 const EQUAL: [u8; 1 << QUARTER_BITS] = [8; 4];
 
-/// How hashes are shared out among partitions, and within a partition.
+/// The rule that assigns hashes to partitions, and to shards within a partition.
 ///
-/// Partitions get equal shares. A partition's shards get equal shares in the same depth, unless the partition is staggered: then
-/// its quarters differ, so that they do not all split at the same time.
+/// Partitions get equal shares of the hashes. Shards of the same depth get equal shares of their partition, unless it is staggered:
+/// then its quarters get unequal shares, so that they do not all split at the same time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shares {
     partition_bits: u8,
     is_staggered: bool,
-    /// For each choice, the two bits of its quarter.
+    /// The quarter of each choice, in two bits.
     quarters: u64,
 }
 
@@ -50,14 +51,14 @@ impl Shares {
         self.is_staggered
     }
 
-    /// The index of a hash's partition.
+    /// Returns the index of a hash's partition.
     #[inline]
     pub fn partition(self, hash: Uniform) -> usize {
-        // Two shifts, since one by 64 is none.
+        // Two shifts, because a single shift by 64 overflows.
         index(spread(hash) >> 1 >> (63 - self.partition_bits))
     }
 
-    /// The stream of a hash in its partition. Its first bits lead to a shard; those after them are the upper bits.
+    /// Returns the stream of a hash in its partition. The first bits are the prefix of a shard; the next ones are the upper bits.
     #[inline]
     pub fn stream(self, hash: Uniform) -> u64 {
         let bits = spread(hash) << self.partition_bits;
@@ -65,43 +66,43 @@ impl Shares {
         quarter << (64 - QUARTER_BITS) | bits << CHOICE_BITS >> QUARTER_BITS
     }
 
-    /// The first `bits` bits of partition and stream together.
+    /// Returns the first `bits` bits of the partition's index followed by the stream.
     #[inline]
     pub fn first_bits(self, hash: Uniform, bits: u32) -> usize {
         let in_partition = bits - u32::from(self.partition_bits);
         self.partition(hash) << in_partition | index(self.stream(hash) >> 1 >> (63 - in_partition))
     }
 
-    /// How many of the 2⁵ choices lead to streams that begin with these bits, two at most.
+    /// Returns how many of the 2⁵ choices give streams that begin with these bits. `bits` is at most 2.
     fn choices(self, prefix: u64, bits: u32) -> u64 {
         let quarters = index(prefix << (QUARTER_BITS - bits))..index((prefix + 1) << (QUARTER_BITS - bits));
         let widths = if self.is_staggered { STAGGERED } else { EQUAL };
         widths[quarters].iter().map(|&width| u64::from(width)).sum()
     }
 
-    /// The share of a partition's hashes whose streams begin with these bits.
-    pub fn of_prefix(self, prefix: u64, bits: u32) -> f64 {
+    /// Returns the share of a partition's hashes whose streams begin with these bits.
+    pub fn prefix_share(self, prefix: u64, bits: u32) -> f64 {
         let first = bits.min(QUARTER_BITS);
         let choices = self.choices(prefix >> (bits - first), first);
         choices as f64 / (1_u64 << (CHOICE_BITS + bits - first)) as f64
     }
 
-    /// How many of this many items of a partition have their first `depth` bits in common, of those bits that most have.
+    /// Returns how many of a partition's `items` the shard of this depth with the largest share gets on average, rounded up.
     #[inline(never)]
-    pub fn largest(self, items: u64, depth: u8) -> u64 {
+    pub fn largest_part(self, items: u64, depth: u8) -> u64 {
         let (depth, first) = (u32::from(depth), u32::from(depth).min(QUARTER_BITS));
         let choices = u128::from(self.choices((1 << first) - 1, first));
         let bits = CHOICE_BITS + depth - first;
-        // As a division that rounds up, which is kilobytes of code.
+        // Rounds up by shifting: a 128-bit division takes kilobytes of code.
         let largest = (u128::from(items) * choices + (1 << bits) - 1) >> bits;
         u64::try_from(largest).unwrap_or(u64::MAX)
     }
 
-    /// The share of all hashes for which [`first_bits`](Self::first_bits) has this value.
-    pub fn of_first_bits(self, value: u64, bits: u32) -> f64 {
+    /// Returns the share of all hashes whose [`first_bits`](Self::first_bits) equal `value`.
+    pub fn first_bits_share(self, value: u64, bits: u32) -> f64 {
         let in_partition = bits - u32::from(self.partition_bits);
-        let in_a_partition = self.of_prefix(value & ((1 << in_partition) - 1), in_partition);
-        in_a_partition / f64::from(1_u32 << self.partition_bits)
+        let of_partition = self.prefix_share(value & ((1 << in_partition) - 1), in_partition);
+        of_partition / f64::from(1_u32 << self.partition_bits)
     }
 }
 
@@ -110,7 +111,7 @@ fn spread(Uniform(hash): Uniform) -> u64 {
     hash.wrapping_mul(MULTIPLIER)
 }
 
-/// Which bits of a stream to take, and where to put them.
+/// A range of a stream's bits, and the position at which they are returned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     shift: u8,
@@ -118,7 +119,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The `bits` bits that follow the first `skipped` ones, with `below` zeros below them.
+    /// Returns a window on the `bits` bits after the first `skipped` ones. Extracted bits have `below` zeros below them.
     pub fn new(skipped: u32, bits: u32, below: u32) -> Self {
         debug_assert!(skipped + bits + below <= 64 && bits + below <= 32);
         let mask = ((1_u64 << bits) - 1) << below;
@@ -126,7 +127,7 @@ impl Window {
         Self { shift: (64 - skipped - bits - below) as u8, mask: low_half(mask) }
     }
 
-    /// The number of bits.
+    /// Returns the number of bits.
     #[inline]
     pub fn len(self) -> u8 {
         #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
@@ -134,9 +135,10 @@ impl Window {
         len
     }
 
+    /// Returns these bits of a stream.
     #[inline]
-    pub fn of(self, stream: u64) -> u64 {
-        // A shift by 64 wraps; then there are no bits to take, and the mask is empty.
+    pub fn extract(self, stream: u64) -> u64 {
+        // A shift by 64 wraps. It occurs only with an empty window, whose mask is 0.
         stream.wrapping_shr(self.shift.into()) & u64::from(self.mask)
     }
 }
@@ -146,10 +148,10 @@ mod tests {
     use super::*;
     use crate::hash::split_mix;
 
-    /// A million hashes: each share is within five standard deviations of its mean.
+    /// Checks that each share of a million hashes is within five standard deviations of its mean.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn hashes_are_shared_out_as_stated() {
+    fn hashes_are_distributed_as_stated() {
         const HASHES: u32 = 1_000_000;
         for (partition_bits, is_staggered) in [(0, false), (0, true), (3, false), (3, true)] {
             let shares = Shares::new(partition_bits, is_staggered);
@@ -159,25 +161,25 @@ mod tests {
                 let hash = Uniform(split_mix(n.into()));
                 let place = shares.first_bits(hash, bits);
                 assert_eq!(place >> 4, shares.partition(hash));
-                assert_eq!(place & 15, index(Window::new(0, 4, 0).of(shares.stream(hash))));
+                assert_eq!(place & 15, index(Window::new(0, 4, 0).extract(shares.stream(hash))));
                 counts[place] += 1;
             }
             for (place, &count) in counts[..1 << bits].iter().enumerate() {
-                let mean = f64::from(HASHES) * shares.of_first_bits(place as u64, bits);
+                let mean = f64::from(HASHES) * shares.first_bits_share(place as u64, bits);
                 assert!((f64::from(count) - mean).abs() < 5.0 * mean.sqrt(), "{shares:?} {place}: {count} instead of {mean}");
             }
         }
     }
 
     #[test]
-    fn the_parts_are_the_whole() {
+    fn shares_add_up_to_one() {
         for shares in [Shares::new(0, true), Shares::new(2, false)] {
             for bits in 0..6 {
-                let parts = (0..1 << bits).map(|prefix| shares.of_prefix(prefix, bits));
+                let parts = (0..1 << bits).map(|prefix| shares.prefix_share(prefix, bits));
                 assert!((parts.clone().sum::<f64>() - 1.0).abs() < 1e-12);
                 let largest = parts.fold(0.0, f64::max);
-                let of_many = shares.largest(1 << 20, bits.try_into().unwrap()) as f64;
-                assert!((of_many - largest * f64::from(1 << 20)).abs() < 1e-6);
+                let rounded_up = shares.largest_part(1 << 20, bits.try_into().unwrap()) as f64;
+                assert!((rounded_up - largest * f64::from(1 << 20)).abs() < 1e-6);
             }
         }
     }

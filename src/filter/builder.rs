@@ -7,11 +7,11 @@ use crate::{
     params::{Addressing, ParamError, Params, Request, TableKind},
 };
 
-/// Builder for [`CuckooFilter`].
+/// A builder for [`CuckooFilter`].
 ///
 /// It needs a size, either [`capacity`](Self::capacity) or [`buckets`](Self::buckets), and a precision, either
 /// [`false_positive_rate`](Self::false_positive_rate) or [`fingerprint_bits`](Self::fingerprint_bits). Everything else has a
-/// default. Values are checked when something is built.
+/// default. Values are checked by [`build`](Self::build) and [`params`](Self::params), not when they are set.
 ///
 /// # Example
 /// ```
@@ -31,7 +31,7 @@ pub struct Builder<H = Xxh3> {
     kernel: Option<Kernel>,
 }
 
-/// The builder of [`CuckooFilter::builder`], without a size and a precision.
+/// The builder that [`CuckooFilter::builder`] returns, without a size and a precision.
 impl Default for Builder {
     fn default() -> Self {
         Self { request: Request::default(), hasher: Xxh3, kernel: None }
@@ -39,85 +39,86 @@ impl Default for Builder {
 }
 
 impl CuckooFilter {
-    /// A builder of filters with the hasher [`Xxh3`]; [`Builder::hasher`] sets another one.
+    /// Returns a builder of filters with the hasher [`Xxh3`]; [`Builder::hasher`] sets another one.
     pub fn builder() -> Builder {
         Builder::default()
     }
 }
 
 impl<H> Builder<H> {
-    /// The number of different items that the filter must hold, from 0 up. They fit, except with a probability below 10⁻⁴
+    /// Sets the number of distinct items that the filter must hold, from 0 up. They fit, except with a probability below 10⁻⁴
     /// ([`Params::capacity`]); a few more usually do. The builder chooses the smallest table that is planned for them.
     pub fn capacity(mut self, items: usize) -> Self {
         self.request.capacity = Some(items);
         self
     }
 
-    /// The exact number of buckets instead of a capacity, for experiments: an even number, or a power of two with
+    /// Sets the exact number of buckets instead of a capacity, for experiments: an even number, or a power of two with
     /// [`Addressing::PowerOfTwo`].
     pub fn buckets(mut self, buckets: u64) -> Self {
         self.request.buckets = Some(buckets);
         self
     }
 
-    /// The highest false-positive rate ε, between 0 and 1, when the filter holds its [capacity](Params::capacity). The builder
-    /// chooses the smallest table, with buckets of [`bucket_size`](Self::bucket_size) slots, that keeps this rate by the formula
-    /// of [`Params::false_positive_rate_at`].
+    /// Sets the highest false-positive rate ε, between 0 and 1, when the filter holds its [capacity](Params::capacity). The builder
+    /// chooses the smallest table, with buckets of [`bucket_size`](Self::bucket_size) slots, that keeps this rate. It compares the
+    /// rate with [`Params::false_positive_rate_at_capacity`].
     ///
-    /// The lowest rate possible is that of fingerprints of 32 bits, about b·5·10⁻¹⁰ with buckets of b slots.
+    /// The lowest possible rate is that of 32-bit fingerprints, about b·5·10⁻¹⁰ with buckets of b slots.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.request.false_positive_rate = Some(rate);
         self
     }
 
-    /// The exact length of a fingerprint in bits instead of a rate, f: 2 to 32 in the single table, 4 to 32 in the packed one.
+    /// Sets the exact fingerprint length f, in bits, instead of a rate: 2 to 32 in the single table, 4 to 32 in the packed one.
     pub fn fingerprint_bits(mut self, bits: u32) -> Self {
         self.request.fingerprint_bits = Some(bits);
         self
     }
 
-    /// The kind of table. By default, the one that takes fewer bytes.
+    /// Sets the kind of table. By default, the builder chooses the one that takes fewer bytes.
     pub fn table(mut self, table: TableKind) -> Self {
         self.request.table = Some(table);
         self
     }
 
-    /// The number of slots in a bucket, b: 1 to 16 in the single table, 4 in the packed one. By default, 4: other sizes are not
-    /// compared. From 10,000 items on, the best of them would save 1.7 % of the bytes at most, and nearly always nothing
-    /// (docs/TUNING.md, "Parameters"). For a small filter, or to be sure, use `tuning::recommend`, which compares all of them.
+    /// Sets the number of slots in a bucket, b: 1 to 16 in the single table, 4 in the packed one. The default is 4; the builder
+    /// does not compare other sizes. From 10,000 items on, the best of them would save at most 1.7 % of the bytes, and nearly
+    /// always nothing (docs/TUNING.md, "Parameters"). For a small filter, or to be sure, use `tuning::recommend`, which compares
+    /// all sizes.
     pub fn bucket_size(mut self, slots: u32) -> Self {
         self.request.bucket_size = Some(slots);
         self
     }
 
-    /// How an item's two buckets are found. By default, [`Addressing::AnySize`].
+    /// Sets how an item's two buckets are computed. The default is [`Addressing::AnySize`].
     pub fn addressing(mut self, addressing: Addressing) -> Self {
         self.request.addressing = addressing;
         self
     }
 
-    /// The hasher's seed. By default, 0. A secret seed makes it hard to find items that collide, for anyone who has neither the
-    /// seed nor a snapshot, which contains it. The hashers are not cryptographic.
+    /// Sets the hasher's seed. The default is 0. A secret seed makes it hard to find items that collide, for anyone who has neither
+    /// the seed nor a snapshot, which contains it. The hashers are not cryptographic.
     pub fn seed(mut self, seed: u64) -> Self {
         self.request.seed = seed;
         self
     }
 
-    /// The instruction set that the filter uses. By default, [`Kernel::best`]. It changes the speed, not the results.
+    /// Sets the instruction set that the filter uses. The default is [`Kernel::best`]. It affects the speed, not the results.
     pub fn kernel(mut self, kernel: Kernel) -> Self {
         self.kernel = Some(kernel);
         self
     }
 
-    /// Sets another hasher.
+    /// Sets the hasher. The default is [`Xxh3`].
     pub fn hasher<G: HashItem<u64>>(self, hasher: G) -> Builder<G> {
         Builder { request: self.request, hasher, kernel: self.kernel }
     }
 
-    /// The parameters that the filter would have. Allocates no table, so that any size can be tried.
+    /// Returns the parameters that the filter would have. Allocates no table, so any size can be tried.
     ///
     /// # Errors
-    /// As [`build`](Self::build), apart from the memory and the kernel.
+    /// The same as for [`build`](Self::build), except for memory and kernel.
     ///
     /// # Example
     /// ```
@@ -131,26 +132,27 @@ impl<H> Builder<H> {
         self.request.params()
     }
 
-    /// An empty filter. Takes time proportional to the table, which is filled with zeros.
+    /// Builds an empty filter. Takes time proportional to the table, which is zeroed.
     ///
     /// # Errors
     /// If a parameter is out of range, if the size or the precision was given twice or not at all, if the kernel is not
     /// available, or if the memory for the table cannot be allocated.
     pub fn build(self) -> Result<CuckooFilter<H>, BuildError> {
-        // Before there is a table, which may be large.
+        // Check the kernel before allocating the table, which may be large.
         let dispatch = self.kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;
         let raw = RawFilter::new(self.request.params()?)?;
         Ok(CuckooFilter { core: raw.with_dispatch(dispatch), hasher: self.hasher })
     }
 
-    /// A filter of a known set: these items, duplicates included. Its capacity is their number, unless a size was given.
+    /// Builds a filter of a known set: all these items, including duplicates. If no size was set, the capacity is the number of
+    /// items.
     ///
-    /// The filter is that of [`build`](Self::build) followed by [`insert_batch`](CuckooFilter::insert_batch). For a hundred million
-    /// items and more, an [`ElasticFilter`](crate::ElasticFilter) that is planned for them is filled in less than half the time
+    /// The filter is the same as after [`build`](Self::build) and [`insert_batch`](CuckooFilter::insert_batch). For a hundred
+    /// million items and more, an [`ElasticFilter`](crate::ElasticFilter) planned for them fills in less than half the time
     /// (docs/GROWTH.md, "Known sets and large batches").
     ///
     /// # Errors
-    /// As [`build`](Self::build), and if not all of them fit, for example because of many copies of one item.
+    /// The same as for [`build`](Self::build), and if not all items fit.
     ///
     /// # Example
     /// ```

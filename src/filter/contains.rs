@@ -1,13 +1,13 @@
-//! Traits for code that accepts any kind of filter.
+//! Traits for code that takes any kind of filter.
 
 use alloc::{boxed::Box, rc::Rc};
 
 use super::InsertError;
 use crate::hash::Prehashed;
 
-/// A filter of any kind, which reports its size: [`CuckooFilter`](crate::CuckooFilter), [`FilterView`](crate::FilterView),
+/// Sizes and rates of any filter: [`CuckooFilter`](crate::CuckooFilter), [`FilterView`](crate::FilterView),
 /// [`ElasticFilter`](crate::ElasticFilter), [`ElasticView`](crate::ElasticView), `SharedFilter`, `go::GoFilter` and
-/// `redisbloom::RedisBloomFilter`. [`Contains`] adds queries.
+/// `redisbloom::RedisBloomFilter`. [`Contains`] adds lookups.
 ///
 /// The trait is dyn-compatible.
 ///
@@ -15,7 +15,7 @@ use crate::hash::Prehashed;
 /// ```
 /// use koel::{CuckooFilter, ElasticFilter, Filter};
 ///
-/// /// A service's metrics, whatever its filters are.
+/// /// Returns the metrics of a service that has filters of several types.
 /// fn report(filters: &[(&str, &dyn Filter)]) -> String {
 ///     let line = |(name, filter): &(&str, &dyn Filter)| {
 ///         format!("{name}: {} items, {} bytes, load {:.2}\n", filter.len(), filter.size_in_bytes(), filter.load_factor())
@@ -29,41 +29,41 @@ use crate::hash::Prehashed;
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 pub trait Filter {
-    /// The number of items in the filter, counting duplicates.
+    /// Returns the number of items in the filter, including copies.
     #[must_use]
     fn len(&self) -> usize;
 
-    /// True if the filter holds no items.
+    /// Returns true if the filter holds no items.
     #[must_use]
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of different items that the filter is planned for; the maximal capacity of one that grows.
+    /// Returns the number of distinct items that the filter is planned for. For a growing filter, this is its maximum capacity.
     #[must_use]
     fn capacity(&self) -> usize;
 
-    /// The fraction of the slots that are occupied, 0 to 1.
+    /// Returns the load factor: the fraction of slots that are occupied, 0 to 1.
     #[must_use]
     fn load_factor(&self) -> f64;
 
-    /// The memory used by the filter, in bytes.
+    /// Returns the memory that the filter uses, in bytes.
     #[must_use]
     fn size_in_bytes(&self) -> usize;
 
-    /// Bits per item; infinite for an empty filter.
+    /// Returns the number of bits per item; infinite for an empty filter.
     #[must_use]
     fn bits_per_item(&self) -> f64;
 
-    /// The expected false-positive rate ε at the current load, 0 to 1.
+    /// Returns the expected false-positive rate ε at the current load, 0 to 1.
     #[must_use]
     fn false_positive_rate(&self) -> f64;
 }
 
-/// A filter that can be queried for items of type `T`, or without a type, for their hashes.
+/// A filter that looks up items of type `T`; without a type, hashes of items.
 ///
-/// The trait is dyn-compatible: `&dyn Contains<str>` is any filter of strings, and `&dyn Contains` any filter at all, queried with
-/// [`Prehashed`] keys, so that one hash can query several filters.
+/// The trait is dyn-compatible. `&dyn Contains<str>` is any filter of strings. `&dyn Contains` is any filter at all, queried with
+/// [`Prehashed`] keys, so one hash can query several filters.
 ///
 /// # Example
 /// ```
@@ -73,7 +73,7 @@ pub trait Filter {
 ///     names.contains(name)
 /// }
 ///
-/// /// The number of filters that probably contain the item with this hash.
+/// /// Returns the number of filters that probably contain the item with this hash.
 /// fn votes(filters: &[&dyn Contains], key: Prehashed) -> usize {
 ///     filters.iter().filter(|filter| filter.contains(&key)).count()
 /// }
@@ -86,15 +86,15 @@ pub trait Filter {
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 pub trait Contains<T: ?Sized = Prehashed>: Filter {
-    /// The hash of an item, for [`Prehashed`].
+    /// Returns the hash of an item for a [`Prehashed`] key.
     #[must_use]
     fn hash(&self, item: &T) -> u64;
 
-    /// False if the item is not in the filter; true if it probably is.
+    /// Returns false if the item is not in the filter, and true if it probably is.
     #[must_use]
     fn contains(&self, item: &T) -> bool;
 
-    /// [`contains`](Self::contains) for each item; writes the result for `items[i]` to `found[i]`.
+    /// Looks up each item and writes the result for `items[i]` to `found[i]`.
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -102,22 +102,22 @@ pub trait Contains<T: ?Sized = Prehashed>: Filter {
     where
         T: Sized;
 
-    /// The number of copies of an item. Fingerprint collisions can only make it too high.
+    /// Returns the number of copies of an item. Fingerprint collisions can only make it too high.
     #[must_use]
     fn count(&self, item: &T) -> u32;
 
-    /// The number of items for which [`contains`](Self::contains) returns true.
+    /// Returns the number of items that [`contains`](Self::contains) finds.
     #[must_use]
     fn count_members(&self, items: &[T]) -> usize
     where
         T: Sized;
 
-    /// The same filter, queried with [`Prehashed`] keys.
+    /// Returns this filter as one that is queried with [`Prehashed`] keys.
     #[must_use]
     fn by_hash(&self) -> &(dyn Contains + '_);
 }
 
-/// A filter that can be changed, for items of type `T`, or without a type, for their hashes.
+/// A filter that inserts and removes items of type `T`; without a type, hashes of items.
 ///
 /// The trait is dyn-compatible: `&mut dyn Insert<str>` is any filter of strings that can be changed.
 ///
@@ -125,7 +125,7 @@ pub trait Contains<T: ?Sized = Prehashed>: Filter {
 /// ```
 /// use koel::{CuckooFilter, ElasticFilter, Insert, InsertError};
 ///
-/// // `?Sized`: also for `&mut dyn Insert<str>`, and for what a `Box` holds, as `&mut *boxed`.
+/// // `?Sized` admits `&mut dyn Insert<str>`, and `&mut *boxed` for a boxed filter.
 /// fn block(names: &mut (impl Insert<str> + ?Sized), name: &str) -> Result<(), InsertError> {
 ///     names.insert(name)
 /// }
@@ -140,34 +140,35 @@ pub trait Contains<T: ?Sized = Prehashed>: Filter {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be changed",
     note = "`FilterView` and `ElasticView` only read: `view.to_filter()` copies them into a filter that can be changed",
-    note = "of a pointer to a filter, pass the filter: `&mut *pointer`; a `SharedFilter` is changed through a reference: `&mut &*shared`",
-    note = "other filters can be changed by items of the types that their hashers take: see `koel::hash::HashItem`"
+    note = "pass a filter instead of a pointer to it: `&mut *pointer`; a `SharedFilter` is changed through a reference: `&mut &*shared`",
+    note = "other filters accept the item types that their hashers take: see `koel::hash::HashItem`"
 )]
 pub trait Insert<T: ?Sized = Prehashed>: Contains<T> {
     /// Inserts an item, even if it is already present.
     ///
     /// # Errors
-    /// If it is refused. The filter is then unchanged.
+    /// If the item is refused. The filter is then unchanged.
     fn insert(&mut self, item: &T) -> Result<(), InsertError>;
 
-    /// Inserts an item unless the filter probably has it. Returns true if it was inserted.
+    /// Inserts an item unless the filter probably has it. Returns true if the item was inserted.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// The same as for [`insert`](Self::insert).
     fn insert_unique(&mut self, item: &T) -> Result<bool, InsertError>;
 
-    /// [`insert`](Self::insert) for each item.
+    /// Inserts each item, as [`insert`](Self::insert) does.
     ///
     /// # Errors
-    /// That of the first item that is refused; the filter's own method says which items are then in it.
+    /// The error of the first refused item. The filter's own method says which items are then in the filter.
     fn insert_batch(&mut self, items: &[T]) -> Result<(), InsertError>
     where
         T: Sized;
 
-    /// [`insert_unique`](Self::insert_unique) for each item; writes to `inserted[i]` whether `items[i]` was inserted.
+    /// Inserts each item that is not present, as [`insert_unique`](Self::insert_unique) does. Sets `inserted[i]` to true if
+    /// `items[i]` was inserted.
     ///
     /// # Errors
-    /// As [`insert_batch`](Self::insert_batch).
+    /// The same as for [`insert_batch`](Self::insert_batch).
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -175,10 +176,12 @@ pub trait Insert<T: ?Sized = Prehashed>: Contains<T> {
     where
         T: Sized;
 
-    /// Removes one copy of an item. Returns true if a copy was found. Read [Removal](crate::CuckooFilter#removal) first.
+    /// Removes one copy of an item. Returns true if a copy was found. Remove only items that were inserted
+    /// ([Removal](crate::CuckooFilter#removal)).
     fn remove(&mut self, item: &T) -> bool;
 
-    /// [`remove`](Self::remove) for each item; writes to `removed[i]` whether `items[i]` was found.
+    /// Removes one copy of each item, as [`remove`](Self::remove) does. Sets `removed[i]` to true if `items[i]` was found,
+    /// otherwise to false.
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -187,7 +190,7 @@ pub trait Insert<T: ?Sized = Prehashed>: Contains<T> {
         T: Sized;
 }
 
-/// Implements [`Insert`] for a filter, or a reference to one, by the filter's methods of the same names.
+/// Implements [`Insert`] for a filter, or a reference to one, with the filter's methods of the same names.
 macro_rules! insert_by_own_methods {
     ([$($generics:tt)*] $filter:ty, $hasher:ty, $implementor:ty) => {
         impl<T: ?Sized, $($generics)*> $crate::Insert<T> for $implementor
@@ -231,7 +234,7 @@ macro_rules! insert_by_own_methods {
 }
 pub(crate) use insert_by_own_methods;
 
-/// Gives a view hidden methods that cannot be called, so that the compiler says what to do instead: [`Insert`]'s message.
+/// Gives a view hidden `insert` and `remove` methods that cannot be called, so that the compiler shows the notes of [`Insert`].
 macro_rules! read_only {
     ([$($generics:tt)*] $view:ty) => {
         impl<$($generics)*> $view {
@@ -317,7 +320,7 @@ macro_rules! pointers {
         }
     )*};
 }
-// Not `&mut F`: a method of the trait would hide the filter's own, since method calls try `&&mut F` before `&F`.
+// `&mut F` does not implement the traits: a trait method would hide the filter's own, since method calls try `&&mut F` before `&F`.
 pointers!(&F, Box<F>, Rc<F>);
 // Some embedded targets have no atomic pointers, and so no `Arc`.
 #[cfg(target_has_atomic = "ptr")]

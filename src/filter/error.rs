@@ -1,4 +1,4 @@
-//! What goes wrong with a filter: it cannot be built, an item is refused, or two cannot be merged.
+//! The errors of building filters, inserting items and merging filters.
 
 use core::{error::Error, fmt};
 
@@ -7,15 +7,15 @@ use crate::{
     storage::OutOfMemory,
 };
 
-/// An item was refused, and is not in the filter. A single insertion has then changed nothing, bit for bit; the methods for several
-/// items say which of them are in the filter.
+/// The error of a refused insertion. A refused single insertion leaves the filter unchanged, bit for bit. The documentation of
+/// methods for several items says which of the items are then in the filter.
 ///
 /// # Example
 /// ```
 /// use koel::InsertErrorKind;
 /// let mut filter = koel::CuckooFilter::builder().capacity(100).false_positive_rate(0.001).build()?;
 /// let error = filter.insert_iter(0..200u32).unwrap_err();
-/// // The items before the one that was refused are in the filter.
+/// // The items before the refused one are in the filter.
 /// assert!(matches!(error.kind(), InsertErrorKind::Full { slots: 120.., .. }) && error.position() > 100);
 /// assert_eq!(filter.len(), error.position());
 /// # Ok::<(), koel::BuildError>(())
@@ -26,39 +26,39 @@ pub struct InsertError {
     position: usize,
 }
 
-// Every insertion may return one.
+// Every insertion returns a `Result` of this size.
 const _: () = assert!(size_of::<InsertError>() <= 32);
 
-/// Why an item was refused, in numbers.
+/// The reason why an item was refused, with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InsertErrorKind {
     /// The table has no room for another item. (Only a filter of fixed size is ever full.)
     Full {
-        /// The number of items in its table, without copies that are counted beside it.
+        /// The number of items in the table, without copies that are counted beside it.
         items: usize,
-        /// The number of slots in its table.
+        /// The number of slots in the table.
         slots: usize,
     },
-    /// In a filter of Go's: copies of the item's own fingerprint fill both its buckets. These are most likely copies of the item.
-    /// Other items may still fit.
+    /// In a filter of Go's library, copies of the item's fingerprint fill both its buckets. These are most likely copies of the
+    /// item. Other items may still fit.
     Copies {
         /// The number of copies.
         copies: u32,
     },
-    /// The item has 2³² − 1 copies, and no more are counted.
+    /// The item has 2³² − 1 copies, the largest possible count.
     TooManyCopies,
     /// The filter would take more bytes than [`max_bytes`](crate::ElasticBuilder::max_bytes).
     Limit {
-        /// The number of bytes that it would take.
+        /// The number of bytes that the filter would take.
         needed: usize,
-        /// The limit.
+        /// The limit in bytes.
         max_bytes: usize,
     },
-    /// The filter holds at least a thousand times its maximal capacity, and has no bits left for a further generation.
+    /// The filter holds at least a thousand times its maximum capacity, and has no bits left for another generation.
     Generations,
-    /// Too many items have hashes that begin with the same bits, so that splitting their shard does not help them. Hashes are not
-    /// uniform, or an attacker who knows the seed chose the items.
+    /// Too many items have hashes that begin with the same bits, so that splitting their shard makes no room for them. Either the
+    /// hashes are not uniform, or an attacker who knows the seed chose the items.
     Crowded,
     /// Memory could not be allocated.
     OutOfMemory {
@@ -72,35 +72,35 @@ impl InsertError {
         Self { kind, position: 0 }
     }
 
-    /// This many bytes are needed: besides those that there are, until [`within`](Self::within) adds them.
+    /// Returns the error for `needed` additional bytes. [`within`](Self::within) adds the bytes that the filter is charged already.
     pub(crate) const fn limit(needed: usize) -> Self {
         Self::of(InsertErrorKind::Limit { needed, max_bytes: usize::MAX })
     }
 
-    /// Why the item was refused.
+    /// Returns the reason why the item was refused.
     #[must_use]
     pub fn kind(&self) -> InsertErrorKind {
         self.kind
     }
 
-    /// The index of the refused item among the items of the call, whether those before it were inserted or, by
-    /// `insert_unique_iter`, skipped. 0 for a single item.
+    /// Returns the index of the refused item among the items of the call; 0 for a single item. Items that were skipped because they
+    /// were present count, too.
     #[must_use]
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// The same error, for the item at this index.
+    /// Sets the position of the refused item.
     pub(crate) fn at(self, position: usize) -> Self {
         Self { position, ..self }
     }
 
-    /// The same, if `items` others were inserted before these.
+    /// Moves the position by `items`, the number of items in earlier batches.
     pub(crate) fn after(self, items: usize) -> Self {
         Self { position: items + self.position, ..self }
     }
 
-    /// The same error, for a filter that is charged this many bytes and may take this many.
+    /// Completes a [`limit`](Self::limit) error for a filter that is charged `charged` bytes. Returns other errors unchanged.
     pub(crate) fn within(self, charged: usize, max_bytes: usize) -> Self {
         match self.kind {
             InsertErrorKind::Limit { needed, .. } => {
@@ -110,7 +110,7 @@ impl InsertError {
         }
     }
 
-    /// The same error, for a full filter that has an item besides those in its table.
+    /// Adds one to the items of a full filter, which has an item beside its table (Go's victim).
     #[cfg(go_files)]
     pub(crate) fn with_one_more(self) -> Self {
         match self.kind {
@@ -162,7 +162,7 @@ impl fmt::Display for InsertError {
     }
 }
 
-/// Its message: a `Box<dyn Error>` has this in it even if nothing calls it, and the fields would be kilobytes of code.
+/// Shows the message. A `Box<dyn Error>` links this code even if nothing calls it, and derived code would take kilobytes.
 impl fmt::Debug for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "InsertError({self})")
@@ -171,7 +171,7 @@ impl fmt::Debug for InsertError {
 
 impl Error for InsertError {}
 
-/// A filter could not be built.
+/// The error of building a filter.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -212,7 +212,7 @@ impl fmt::Display for BuildError {
 }
 
 impl Error for BuildError {
-    /// `Display` forwards to the inner error, so the chain continues with the source of that error.
+    /// Returns the source of the inner error, because `Display` already shows the inner error itself.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Param(error) => error.source(),
@@ -222,7 +222,7 @@ impl Error for BuildError {
     }
 }
 
-/// Filters could not be merged. They are unchanged.
+/// The error of merging filters. Both filters are unchanged.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum MergeError {
@@ -234,36 +234,36 @@ pub enum MergeError {
         /// The parameters of the filter to merge from.
         theirs: Params,
     },
-    /// Growing filters have different parameters.
+    /// The growing filters have different parameters.
     DifferentPlans,
     /// The filters have different hashers.
     DifferentHasher,
-    /// The items of both filters do not fit into one of fixed size.
+    /// The items of both filters do not fit into one filter of fixed size.
     #[non_exhaustive]
     Full {
-        /// The number of different items of both filters.
+        /// The number of distinct items in both filters together.
         items: usize,
         /// The number of slots in one filter.
         slots: usize,
-        /// The number of different items that one filter is planned for.
+        /// The number of distinct items that one filter is planned for.
         capacity: usize,
-        /// A [`capacity`](crate::Builder::capacity) with which both filters should be built: the number of different items, and a
-        /// few more that this filter cannot tell from others.
+        /// A sufficient [`capacity`](crate::Builder::capacity) for both filters: the number of distinct items, and some more for
+        /// items that collide at this size and may be distinct at a larger one.
         needed: usize,
     },
-    /// Together, growing filters hold more than their maximal capacity.
+    /// Together, the growing filters hold more items than their maximum capacity.
     #[non_exhaustive]
     MaxCapacity {
         /// The number of items in both filters together.
         items: usize,
-        /// The maximal capacity of the filters.
+        /// The maximum capacity of the filters.
         max_capacity: usize,
-        /// A number that as capacity and as maximal capacity makes room for all of them; `None` if no filter can have so many.
+        /// A number that is sufficient as both `capacity` and `max_capacity`; `None` if no filter can be planned for so many items.
         needed: Option<usize>,
     },
-    /// A growing filter refused an item of the other one.
+    /// A growing filter refused an item of the other filter.
     Insert(InsertError),
-    /// A merge works on a copy, which could not be allocated.
+    /// The copy on which a merge works could not be allocated.
     OutOfMemory(OutOfMemory),
 }
 
@@ -293,7 +293,7 @@ impl fmt::Display for MergeError {
             Self::DifferentHasher => f.write_str("only filters with the same hasher can be merged; build both with equal ones"),
             Self::Full { items, slots, capacity, needed } => write!(
                 f,
-                "{items} different items do not fit into one filter of {slots} slots, planned for {capacity}; build both with a \
+                "{items} distinct items do not fit into one filter of {slots} slots, planned for {capacity}; build both with a \
                  capacity of at least {needed}"
             ),
             Self::MaxCapacity { items, max_capacity, needed } => {
@@ -320,16 +320,16 @@ impl Error for MergeError {
     }
 }
 
-/// The message about a filter that another program cannot have.
+/// Writes the message about a filter that another program does not support: the parameter's value, the limit and the remedy.
 #[cfg(any(go_files, feature = "redisbloom"))]
-pub(crate) fn other_wanted(
+pub(crate) fn unsupported(
     f: &mut fmt::Formatter<'_>,
-    what: &str,
+    parameter: &str,
     given: &dyn fmt::Display,
-    but: &str,
-    with: &str,
+    limit: &str,
+    remedy: &str,
 ) -> fmt::Result {
-    write!(f, "{what}: {given} given, but {but}; build the filter with {with}")
+    write!(f, "{parameter}: {given} given, but {limit}; build the filter with {remedy}")
 }
 
 #[cfg(test)]
@@ -337,7 +337,7 @@ mod tests {
     use super::*;
     use alloc::{format, string::ToString as _};
 
-    /// Every refusal in words: the numbers, and one remedy.
+    /// Every message has the numbers and a remedy.
     #[test]
     fn insert_errors_are_displayed() {
         for (kind, message) in [
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_completed_by_the_filter() {
+    fn within_completes_limit_errors_only() {
         let error = InsertError::limit(5).within(100, 102);
         assert_eq!(error.kind(), InsertErrorKind::Limit { needed: 105, max_bytes: 102 });
         assert_eq!(InsertError::of(InsertErrorKind::Crowded).within(100, 102).kind(), InsertErrorKind::Crowded);

@@ -1,4 +1,4 @@
-//! Properties of filters: summaries, parameters, kernels, equality.
+//! Properties of filters: parameters, kernels, distinct items, `Debug` and summaries.
 
 use core::fmt;
 
@@ -8,21 +8,21 @@ use crate::{
     hash::{Uniform, split_mix},
 };
 
-/// Parameters, kernel and distinct items of a filter whose core has them, and `Debug`.
+/// Implements the parameters, distinct items and kernel of a filter whose core has them, and `Debug`.
 macro_rules! planned {
     (impl [$($generics:tt)*] $filter:ty, $name:literal, $params:ty) => {
         impl<$($generics)*> $filter {
-            /// The filter's parameters.
+            /// Returns the filter's parameters.
             #[must_use]
             pub fn params(&self) -> $params {
                 *self.core.params()
             }
 
-            /// The number of distinct items: what [`capacity`](Self::capacity) counts, while [`len`](Self::len) counts copies, too.
-            /// Items with the same fingerprint in the same two buckets are one; an item in several generations of a growing filter
-            /// is as many.
+            /// Returns the number of distinct items: what [`capacity`](Self::capacity) counts, while [`len`](Self::len) also counts
+            /// copies. Items with the same fingerprint and the same two buckets count as one. An item in several generations of a
+            /// growing filter counts once in each.
             ///
-            /// Takes time proportional to the number of items: each is looked for in its other bucket, as by a lookup.
+            /// Takes time proportional to the number of items: each is looked up in its other bucket.
             ///
             /// # Example
             /// ```
@@ -36,14 +36,14 @@ macro_rules! planned {
                 self.core.distinct()
             }
 
-            /// The kernel that the filter uses.
+            /// Returns the kernel that the filter uses.
             #[must_use]
             pub fn kernel(&self) -> $crate::Kernel {
                 self.core.dispatch().kernel()
             }
 
-            /// Selects another kernel, for tests, for comparisons, and for filters read from a snapshot. The results stay the same;
-            /// only the speed changes.
+            /// Selects another kernel: for tests, for comparisons, and for filters read from a snapshot. Only the speed changes,
+            /// not the results.
             ///
             /// # Errors
             /// If the kernel is not [available](crate::Kernel::is_available).
@@ -62,35 +62,35 @@ macro_rules! planned {
             }
         }
 
-        /// The parameters and the number of items, without the tables.
+        /// Shows the parameters and the number of items, without the tables.
         impl<$($generics)*> core::fmt::Debug for $filter {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                $crate::filter::described(&self.core, $name, &self.params(), f)
+                $crate::filter::write_debug(&self.core, $name, &self.params(), f)
             }
         }
     };
 }
 pub(crate) use planned;
 
-/// Measures the false-positive rate with this many hashes.
-pub(crate) fn measured_rate(core: &impl Core, samples: usize) -> f64 {
+/// Measures the false-positive rate with `samples` pseudo-random hashes.
+pub(crate) fn measure_rate(core: &impl Core, samples: usize) -> f64 {
     let hashes = (1..=samples as u64).map(split_mix);
     let hits = hashes.filter(|&hash| core.contains(Uniform(hash))).count();
     hits as f64 / samples.max(1) as f64
 }
 
-/// Writes the parameters and the number of items, without the tables.
-pub(crate) fn described(core: &impl Core, name: &str, params: &dyn fmt::Debug, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Writes the parameters and the number of items for `Debug`, without the tables.
+pub(crate) fn write_debug(core: &impl Core, name: &str, params: &dyn fmt::Debug, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut debug = f.debug_struct(name);
     core.describe(&mut debug);
     debug.field("params", params).field("len", &core.len()).finish_non_exhaustive()
 }
 
-/// Bits per item from which a summary leaves them out: they say only that the filter is nearly empty.
+/// From this many bits per item, a filter is nearly empty, and its summary omits the figure.
 const NEARLY_EMPTY: f64 = 1000.0;
 
-/// Writes a one-line summary of a filter that takes this many bytes.
-pub(crate) fn summarized(core: &impl Core, size_in_bytes: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Writes a one-line summary of a filter that takes `size_in_bytes` bytes.
+pub(crate) fn write_summary(core: &impl Core, size_in_bytes: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let bytes = core.bytes_of_items(size_in_bytes);
     core.summarize(f, bytes)?;
     // Infinite if there are no items.
@@ -104,7 +104,7 @@ pub(crate) fn summarized(core: &impl Core, size_in_bytes: usize, f: &mut fmt::Fo
     }
 }
 
-/// A load in per cent. Only an empty filter has 0.0 %, and only one without a free slot 100.0 %.
+/// A load factor, displayed in percent: 0.0 % only for an empty filter, 100.0 % only without a free slot.
 pub(super) struct Load {
     pub(super) items: usize,
     pub(super) slots: usize,
@@ -112,8 +112,8 @@ pub(super) struct Load {
 
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Tenths of a per cent, rounded, in whole numbers: displaying floating-point ones takes 10 KB of code. The last bits of very
-        // large numbers of slots make no difference.
+        // Tenths of a percent, rounded, as integers: displaying floating-point numbers takes 10 KB of code. From 2⁵² slots on,
+        // the last 12 bits of both counts make no difference.
         let shift = if wide(self.slots) < 1 << 52 { 0 } else { 12 };
         let (items, slots) = (wide(self.items) >> shift, wide(self.slots) >> shift);
         let tenths = (2000 * items + slots) / (2 * slots).max(1);

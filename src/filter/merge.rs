@@ -1,30 +1,31 @@
-//! Merging and uniting two filters.
+//! Merge and union of two filters.
 
 use super::{Combine, InsertErrorKind, MergeError, RawFilter};
 use crate::bits::index;
 
-/// `merge` and `union`. The core's `combine` checks its parameters and changes nothing if it fails.
+/// Implements `merge` and `union`. The core's `check_params` compares the parameters; its `combine` changes nothing if it fails.
 macro_rules! merges {
     ($filter:ident) => {
         impl<H: PartialEq> $filter<H> {
-            /// Inserts all items of `other`, copies included, into this filter: an item of both has the sum of its copies. For the
-            /// larger number instead, see [`union`](Self::union). Takes time proportional to both filters.
+            /// Inserts all items of `other`, including copies, into this filter. If both have an item, its copies add up; to keep
+            /// the larger count instead, use [`union`](Self::union). Takes time proportional to both filters.
             ///
-            /// Merging is associative and commutative: the order in which several filters are merged makes no difference to their
-            /// items, copies and answers ([growing](crate::guide::growing#filled-by-many-workers)). Growing filters may have grown
-            /// differently. Other threads may use `other` meanwhile if it is a [`SharedFilter`](crate::SharedFilter): each of its
-            /// partitions is merged as it is at one moment. To merge a view, copy it first:
+            /// Merging is associative and commutative: the order in which several filters are merged does not affect items, counts
+            /// and lookup results ([growing](crate::guide::growing#filled-by-many-workers)). Growing filters may have grown
+            /// differently. If `other` is a [`SharedFilter`](crate::SharedFilter), other threads may use it meanwhile; each of its
+            /// partitions is merged in its state at one moment. To merge a view, copy it first:
             /// [`FilterView::to_filter`](crate::FilterView::to_filter).
             ///
-            /// The merge is atomic: it works on a copy, which temporarily takes the memory of the merged filter. That keeps the
-            /// false-positive rate. A growing filter stores only some bits of an item's hash, too few for a further generation
-            /// than the one it is in. So a merge may be refused if the filters together have more than
-            /// [`max_capacity`](crate::ElasticBuilder::max_capacity) items, although these could have been inserted.
+            /// The merge is atomic: it works on a copy, which temporarily takes the memory of the merged filter.
+            ///
+            /// The merged filter keeps the false-positive rate. A growing filter stores only some bits of an item's hash, too few
+            /// to move the item to a later generation. So a merge may be refused if the filters together have more than
+            /// [`max_capacity`](crate::ElasticBuilder::max_capacity) items, even if these could be inserted.
             ///
             /// # Errors
-            /// If the filters have different parameters (the seed included) or hashers, if not all items fit (a growing
-            /// filter may have no room for more than its maximal capacity, or refuse one, as by [`insert`](Self::insert)), or if memory for the
-            /// copy cannot be allocated. This filter is then unchanged, bit for bit.
+            /// If the filters have different hashers or different parameters, including the seed; if not all items fit (a growing
+            /// filter may have no room beyond its maximum capacity, or may refuse an item, as [`insert`](Self::insert) does); or if
+            /// memory for the copy cannot be allocated. This filter is then unchanged, bit for bit.
             ///
             /// # Example
             /// ```
@@ -40,15 +41,15 @@ macro_rules! merges {
                 self.combine(other, $crate::filter::Combine::Sum)
             }
 
-            /// Inserts the items of `other` that this filter does not have: afterwards, it has the larger number of copies of each
-            /// item. (In growing filters beyond their maximal capacity, an item that the two have in different generations keeps
-            /// the copies of both.) The union of a filter with itself is the filter. The rest is as for [`merge`](Self::merge).
+            /// Inserts the items of `other` that this filter lacks. Afterwards, each item has the larger of its two counts. (In
+            /// growing filters beyond their maximum capacity, an item that the two have in different generations keeps the copies
+            /// of both.) The union of a filter with itself is the filter. In all other respects, this is [`merge`](Self::merge).
             ///
-            /// With probability ε, this filter reports an item of `other` as present by mistake. That item is not stored, as with
-            /// [`insert_unique`](Self::insert_unique): it is found, but removing it would remove the other item.
+            /// With probability ε, this filter already finds an item of `other` that it does not have. That item is not stored, as
+            /// with [`insert_unique`](Self::insert_unique): it is found, but removing it removes the item that it collides with.
             ///
             /// # Errors
-            /// As `merge`. This filter is then unchanged, bit for bit.
+            /// The same as for [`merge`](Self::merge). This filter is then unchanged, bit for bit.
             ///
             /// # Example
             /// ```
@@ -77,39 +78,40 @@ macro_rules! merges {
 pub(crate) use merges;
 
 impl RawFilter {
-    /// Fails unless the other filter has equal parameters.
+    /// Returns an error unless both filters have equal parameters.
     pub(super) fn check_params(&self, other: &Self) -> Result<(), MergeError> {
         let (ours, theirs) = (*self.params(), *other.params());
         if ours == theirs { Ok(()) } else { Err(MergeError::DifferentParams { ours, theirs }) }
     }
 
-    /// Merges a filter with equal parameters. If that fails, nothing has changed.
+    /// Combines this filter with one that has equal parameters. An error changes nothing.
     pub(super) fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
         if self.len() == 0 {
             *self = other.to_owned()?.with_dispatch(self.dispatch());
             return Ok(());
         }
         match self.combine_equal(other, how) {
-            Err(error) if matches!(error.kind(), InsertErrorKind::Full { .. }) => Err(refusal(self, other)),
+            Err(error) if matches!(error.kind(), InsertErrorKind::Full { .. }) => Err(merge_refusal(self, other)),
             combined => Ok(combined?),
         }
     }
 }
 
-/// The error for filters that do not fit into one.
+/// Returns the error for two filters whose items do not fit into one.
 #[cold]
-fn refusal(ours: &RawFilter, theirs: &RawFilter) -> MergeError {
+fn merge_refusal(ours: &RawFilter, theirs: &RawFilter) -> MergeError {
     let params = ours.params();
     let (distinct, in_both) = ours.distinct_with(theirs);
-    // Different items collide at the false-positive rate. In larger tables they do so less often, and need room of their own.
-    let by_chance = params.false_positive_rate_at(ours.in_table() as f64 / params.slots() as f64) * theirs.in_table() as f64;
-    let collisions = index(explained(by_chance)).min(in_both);
+    // Distinct items collide at the false-positive rate. In a larger table, fewer collide, so some of those in both are two items.
+    let expected = params.false_positive_rate_at(ours.table_len() as f64 / params.slots() as f64) * theirs.table_len() as f64;
+    let collisions = index(upper_bound(expected)).min(in_both);
     MergeError::Full { items: distinct, slots: params.slots(), capacity: params.capacity(), needed: distinct + collisions }
 }
 
-/// An upper bound of a number of which this many are expected: e + 4√e, without a square root.
+/// Returns an upper bound for a random count with mean e = `expected`: at least e + 4√e, computed without a square root; 0 if e is
+/// negligible.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is positive, and fewer than slots of a table")]
-fn explained(expected: f64) -> u64 {
+fn upper_bound(expected: f64) -> u64 {
     const NEGLIGIBLE: f64 = 1e-3;
     if expected < NEGLIGIBLE {
         return 0;

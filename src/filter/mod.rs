@@ -1,7 +1,7 @@
-//! Filters of fixed size, and what all filters have in common: the operations on items and the traits.
+//! Filters of fixed size, and the operations and traits that all filters share.
 //!
-//! A public filter is a struct of a hasher and a core, which works on hashes only ([`Core`], [`CoreMut`]); here the core is a
-//! [`RawFilter`], one table. None of them computes bit offsets: that is the job of `table`.
+//! A public filter is a struct of a hasher and a core. The core works on hashes only ([`Core`], [`CoreMut`]). A fixed filter's core
+//! is a [`RawFilter`], which has one table. Filters never compute bit offsets; `table` does.
 
 mod builder;
 mod contains;
@@ -19,7 +19,7 @@ use crate::{
     storage::{OutOfMemory, Snapshot},
 };
 #[cfg(any(go_files, feature = "redisbloom"))]
-pub(crate) use error::other_wanted;
+pub(crate) use error::unsupported;
 pub use {
     builder::Builder,
     contains::{Contains, Filter, Insert},
@@ -28,14 +28,14 @@ pub use {
 pub(crate) use {
     contains::{insert_by_own_methods, read_only},
     cores::{Core, CoreMut},
-    facts::{described, measured_rate, planned, summarized},
+    facts::{measure_rate, planned, write_debug, write_summary},
     merge::merges,
     operations::{ContainsIter, changes, lookups, removals},
-    raw::{Combine, Located, Occurrences, RawFilter, Slots, Sought, Store, slots},
+    raw::{Combine, Located, Lookup, Occurrences, RawFilter, Slots, Store, slots},
 };
 
-/// A cuckoo filter: an approximate set that supports removal. A query answers "not in the set" or "probably in the set", at a
-/// cost of a few bits per item.
+/// A cuckoo filter of fixed size: an approximate set that supports removal and takes a few bits per item. A lookup returns "not in
+/// the set" or "probably in the set".
 ///
 /// ```
 /// use koel::CuckooFilter;
@@ -48,24 +48,24 @@ pub(crate) use {
 /// ```
 ///
 /// # Guarantees
-/// - No false negatives: an item that was inserted is found until it is removed.
+/// - No false negatives: an inserted item is found until it is removed.
 /// - A refused insertion leaves the filter unchanged.
 /// - Deterministic: the same operations in the same order produce the same bytes on every machine.
 /// - [`contains`](Self::contains) returns true for an item that was never inserted with probability ε, the
 ///   [`false_positive_rate`](Self::false_positive_rate).
 ///
 /// # Duplicates
-/// An item can be inserted any number of times, up to 2³² − 1; [`count`](Self::count) says how often it was, and each copy can be
-/// removed. The [`capacity`](Self::capacity) counts different items: as many fit, however often each is inserted.
+/// An item can be inserted up to 2³² − 1 times. [`count`](Self::count) returns how often it was inserted, and each copy can be
+/// removed. The [`capacity`](Self::capacity) counts distinct items: copies do not use it up.
 ///
-/// The table holds every item, and copies as long as they are in nobody's way. Further ones are counted beside it, in at most 12
-/// bytes for each item that has some, which are allocated as they are needed (docs/DESIGN.md, "Copies"). Where items are to be
-/// stored once, there are [`insert_unique`](Self::insert_unique) and [`insert_unique_iter`](Self::insert_unique_iter).
+/// The table holds every item, and copies while there is room for them. Extra copies are counted beside the table, in at most 12
+/// bytes for each item that has any, allocated as needed (docs/DESIGN.md, "Copies"). To store each item once, use
+/// [`insert_unique`](Self::insert_unique) or [`insert_unique_iter`](Self::insert_unique_iter).
 ///
 /// # Hashes
-/// Every operation takes the hash of an item in place of the item, as [`Prehashed`](crate::Prehashed), so that one hash can serve
-/// several filters or also select a shard. The hash does not have to be uniformly distributed: sequential integers, multiples of a
-/// small number, and hashes whose high bits, low bits or remainder have already selected a shard all reach the planned capacity and
+/// Every operation accepts the hash of an item in place of the item, as [`Prehashed`](crate::Prehashed). So one hash can serve
+/// several filters, or also select a shard. The hash need not be uniformly distributed: sequential integers, multiples of a small
+/// number, and hashes whose high bits, low bits or remainder have already selected a shard all reach the planned capacity and
 /// false-positive rate (`tests/hashes.rs`).
 ///
 /// # Removal
@@ -73,15 +73,15 @@ pub(crate) use {
 /// of another item, which then becomes a false negative. The filter cannot detect this.
 ///
 /// # Threads
-/// Queries take `&self`, so any number of threads can share a filter. Updates take `&mut self`: threads that both query and
-/// update put the filter behind a lock (`RwLock<CuckooFilter>`), or each fill their own filter and [`merge`](CuckooFilter::merge) them at
+/// Lookups take `&self`, so any number of threads can share a filter. Changes take `&mut self`. Threads that both query and change
+/// a filter put it behind a lock (`RwLock<CuckooFilter>`), or each fill their own filter and [`merge`](CuckooFilter::merge) them at
 /// the end.
 ///
 /// # Complexity
-/// Lookup, count and removal read two buckets: constant time. So does insertion while one of the two has room. Otherwise it
-/// searches for a slot with an eviction walk (docs/DESIGN.md, "Insertion"); the walk examines a few buckets on average, more as
-/// the load approaches the capacity, and at most 4096·b before the insertion is refused. Where copies take many slots, an insertion
-/// moves them out of the table in one pass over it, after which insertions take constant time again.
+/// Lookup, count and removal read two buckets and take constant time. So does insertion while one of the two has room. Otherwise an
+/// eviction walk searches for a slot (docs/DESIGN.md, "Insertion"). The walk examines a few buckets on average, more as the load
+/// approaches the capacity, and at most 4096·b before the insertion is refused. Where copies take many slots, an insertion
+/// moves them out of the table in one pass over it; after that, insertions take constant time again.
 #[derive(Clone)]
 pub struct CuckooFilter<H = Xxh3> {
     pub(crate) core: RawFilter,
@@ -91,15 +91,15 @@ pub struct CuckooFilter<H = Xxh3> {
 /// A read-only filter that is queried in place, inside a snapshot held by `D`: a `&[u8]`, `Vec<u8>`, `Arc<[u8]>`, `Bytes` or a
 /// memory-mapped file (`memmap2::Mmap`).
 ///
-/// A view answers as a [`CuckooFilter`] does, with the same kernels and the same speed.
+/// A view returns the same results as the [`CuckooFilter`] that was written, with the same kernels at the same speed.
 /// [`over`](FilterView::over) takes constant time and copies nothing: it validates the header and the length.
-/// [`verify`](FilterView::verify) validates the rest. Without it, corrupt bytes can give wrong answers, false negatives included,
-/// but no bytes cause a read out of bounds.
+/// [`verify`](FilterView::verify) validates the rest. In an unverified view, corrupt bytes can give wrong results, including false
+/// negatives, but no bytes cause an out-of-bounds read.
 ///
-/// [`to_filter`](FilterView::to_filter) copies the view into a filter that can be updated.
+/// [`to_filter`](FilterView::to_filter) copies the view into a filter that can be changed.
 ///
 /// # Panics
-/// Methods that read the table panic if `D::as_ref` returns fewer bytes than when the view was made. (It is called on every
+/// Methods that read the table panic if `D::as_ref` returns fewer bytes than when the view was opened. (It is called on every
 /// access. The types above always return the same bytes.)
 ///
 /// # Example
@@ -108,7 +108,7 @@ pub struct CuckooFilter<H = Xxh3> {
 /// let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
 /// filter.insert("alice")?;
 ///
-/// /// Owns a snapshot and queries it in place.
+/// /// A service that owns a snapshot and queries it in place.
 /// struct Service { seen: FilterView<Vec<u8>> }
 /// let service = Service { seen: FilterView::over(filter.to_bytes())? };
 /// assert!(service.seen.contains("alice"));
@@ -121,13 +121,13 @@ pub struct FilterView<D, H = Xxh3> {
     pub(crate) hasher: H,
 }
 
-// A program may hold many small filters, so the struct must stay small beside the table.
+// A program may hold many small filters, so the struct must stay small compared with the table.
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<CuckooFilter>() <= 104);
 
 impl<H> CuckooFilter<H> {
-    /// An empty filter with the given parameters, such as those of another filter. To make many filters of the same size, plan
-    /// their parameters once with the [`Builder`]. Takes time proportional to the table, which is zeroed.
+    /// Returns an empty filter with the given parameters, such as those of another filter. To build many filters of the same size,
+    /// plan their parameters once with the [`Builder`]. Takes time proportional to the table, which is zeroed.
     ///
     /// # Errors
     /// If the memory for the table cannot be allocated.
@@ -144,8 +144,8 @@ impl<H> CuckooFilter<H> {
         RawFilter::new(params).map(|core| Self { core, hasher })
     }
 
-    /// The number of items in the table: all of them, but for the copies that are counted beside it
-    /// ([Duplicates](CuckooFilter#duplicates)). Constant time.
+    /// Returns the number of items in the table: all items except the extra copies that are counted beside it
+    /// ([Duplicates](CuckooFilter#duplicates)). Takes constant time.
     ///
     /// # Example
     /// ```
@@ -157,7 +157,7 @@ impl<H> CuckooFilter<H> {
     /// ```
     #[must_use]
     pub fn table_len(&self) -> usize {
-        self.core.in_table()
+        self.core.table_len()
     }
 }
 
@@ -180,8 +180,8 @@ planned!(impl [H] CuckooFilter<H>, "CuckooFilter", Params);
 planned!(impl [D: AsRef<[u8]>, H] FilterView<D, H>, "FilterView", Params);
 read_only!([D: AsRef<[u8]>, H] FilterView<D, H>);
 
-/// Equality of the parameters, hashers and tables; equal filters give the same results. Two filters with the same items can differ,
-/// because the order of insertion matters.
+/// Implements `==`, which compares parameters, hashers, tables and extra copies. Equal filters give the same results. Filters with
+/// the same items can differ, because the table depends on the order of insertion.
 macro_rules! equal {
     ($([$($generics:tt)*] $filter:ty, $other:ty;)+) => {$(
         impl<H: PartialEq, $($generics)*> PartialEq<$other> for $filter {

@@ -1,8 +1,8 @@
-//! The operations on items. Each public filter is a struct of a core and a hasher, and has these methods of its own: the macros write
-//! the bodies, the text and the examples once.
+//! The operations on items. Each public filter is a struct of a core and a hasher with inherent methods. These macros write the
+//! bodies, the text and the examples of the methods once.
 //!
-//! A macro takes the generics, the type and the type of its hasher. `example` is the expression by which the examples build a filter,
-//! and `open` the line that turns it into a view; other filters have a hidden comment there.
+//! A macro takes the generics, the filter type and its hasher type. `example` is the expression that builds a filter in the
+//! examples. `open` is the line that turns it into a view; for other filters, it is a hidden comment.
 
 use alloc::collections::VecDeque;
 use core::mem;
@@ -10,11 +10,11 @@ use core::mem;
 use super::Core;
 use crate::{hash::HashItem, kernel::BATCH};
 
-/// Lookups and properties, [`Filter`](crate::Filter), [`Contains`](crate::Contains) and `Display`.
+/// Implements lookups and properties, [`Filter`](crate::Filter), [`Contains`](crate::Contains) and `Display`.
 macro_rules! lookups {
     (impl [$($generics:tt)*] $filter:ty, $hasher:ty; example $example:literal, open $open:literal) => {
         impl<$($generics)*> $filter {
-            /// False if the item is not in the filter; true if it probably is.
+            /// Returns false if the item is not in the filter, and true if it probably is.
             ///
             /// # Example
             /// ```
@@ -34,11 +34,11 @@ macro_rules! lookups {
                 self.core.contains(self.hash_of(item))
             }
 
-            /// The number of copies of an item in the filter: at least as many as were inserted and not removed. Other items with the
-            /// same fingerprint and buckets make the count too high, with probability at most ε.
+            /// Returns the number of copies of an item in the filter: at least as many as were inserted and not removed. Other
+            /// items with the same fingerprint and buckets make the count too high, with probability at most ε.
             ///
-            /// A growing filter compares all stored bits, including those kept for growth: an item that [`contains`](Self::contains)
-            /// finds by chance usually counts 0.
+            /// A growing filter compares all stored bits, including those kept for growth. So the count of an item that
+            /// [`contains`](Self::contains) finds by chance is usually 0.
             ///
             /// # Example
             /// ```
@@ -58,10 +58,10 @@ macro_rules! lookups {
                 self.core.count(self.hash_of(item))
             }
 
-            /// [`contains`](Self::contains) for each item; writes the result for `items[i]` to `found[i]`.
+            /// Looks up each item, as [`contains`](Self::contains) does, and writes the result for `items[i]` to `found[i]`.
             ///
-            /// With the vector kernels, two to three times as fast as single lookups, because the memory accesses of many items
-            /// overlap (docs/PERFORMANCE.md).
+            /// With the vector kernels, this is two to three times as fast as single lookups, because the memory accesses of many
+            /// items overlap (docs/PERFORMANCE.md).
             ///
             /// # Panics
             /// If the slices differ in length.
@@ -78,11 +78,11 @@ macro_rules! lookups {
             /// ```
             pub fn contains_batch<I: $crate::hash::Items<$hasher> + ?Sized>(&self, items: &I, found: &mut [bool]) {
                 let hashes = items.hashes(&self.hasher, self.core.seed());
-                $crate::hash::same_length(hashes.len(), found.len());
-                self.core.contains_each(&hashes, found);
+                $crate::hash::assert_same_length(hashes.len(), found.len());
+                self.core.contains_into(&hashes, found);
             }
 
-            /// The number of items for which [`contains`](Self::contains) returns true. As fast as
+            /// Returns the number of items that [`contains`](Self::contains) finds. As fast as
             /// [`contains_batch`](Self::contains_batch), without a slice for the results.
             ///
             /// # Example
@@ -99,7 +99,7 @@ macro_rules! lookups {
             }
 
             /// Looks up the items of an iterator and yields each one with its result. As fast as
-            /// [`contains_batch`](Self::contains_batch). Takes up to 64 items ahead from the iterator.
+            /// [`contains_batch`](Self::contains_batch). Reads up to 64 items ahead.
             ///
             /// # Example
             /// ```
@@ -118,8 +118,8 @@ macro_rules! lookups {
                 $crate::filter::ContainsIter::new(&self.core, &self.hasher, items.into_iter())
             }
 
-            /// The hash of an item as a [`Prehashed`](crate::Prehashed) key: the number of
-            /// [`Prehashed::of`](crate::Prehashed::of) with this filter's hasher and seed.
+            /// Returns the hash of an item for a [`Prehashed`](crate::Prehashed) key: the number that
+            /// [`Prehashed::of`](crate::Prehashed::of) computes with this filter's hasher and seed.
             ///
             /// # Example
             /// ```
@@ -148,73 +148,73 @@ macro_rules! lookups {
                 <$hasher as $crate::hash::HashItem<T>>::uniform(&self.hasher, self.core.seed(), item)
             }
 
-            /// The number of items in the filter, counting duplicates.
+            /// Returns the number of items in the filter, including copies.
             #[must_use]
             pub fn len(&self) -> usize {
                 self.core.len()
             }
 
-            /// True if the filter holds no items.
+            /// Returns true if the filter holds no items.
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
             }
 
-            /// The number of different items that the filter is planned for, at least the number requested. They fit, except with a
-            /// probability below 10⁻⁴ ([`Params::capacity`](crate::Params::capacity)). A growing filter takes more than its maximal
-            /// capacity, which is this number, but then needs longer.
+            /// Returns the number of distinct items that the filter is planned for, at least the number requested. They fit, except
+            /// with a probability below 10⁻⁴ ([`Params::capacity`](crate::Params::capacity)). For a growing filter, this is its
+            /// maximum capacity. It takes more items, but operations then take longer.
             #[must_use]
             pub fn capacity(&self) -> usize {
                 self.core.capacity()
             }
 
-            /// The number of slots in all tables; for a table of m buckets of b slots, m·b. Where a growing filter has a list of its few items
-            /// instead, each of them counts as one.
+            /// Returns the number of slots in all tables: m·b for a table of m buckets of b slots. Where a small growing filter
+            /// stores its items in a list instead of tables, each item counts as one slot.
             #[must_use]
             pub fn slots(&self) -> usize {
                 $crate::bits::in_memory(self.core.slots())
             }
 
-            /// The load α: the fraction of the slots that are occupied, 0 to 1. A growing filter splits full tables, so its load stays
-            /// about the same while it grows.
+            /// Returns the load factor α: the fraction of slots that are occupied, 0 to 1. A growing filter splits full tables,
+            /// so its load factor stays about the same while it grows.
             #[must_use]
             pub fn load_factor(&self) -> f64 {
                 self.core.load_factor()
             }
 
-            /// The memory used by the filter, in bytes: the struct itself, tables with their padding, directories and locks. For a
-            /// view, the caller's bytes are counted as well.
+            /// Returns the memory that the filter uses, in bytes: the struct itself, tables with their padding, extra copies,
+            /// directories and locks. For a view, this includes the caller's bytes.
             #[must_use]
             pub fn size_in_bytes(&self) -> usize {
-                size_of::<Self>() + self.core.bytes_behind()
+                size_of::<Self>() + self.core.external_bytes()
             }
 
-            /// Bits per item; infinite for an empty filter. For a filter of fixed size, bits of its table; for others, of all memory
-            /// that [`size_in_bytes`](Self::size_in_bytes) counts.
+            /// Returns the number of bits per item; infinite for an empty filter. For a filter of fixed size, it counts the table
+            /// and extra copies; for others, all memory that [`size_in_bytes`](Self::size_in_bytes) counts.
             #[must_use]
             pub fn bits_per_item(&self) -> f64 {
                 8.0 * self.core.bytes_of_items(self.size_in_bytes()) as f64 / self.len() as f64
             }
 
-            /// The expected false-positive rate ε at the current load, 0 to 1
-            /// ([`Params::false_positive_rate_at`](crate::Params::false_positive_rate_at)); with copies beside the table, its upper
-            /// bound. For a growing filter, the mean over all shards, weighted by the share of the hashes that lead to each, in time
-            /// proportional to the number of shards.
+            /// Returns the expected false-positive rate ε at the current load, 0 to 1
+            /// ([`Params::false_positive_rate_at`](crate::Params::false_positive_rate_at)). With copies beside the table, it
+            /// returns an upper bound. For a growing filter, it returns the mean over all shards, weighted by each shard's share
+            /// of the hashes, in time proportional to the number of shards.
             #[must_use]
             pub fn false_positive_rate(&self) -> f64 {
                 self.core.false_positive_rate()
             }
 
-            /// Measures the false-positive rate by looking up `samples` pseudo-random hashes, the same ones in every call; 0 if
-            /// `samples` is 0.
+            /// Measures the false-positive rate by looking up `samples` pseudo-random hashes, which are the same in every call.
+            /// Returns 0 if `samples` is 0.
             ///
             /// The standard error is about √(ε/samples): 100/ε samples measure ε to within 10 %.
             #[must_use]
             pub fn measure_false_positive_rate(&self, samples: usize) -> f64 {
-                $crate::filter::measured_rate(&self.core, samples)
+                $crate::filter::measure_rate(&self.core, samples)
             }
 
-            /// The hasher.
+            /// Returns the hasher.
             #[must_use]
             pub fn hasher(&self) -> &$hasher {
                 &self.hasher
@@ -282,30 +282,30 @@ macro_rules! lookups {
             }
         }
 
-        /// A one-line summary: what the filter is, items, load or shards, size, bits per item (unless it is nearly empty) and
+        /// A one-line summary: kind of filter, items, load or shards, size, bits per item (unless it is nearly empty) and
         /// false-positive rate.
         impl<$($generics)*> core::fmt::Display for $filter {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                $crate::filter::summarized(&self.core, self.size_in_bytes(), f)
+                $crate::filter::write_summary(&self.core, self.size_in_bytes(), f)
             }
         }
     };
 }
 pub(crate) use lookups;
 
-/// Changes by one owner, and [`Insert`](crate::Insert).
+/// Implements changes through `&mut self`, and [`Insert`](crate::Insert).
 macro_rules! changes {
     (impl [$($generics:tt)*] $filter:ty, $hasher:ty; example $example:literal) => {
         impl<$($generics)*> $filter {
-            /// Inserts an item, even if it is already present: see [Duplicates](crate::CuckooFilter#duplicates). A growing filter
-            /// grows if it has to.
+            /// Inserts an item, even if it is already present ([Duplicates](crate::CuckooFilter#duplicates)). A growing filter
+            /// grows if necessary.
             ///
-            /// Takes constant time on average; an insertion that splits a shard of a growing filter takes a fraction of a
+            /// Takes constant time on average. An insertion that splits a shard of a growing filter takes a fraction of a
             /// millisecond.
             ///
             /// # Errors
-            /// If the item is refused, for a reason that [`InsertErrorKind`](crate::InsertErrorKind) lists. The filter is then
-            /// unchanged, bit for bit.
+            /// If the item is refused; [`InsertErrorKind`](crate::InsertErrorKind) lists the reasons. The filter is then unchanged,
+            /// bit for bit.
             ///
             /// # Example
             /// ```
@@ -324,17 +324,17 @@ macro_rules! changes {
                 self.core.insert(hash)
             }
 
-            /// Inserts an item unless [`contains`](Self::contains) returns true for it. Returns true if it was inserted.
+            /// Inserts an item unless [`contains`](Self::contains) returns true for it. Returns true if the item was inserted.
             ///
-            /// With probability ε, `contains` returns true for an item that was never inserted, and the item is not stored. It will be
-            /// found all the same, but removing it later removes the fingerprint of another item. So combine this method with removal
-            /// only if you know which items were stored.
+            /// With probability ε, `contains` returns true for an item that was never inserted, and the item is not stored. It is
+            /// found all the same, but removing it later removes the fingerprint of another item. So combine this method with
+            /// removal only if you know which items were stored.
             ///
-            /// A growing filter compares all stored bits, including those kept for growth. So it may insert an item for which
-            /// `contains` already returns true by chance, and an item that it skips is found at every later size.
+            /// A growing filter compares all stored bits, including those kept for growth. So it may insert an item that `contains`
+            /// already finds by chance, and an item that it skips is found at every later size.
             ///
             /// # Errors
-            /// As [`insert`](Self::insert).
+            /// The same as for [`insert`](Self::insert).
             ///
             /// # Example
             /// ```
@@ -353,11 +353,11 @@ macro_rules! changes {
                 self.core.insert_unique(hash)
             }
 
-            /// [`insert`](Self::insert) for each item, in order. Prefetches the buckets of 64 items at once.
+            /// Inserts each item, in order, as [`insert`](Self::insert) does. Prefetches the buckets of 64 items at a time.
             ///
             /// # Errors
-            /// That of the first item that is refused. Items before its [`position`](crate::InsertError::position) are in the filter;
-            /// the refused item and those after it are not.
+            /// The error of the first refused item. Items before its [`position`](crate::InsertError::position) are in the
+            /// filter; the refused item and those after it are not.
             ///
             /// # Example
             /// ```
@@ -371,19 +371,20 @@ macro_rules! changes {
                 self.core.insert_all(&hashes)
             }
 
-            /// [`insert_unique`](Self::insert_unique) for each item, in order; writes to `inserted[i]` whether `items[i]` was
-            /// inserted. Prefetches the buckets of 64 items at once, so it takes less time than single calls in a filter larger than
-            /// the caches.
+            /// Inserts each item that is not present, in order, as [`insert_unique`](Self::insert_unique) does. Sets
+            /// `inserted[i]` to true if `items[i]` was inserted. Prefetches the buckets of 64 items at a time, so it takes less
+            /// time than single calls in a filter larger than the caches.
             ///
             /// # Errors
-            /// That of the first item that is refused. Items before its [`position`](crate::InsertError::position) are in the filter.
-            /// The refused item and those after it are not, and `inserted` is false for them, as for those that were there already.
+            /// The error of the first refused item. Items before its [`position`](crate::InsertError::position) are in the
+            /// filter. The refused item and those after it are not; `inserted` is false for them and for items that were already
+            /// present.
             ///
             /// # Panics
             /// If the slices differ in length.
             ///
             /// # Example
-            /// A crawler asks which links are new:
+            /// A crawler finds out which links are new:
             /// ```
             #[doc = concat!("let mut filter = koel::", $example, ";")]
             /// filter.insert("/about")?;
@@ -399,17 +400,17 @@ macro_rules! changes {
                 inserted: &mut [bool],
             ) -> Result<(), $crate::InsertError> {
                 let hashes = items.hashes(&self.hasher, self.core.seed());
-                $crate::hash::same_length(hashes.len(), inserted.len());
+                $crate::hash::assert_same_length(hashes.len(), inserted.len());
                 self.core.insert_all_unique(&hashes, inserted)
             }
 
-            /// [`insert`](Self::insert) for each item of an iterator, in order. Returns the number of items. Works in batches of 64,
-            /// as fast as [`insert_batch`](Self::insert_batch).
+            /// Inserts each item of an iterator, in order, as [`insert`](Self::insert) does. Returns the number of items. Works in
+            /// batches of 64, as fast as [`insert_batch`](Self::insert_batch).
             ///
             /// # Errors
-            /// That of the first item that is refused. Items before its [`position`](crate::InsertError::position) are in the filter;
-            /// the refused item and those after it are not. Up to 63 items after it have already been taken from the iterator, so
-            /// resume from the original sequence at that position.
+            /// The error of the first refused item. Items before its [`position`](crate::InsertError::position) are in the
+            /// filter; the refused item and those after it are not. Up to 63 items after it have already been taken from the
+            /// iterator, so resume from the original sequence at that position.
             ///
             /// # Example
             /// ```
@@ -423,18 +424,19 @@ macro_rules! changes {
                 $hasher: $crate::hash::HashItem<I::Item>,
             {
                 let seed = self.core.seed();
-                self.core.insert_each($crate::hash::Hashed::new(items, &self.hasher, seed))
+                self.core.insert_iter($crate::hash::Hashed::new(items, &self.hasher, seed))
             }
 
-            /// [`insert_unique`](Self::insert_unique) for each item of an iterator, in order. Returns the number of items stored.
+            /// Inserts each item of an iterator that is not present, in order, as [`insert_unique`](Self::insert_unique) does.
+            /// Returns the number of items stored.
             ///
             /// # Errors
-            /// That of the first item that is refused. Its [`position`](crate::InsertError::position) is the number of items before
-            /// it, stored or skipped. The refused item and those after it are not in the filter; up to 63 items after it have already
-            /// been taken from the iterator.
+            /// The error of the first refused item. Its [`position`](crate::InsertError::position) is the number of items before
+            /// it, stored or skipped. The refused item and those after it are not in the filter; up to 63 items after it have
+            /// already been taken from the iterator.
             ///
             /// # Example
-            /// Words of a text, many of which occur repeatedly:
+            /// The words of a text, some of which repeat:
             /// ```
             #[doc = concat!("let mut filter = koel::", $example, ";")]
             /// assert_eq!(filter.insert_unique_iter("to be or not to be".split(' '))?, 4);
@@ -446,11 +448,11 @@ macro_rules! changes {
                 $hasher: $crate::hash::HashItem<I::Item>,
             {
                 let seed = self.core.seed();
-                self.core.insert_each_unique($crate::hash::Hashed::new(items, &self.hasher, seed))
+                self.core.insert_unique_iter($crate::hash::Hashed::new(items, &self.hasher, seed))
             }
 
-            /// Removes all items. A table of fixed size keeps its size; a growing filter frees the memory that it has grown by. Takes
-            /// time proportional to the tables.
+            /// Removes all items. A filter of fixed size keeps its table; a growing filter frees the memory that it has grown by.
+            /// Takes time proportional to the tables.
             pub fn clear(&mut self) {
                 self.core.clear();
             }
@@ -462,11 +464,12 @@ macro_rules! changes {
 }
 pub(crate) use changes;
 
-/// Removal by one owner.
+/// Implements removal through `&mut self`.
 macro_rules! removals {
     (impl [$($generics:tt)*] $filter:ty, $hasher:ty; example $example:literal) => {
         impl<$($generics)*> $filter {
-            /// Removes one copy of an item. Returns true if a copy was found. Read [Removal](crate::CuckooFilter#removal) first.
+            /// Removes one copy of an item. Returns true if a copy was found. Remove only items that were inserted
+            /// ([Removal](crate::CuckooFilter#removal)).
             ///
             /// # Example
             /// ```
@@ -486,13 +489,14 @@ macro_rules! removals {
                 self.core.remove(hash)
             }
 
-            /// [`remove`](Self::remove) for each item, in order; writes to `removed[i]` whether `items[i]` was found.
+            /// Removes one copy of each item, in order, as [`remove`](Self::remove) does. Sets `removed[i]` to true if `items[i]`
+            /// was found, otherwise to false.
             ///
             /// # Panics
             /// If the slices differ in length.
             pub fn remove_batch<I: $crate::hash::Items<$hasher> + ?Sized>(&mut self, items: &I, removed: &mut [bool]) {
                 let hashes = items.hashes(&self.hasher, self.core.seed());
-                $crate::hash::same_length(hashes.len(), removed.len());
+                $crate::hash::assert_same_length(hashes.len(), removed.len());
                 self.core.remove_all(&hashes, removed);
             }
         }
@@ -500,20 +504,20 @@ macro_rules! removals {
 }
 pub(crate) use removals;
 
-/// Iterates over items and whether a filter contains them.
+/// An iterator over items, each with its lookup result.
 #[must_use = "iterators are lazy: nothing is looked up until the iterator is consumed"]
 pub(crate) struct ContainsIter<'a, C, H, I: Iterator> {
     core: &'a C,
     hasher: &'a H,
     items: I,
     batch: VecDeque<I::Item>,
-    /// One bit for each item of `batch`; the lowest bit is the next answer.
-    answers: u64,
+    /// The results for `batch`, one bit an item; the lowest bit is the next result.
+    results: u64,
 }
 
 impl<'a, C, H, I: Iterator> ContainsIter<'a, C, H, I> {
     pub fn new(core: &'a C, hasher: &'a H, items: I) -> Self {
-        Self { core, hasher, items, batch: VecDeque::new(), answers: 0 }
+        Self { core, hasher, items, batch: VecDeque::new(), results: 0 }
     }
 }
 
@@ -524,29 +528,29 @@ impl<C: Core, H: HashItem<I::Item>, I: Iterator> Iterator for ContainsIter<'_, C
         if self.batch.is_empty() {
             let uniform = |item: &I::Item| self.hasher.uniform(self.core.seed(), item);
             if self.batch.try_reserve(BATCH).is_err() {
-                // Without memory for a batch, one after the other.
+                // Without memory for a batch, look up a single item.
                 let item = self.items.next()?;
                 let found = self.core.contains(uniform(&item));
                 return Some((item, found));
             }
-            // If hashing an item panics, `self` must not keep a batch without its answers.
+            // If hashing an item panics, `self` must not keep a batch without results.
             let mut batch = mem::take(&mut self.batch);
             batch.extend(self.items.by_ref().take(BATCH));
             let mut hashes = [0; BATCH];
             for (hash, item) in hashes.iter_mut().zip(&batch) {
                 *hash = uniform(item).0;
             }
-            self.core.contains_all(&&hashes[..batch.len()], |answers| self.answers = answers);
+            self.core.contains_all(&&hashes[..batch.len()], |results| self.results = results);
             self.batch = batch;
         }
         let item = self.batch.pop_front()?;
-        let found = self.answers & 1 == 1;
-        self.answers >>= 1;
+        let found = self.results & 1 == 1;
+        self.results >>= 1;
         Some((item, found))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let (ahead, (least, most)) = (self.batch.len(), self.items.size_hint());
-        (least.saturating_add(ahead), most.and_then(|most| most.checked_add(ahead)))
+        let (ahead, (lower, upper)) = (self.batch.len(), self.items.size_hint());
+        (lower.saturating_add(ahead), upper.and_then(|upper| upper.checked_add(ahead)))
     }
 }

@@ -1,4 +1,4 @@
-//! Go's files: the layout and validation of the header, the order of slots, reading and writing.
+//! The file format of Go's library: header layout and validation, slot order, reading and writing.
 
 use alloc::vec::Vec;
 
@@ -15,24 +15,25 @@ use crate::{
 
 /// The seed that Go's library always uses.
 const SEED: u64 = 1337;
-/// The largest power of two that fits into four bytes.
+/// The most buckets of a file: the largest power of two that fits into four bytes.
 const MOST_BUCKETS: u64 = 1 << 31;
 
-// Each field begins where the previous one ends. Behind `TABLE_AT`, only the single table has the size of its buckets.
+// Offsets of the header's fields. Each field begins where the previous one ends. Only single tables have the bucket size, after the
+// table type.
 const ITEMS_AT: usize = 0;
 const VICTIM_BUCKET_AT: usize = ITEMS_AT + 4;
 const VICTIM_FINGERPRINT_AT: usize = VICTIM_BUCKET_AT + 4;
 const VICTIM_USED_AT: usize = VICTIM_FINGERPRINT_AT + 4;
 const TABLE_AT: usize = VICTIM_USED_AT + 1;
 const BUCKET_SIZE_AT: usize = TABLE_AT + 1;
-/// The length of a fingerprint, a byte, and the number of buckets, four, end the header.
+/// The header ends with the fingerprint length (one byte) and the number of buckets (four bytes).
 const FINGERPRINT_BITS_BEFORE_END: usize = 5;
 const BUCKETS_BEFORE_END: usize = 4;
 
 const SINGLE: u8 = 0;
 const PACKED: u8 = 1;
 
-/// The length of the header, which is the offset of the table.
+/// Returns the length of the header in bytes, which is the offset of the table.
 const fn header_bytes(table: TableKind) -> usize {
     FINGERPRINT_BITS_BEFORE_END
         + match table {
@@ -41,7 +42,7 @@ const fn header_bytes(table: TableKind) -> usize {
         }
 }
 
-/// The number of zero bytes behind the table.
+/// Returns the number of zero bytes after the table.
 const fn padding(table: TableKind) -> usize {
     match table {
         TableKind::Single => 0,
@@ -49,7 +50,8 @@ const fn padding(table: TableKind) -> usize {
     }
 }
 
-/// The item for which Go found no slot or, if `is_used` is false, the last one, which has been stored since.
+/// A fingerprint that Go could not place. If `is_used` is false, it is the last such fingerprint, which has been stored since, or
+/// all fields are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Victim {
     bucket: u32,
@@ -58,13 +60,13 @@ pub(super) struct Victim {
 }
 
 impl Victim {
-    /// True if the victim has this fingerprint and one of these buckets. Ignores `is_used`.
-    pub fn is(self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
+    /// Returns true if the victim has this fingerprint and one of these buckets. Ignores `is_used`.
+    pub fn matches(self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let bucket = u64::from(self.bucket);
         self.fingerprint == fingerprint.get() && (bucket == first || bucket == second)
     }
 
-    /// A hash with the victim's bucket and fingerprint: the inverse of Go's formulas.
+    /// Returns a hash that has the victim's bucket and fingerprint, by inverting Go's formulas. `None` if the victim is not used.
     pub fn hash(self) -> Option<u64> {
         let low = self.fingerprint.checked_sub(1).filter(|_| self.is_used)?;
         Some(u64::from(self.bucket) << 32 | u64::from(low))
@@ -74,13 +76,13 @@ impl Victim {
         let Self { bucket, fingerprint, is_used } = self;
         let (buckets, f) = (params.buckets(), params.fingerprint_bits());
         if u64::from(bucket) >= buckets {
-            return Err(parameter(VICTIM_BUCKET_AT, "the victim is in bucket {}, but there are {}", [bucket.into(), buckets]));
+            return Err(invalid(VICTIM_BUCKET_AT, "the victim is in bucket {}, but there are {}", [bucket.into(), buckets]));
         }
         // Both are 0 if there never was a victim.
         let is_missing = fingerprint == 0 && (is_used || bucket != 0);
         if is_missing || u64::from(fingerprint) >= 1 << f {
-            let words = "the victim's fingerprint is {}, but those of {} bits are 1 to {}";
-            return Err(parameter(VICTIM_FINGERPRINT_AT, words, [fingerprint.into(), f.into(), (1 << f) - 1]));
+            let message = "the victim's fingerprint is {}, but those of {} bits are 1 to {}";
+            return Err(invalid(VICTIM_FINGERPRINT_AT, message, [fingerprint.into(), f.into(), (1 << f) - 1]));
         }
         Ok(())
     }
@@ -89,19 +91,19 @@ impl Victim {
 /// A validated header.
 pub(super) struct Header {
     pub(super) params: Params,
-    /// The number of items in the table, without the victim.
+    /// The number of items in the table, excluding the victim.
     pub(super) items: u32,
     pub(super) victim: Victim,
 }
 
 impl Header {
-    /// Validates everything that does not require the table, including the total length.
+    /// Decodes the header, and validates everything that does not require the table, including the file's length.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, SnapshotError> {
         let kind = match bytes.get(TABLE_AT) {
             None => return Err(header_too_short(bytes, header_bytes(TableKind::Packed))),
             Some(&SINGLE) => TableKind::Single,
             Some(&PACKED) => TableKind::Packed,
-            Some(&other) => return Err(parameter(TABLE_AT, "table type {}: 0 is single, 1 is packed", [other.into()])),
+            Some(&other) => return Err(invalid(TABLE_AT, "table type {}: 0 is single, 1 is packed", [other.into()])),
         };
         if bytes.len() < header_bytes(kind) {
             return Err(header_too_short(bytes, header_bytes(kind)));
@@ -111,12 +113,12 @@ impl Header {
         let is_used = match bytes[VICTIM_USED_AT] {
             0 => false,
             1 => true,
-            other => return Err(parameter(VICTIM_USED_AT, "the victim's flag is {}: 0 is unused, 1 is used", [other.into()])),
+            other => return Err(invalid(VICTIM_USED_AT, "the victim's flag is {}: 0 is unused, 1 is used", [other.into()])),
         };
         let victim =
-            Victim { bucket: number(bytes, VICTIM_BUCKET_AT), fingerprint: number(bytes, VICTIM_FINGERPRINT_AT), is_used };
+            Victim { bucket: read_u32(bytes, VICTIM_BUCKET_AT), fingerprint: read_u32(bytes, VICTIM_FINGERPRINT_AT), is_used };
         victim.check(&params)?;
-        Ok(Self { params, items: number(bytes, ITEMS_AT), victim })
+        Ok(Self { params, items: read_u32(bytes, ITEMS_AT), victim })
     }
 
     pub(super) fn encode(&self, bytes: &mut Vec<u8>) {
@@ -141,27 +143,28 @@ fn params(bytes: &[u8], kind: TableKind) -> Result<Params, SnapshotError> {
     let b = if kind == TableKind::Single { bytes[BUCKET_SIZE_AT].into() } else { DEFAULT_BUCKET_SIZE };
     let f = bytes[fingerprint_bits_at].into();
     let addressing = Addressing::PowerOfTwo;
-    let buckets = number(bytes, buckets_at).into();
+    let buckets = read_u32(bytes, buckets_at).into();
     let params = Params::new(kind, f, b, buckets, addressing, SEED).map_err(|error| {
         let at = match error {
             ParamError::FingerprintBits { .. } => fingerprint_bits_at,
             ParamError::BucketSize { .. } => BUCKET_SIZE_AT,
             _ => buckets_at,
         };
-        SnapshotError::params(refusal(error, kind, f, b), at, error)
+        SnapshotError::params(error_kind(error, kind, f, b), at, error)
     })?;
     if shares_bits(&params) {
-        let words = "fingerprints of {} bits in buckets of {}: in Go's single table such slots share bits";
-        return Err(SnapshotError::new(Kind::Aliasing, wide(fingerprint_bits_at), words, [f.into(), b.into()]));
+        let message = "fingerprints of {} bits in buckets of {}: in Go's single table such slots share bits";
+        return Err(SnapshotError::new(Kind::Aliasing, wide(fingerprint_bits_at), message, [f.into(), b.into()]));
     }
     Ok(params)
 }
 
-/// Go's single table also supports larger buckets and shorter fingerprints; such files are not corrupt.
-fn refusal(error: ParamError, kind: TableKind, f: u32, b: u32) -> Kind {
+/// Returns the kind of error for refused parameters. Go's single table supports more than this crate does: larger buckets and
+/// fingerprints of one bit. Files with these are unsupported, not corrupt.
+fn error_kind(error: ParamError, kind: TableKind, f: u32, b: u32) -> Kind {
     let is_about_slots = matches!(error, ParamError::FingerprintBits { .. } | ParamError::BucketSize { .. });
     if kind == TableKind::Packed && (1..4).contains(&f) {
-        // The codeword of 12 bits is longer than the bucket of 4(f − 1) bits.
+        // The codeword has 12 bits, more than the whole bucket of 4(f − 1) bits.
         Kind::Aliasing
     } else if is_about_slots && kind == TableKind::Single && (1..=32).contains(&f) && b > 0 {
         Kind::Unsupported
@@ -170,19 +173,19 @@ fn refusal(error: ParamError, kind: TableKind, f: u32, b: u32) -> Kind {
     }
 }
 
-/// True if slots of Go's single table overlap. For fingerprints of 2, 4 and 12 bits, Go's library computes the position of a slot
-/// inside its byte from the slot's number in the bucket. That is correct only in the first bucket, or if buckets are whole bytes;
-/// otherwise slots overlap and items are lost.
+/// Returns true if slots of Go's single table overlap. For fingerprints of 2, 4 and 12 bits, Go's library computes the position of
+/// a slot inside its byte from the slot's index in the bucket. That is correct only in the first bucket, or if buckets are whole
+/// bytes; otherwise slots overlap and items are lost.
 fn shares_bits(params: &Params) -> bool {
-    let slots_of_whole_bytes = match (params.table(), params.fingerprint_bits()) {
+    let slots_per_whole_bytes = match (params.table(), params.fingerprint_bits()) {
         (TableKind::Single, 2) => 4,
         (TableKind::Single, 4 | 12) => 2,
         _ => 1,
     };
-    params.buckets() > 1 && !params.bucket_size().is_multiple_of(slots_of_whole_bytes)
+    params.buckets() > 1 && !params.bucket_size().is_multiple_of(slots_per_whole_bytes)
 }
 
-/// The header for a filter, or an error if Go's library cannot read the filter.
+/// Builds the header of a file for a filter. Returns an error if Go's library cannot read such a file.
 pub(super) fn header(params: &Params, hasher: HasherId, len: u64, victim: Victim) -> Result<Header, GoError> {
     if params.addressing() != Addressing::PowerOfTwo {
         return Err(GoError::Addressing(params.addressing()));
@@ -213,67 +216,67 @@ fn check_length(bytes: &[u8], params: &Params) -> Result<(), SnapshotError> {
     if given < expected {
         return Err(too_short(given, expected));
     }
-    let words = "the filter ends here, and {} more bytes follow it";
-    let error = SnapshotError::new(Kind::TrailingBytes, expected, words, [given - expected]);
+    let message = "the filter ends here, and {} more bytes follow it";
+    let error = SnapshotError::new(Kind::TrailingBytes, expected, message, [given - expected]);
     Err(error.with_remedy("give exactly one file, without what follows"))
 }
 
 fn header_too_short(bytes: &[u8], header: usize) -> SnapshotError {
     let given = wide(bytes.len());
-    let words = "the bytes end too early: there are {}, and the header alone has {} or more";
-    SnapshotError::new(Kind::Length, given, words, [given, wide(header)])
+    let message = "the bytes end too early: there are {}, and the header alone has {} or more";
+    SnapshotError::new(Kind::Length, given, message, [given, wide(header)])
 }
 
-fn parameter<const N: usize>(at: usize, words: &'static str, numbers: [u64; N]) -> SnapshotError {
-    SnapshotError::new(Kind::Parameter, wide(at), words, numbers)
+fn invalid<const N: usize>(at: usize, message: &'static str, numbers: [u64; N]) -> SnapshotError {
+    SnapshotError::new(Kind::Parameter, wide(at), message, numbers)
 }
 
-fn number(bytes: &[u8], at: usize) -> u32 {
+fn read_u32(bytes: &[u8], at: usize) -> u32 {
     let mut number = [0; 4];
     number.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(number)
 }
 
-// The order of slots in a packed bucket: Go leaves fingerprints with equal low nibbles as they come, this library sorts them by their
-// high parts. Codewords are the same in both.
+// The order of slots in a packed bucket. Both libraries sort fingerprints by their low nibbles, so their codewords are equal. Go
+// stores fingerprints with equal low nibbles in any order; this library sorts them by their high parts.
 
-/// The order in which Go had the slots of each bucket, a byte for each: see [`places`]. Empty if all were sorted.
+/// Go's order of the slots in each bucket, one byte per bucket, as [`ranks`] returns it. Empty if all buckets were sorted.
 ///
-/// It is a hint, checked when it is used: a bucket may have changed since.
+/// This is only a hint: a bucket may have changed since, so [`arrange`] checks each order before it is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Order(Vec<u8>);
 
-/// The places of sorted values.
+/// The ranks of four values that are sorted.
 const SORTED: u8 = 0b11_10_01_00;
 
-/// The places that four values have among them when they are sorted, two bits each.
-fn places(values: [u32; 4]) -> u8 {
+/// Returns the ranks of four values in sorted order, two bits each, that of the first value in the lowest bits.
+fn ranks(values: [u32; 4]) -> u8 {
     let keys = values.map(|value| value.rotate_right(4));
-    (0..4).rev().fold(0, |places, slot| {
+    (0..4).rev().fold(0, |ranks, slot| {
         let before = |&other: &usize| (keys[other], other) < (keys[slot], slot);
-        places << 2 | (0..4).filter(before).fold(0, |place, _| place + 1)
+        ranks << 2 | (0..4).filter(before).fold(0, |rank, _| rank + 1)
     })
 }
 
-/// The values in this library's order of slots: by low nibbles, then by high parts.
+/// Returns the values in this library's slot order: by low nibbles, then by high parts.
 fn sorted(mut values: [u32; 4]) -> [u32; 4] {
     values.sort_unstable_by_key(|&value| value.rotate_right(4));
     values
 }
 
-/// Sorted values in the order of these places. `None` if Go cannot have them so.
-fn in_order(places: u8, sorted: [u32; 4]) -> Option<[u32; 4]> {
-    let values = [0, 2, 4, 6].map(|shift| sorted[usize::from(places >> shift & 3)]);
-    is_gos(values).then_some(values)
+/// Arranges sorted values by these ranks. Returns `None` if Go cannot store them in this order.
+fn arrange(ranks: u8, sorted: [u32; 4]) -> Option<[u32; 4]> {
+    let values = [0, 2, 4, 6].map(|shift| sorted[usize::from(ranks >> shift & 3)]);
+    is_go_order(values).then_some(values)
 }
 
-/// True if low nibbles ascend, as in Go.
-fn is_gos(values: [u32; 4]) -> bool {
+/// Returns true if low nibbles ascend, as they do in Go's buckets.
+fn is_go_order(values: [u32; 4]) -> bool {
     values.is_sorted_by_key(|value| value & 15)
 }
 
 impl Order {
-    /// Sorts every bucket of a packed table, and returns the order that it had.
+    /// Sorts every bucket of a packed table, and returns the former order.
     fn sort(filter: &mut RawFilter) -> Result<Self, SnapshotError> {
         let params = *filter.params();
         let mut order = Vec::new();
@@ -281,9 +284,9 @@ impl Order {
             match filter.first_corrupt(bucket..bucket + 1) {
                 None => {}
                 Some((_, Corrupt::Codeword(codeword))) => {
-                    let words = "bucket {} has the codeword {}, which is not in the codebook";
+                    let message = "bucket {} has the codeword {}, which is not in the codebook";
                     let at = wide(header_bytes(TableKind::Packed)) + bucket * u64::from(params.bucket_bits()) / 8;
-                    return Err(SnapshotError::new(Kind::Table, at, words, [bucket, codeword.into()]));
+                    return Err(SnapshotError::new(Kind::Table, at, message, [bucket, codeword.into()]));
                 }
                 Some(_) => {
                     if order.is_empty() {
@@ -292,7 +295,7 @@ impl Order {
                         order.resize(buckets, SORTED);
                     }
                     let values = filter.packed_values(bucket);
-                    order[index(bucket)] = places(values);
+                    order[index(bucket)] = ranks(values);
                     put_high_parts(&params, filter.bytes_mut(), bucket, sorted(values));
                 }
             }
@@ -300,16 +303,17 @@ impl Order {
         Ok(Self(order))
     }
 
-    /// Restores the order of buckets in `bytes`, a copy of the table and its padding, where it is still one that Go can have.
+    /// Restores Go's slot order in `bytes`, a copy of the table and its padding. Skips buckets whose fingerprints Go cannot store
+    /// in that order any more.
     fn restore(&self, filter: &RawFilter, bytes: &mut [u8]) {
-        for (bucket, &places) in (0..).zip(&self.0).filter(|&(_, &places)| places != SORTED) {
-            if let Some(values) = in_order(places, filter.packed_values(bucket)) {
+        for (bucket, &ranks) in (0..).zip(&self.0).filter(|&(_, &ranks)| ranks != SORTED) {
+            if let Some(values) = arrange(ranks, filter.packed_values(bucket)) {
                 put_high_parts(filter.params(), bytes, bucket, values);
             }
         }
     }
 
-    /// The heap memory in bytes.
+    /// Returns the heap memory in bytes.
     pub fn size_in_bytes(&self) -> usize {
         self.0.capacity()
     }
@@ -326,13 +330,13 @@ fn put_high_parts(params: &Params, bytes: &mut [u8], bucket: u64, values: [u32; 
 
 // Reading, from untrusted bytes.
 
-/// Reads a filter from the output of Go's `Encode`, with nothing after it.
+/// Reads a filter from the output of Go's `Encode`. Nothing may follow that output.
 ///
-/// Safe for untrusted input: validates everything. Takes time proportional to the input. Allocates memory for the table and, if
-/// it is packed, at most a byte more per bucket.
+/// Safe for untrusted input: validates everything. Takes time proportional to the input. Allocates memory for the table and, if it
+/// is packed, at most one more byte per bucket.
 ///
 /// # Errors
-/// If the bytes are not a valid file; the error says what is wrong and at which offset. Two kinds do not mean that the file is
+/// If the bytes are not a valid file. The error says what is wrong and at which offset. Two kinds do not mean that the file is
 /// corrupt: [`Aliasing`](Kind::Aliasing) is a table that Go's library itself corrupts, and [`Unsupported`](Kind::Unsupported) is
 /// one with fingerprints of one bit or more than 16 slots per bucket.
 ///
@@ -357,35 +361,32 @@ pub fn decode(bytes: &[u8]) -> Result<GoFilter, SnapshotError> {
     // The buckets are sorted now, so the table is valid.
     let taken = raw.taken(0..params.buckets()).unwrap_or_default();
     if taken != u64::from(items) {
-        let words = "the table holds {} items, but the header says {}";
-        return Err(SnapshotError::new(Kind::Count, wide(ITEMS_AT), words, [taken, items.into()]));
+        let message = "the table holds {} items, but the header says {}";
+        return Err(SnapshotError::new(Kind::Count, wide(ITEMS_AT), message, [taken, items.into()]));
     }
     let filter = CuckooFilter { core: raw.with_len(index(taken)), hasher: MetroHash64 };
     Ok(GoFilter { core: WithVictim { filter, victim, order }, hasher: MetroHash64 })
 }
 
-/// Checks that the bits behind the last bucket are zero.
+/// Checks that the bits after the last bucket are zero.
 fn check_end(params: &Params, table: &[u8], padding: &[u8]) -> Result<(), SnapshotError> {
     let used_bits = params.buckets() * u64::from(params.bucket_bits()) % 8;
     let last = table.last().map_or(0, |&byte| if used_bits == 0 { 0 } else { byte >> used_bits });
-    let mut behind = core::iter::once(last).chain(padding.iter().copied());
-    let Some(byte) = behind.position(|byte| byte != 0) else { return Ok(()) };
+    let mut unused = core::iter::once(last).chain(padding.iter().copied());
+    let Some(byte) = unused.position(|byte| byte != 0) else { return Ok(()) };
     let at = header_bytes(params.table()) + table.len() - 1 + byte;
     Err(SnapshotError::new(Kind::Table, wide(at), "bits beyond the last bucket are set", []))
 }
 
 // Writing.
 
-/// Writes a filter as a file for Go's `Decode`, without a victim. A view of a snapshot is [verified](crate::FilterView::verify)
+/// Writes a filter as a file for Go's `Decode`, without a victim. Convert a view with [`to_filter`](crate::FilterView::to_filter)
 /// first.
 ///
 /// # Errors
 /// If Go's library cannot read the filter: it requires `PowerOfTwo` addressing, `MetroHash64`, the seed 1337, at most 2³¹ buckets
-/// and fewer than 2³² items. Its single table also loses items if fingerprints have 2, 4 or 12 bits and buckets are not whole
-/// bytes. If items have more copies than the table has room for.
-///
-/// # Panics
-/// If the memory for the bytes cannot be allocated.
+/// and fewer than 2³² items. If fingerprints have 2, 4 or 12 bits and buckets are not whole bytes: Go's single table loses items
+/// then. If items have copies that are counted beside the table. If memory for the bytes cannot be allocated.
 ///
 /// # Example
 /// ```
@@ -400,13 +401,12 @@ pub fn encode<H: Hasher>(filter: &CuckooFilter<H>) -> Result<Vec<u8>, GoError> {
     let victim = Victim::default();
     check_copies(filter)?;
     header(&filter.params(), filter.hasher().id(), wide(filter.len()), victim)?;
-    // Go's files have no checksum that would reveal corruption later.
     file(filter, victim, &Order::default())
 }
 
-/// Fails if the filter has copies that are not in its table.
+/// Returns an error if the filter counts copies beside its table.
 pub(super) fn check_copies<H>(filter: &CuckooFilter<H>) -> Result<(), GoError> {
-    match filter.core.further_totals() {
+    match filter.core.extra_totals() {
         (0, _) => Ok(()),
         (copies, _) => Err(GoError::Copies(copies)),
     }
@@ -436,28 +436,28 @@ mod tests {
         Params::new(table, f, b, buckets, Addressing::PowerOfTwo, SEED).unwrap()
     }
 
-    /// Every order of quadruples, including equal values, comes back if Go could have written it.
+    /// Tries every order of four values, with equal ones among them.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn every_order_comes_back() {
+    fn every_order_that_go_can_store_is_restored() {
         for n in 0..256_usize {
             for highs_and_lows in [[0x10, 0x20, 0x30, 0x40], [0, 0x13, 3, 5], [7, 7, 0x17, 0xffff_fff7]] {
                 let values = [n, n >> 2, n >> 4, n >> 6].map(|n| highs_and_lows[n & 3]);
-                let places = places(values);
-                assert_eq!(in_order(places, sorted(values)), is_gos(values).then_some(values));
-                assert_eq!(places == SORTED, values == sorted(values), "{values:x?}");
-                // Whatever the bucket holds now, an old order keeps its contents.
+                let ranks = ranks(values);
+                assert_eq!(arrange(ranks, sorted(values)), is_go_order(values).then_some(values));
+                assert_eq!(ranks == SORTED, values == sorted(values), "{values:x?}");
+                // An outdated order never changes the contents of a bucket.
                 for changed in [[0x31, 2, 1, 0x11], [3; 4], [0x40, 0x30, 0x20, 0x10]].map(sorted) {
-                    let restored = in_order(places, changed);
-                    assert!(restored.is_none_or(|restored| is_gos(restored) && sorted(restored) == changed));
+                    let restored = arrange(ranks, changed);
+                    assert!(restored.is_none_or(|restored| is_go_order(restored) && sorted(restored) == changed));
                 }
             }
         }
     }
 
-    /// Tests the limits without allocating such tables.
+    /// Checks the limits without allocating tables of that size.
     #[test]
-    fn four_bytes_are_not_enough_for_everything() {
+    fn counts_that_need_more_than_four_bytes_are_refused() {
         let header = |buckets, len| header(&params(TableKind::Packed, 13, 4, buckets), MetroHash64.id(), len, Victim::default());
         assert!(header(1 << 20, u64::from(u32::MAX)).is_ok());
         assert!(matches!(header(1 << 20, 1 << 32), Err(GoError::Items(0x1_0000_0000))));
@@ -467,25 +467,25 @@ mod tests {
         }
     }
 
-    /// Compares the position that Go computes from the slot's number with the real one.
+    /// Compares the bit position that Go computes from the slot's index with the actual one.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn slots_share_bits_where_go_is_wrong_about_their_place() {
+    fn slots_share_bits_where_go_miscomputes_their_position() {
         for f in TableKind::Single.fingerprint_bits() {
-            let slots_in_bytes = match f {
+            let slots_per_bytes = match f {
                 2 => 4,
                 4 | 12 => 2,
                 _ => 0,
             };
             for b in TableKind::Single.bucket_sizes() {
                 for buckets in [1, 2, 8] {
-                    let is_wrong = (0..buckets).any(|bucket| {
+                    let shared = (0..buckets).any(|bucket| {
                         (0..b).any(|slot| {
-                            let place = (bucket as u32 * b + slot) * f % 8;
-                            slots_in_bytes != 0 && place != slot % slots_in_bytes * (f % 8)
+                            let position = (bucket as u32 * b + slot) * f % 8;
+                            slots_per_bytes != 0 && position != slot % slots_per_bytes * (f % 8)
                         })
                     });
-                    assert_eq!(shares_bits(&params(TableKind::Single, f, b, buckets)), is_wrong, "f {f}, b {b}, m {buckets}");
+                    assert_eq!(shares_bits(&params(TableKind::Single, f, b, buckets)), shared, "f {f}, b {b}, m {buckets}");
                 }
             }
         }

@@ -1,10 +1,10 @@
-//! Reads and writes the files of Go's linvon/cuckoo-filter, version 0.4: those that its `Encode` writes and its `Decode` reads.
+//! Reads and writes files of Go's linvon/cuckoo-filter, version 0.4, in the format of its `Encode` and `Decode`.
 //! [`guide::go`](crate::guide::go) describes the format.
 //!
 //! ```
 //! use koel::{Addressing, CuckooFilter, go::{self, MetroHash64}};
 //!
-//! // Go's library needs these three settings; all others are free.
+//! // Go's library needs these three settings; you choose all others.
 //! let mut filter = CuckooFilter::builder()
 //!     .capacity(1000)
 //!     .false_positive_rate(0.001)
@@ -23,8 +23,8 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 //!
-//! - Answers equal those of Go's library, false positives included. A file that is read and not changed is written back byte for
-//!   byte.
+//! - Lookups return what Go's library returns, false positives included. A file that is read and not changed is written back byte
+//!   for byte.
 //! - If Go's library finds no slot for an item, it keeps that one item outside the table: the *victim*. So does [`GoFilter`],
 //!   until there is room for it.
 //! - Safe for untrusted input: [`decode`] validates everything, and allocates memory only for bytes that exist.
@@ -42,7 +42,7 @@ use std::{
 pub use crate::hash::hashers::MetroHash64;
 use crate::{
     bits::wide,
-    filter::{Core, CoreMut, CuckooFilter, InsertError, changes, lookups, other_wanted, planned},
+    filter::{Core, CoreMut, CuckooFilter, InsertError, changes, lookups, planned, unsupported},
     hash::{Hasher, HasherId, Uniform},
     kernel::{Dispatch, Hashes, answers},
     params::{Addressing, Params},
@@ -55,12 +55,13 @@ pub use format::{decode, encode};
 
 /// A filter of Go's linvon/cuckoo-filter: a [`CuckooFilter`] and a victim.
 ///
-/// Go's library evicts at random and gives up after 500 steps. The fingerprint that is then left over, the *victim*, is kept
-/// outside the table, and as long as there is one, Go refuses all insertions. This type continues to insert: the table often has
-/// room that a random walk has not found, for the victim as well.
+/// Go's library evicts at random and gives up after 500 steps. It keeps the fingerprint that is left over, the *victim*, outside
+/// the table, and refuses all insertions while there is one. This type continues to insert: the table often has room that a random
+/// walk did not find, for the victim as well.
 ///
 /// The operations are those of [`CuckooFilter`], with their guarantees. The victim is looked up, counted and removed as if it were
-/// in the table, and stored there as soon as there is room. Convert with [`into_filter`](GoFilter::into_filter) to use the other methods.
+/// in the table, and moves there as soon as there is room. Convert with [`into_filter`](GoFilter::into_filter) to use the other
+/// methods.
 ///
 /// # Example
 /// ```
@@ -89,12 +90,12 @@ changes! {
 }
 planned!(impl [] GoFilter, "GoFilter", Params);
 
-/// A table and the victim: the core of a [`GoFilter`].
+/// A table and its victim, the core of a [`GoFilter`].
 #[derive(Clone, PartialEq, Eq)]
 struct WithVictim {
     filter: CuckooFilter<MetroHash64>,
     victim: Victim,
-    /// Go's order of slots, for writing the file back.
+    /// Go's slot order, used to write the file back byte for byte.
     order: Order,
 }
 
@@ -102,12 +103,12 @@ impl WithVictim {
     fn is_victim(&self, hash: Uniform) -> bool {
         self.victim.is_used && {
             let (buckets, fingerprint) = Address::new(self.filter.core.params()).buckets(hash);
-            self.victim.is(buckets, fingerprint)
+            self.victim.matches(buckets, fingerprint)
         }
     }
 
-    /// Stores the victim in the table, if there is one. Changes nothing if there is no room.
-    fn settle(&mut self) -> Result<(), InsertError> {
+    /// Moves the victim, if there is one, into the table. Returns an error and changes nothing if there is no room.
+    fn store_victim(&mut self) -> Result<(), InsertError> {
         if let Some(hash) = self.victim.hash() {
             self.filter.core.insert_into_table(Uniform(hash)).map_err(InsertError::with_one_more)?;
             self.victim.is_used = false;
@@ -116,7 +117,7 @@ impl WithVictim {
     }
 }
 
-/// The victim is looked up and counted as if it were in the table.
+/// Looks up and counts the victim as if it were in the table.
 impl Core for WithVictim {
     fn seed(&self) -> u64 {
         self.filter.core.seed()
@@ -166,8 +167,8 @@ impl Core for WithVictim {
         f.write_str(if self.victim.is_used { ", and a victim" } else { "" })
     }
 
-    fn bytes_behind(&self) -> usize {
-        self.filter.core.bytes_behind() + self.order.size_in_bytes()
+    fn external_bytes(&self) -> usize {
+        self.filter.core.external_bytes() + self.order.size_in_bytes()
     }
 }
 
@@ -190,14 +191,14 @@ impl WithVictim {
     }
 }
 
-/// If there is a victim, an insertion then tries to store it in the table, too.
+/// Insertions, and removals from the table, also try to move the victim into the table.
 impl CoreMut for WithVictim {
     fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
-        // The item first: if there is room for only one of the two, nothing has to be undone.
-        // Go knows only the table: what it has no room for is refused, copies of an item, too.
+        // The item goes first: if only one of the two has room, nothing needs to be undone. Go's files hold only the table, so an
+        // item without room there is refused, even if it is a copy.
         self.filter.core.insert_into_table(hash).map_err(InsertError::with_one_more)?;
-        // Failure is fine: the victim then stays outside the table.
-        _ = self.settle();
+        // The result does not matter: without room, the victim stays outside the table.
+        _ = self.store_victim();
         Ok(())
     }
 
@@ -210,11 +211,12 @@ impl CoreMut for WithVictim {
         if self.contains(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
     }
 
-    /// A copy in the table is removed in preference to the victim, which is then stored in the table if there is room, as in Go.
+    /// Removes a copy from the table in preference to the victim, then moves the victim into the table if there is room, as Go
+    /// does.
     fn remove(&mut self, hash: Uniform) -> bool {
         if self.filter.core.remove(hash) {
-            // Failure is fine: the victim then stays outside the table.
-            _ = self.settle();
+            // The result does not matter: without room, the victim stays outside the table.
+            _ = self.store_victim();
             return true;
         }
         let is_victim = self.is_victim(hash);
@@ -228,13 +230,13 @@ impl CoreMut for WithVictim {
 }
 
 impl GoFilter {
-    /// The filter without the victim, for its parameters, load and hasher. Its answers ignore the victim.
+    /// Returns the filter without the victim, for its parameters, load and hasher. Its lookups ignore the victim.
     #[must_use]
     pub fn filter(&self) -> &CuckooFilter<MetroHash64> {
         &self.core.filter
     }
 
-    /// True if there is a victim.
+    /// Returns true if there is a victim.
     #[must_use]
     pub fn has_victim(&self) -> bool {
         self.core.victim.is_used
@@ -243,11 +245,11 @@ impl GoFilter {
     /// Converts to a [`CuckooFilter`], with the victim in the table.
     ///
     /// # Errors
-    /// If the table has no room for the victim. Returns this filter, unchanged: remove an item first, or continue with the
+    /// If the table has no room for the victim. The error is this filter, unchanged: remove an item first, or continue with the
     /// `GoFilter`.
     #[allow(clippy::result_large_err, reason = "the error returns the filter itself, which is hardly larger than the result")]
     pub fn into_filter(mut self) -> Result<CuckooFilter<MetroHash64>, Self> {
-        match self.core.settle() {
+        match self.core.store_victim() {
             Ok(()) => Ok(self.core.filter),
             Err(_) => Err(self),
         }
@@ -255,15 +257,11 @@ impl GoFilter {
 
     /// Writes the filter as a file for Go's `Decode`.
     ///
-    /// If the filter has not been changed, these are the bytes that it was decoded from. In buckets of a packed table that have
-    /// been changed, fingerprints may be in another order, which Go's library ignores.
+    /// An unchanged filter gives the bytes that it was decoded from. In packed buckets that have changed, fingerprints may be in
+    /// another order, which makes no difference to Go's library.
     ///
     /// # Errors
-    /// If there are 2³² items or more.
-    ///
-    /// # Panics
-    /// If the bytes would be more than the address space holds (on 32-bit targets). If the allocator has no memory for them, the
-    /// program aborts, as with any vector.
+    /// If there are 2³² items or more, or memory for the bytes cannot be allocated.
     pub fn encode(&self) -> Result<Vec<u8>, GoError> {
         format::file(&self.core.filter, self.core.victim, &self.core.order)
     }
@@ -271,11 +269,9 @@ impl GoFilter {
     /// Writes the bytes of [`encode`](Self::encode) to a file, which is created or replaced as by [`CuckooFilter::save`].
     ///
     /// # Errors
-    /// The error of the operating system, with the path; or that of `encode`, with the kind
+    /// The error of the operating system, with the path. Or the error of `encode`, with the kind
+    /// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if memory cannot be allocated, otherwise
     /// [`InvalidInput`](std::io::ErrorKind::InvalidInput). The old file is unchanged, unless the message says otherwise.
-    ///
-    /// # Panics
-    /// As `encode`.
     ///
     /// # Example
     /// ```
@@ -299,7 +295,8 @@ impl GoFilter {
     }
 }
 
-/// Succeeds if Go's library can read such a filter. The hasher may also be `MetroHash64` as an [`AnyHasher`](crate::hash::AnyHasher).
+/// Succeeds if Go's library can read such a filter. The hasher may also be `MetroHash64` as an
+/// [`AnyHasher`](crate::hash::AnyHasher).
 impl<H: Hasher> TryFrom<CuckooFilter<H>> for GoFilter {
     type Error = GoError;
 
@@ -312,7 +309,7 @@ impl<H: Hasher> TryFrom<CuckooFilter<H>> for GoFilter {
     }
 }
 
-/// The filter cannot be written as a file for Go's library.
+/// The reason that a filter cannot be written as a file for Go's library.
 ///
 /// # Example
 /// ```
@@ -332,9 +329,9 @@ pub enum GoError {
     Hasher(HasherId),
     /// The seed must be 1337.
     Seed(u64),
-    /// There are more than 2³¹ buckets, the largest power of two that fits into the file's four bytes.
+    /// There are more than 2³¹ buckets, the largest power of two that fits into the four bytes of the file's field.
     Buckets(u64),
-    /// There are 2³² items or more, which do not fit into the file's four bytes.
+    /// There are 2³² items or more, which do not fit into the four bytes of the file's field.
     Items(u64),
     /// With this fingerprint length and bucket size, slots of Go's single table overlap, and items are lost.
     #[non_exhaustive]
@@ -344,7 +341,7 @@ pub enum GoError {
         /// The number of slots in a bucket.
         bucket_size: u32,
     },
-    /// Items have this many copies beyond those in the table, which is all that Go's library has.
+    /// This many copies are counted beside the table, and Go's files hold only the table.
     Copies(u64),
     /// Memory for the file cannot be allocated.
     OutOfMemory(OutOfMemory),
@@ -353,10 +350,10 @@ pub enum GoError {
 impl fmt::Display for GoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Addressing(given) => other_wanted(f, "addressing", given, "Go's library uses power-of-two", "that addressing"),
-            Self::Hasher(given) => other_wanted(f, "hasher", given, "Go's library uses metrohash64", "that hasher"),
-            Self::Seed(given) => other_wanted(f, "seed", given, "Go's library always uses 1337", "that seed"),
-            Self::Buckets(given) => other_wanted(f, "buckets", given, "a Go file holds at most 2147483648", "a smaller capacity"),
+            Self::Addressing(given) => unsupported(f, "addressing", given, "Go's library uses power-of-two", "that addressing"),
+            Self::Hasher(given) => unsupported(f, "hasher", given, "Go's library uses metrohash64", "that hasher"),
+            Self::Seed(given) => unsupported(f, "seed", given, "Go's library always uses 1337", "that seed"),
+            Self::Buckets(given) => unsupported(f, "buckets", given, "a Go file holds at most 2147483648", "a smaller capacity"),
             Self::Items(items) => {
                 write!(f, "items: {items} in the filter, but a Go file holds at most {}; use several filters", u32::MAX)
             }

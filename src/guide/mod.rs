@@ -1,23 +1,23 @@
-//! Guides: how to choose, keep and combine filters. Text only; there is no code in this module.
+//! Guides: how to choose, store and combine filters. The module contains text only.
 //!
-//! | guide | questions it answers |
+//! | guide | questions |
 //! |---|---|
-//! | [`choosing`] | Which parameters, hasher and method fit the task? What are the limits? |
+//! | [`choosing`] | Which parameters, hasher and methods fit the task? What are the limits? |
 //! | [`growing`] | What if the number of items is unknown? How does a filter grow? |
-//! | [`sharing`] | How do several threads use one filter? Who locks what? |
-//! | [`window`] | Has this been seen within the last hour? |
-//! | [`snapshots`] | How is a filter stored, sent, loaded and queried in place? |
-//! | [`small_filters`] | How are thousands of filters kept, for example one for each file of an LSM tree? |
-//! | [`serde`] | How does a filter become a field of a type with serde's derives? |
-//! | [`go`] | How are filters exchanged with Go's linvon/cuckoo-filter? |
-//! | [`redisbloom`] | How are RedisBloom's `CF.*` filters imported and exported? |
+//! | [`sharing`] | How do several threads use one filter? Which operation locks what? |
+//! | [`window`] | Has this item been seen within the last hour? |
+//! | [`snapshots`] | How do I store, send, load and query a filter in place? |
+//! | [`small_filters`] | How do I keep thousands of filters, such as one for each file of an LSM tree? |
+//! | [`serde`] | How do I use a filter as a field of a type with serde's derives? |
+//! | [`go`] | How do I exchange filters with Go's linvon/cuckoo-filter? |
+//! | [`redisbloom`] | How do I import and export RedisBloom's `CF.*` filters? |
 
-// What the guides link to.
+// The guides link to these items.
 #![allow(unused_imports, clippy::wildcard_imports, reason = "only the documentation uses them")]
 use crate as koel;
 use crate::{hash::*, *};
 
-// A page is shown whatever the features; its examples are compiled where they have the features that they need.
+// Every build documents all pages. Doctests include a page only with the features that its examples need.
 #[doc = include_str!("choosing.md")]
 pub mod choosing {}
 
@@ -31,7 +31,7 @@ pub mod sharing {}
 pub mod window {}
 
 #[cfg_attr(any(feature = "std", not(doctest)), doc = include_str!("snapshots.md"))]
-// The last section of the page ends with a program for a processor that has no std: benches/code_size.py compiles it.
+// The last section of the page ends with a program for a processor without `std`, which benches/code_size.py compiles.
 #[doc = "```rust,ignore"]
 #[doc = include_str!("firmware.rs")]
 #[doc = "```"]

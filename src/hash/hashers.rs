@@ -12,7 +12,7 @@ use super::FromHasherId;
 use super::{HashItem, Hasher, HasherId, Uniform};
 use crate::params::ParamError;
 
-/// XXH3 with 64 bits: the default. Specified, fast on short items, and implemented in most languages.
+/// XXH3 with 64 bits, the default hasher. It is specified, fast on short items, and implemented in most languages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Xxh3;
 
@@ -29,7 +29,7 @@ impl Hasher for Xxh3 {
 
 /// `MetroHash64`, the hash function of Go's linvon/cuckoo-filter, which seeds it with 1337.
 ///
-/// Only on little-endian targets: the crate that implements it reads words in the machine's byte order.
+/// Only on little-endian targets, because the crate that implements it reads words in the machine's byte order.
 #[cfg(go_files)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetroHash64;
@@ -48,11 +48,11 @@ impl Hasher for MetroHash64 {
     }
 }
 
-/// `MurmurHash64A`, arranged so that a filter with the table, the fingerprints and the addressing of RedisBloom's has items where
-/// RedisBloom has them. RedisBloom's seed is 0.
+/// `MurmurHash64A`, arranged so that a filter with RedisBloom's table, fingerprints and addressing stores items where RedisBloom
+/// does. RedisBloom's seed is 0.
 ///
-/// [`RedisBloomFilter::to_filter`](crate::redisbloom::RedisBloomFilter::to_filter) makes such filters from RedisBloom's. Any
-/// other filter may have this hasher, too: it uses all 64 bits of RedisBloom's hash.
+/// [`RedisBloomFilter::to_filter`](crate::redisbloom::RedisBloomFilter::to_filter) converts RedisBloom's filters to such filters.
+/// Any other filter may use this hasher, too: it uses all 64 bits of RedisBloom's hash.
 ///
 /// # Example
 /// A filter that RedisBloom could have:
@@ -76,9 +76,10 @@ impl Hasher for RedisBloomHash {
         HasherId::REDIS_BLOOM
     }
 
-    /// With h = `MurmurHash64A`, RedisBloom takes the bucket from h mod 2³² and the fingerprint from h mod 255. A filter with
-    /// powers of two takes them from the upper half and from the lower one; 255 divides 2³² − 1, so the lower half keeps the
-    /// fingerprint, and with it the bits of h that the upper half lacks.
+    /// Let h be the result of `MurmurHash64A`. RedisBloom takes the bucket from h mod 2³² and the fingerprint from h mod 255. A
+    /// filter with power-of-two addressing takes the bucket from the upper half of the hash and the fingerprint from the lower
+    /// half. So the upper half is h mod 2³², and the lower half is h mod (2³² − 1): 255 divides 2³² − 1, so the fingerprint is
+    /// the same, and the lower half also depends on the bits of h that the upper half lacks.
     #[inline]
     fn hash(&self, seed: u64, bytes: &[u8]) -> Uniform {
         let hash = murmur2::murmur64a(bytes, seed);
@@ -86,9 +87,9 @@ impl Hasher for RedisBloomHash {
     }
 }
 
-/// One of this crate's hashers, chosen at run time: for snapshots of unknown origin, and for tools.
+/// One of this crate's hashers, chosen at run time, for snapshots of unknown origin and for tools.
 ///
-/// In text, it is the name of the hasher's [id](HasherId).
+/// Its text form is the name of the hasher's [id](HasherId).
 ///
 /// # Example
 /// ```
@@ -132,7 +133,7 @@ impl AnyHasher {
         "redisbloom",
     ];
 
-    /// The hasher with that id, or `None` if this build has none.
+    /// Returns the hasher with this id, or `None` if this build has none.
     #[must_use]
     pub fn from_id(id: HasherId) -> Option<Self> {
         Self::ALL.iter().copied().find(|hasher| hasher.id() == id)
@@ -145,7 +146,7 @@ impl fmt::Display for AnyHasher {
     }
 }
 
-/// The names of [`ALL`](AnyHasher::ALL), as they are displayed.
+/// Parses the names of the hashers in [`ALL`](AnyHasher::ALL), as they are displayed.
 impl FromStr for AnyHasher {
     type Err = ParamError;
 
@@ -206,10 +207,10 @@ impl FromHasherId for AnyHasher {
     }
 }
 
-/// Takes every type that implements [`core::hash::Hash`], hashed by any [`BuildHasher`]: `RandomState` of the standard
-/// library, or those of foldhash, ahash and rapidhash. **Only for filters that stay within one process.**
+/// A hasher for every type that implements [`core::hash::Hash`], with any [`BuildHasher`]: `RandomState` of the standard library,
+/// or those of foldhash, ahash and rapidhash. **Only for filters that stay within one process.**
 ///
-/// For items whose type is not yours and is no [`Item`](crate::Item), for structs with `#[derive(Hash)]`, and for keyed
+/// Use it for items of a foreign type that is no [`Item`](crate::Item), for structs with `#[derive(Hash)]`, and for keyed
 /// hashers.
 ///
 /// # Not portable
@@ -219,7 +220,7 @@ impl FromHasherId for AnyHasher {
 /// - between versions of Rust: how the standard library's types are fed to a hasher may change;
 /// - between machines: integers are fed in the machine's byte order, `usize` in its width.
 ///
-/// A stored filter would lose its items with no error. So a filter with a `StdHasher` cannot be stored: `StdHasher` does not
+/// A stored filter would lose its items without an error. So a filter with a `StdHasher` cannot be stored: `StdHasher` does not
 /// implement [`Hasher`], which snapshots, `save`, serde and Go's files require.
 /// ```compile_fail,E0599
 /// # use koel::{CuckooFilter, hash::StdHasher};
@@ -229,22 +230,22 @@ impl FromHasherId for AnyHasher {
 /// filter.to_bytes(); // error: `StdHasher<RandomState>` is not a portable hasher
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-/// Within the process nothing limits it; threads may share the filter, or use clones of it.
+/// Within a process there is no such limit: threads may share the filter, or use clones of it.
 ///
 /// # Merging
-/// Two hashers are equal if they hash a few fixed values alike. Two of `RandomState::new()` are not, as each has keys of
-/// its own: give filters that are to be merged clones of one hasher.
+/// Two hashers are equal if they hash a few fixed values alike. Two instances of `RandomState::new()` are not equal, because each
+/// has keys of its own: give filters that are to be merged clones of one hasher.
 ///
 /// # Quality
-/// A filter needs 64 uniformly distributed bits. Many hashers made for hash tables end in one multiplication, after which
-/// regular items still have regular hashes; with these a table may refuse items far below its capacity, or have a higher
-/// false-positive rate. `StdHasher` therefore mixes the result (the finaliser of `SplitMix64`). With that, foldhash, FNV and
+/// A filter needs 64 uniformly distributed bits. Many hashers that are made for hash tables end in one multiplication, after
+/// which regular items still have regular hashes. With these, a table may refuse items far below its capacity, or have a higher
+/// false-positive rate. `StdHasher` therefore mixes the result (the finalizer of `SplitMix64`). With this mix, foldhash, FNV and
 /// a bare multiplication keep a filter's promises (`tests/std_hasher.rs`).
 ///
-/// Mixing cannot separate items to which the hasher gives the same 64 bits. Do not use one of 32 bits, nor an identity
+/// Mixing cannot separate items to which the hasher gives the same 64 bits. Do not use a hasher of 32 bits, or an identity
 /// hasher, which keeps only the last integer that it is fed.
 ///
-/// The filter's seed is fed to the hasher first, by `write_u64`, then the item.
+/// The hasher is first fed the filter's seed, by `write_u64`, then the item.
 ///
 /// # Example
 /// ```
@@ -260,7 +261,7 @@ impl FromHasherId for AnyHasher {
 /// assert!(seen.contains(&Visit { user: 7, page: "/" }));
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-/// Other hashers, of crates of these names:
+/// Hashers of other crates:
 /// ```text
 /// StdHasher::new(foldhash::fast::RandomState::default())
 /// StdHasher::new(ahash::RandomState::new())
@@ -270,18 +271,18 @@ impl FromHasherId for AnyHasher {
 pub struct StdHasher<B>(B);
 
 impl<B> StdHasher<B> {
-    /// A hasher that uses `build_hasher`.
+    /// Creates a hasher that uses `build_hasher`.
     pub const fn new(build_hasher: B) -> Self {
         Self(build_hasher)
     }
 
-    /// The `BuildHasher`.
+    /// Returns the `BuildHasher`.
     #[must_use]
     pub const fn inner(&self) -> &B {
         &self.0
     }
 
-    /// The `BuildHasher`, by value.
+    /// Returns the `BuildHasher` by value.
     #[must_use]
     pub fn into_inner(self) -> B {
         self.0
@@ -304,8 +305,8 @@ impl<B: BuildHasher, T: Hash + ?Sized> HashItem<T> for StdHasher<B> {
     }
 }
 
-/// The finaliser of `SplitMix64`, a bijection. With one multiplication instead of two, multiples of 2³² under `FxHash` have
-/// four times the false-positive rate that they should have.
+/// The finalizer of `SplitMix64`, a bijection. With one multiplication instead of two, multiples of 2³² under `FxHash` would have
+/// four times the intended false-positive rate.
 #[inline]
 pub(crate) fn mix(hash: u64) -> u64 {
     let hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -313,16 +314,16 @@ pub(crate) fn mix(hash: u64) -> u64 {
     hash ^ hash >> 31
 }
 
-/// The n-th number of the `SplitMix64` sequence (Steele, Lea and Flood, 2014).
+/// Returns the n-th number of the `SplitMix64` sequence (Steele, Lea and Flood, 2014).
 pub(crate) fn split_mix(n: u64) -> u64 {
     mix(n.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Compares the hashes of a few fixed values, as a `BuildHasher` need not be comparable. Different keys pass for equal with
+/// Compares the hashes of a few fixed values, because a `BuildHasher` need not be comparable. Different keys pass for equal with
 /// a probability of 2⁻¹²⁸.
 impl<B: BuildHasher> PartialEq for StdHasher<B> {
     fn eq(&self, other: &Self) -> bool {
-        // Short and long input, as many hashers treat the two differently.
+        // Has short and long input, because many hashers treat the two differently.
         const PROBE: (u64, &str) = (0x6b6f_656c, "the probe by which two hashers are compared: long enough for every code path");
         [0, u64::MAX].iter().all(|&seed| self.uniform(seed, &PROBE) == other.uniform(seed, &PROBE))
     }
@@ -330,7 +331,7 @@ impl<B: BuildHasher> PartialEq for StdHasher<B> {
 
 impl<B: BuildHasher> Eq for StdHasher<B> {}
 
-/// The type of the `BuildHasher`, and not its keys, which may be secret.
+/// Shows the type of the `BuildHasher`, but not its keys, which may be secret.
 impl<B> fmt::Debug for StdHasher<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("StdHasher").field(&format_args!("{}", type_name::<B>())).finish()

@@ -1,4 +1,4 @@
-//! What can be put into a filter, and which bytes it has there.
+//! Items: the types that a filter takes, and their bytes.
 
 use alloc::{
     borrow::{Cow, ToOwned},
@@ -22,20 +22,20 @@ use std::{
 
 use crate::bits::wide;
 
-/// A type whose values can be put into a filter: each has bytes, the same on every machine and in every release.
+/// A type whose values can be put into a filter. Each value has bytes, the same on every machine and in every release.
 ///
-/// Two items with the same bytes are the same item to a filter. Two different values of one type never have the same
-/// bytes; values of different types may.
+/// Two items with the same bytes are the same item to a filter. Two different values of one type never have the same bytes;
+/// values of different types may.
 ///
 /// # The bytes
 /// | type | bytes |
 /// |---|---|
-/// | `str`, `String` | the UTF-8 bytes, with no length and no zero |
+/// | `str`, `String` | the UTF-8 bytes, without a length or a zero |
 /// | `[u8]`, `[u8; N]`, `Vec<u8>` | the bytes themselves |
 /// | `CStr`, `CString` | the bytes, without the zero at the end |
-/// | `OsStr`, `OsString`, `Path`, `PathBuf` | the bytes as the system has them; on Unix only, and with the feature `std` |
+/// | `OsStr`, `OsString`, `Path`, `PathBuf` | the bytes as the system has them; only on Unix, with the feature `std` |
 /// | `u8` to `u128`, `i8` to `i128` | 1, 2, 4, 8 or 16 bytes, little-endian, in two's complement |
-/// | `usize`, `isize` | 8 bytes, those of `u64` and `i64`, also where words are shorter |
+/// | `usize`, `isize` | 8 bytes: those of `u64` and `i64`, even on targets with shorter words |
 /// | `NonZero<T>` | those of `T` |
 /// | `bool` | 1 byte: 0 or 1 |
 /// | `char` | 4 bytes: those of the code point as a `u32` |
@@ -50,10 +50,10 @@ use crate::bits::wide;
 /// | `Option<T>` | for `None` a 0; for `Some` a 1 and the *part* of the value |
 /// | `&T`, `&mut T`, `Box<T>`, `Rc<T>`, `Arc<T>`, `Cow<T>` | those of `T` |
 ///
-/// Where an item is a *part* of another, a length comes first if its type does not determine where it ends, so that
-/// `("ab", "c")` and `("a", "bc")` are different items. The length has 8 bytes, little-endian:
-/// - in front of strings, paths, and types that implement `Item` themselves, the number of bytes;
-/// - in front of arrays, slices and vectors, the number of elements. For `[u8]` the two are the same.
+/// If an item is a *part* of another and its type does not determine where it ends, its length comes first, so that `("ab", "c")`
+/// and `("a", "bc")` are different items. The length has 8 bytes, little-endian:
+/// - for strings, paths, and types that implement `Item` themselves, it is the number of bytes;
+/// - for arrays, slices and vectors, it is the number of elements. For `[u8]`, both are the same.
 ///
 /// All other items have the same bytes alone and as a part.
 /// ```
@@ -64,25 +64,25 @@ use crate::bits::wide;
 /// ```
 ///
 /// # Memory
-/// Items of several parts whose bytes are more than 128 together are copied to the heap to be hashed; if the allocator has no
-/// memory for them, the program aborts, as with any vector. All other items, strings and byte slices of any length among them,
-/// are hashed where they are.
+/// Items of several parts with more than 128 bytes in total are copied to the heap to be hashed. If the allocator has no memory
+/// for them, the program aborts, as with any vector. All other items, including strings and byte slices of any length, are hashed
+/// in place.
 ///
 /// # Which values are the same item
-/// - `"a"`, `String::from("a")`, `b"a"`, `[97u8]` and `97u8` are. So are a vector, an array and a slice of the same elements,
-///   also as parts.
-/// - `1u32` and `1u64` are not, nor `'a'` and `"a"`, nor `"a"` and `("a",)`. Insert and query with the same type: a literal such
-///   as `1` or `[1, 2]` has `i32` if nothing else is said.
-/// - `Ipv4Addr` and the `IpAddr` of the same address are not.
-/// - `Path::new("a//b")` and `Path::new("a/b")` are not, although `==` says so; `[u8]` does not normalise.
+/// - `"a"`, `String::from("a")`, `b"a"`, `[97u8]` and `97u8` are the same item. So are a vector, an array and a slice of the same
+///   elements, also as parts.
+/// - `1u32` and `1u64` are different items. So are `'a'` and `"a"`, and `"a"` and `("a",)`. Insert and query with the same type:
+///   a literal such as `1` or `[1, 2]` is an `i32` or an array of `i32` unless the context says otherwise.
+/// - An `Ipv4Addr` and the `IpAddr` of the same address are different items.
+/// - `Path::new("a//b")` and `Path::new("a/b")` are different items, although `==` says that they are equal: bytes are not
+///   normalized.
 ///
-/// Floats are no items: `0.0` and `-0.0` are equal and have different bits, and `NaN` does not equal itself. Insert
-/// `to_bits()` if bits are what you mean. Paths of systems other than Unix have no bytes of their own; insert
-/// `path.to_str()`. For everything else that implements `core::hash::Hash`, there is
-/// [`StdHasher`](crate::hash::StdHasher).
+/// Floats are not items: `0.0` and `-0.0` are equal but have different bits, and `NaN` does not equal itself. Insert `to_bits()`
+/// to compare bits. Paths of systems other than Unix have no bytes of their own; insert `path.to_str()`. For all other types that
+/// implement `core::hash::Hash`, there is [`StdHasher`](crate::hash::StdHasher).
 ///
 /// # Example
-/// For a struct, give the bytes of a tuple of its fields:
+/// For a struct, pass on the bytes of a tuple of its fields:
 /// ```
 /// use koel::{CuckooFilter, Item};
 ///
@@ -109,15 +109,15 @@ use crate::bits::wide;
 pub trait Item {
     /// Calls `read` once with the item's bytes and returns its result.
     ///
-    /// Different values must have different bytes, and a value must always have the same.
+    /// Different values must have different bytes, and a value must always have the same bytes.
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R;
 
-    /// Whether all values have as many bytes.
+    /// True if all values have the same number of bytes.
     #[doc(hidden)]
     const IS_FIXED: bool = false;
 
-    /// Appends the bytes that the item has as a part of another. No part may be a prefix of another value's, so that parts can
-    /// follow one another; none is empty.
+    /// Appends the bytes that the item has as a part of another. No part may be empty, or a prefix of another value's part, so
+    /// that parts can follow one another.
     #[doc(hidden)]
     #[inline]
     fn write_part(&self, parts: &mut Parts) {
@@ -129,8 +129,8 @@ pub trait Item {
         });
     }
 
-    /// The items, if they are bytes: `[u8]` is read where it is, which two implementations for slices could not express. Only
-    /// this crate can name the type of the result, so no other type can claim to be bytes.
+    /// Returns the items if they are bytes, so that `[u8]` is read in place; two implementations for slices cannot express this.
+    /// Only this crate can name the type of the result, so no other type can claim to be bytes.
     #[doc(hidden)]
     #[inline]
     fn as_byte_slice(_items: &[Self]) -> Option<Bytes<'_>>
@@ -141,26 +141,26 @@ pub trait Item {
     }
 }
 
-// The bytes of an item that is made of others.
+// The bytes of composite items.
 
-/// Most items fit: a string of a hundred bytes with an integer or two.
+/// The number of bytes that need no heap. Most items fit: a string of a hundred bytes with an integer or two.
 const ON_THE_STACK: usize = 128;
 
 /// Items that are bytes.
 #[derive(Debug)]
 pub struct Bytes<'a>(&'a [u8]);
 
-/// Bytes, appended one part after another. They move to the heap when the stack has no room for them.
+/// A buffer of bytes, which parts append to. The bytes move to the heap when the stack has no room for them.
 #[derive(Debug)]
 pub struct Parts {
     stack: [u8; ON_THE_STACK],
     len: usize,
-    /// Empty, or all of the bytes.
+    /// Either empty or all of the bytes.
     heap: Vec<u8>,
 }
 
 impl Parts {
-    /// Calls `read` with what `write` appended.
+    /// Calls `read` with the bytes that `write` appended.
     #[inline]
     fn collect<R>(write: impl FnOnce(&mut Self), read: impl FnOnce(&[u8]) -> R) -> R {
         let mut parts = Self { stack: [0; ON_THE_STACK], len: 0, heap: Vec::new() };
@@ -178,7 +178,7 @@ impl Parts {
         self.len = end;
     }
 
-    /// The length in front of a part whose type does not determine where it ends.
+    /// Appends the length of a part whose type does not determine where it ends.
     #[inline]
     fn push_len(&mut self, len: usize) {
         self.push(&wide(len).to_le_bytes());
@@ -187,7 +187,7 @@ impl Parts {
     #[cold]
     fn spill(&mut self, bytes: &[u8]) {
         if self.heap.is_empty() {
-            // As much again as on the stack, so that what follows seldom has to move everything.
+            // Reserves as much again as on the stack, so that the following parts rarely cause another move.
             self.heap.reserve(self.len + bytes.len() + ON_THE_STACK);
             self.heap.extend_from_slice(&self.stack[..self.len]);
         }
@@ -200,8 +200,8 @@ impl Parts {
     }
 }
 
-// References, and what owns an item: they are what they lead to. As parts, arrays have their length in front, too, though the type has
-// it: an array and a slice of the same elements are the same item.
+// References and owners have the bytes of the item to which they lead. As parts, arrays have their length in front, although the
+// type determines it, because an array and a slice of the same elements are the same item.
 
 macro_rules! owners {
     ($([$($generic:tt)+] $owner:ty: $owned:ty;)+) => {$(
@@ -231,7 +231,7 @@ owners! {
 #[cfg(target_has_atomic = "ptr")]
 owners!([T: Item + ?Sized] alloc::sync::Arc<T>: T;);
 
-// Items that are bytes of any length, or of one fixed width. As parts, only the former have their length in front.
+// Items that are bytes of any length or of a fixed length. As parts, only the former have their length in front.
 
 macro_rules! bytes {
     ($is_fixed:literal: $($(#[$attribute:meta])* $item:ty: |$value:ident| $bytes:expr;)+) => {$(
@@ -254,16 +254,16 @@ bytes! { false:
     CString: |text| text.as_bytes();
 }
 
-// Elsewhere a path is not made of bytes, and how the standard library keeps it is not specified.
+// On other systems, a path is not made of bytes, and the standard library's representation is not specified.
 #[cfg(all(feature = "std", unix))]
 bytes! { false:
-    /// On Unix only.
+    /// Only on Unix.
     OsStr: |text| text.as_bytes();
-    /// On Unix only.
+    /// Only on Unix.
     OsString: |text| text.as_bytes();
-    /// On Unix only.
+    /// Only on Unix.
     Path: |path| path.as_os_str().as_bytes();
-    /// On Unix only.
+    /// Only on Unix.
     PathBuf: |path| path.as_os_str().as_bytes();
 }
 
@@ -290,7 +290,7 @@ macro_rules! integers {
 }
 integers!(u16, u32, u64, u128, i8, i16, i32, i64, i128);
 
-/// Not one of the above, as slices of it are read where they are.
+/// A separate implementation, because slices of `u8` are read in place.
 impl Item for u8 {
     const IS_FIXED: bool = true;
 
@@ -305,7 +305,7 @@ impl Item for u8 {
     }
 }
 
-/// The parts of the elements, and for bytes the bytes themselves.
+/// The bytes of a slice: those of the parts of its elements, or for `[u8]`, the bytes themselves.
 impl<T: Item> Item for [T] {
     #[inline]
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
@@ -325,8 +325,8 @@ impl<T: Item> Item for [T] {
     }
 }
 
-// Tuples, options and addresses: the parts of what they are made of. As parts they are the same bytes, which say themselves where
-// they end.
+// Tuples, options and addresses consist of the parts of their fields. They have the same bytes as parts, because these determine
+// where they end.
 
 macro_rules! composites {
     ($([$($generic:ident)*] $composite:ty: |$value:ident, $parts:ident| $write:expr;)+) => {$(
@@ -353,7 +353,7 @@ composites! {
             item.write_part(parts);
         }
     };
-    // One byte, as with an empty part `[(); 1]` and `[(); 2]` would be the same item.
+    // One byte: with an empty part, `[(); 1]` and `[(); 2]` would be the same item.
     [] (): |_unit, parts| parts.push(&[0]);
     [] IpAddr: |address, parts| match address {
         Self::V4(address) => (4_u8, address).write_part(parts),
@@ -369,7 +369,7 @@ composites! {
     };
 }
 
-/// Tuples of these fields, and of those that follow the first one.
+/// Implements tuples of these fields, and of the fields behind the first one.
 macro_rules! tuples {
     () => {};
     ($first:ident $($field:ident)*) => {
@@ -392,7 +392,7 @@ mod tests {
     use alloc::vec;
 
     #[test]
-    fn parts_may_end_where_the_stack_does() {
+    fn parts_may_end_at_the_end_of_the_stack() {
         for first in [0, 1, ON_THE_STACK - 1, ON_THE_STACK, ON_THE_STACK + 1, 10 * ON_THE_STACK] {
             for second in [0, 1, 2, ON_THE_STACK, ON_THE_STACK + 1] {
                 let write = |parts: &mut Parts| {

@@ -1,4 +1,4 @@
-//! What operations take: an item or a hash, one or many.
+//! The arguments of operations: an item or a hash, one or many.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 #![allow(private_bounds, private_interfaces, reason = "`Items` is sealed: nobody else can implement or call it")]
@@ -8,13 +8,14 @@ use alloc::vec::Vec;
 use super::{HashItem, Uniform};
 use crate::kernel::{BATCH, Hashes};
 
-/// A key that is hashed already: a 64-bit number that stands for an item in every operation of every filter.
+/// A key that is already hashed: a 64-bit number that represents an item in every operation of every filter.
 ///
 /// [`Prehashed::of`] hashes an item without a filter. Any other number that identifies an item, such as a user id, is a key, too;
-/// [Hashes](crate::CuckooFilter#hashes) says what is required of it.
+/// [Hashes](crate::CuckooFilter#hashes) states the requirements.
 ///
-/// Batches take whole slices of numbers in place: `&Prehashed(&hashes)`, with a `Vec<u64>`, an array or a slice. That is for the methods
-/// of the filters themselves; those of the trait [`Contains`](crate::Contains), which an `Arc<CuckooFilter>` has too, take `&[Prehashed]`.
+/// Batches take whole slices of numbers in place: `&Prehashed(&hashes)`, where `hashes` is a `Vec<u64>`, an array or a slice.
+/// This works with the methods of the filters themselves. Those of the trait [`Contains`](crate::Contains), which an
+/// `Arc<CuckooFilter>` also has, take `&[Prehashed]`.
 ///
 /// # Example
 /// ```
@@ -29,12 +30,12 @@ use crate::kernel::{BATCH, Hashes};
 /// assert!(filter.contains(&Prehashed(43)));
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-// Neither an `Item` nor `core::hash::Hash`: a hasher would hash it like any other item.
+// Does not implement `Item` or `core::hash::Hash`: a hasher would hash it like any other item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Prehashed<T = u64>(pub T);
 
 impl Prehashed {
-    /// Hashes an item as every filter with an equal hasher and seed does, whatever its type, its size and its
+    /// Hashes an item as every filter with an equal hasher and seed does, regardless of the filter's type, size and
     /// [`Addressing`](crate::Addressing). A filter's seed is 0 unless its builder was given another.
     ///
     /// So a client can hash before the filter exists, or without access to it, and one hash can query any number of filters.
@@ -58,7 +59,7 @@ impl Prehashed {
     }
 }
 
-/// A batch: a slice, an array or a vector of items that the hasher `H` takes, or the hashes of items, as [`Prehashed`].
+/// A batch: items that the hasher `H` takes, in a slice, an array or a vector; or hashes of items, as [`Prehashed`].
 ///
 /// This trait is sealed.
 #[diagnostic::on_unimplemented(
@@ -66,7 +67,7 @@ impl Prehashed {
     note = "slices, arrays and vectors of items are, and `Prehashed(&hashes)` with hashes in a slice, an array or a vector"
 )]
 pub trait Items<H> {
-    /// The hashes of the items. Vectors and arrays return those of a slice, so that operations are compiled once.
+    /// Returns the hashes of the items. Vectors and arrays return those of a slice, so that operations are compiled once.
     #[doc(hidden)]
     fn hashes<'a>(&'a self, hasher: &'a H, seed: u64) -> impl Hashes + 'a;
 }
@@ -104,7 +105,7 @@ slices! {
     [I: Items<H> + ?Sized] &I: I;
 }
 
-/// Items that are hashed on demand: a slice, or an iterator's.
+/// Items of a slice or an iterator, which are hashed on demand.
 pub(crate) struct Hashed<'a, I, H> {
     items: I,
     hasher: &'a H,
@@ -144,7 +145,7 @@ impl<'a, I: Iterator, H: HashItem<I::Item>> Hashed<'a, I, H> {
         Self { items: items.into_iter(), hasher, seed }
     }
 
-    /// Calls `act` with the hashes of 64 items at a time, and of fewer at the end.
+    /// Calls `act` with the hashes of 64 items at a time, and with those of the remaining items at the end.
     pub fn each_batch<E>(mut self, mut act: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
         loop {
             let (mut hashes, mut len) = ([0; BATCH], 0);
@@ -160,28 +161,28 @@ impl<'a, I: Iterator, H: HashItem<I::Item>> Hashed<'a, I, H> {
     }
 }
 
-/// Writes the answers of one batch after the other to `found`.
-pub(crate) fn answers_in_order(found: &mut [bool]) -> impl FnMut(u64) {
+/// Returns a function that writes the results of one batch after the other to `found`.
+pub(crate) fn results_writer(found: &mut [bool]) -> impl FnMut(u64) {
     let mut rest = found;
-    move |answers| {
+    move |results| {
         let found = core::mem::take(&mut rest);
         let (batch, behind) = found.split_at_mut(found.len().min(BATCH));
         rest = behind;
         if let Some(whole) = batch.first_chunk_mut::<BATCH>() {
             // A fixed length lets the compiler vectorize the loop.
-            spread(answers, whole);
+            spread(results, whole);
         } else {
-            spread(answers, batch);
+            spread(results, batch);
         }
     }
 }
 
-/// Unpacks the bits of `answers` into booleans, the lowest bit first.
+/// Unpacks the bits of `results` into booleans, the lowest bit first.
 #[inline(always)]
-fn spread(answers: u64, found: &mut [bool]) {
-    for (found, answers) in found.chunks_mut(8).zip(answers.to_le_bytes()) {
-        // Byte i of the word keeps bit i of the eight.
-        let spread = u64::from(answers).wrapping_mul(0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
+fn spread(results: u64, found: &mut [bool]) {
+    for (found, eight) in found.chunks_mut(8).zip(results.to_le_bytes()) {
+        // Byte i of the word keeps bit i of the eight bits.
+        let spread = u64::from(eight).wrapping_mul(0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
         for (found, bit) in found.iter_mut().zip(spread.to_le_bytes()) {
             *found = bit != 0;
         }
@@ -189,6 +190,6 @@ fn spread(answers: u64, found: &mut [bool]) {
 }
 
 #[track_caller]
-pub(crate) fn same_length(items: usize, answers: usize) {
+pub(crate) fn assert_same_length(items: usize, answers: usize) {
     assert!(items == answers, "{items} items but room for {answers} answers: the two slices must have the same length");
 }

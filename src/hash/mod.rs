@@ -1,8 +1,8 @@
-//! Hashers, and what code that is generic over them needs.
+//! Hashers, and the traits for code that is generic over them.
 //!
-//! [`Item`] gives an item's bytes, and a [`Hasher`] turns bytes into 64 bits. Both are the same on every machine, so a filter can be
-//! stored and read elsewhere. [`StdHasher`] uses `core::hash::Hash` instead, which more types implement, but which promises nothing
-//! beyond the process. [`HashItem`] is the bound that both satisfy, and all that a filter's operations need.
+//! An [`Item`] has bytes, and a [`Hasher`] turns bytes into 64 bits. Both are the same on every machine, so a filter can be
+//! stored and read elsewhere. [`StdHasher`] uses `core::hash::Hash` instead, which more types implement, but whose hashes may
+//! differ in another process. [`HashItem`] is the bound that both satisfy, and all that a filter's operations need.
 //!
 //! [`Prehashed::of`](crate::Prehashed::of) hashes an item without a filter.
 
@@ -27,20 +27,19 @@ pub use {
 pub(crate) use {
     hashers::{Xxh3, split_mix},
     item::Item,
-    items::{Hashed, Prehashed, answers_in_order, same_length},
+    items::{Hashed, Prehashed, assert_same_length, results_writer},
 };
 
-/// A portable hash function: from a seed and an item's bytes to 64 uniformly distributed bits.
+/// A portable hash function, from a seed and an item's bytes to 64 uniformly distributed bits.
 ///
-/// A filter takes its buckets and fingerprints from all 64 bits, so each of them must depend on every byte and on the
-/// seed. The same seed and bytes must give the same hash on every machine and in every release: snapshots store the
-/// [`id`](Self::id) of the hasher instead of the items. For hashers that cannot promise that, there is
-/// [`StdHasher`].
+/// A filter takes buckets and fingerprints from all 64 bits, so each bit must depend on every byte and on the seed. The same seed
+/// and bytes must give the same hash on every machine and in every release, because snapshots store the [`id`](Self::id) of the
+/// hasher, not the items. For hashers that cannot promise this, there is [`StdHasher`].
 ///
-/// (`core::hash::Hasher` is another trait: the state of a hash in progress.)
+/// (`core::hash::Hasher` is a different trait: the state of a hash in progress.)
 ///
 /// # Example
-/// A hasher of your own takes an id from 0x8000 up:
+/// A custom hasher takes an id from 0x8000 up:
 /// ```
 /// use koel::{CuckooFilter, Xxh3, hash::{Hasher, HasherId, Uniform}};
 ///
@@ -72,20 +71,20 @@ pub(crate) use {
             `koel::hash::Hasher` for a hash function with a specification"
 )]
 pub trait Hasher {
-    /// The number of this hash function in a snapshot's header.
+    /// Returns the id of this hash function, which a snapshot's header stores.
     fn id(&self) -> HasherId;
 
-    /// The hash of `bytes` under `seed`. To hash an item for a filter, use [`Prehashed::of`](crate::Prehashed::of).
+    /// Hashes `bytes` with `seed`. To hash an item for a filter, use [`Prehashed::of`](crate::Prehashed::of).
     fn hash(&self, seed: u64, bytes: &[u8]) -> Uniform;
 }
 
-/// A hasher that takes items of type `T`: the bound of every operation that takes an item.
+/// A hasher for items of type `T`: the bound of every operation that takes an item.
 ///
-/// Every [`Hasher`] takes every [`Item`], [`StdHasher`] takes every type that implements `core::hash::Hash`, and all take
-/// [`Prehashed`] keys. This trait is sealed: to write a hasher, implement [`Hasher`]; to add a type of items, implement [`Item`].
+/// Every [`Hasher`] takes every [`Item`], [`StdHasher`] takes every type that implements `core::hash::Hash`, and both take
+/// [`Prehashed`] keys. This trait is sealed: implement [`Hasher`] for a new hasher, and [`Item`] for a new type of items.
 ///
 /// # Example
-/// A function for filters with any hasher that takes strings:
+/// A function for filters with any hasher for strings:
 /// ```
 /// use koel::{CuckooFilter, hash::HashItem};
 ///
@@ -122,9 +121,9 @@ impl<H> HashItem<Prehashed> for H {
     }
 }
 
-/// A hasher that its id alone determines. A filter can be deserialised if its hasher is one.
+/// A hasher that is fully determined by its id. Deserializing a filter requires such a hasher.
 ///
-/// For a hasher that needs more, such as a key, store the snapshot's bytes and pass the hasher to
+/// For a hasher that needs more than its id, such as a key, store the snapshot's bytes and pass the hasher to
 /// [`CuckooFilter::from_bytes_with`](crate::CuckooFilter::from_bytes_with).
 ///
 /// # Example
@@ -144,12 +143,12 @@ impl<H> HashItem<Prehashed> for H {
 /// ```
 #[cfg(feature = "serde")]
 pub trait FromHasherId: Hasher + Sized {
-    /// The hasher with that id, or `None` if this type has none. A result with another id is refused.
+    /// Returns the hasher with this id, or `None` if this type has none. A hasher with another id is refused.
     fn from_hasher_id(id: HasherId) -> Option<Self>;
 }
 
-/// The number of a hasher in a snapshot's header. Numbers below 0x8000 are reserved for this crate; a hasher of your own
-/// takes one from 0x8000 up.
+/// The id of a hasher, a number in a snapshot's header. Numbers below 0x8000 are reserved for this crate; custom hashers take one
+/// from 0x8000 up.
 ///
 /// In text, an id is the hasher's name, or `0x` and four digits if it has none.
 ///
@@ -165,11 +164,11 @@ pub trait FromHasherId: Hasher + Sized {
 pub struct HasherId(u16);
 
 impl HasherId {
-    /// [`Xxh3`].
+    /// The id of [`Xxh3`].
     pub const XXH3: Self = Self(1);
-    /// `MetroHash64`, also in builds without it.
+    /// The id of `MetroHash64`, also in builds without that hasher.
     pub const METRO_HASH_64: Self = Self(2);
-    /// `RedisBloomHash`, also in builds without it.
+    /// The id of `RedisBloomHash`, also in builds without that hasher.
     pub const REDIS_BLOOM: Self = Self(3);
 
     const NAMES: [(Self, &str); 3] =
@@ -177,7 +176,7 @@ impl HasherId {
 
     const FIRST_CUSTOM: u16 = 0x8000;
 
-    /// The id of a hasher of your own.
+    /// Returns the id of a custom hasher.
     ///
     /// # Panics
     /// If `number` is below 0x8000. In a constant, this is a compile-time error.
@@ -187,7 +186,7 @@ impl HasherId {
         Self(number)
     }
 
-    /// The number in a snapshot's header.
+    /// Returns the number in a snapshot's header.
     #[must_use]
     pub const fn number(self) -> u16 {
         self.0
@@ -197,12 +196,12 @@ impl HasherId {
         Self(number)
     }
 
-    /// Its name, if it has one.
+    /// Returns the hasher's name, if it has one.
     pub(crate) fn name(self) -> Option<&'static str> {
         Self::NAMES.iter().find(|(id, _)| *id == self).map(|(_, name)| *name)
     }
 
-    /// What to do about a hasher of this crate that this build lacks.
+    /// Returns the remedy if this build lacks a hasher of this crate.
     pub(crate) fn remedy_if_missing(self) -> Option<&'static str> {
         match self {
             Self::METRO_HASH_64 if !cfg!(go_files) => Some("read it with koel's feature metrohash, on a little-endian machine"),
@@ -221,7 +220,7 @@ impl fmt::Display for HasherId {
     }
 }
 
-/// A name, or `0x` and four lower-case digits from 0x8000 up: one way to write each id, and no other.
+/// Parses a name, or `0x` and four lowercase digits from 0x8000 up. Each id has exactly one notation.
 impl FromStr for HasherId {
     type Err = ParamError;
 
@@ -234,7 +233,7 @@ impl FromStr for HasherId {
 
 fn custom(text: &str) -> Option<HasherId> {
     let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 4)?;
-    // Neither the sign that `from_str_radix` takes, nor a second way to write the same number.
+    // Rejects the sign that `from_str_radix` takes, and a second notation of the same number.
     digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')).then_some(())?;
     let number = u16::from_str_radix(digits, 16).ok()?;
     (number >= HasherId::FIRST_CUSTOM).then_some(HasherId(number))

@@ -1,4 +1,4 @@
-//! Batches of hashes: what all kernels share.
+//! Batches of hashes: the code that all kernels share.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -10,22 +10,22 @@ use crate::{
     table::{Address, AnySize, Geometry, Read, Table, Uniform},
 };
 
-/// The number of hashes looked up together: one for each bit of a `u64` of answers.
+/// The number of hashes in a batch: one for each bit of a `u64` of results.
 pub(crate) const BATCH: usize = 64;
 
-/// The smallest table, in bytes, whose buckets are prefetched. Smaller tables are in a cache already, and prefetching only costs
-/// time.
+/// The length in bytes of the smallest table whose buckets are prefetched. Smaller tables are in a cache already, where
+/// prefetching only costs time.
 pub(crate) const PREFETCH_FROM: usize = 1 << 20;
 
-/// Preparing vectors, or prefetching, takes as long as this many lookups.
+/// The smallest number of hashes for which vectors and prefetching pay. Preparing them takes as long as this many lookups.
 pub(crate) const FEWEST_FOR_VECTORS: usize = 12;
 
 /// A source of [`Uniform`] hashes. Vector kernels are generic over it, so that hashing is compiled for their instructions, too.
-// `pub`, because a method of the public trait `Items` returns one: no crate can name it.
+// `pub`, because a method of the public trait `Items` returns one. No other crate can name it.
 pub trait Hashes {
     fn len(&self) -> usize;
 
-    /// Writes the hashes from index `start` on to `hashes`, until it is full or no more are left.
+    /// Writes the hashes from index `start` on to `hashes`, until it is full or none are left.
     fn fill(&self, start: usize, hashes: &mut [u64; BATCH]);
 
     /// Calls `act` with each batch of the hashes in `range`, in order, until it returns false.
@@ -41,23 +41,24 @@ pub trait Hashes {
     }
 }
 
-/// Many tables among which items are shared out. All of them address their items alike, and are alike.
+/// Many tables among which items are distributed. All have the same layout and addressing.
 pub(crate) trait Tables<'a>: Copy {
-    /// Where fingerprints go, in each of the tables.
+    /// Returns the addressing of each of the tables.
     fn address(self) -> AnySize;
 
     fn geometry(self) -> &'a Geometry;
 
-    /// The bits of a hash that say in which table it is: arithmetic, without memory.
+    /// Returns the bits of a hash that determine its table. This is arithmetic without memory accesses.
     fn stream(self, hash: Uniform) -> u64;
 
-    /// Writes what `place` makes of the table, with its padding, where each hash with its stream is. Other bytes may follow. All of
-    /// `places` must be written: vectors read from them unchecked. Should be `#[inline(always)]`, and so should `place`.
+    /// Writes to `places`, for each hash with its stream, the result of `place` for its table, which comes with its padding and
+    /// possibly other bytes behind it. Must write all of `places`, because vectors read from them unchecked. Should be
+    /// `#[inline(always)]`, and so should `place`.
     #[cfg(x86_kernels)]
     fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8);
 }
 
-/// Hashes that are uniform already.
+/// Implements the trait for hashes that are uniform already.
 impl Hashes for &[u64] {
     #[inline(always)]
     fn len(&self) -> usize {
@@ -85,22 +86,22 @@ pub(crate) fn prefetch(table: &impl Table, address: Address, hashes: &[u64]) {
     }
 }
 
-/// Bit i of the result is what `act` says of the i-th hash.
+/// Calls `act` with each hash. Bit i of the result is what `act` returns for the i-th hash.
 #[inline(always)]
 pub(crate) fn answers(hashes: &[u64], mut act: impl FnMut(Uniform) -> bool) -> u64 {
-    // Turned round bit by bit, instead of shifting each answer to its place: that takes a register less.
-    let turned = hashes.iter().fold(0, |answers, &hash| (answers | u64::from(act(Uniform(hash)))).rotate_right(1));
-    turned.rotate_left(low_half(wide(hashes.len())))
+    // Rotates the results bit by bit instead of shifting each result to its place: that takes one register less.
+    let rotated = hashes.iter().fold(0, |results, &hash| (results | u64::from(act(Uniform(hash)))).rotate_right(1));
+    rotated.rotate_left(low_half(wide(hashes.len())))
 }
 
-/// Looks up the hashes of a batch one by one, after prefetching their buckets.
+/// An operation that looks up the hashes of a batch individually, after prefetching their buckets.
 pub(super) struct LookUp<'a> {
     pub params: &'a Params,
     pub hashes: &'a [u64],
 }
 
 impl Read for LookUp<'_> {
-    /// Bit i is the answer for the i-th hash.
+    /// Bit i is the result for the i-th hash.
     type Output = u64;
 
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! The only place that branches on the kernel and the kind of table.
+//! The choice of code for a kernel and a kind of table: the only place that branches on them.
 
 #![allow(clippy::inline_always, reason = "the choice is inlined into its caller, the chosen code is a separate function")]
 
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// A kernel that the processor supports: detection is the only way to make the tokens.
+/// A kernel that the processor supports. Only detection makes the tokens.
 #[derive(Clone, Copy)]
 pub(crate) enum Dispatch {
     Portable,
@@ -28,8 +28,8 @@ pub(crate) enum Dispatch {
     Avx512(Avx512),
 }
 
-/// Calls a method of BMI2 or portable code for the kind of table at hand. (The vector kernels use BMI2 for single operations.) The
-/// kernel is the outer choice, which takes the fewest instructions.
+/// Calls a method of BMI2 or portable code for the kind of table at hand. (The vector kernels use BMI2 for single operations.)
+/// Branching on the kernel first takes the fewest instructions.
 macro_rules! for_table {
     ($dispatch:ident, $geometry:ident, $method:ident or $portable:ident, ($($argument:expr),*)) => {
         match $dispatch.bmi2() {
@@ -50,21 +50,21 @@ macro_rules! for_table {
     };
 }
 
-/// Work on many tables.
+/// A task that works on many tables.
 pub(crate) trait Task {
     type Output;
 
-    /// Should be `#[inline(always)]`: inlined code is compiled for the instructions.
+    /// Runs the task. Should be `#[inline(always)]`: inlined code is compiled for the instructions.
     fn run<I: Instructions>(self, instructions: I) -> Self::Output;
 }
 
 impl Dispatch {
-    /// The fastest kernel available.
+    /// Returns the fastest kernel available.
     pub fn best() -> Self {
         Self::of(Kernel::best()).unwrap_or(Self::Portable)
     }
 
-    /// This kernel, if it is compiled in and the processor supports it.
+    /// Returns this kernel if it is compiled in and the processor supports it.
     pub fn of(kernel: Kernel) -> Option<Self> {
         match kernel {
             Kernel::Portable => Some(Self::Portable),
@@ -79,7 +79,7 @@ impl Dispatch {
         }
     }
 
-    /// The public name of this kernel.
+    /// Returns the public name of this kernel.
     pub fn kernel(self) -> Kernel {
         match self {
             Self::Portable => Kernel::Portable,
@@ -92,7 +92,7 @@ impl Dispatch {
         }
     }
 
-    /// The instructions for single operations, or `None` for portable code.
+    /// Returns the instructions for single operations, or `None` for portable code.
     #[cfg(x86_kernels)]
     #[inline(always)]
     fn bmi2(self) -> Option<Bmi2> {
@@ -128,12 +128,12 @@ impl Dispatch {
     pub fn read_deep<R: Read>(self, geometry: &DeepGeometry, bytes: &[u8], read: R) -> R::Output {
         let column = geometry.column;
         match geometry.table {
-            // A filter that was planned for its size has no column; all others have one most of the time.
+            // A filter that was planned for its final size has no column. All others have one most of the time.
             Geometry::Narrow(geometry) if column.width() == 0 => self.read_form(Narrow, &geometry, bytes, read),
             Geometry::Narrow(geometry) if column.width() <= Deep::MOST_COLUMN_BITS => {
                 self.read_form(Deep, &(geometry, column), bytes, read)
             }
-            // Has nothing to spread and gather.
+            // This encoding spreads and gathers nothing, so portable code is as fast.
             Geometry::Narrow(geometry) | Geometry::Wide(geometry) => read_portably(WideDeep, &(geometry, column), bytes, read),
             Geometry::Single(geometry) => self.read_form(SingleDeep, &(geometry, column), bytes, read),
         }
@@ -144,7 +144,7 @@ impl Dispatch {
     pub fn change_deep<C: Change>(self, geometry: &DeepGeometry, bytes: &mut [u8], change: C) -> C::Output {
         let column = geometry.column;
         match geometry.table {
-            // As for `read_deep`.
+            // As in `read_deep`.
             Geometry::Narrow(geometry) if column.width() == 0 => self.change_form(Narrow, &geometry, bytes, change),
             Geometry::Narrow(geometry) if column.width() <= Deep::MOST_COLUMN_BITS => {
                 self.change_form(Deep, &(geometry, column), bytes, change)
@@ -190,8 +190,8 @@ impl Dispatch {
         }
     }
 
-    /// Looks up all hashes. Calls `answer` once for each [`BATCH`](super::BATCH) of them, in order; bit i of its argument is the
-    /// answer for the i-th hash of the batch.
+    /// Looks up all hashes. Calls `answer` once for each [`BATCH`](super::BATCH) of them, in order. Bit i of its argument is the
+    /// result for the i-th hash of the batch.
     pub fn contains_all(
         self,
         params: &Params,
@@ -216,15 +216,15 @@ impl Dispatch {
         }
     }
 
-    /// Looks up a batch. A function of its own: inlined, it would be compiled for every type of items and results.
+    /// Looks up a batch. A separate function: inlined, it would be compiled for every type of items and results.
     #[inline(never)]
     fn look_up(self, params: &Params, geometry: &Geometry, bytes: &[u8], hashes: &[u64]) -> u64 {
         self.read(geometry, bytes, LookUp { params, hashes })
     }
 
-    /// Looks up all hashes in many tables, if the kernel has vectors, and these pay; otherwise returns false, and has not called
-    /// `answer`. Calls it once for each [`BATCH`](super::BATCH) of the hashes, in order; bit i of the second argument is the answer for
-    /// the i-th hash of the first.
+    /// Looks up all hashes in many tables if the kernel has vectors and they pay; otherwise returns false without calling
+    /// `answer`. Calls `answer` once for each [`BATCH`](super::BATCH) of the hashes, in order. Bit i of the second argument is
+    /// the result for the i-th hash of the first.
     #[cfg(x86_kernels)]
     pub fn contains_all_in<'a>(
         self,
@@ -242,20 +242,20 @@ impl Dispatch {
     }
 }
 
-/// Portable code, one function per kind of table: if all were inlined into one function, each would save the registers that the
-/// others need.
+/// Runs a [`Read`] with portable code. There is one function per kind of table: if all were inlined into one function, each would
+/// save the registers that the others need.
 #[inline(never)]
 fn read_portably<F: Form, R: Read>(_: F, geometry: &F::Geometry, bytes: &[u8], read: R) -> R::Output {
     F::read(geometry, bytes, Portable, read)
 }
 
-/// The same for a [`Task`].
+/// Runs a [`Task`] with portable code.
 #[inline(never)]
 fn run_portably<T: Task>(task: T) -> T::Output {
     task.run(Portable)
 }
 
-/// The same for a [`Change`].
+/// Runs a [`Change`] with portable code, in one function per kind of table.
 #[inline(never)]
 fn change_portably<F: Form, C: Change>(_: F, geometry: &F::Geometry, bytes: &mut [u8], change: C) -> C::Output {
     F::change(geometry, bytes, Portable, change)

@@ -1,4 +1,4 @@
-//! Kernels: the code of all filter operations, compiled for different instruction sets. All kernels give the same answers and
+//! Kernels: the code of all filter operations, compiled for different instruction sets. All kernels return the same results and
 //! write the same bytes. The fastest one is chosen once per process; each filter can be set to use another.
 //!
 //! ```text
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! [`Dispatch`] is the only place that branches on the kernel and the kind of table. The code behind it is compiled separately
-//! for each combination. `unsafe` is confined to `x86_64`, where a value of a token type proves that the processor supports the
+//! for each combination. `unsafe` is confined to `x86_64`: a value of a token type there proves that the processor supports the
 //! instructions.
 
 mod batch;
@@ -24,7 +24,7 @@ use crate::params::ParamError;
 pub(crate) use batch::{BATCH, FEWEST_FOR_VECTORS, Hashes, PREFETCH_FROM, Tables, answers, prefetch};
 pub(crate) use dispatch::{Dispatch, Task};
 
-/// The instruction set that a filter's operations are compiled for. All kernels give the same results and write the same bytes;
+/// The instruction set for which a filter's operations are compiled. All kernels give the same results and write the same bytes;
 /// only their speed differs (docs/PERFORMANCE.md).
 ///
 /// By default, a filter uses the [`best`](Self::best) kernel; [`Builder::kernel`](crate::Builder::kernel) selects another.
@@ -43,34 +43,34 @@ pub(crate) use dispatch::{Dispatch, Task};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kernel {
-    /// Safe Rust, available on every target.
+    /// Safe Rust, on every target.
     Portable,
-    /// x86-64 with BMI1, BMI2 and POPCNT: unpacks buckets with `pdep`, and prefetches batches.
+    /// x86-64 with BMI1, BMI2 and POPCNT. Unpacks buckets with `pdep`, and prefetches batches.
     Bmi2,
-    /// The same with AVX2: looks up batches, four hashes at a time.
+    /// [`Bmi2`](Self::Bmi2) plus AVX2. Looks up batches four hashes at a time.
     Avx2,
-    /// The same with AVX-512 F and DQ: looks up batches, eight hashes at a time.
+    /// [`Avx2`](Self::Avx2) plus AVX-512 F and DQ. Looks up batches eight hashes at a time.
     Avx512,
 }
 
 impl Kernel {
-    /// All kernels. Each needs the instructions of those before it.
+    /// All kernels. Each one needs the instructions of those before it.
     const ALL: [Self; 4] = [Self::Portable, Self::Bmi2, Self::Avx2, Self::Avx512];
 
     const NAMES: [&'static str; 4] = ["portable", "bmi2", "avx2", "avx512"];
 
-    /// The kernels of this build that the processor supports, from the fewest instructions to the most.
+    /// Iterates over the kernels of this build that the processor supports, from the fewest instructions to the most.
     pub fn available() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|kernel| kernel.is_available())
     }
 
-    /// True if the kernel is compiled in (feature `kernels`, on x86-64) and the processor supports it.
+    /// Returns true if the kernel is compiled in (feature `kernels`, on x86-64) and the processor supports it.
     #[must_use]
     pub fn is_available(self) -> bool {
         Dispatch::of(self).is_some()
     }
 
-    /// The kernel that filters use by default: the fastest one available. Detected once per process.
+    /// Returns the kernel that filters use by default: the fastest one available. It is detected once per process.
     #[must_use]
     pub fn best() -> Self {
         Self::ALL[fastest()]
@@ -80,14 +80,14 @@ impl Kernel {
         Self::NAMES[self as usize]
     }
 
-    /// The kernel's implementation, or an error if it is not available.
+    /// Returns the kernel's implementation, or an error if it is not available.
     pub(crate) fn dispatch(self) -> Result<Dispatch, ParamError> {
         Dispatch::of(self).ok_or_else(unavailable)
     }
 }
 
 fn unavailable() -> ParamError {
-    // Each kernel needs those before it.
+    // Each kernel needs the instructions of those before it, so the available ones come first.
     ParamError::Name { parameter: "kernel", names: &Kernel::NAMES[..Kernel::available().count()] }
 }
 
@@ -97,7 +97,7 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// Parses a kernel's name: `portable`, `bmi2`, `avx2` or `avx512`. An error if the kernel is not available.
+/// Parses a kernel's name: `portable`, `bmi2`, `avx2` or `avx512`. Returns an error if the kernel is not available.
 impl FromStr for Kernel {
     type Err = ParamError;
 
@@ -107,17 +107,17 @@ impl FromStr for Kernel {
     }
 }
 
-/// The index of the fastest kernel in [`Kernel::ALL`].
+/// Returns the index of the fastest kernel in [`Kernel::ALL`].
 #[cfg(x86_kernels)]
 fn fastest() -> usize {
     use core::num::NonZeroUsize;
     use once_cell::race::OnceNonZeroUsize;
-    use x86_64::has_slow_deposits;
+    use x86_64::has_slow_pdep;
 
-    // One more than the index, since it must not be zero.
+    // The index plus one, because it must not be zero.
     static FASTEST: OnceNonZeroUsize = OnceNonZeroUsize::new();
     let place = FASTEST.get_or_init(|| {
-        let is_fast = |kernel: Kernel| kernel == Kernel::Portable || kernel.is_available() && !has_slow_deposits();
+        let is_fast = |kernel: Kernel| kernel == Kernel::Portable || kernel.is_available() && !has_slow_pdep();
         let place = Kernel::ALL.iter().rposition(|&kernel| is_fast(kernel));
         NonZeroUsize::MIN.saturating_add(place.unwrap_or(0))
     });

@@ -1,14 +1,15 @@
-//! The error for parameters that no filter can have.
+//! The error for invalid parameters.
 
 use core::{error::Error, fmt};
 
 use super::{
     Addressing, TableKind,
-    rate::{Rate, rounded_up},
+    rate::{Rate, round_up_rate},
 };
-/// A parameter that no filter can have: the value given and its limits, in numbers.
+/// The error for an invalid parameter, with the value given and its limits as numbers.
 ///
-/// A message names the parameter, the value if that is a number, the limits and a remedy. It takes no memory to make an error, nor to display it.
+/// The message names the parameter, the value if it is a number, the limits and a remedy. Neither creating nor displaying the error
+/// allocates memory.
 ///
 /// # Example
 /// ```
@@ -26,79 +27,79 @@ pub enum ParamError {
     NoSize,
     /// Both a capacity and a number of buckets were given.
     TwoSizes,
-    /// Neither a false-positive rate nor a length of fingerprints was given.
+    /// Neither a false-positive rate nor a fingerprint length was given.
     NoPrecision,
-    /// Both a false-positive rate and a length of fingerprints were given.
+    /// Both a false-positive rate and a fingerprint length were given.
     TwoPrecisions,
     /// A growing filter was given no false-positive rate.
     NoRate,
-    /// A capacity beyond that of the largest table, or beyond the maximal capacity of a growing filter.
+    /// The capacity exceeds that of the largest table, or the maximum capacity of a growing filter.
     Capacity {
         /// The number of items given.
         given: usize,
-        /// The largest number that works.
+        /// The largest valid number.
         most: usize,
     },
-    /// A maximal capacity for which the hashes have too few bits.
+    /// The hashes have too few bits for the maximum capacity.
     MaxCapacity {
         /// The number of items given.
         given: usize,
-        /// The largest number that works.
+        /// The largest valid number.
         most: usize,
     },
-    /// A number of buckets that the addressing does not take, or that is too large.
+    /// The number of buckets is invalid for the addressing, or too large.
     Buckets {
         /// The number given.
         given: u64,
-        /// The largest number that works.
+        /// The largest valid number.
         most: u64,
-        /// How an item's buckets are found: with [`AnySize`](Addressing::AnySize), even numbers work, with
-        /// [`PowerOfTwo`](Addressing::PowerOfTwo) powers of two.
+        /// The addressing: [`AnySize`](Addressing::AnySize) takes even numbers, [`PowerOfTwo`](Addressing::PowerOfTwo) takes powers
+        /// of two.
         addressing: Addressing,
     },
-    /// A false-positive rate that is not between 0 and 1, or that no filter of this size keeps.
+    /// The false-positive rate is not between 0 and 1, or no filter of this size keeps it.
     FalsePositiveRate {
         /// The rate given.
         given: f64,
-        /// The lowest rate that works with the other parameters. All rates from there to 1, excluded, do.
+        /// The lowest valid rate with the other parameters. All rates from there to 1 (excluded) are valid.
         lowest: f64,
     },
-    /// A length of fingerprints that the table does not take.
+    /// The fingerprint length is invalid for the table.
     FingerprintBits {
         /// The number of bits given.
         given: u32,
-        /// The table: [`TableKind::fingerprint_bits`] has the lengths that it takes.
+        /// The table. [`TableKind::fingerprint_bits`] returns the valid lengths.
         table: TableKind,
     },
-    /// A bucket size that the table does not take.
+    /// The bucket size is invalid for the table.
     BucketSize {
         /// The number of slots given.
         given: u32,
-        /// The table: [`TableKind::bucket_sizes`] has the sizes that it takes.
+        /// The table. [`TableKind::bucket_sizes`] returns the valid sizes.
         table: TableKind,
     },
-    /// A number of partitions that is not a power of two from 1 to 256.
+    /// The number of partitions is not a power of two from 1 to 256.
     Partitions {
         /// The number given.
         given: usize,
     },
-    /// A limit of memory below the size of an empty filter.
+    /// The memory limit is below the size of an empty filter.
     MaxBytes {
         /// The number of bytes given.
         given: usize,
-        /// The number of bytes that an empty filter takes at most.
+        /// The largest number of bytes that an empty filter may take.
         needed: usize,
     },
-    /// A text that is not a name of a table, an addressing, a hasher or a kernel, or a kernel that is not available.
+    /// The text is not the name of a table, an addressing, a hasher or a kernel; or the kernel is not available.
     Name {
-        /// What has such names.
+        /// The parameter that has such names.
         parameter: &'static str,
-        /// The names that work in this build, on this processor.
+        /// The names that are valid in this build, on this processor.
         names: &'static [&'static str],
     },
 }
 
-// Whatever can fail returns one, or an error that has one.
+// Many functions return this error or one that contains it.
 const _: () = assert!(size_of::<ParamError>() <= 40);
 
 impl fmt::Display for ParamError {
@@ -112,7 +113,7 @@ impl fmt::Display for ParamError {
             Self::Capacity { given, most } => return too_large(f, "capacity", given, most),
             Self::MaxCapacity { given, most } => return too_large(f, "maximal capacity", given, most),
             Self::FalsePositiveRate { given, lowest } => {
-                let (given, lowest) = (Rate(given), Rate(rounded_up(lowest)));
+                let (given, lowest) = (Rate(given), Rate(round_up_rate(lowest)));
                 write!(f, "false-positive rate: {given} given, but filters of this size keep rates from {lowest} to below 1")?;
             }
             Self::Buckets { .. } | Self::FingerprintBits { .. } | Self::BucketSize { .. } => self.table_limits(f)?,
@@ -133,12 +134,12 @@ impl fmt::Display for ParamError {
 }
 
 impl ParamError {
-    /// Writes the message about a table that cannot be, without the remedy. (A function of its own, since a program that only reads
-    /// snapshots displays no other errors.)
+    /// Writes the message about a table that cannot exist, without the remedy. (It is a separate function because a program that
+    /// only reads snapshots displays no other parameter errors.)
     pub(crate) fn table_limits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Buckets { given, most, addressing } => {
-                let (name, rule, fewest) = (addressing.name(), addressing.rule(), addressing.fewest_buckets());
+                let (name, rule, fewest) = (addressing.name(), addressing.rule(), addressing.min_buckets());
                 write!(f, "buckets: {given} given, but {name} addressing takes {rule} from {fewest} to {most}")
             }
             Self::FingerprintBits { given, table } => {
@@ -163,7 +164,7 @@ fn out_of_range(f: &mut fmt::Formatter<'_>, parameter: &str, given: u32, table: 
     if least == most { Ok(()) } else { write!(f, " to {most}") }
 }
 
-/// Its message: a `Box<dyn Error>` has this in it even if nothing calls it, and the fields would be kilobytes of code.
+/// Shows the message. A `Box<dyn Error>` links this code even if nothing calls it, and derived code would take kilobytes.
 impl fmt::Debug for ParamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ParamError({self})")

@@ -1,17 +1,17 @@
-//! The two choices between kinds of filters: their names, and their limits.
+//! Kinds of tables and of addressing: their names and limits.
 
 use core::{fmt, ops::RangeInclusive, str::FromStr};
 
 use super::ParamError;
 
-/// The names of choices, which are all that there is to [`Display`](fmt::Display) and [`FromStr`].
+/// Implements [`Display`](fmt::Display) and [`FromStr`] for an enum, with the name of each variant.
 macro_rules! named {
     ($kind:ident, $parameter:literal, $all:literal: $($variant:ident $name:literal)+) => {
         impl $kind {
-            /// All of them, in the order of their numbers in a snapshot.
+            /// All variants, in the order of their numbers in a snapshot.
             pub(crate) const ALL: [Self; $all] = [$(Self::$variant),+];
 
-            /// Its name.
+            /// Returns the name.
             pub(crate) const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
@@ -25,7 +25,7 @@ macro_rules! named {
             }
         }
 
-        /// By its name, in small letters.
+        /// Parses the name, which is in lowercase.
         impl FromStr for $kind {
             type Err = ParamError;
 
@@ -37,9 +37,9 @@ macro_rules! named {
     };
 }
 
-/// How the table stores its fingerprints.
+/// The kind of table, which is how fingerprints are stored.
 ///
-/// Its name, in [`Display`](fmt::Display), [`FromStr`], serde and the command alike, is `single` or `packed`.
+/// Its name is `single` or `packed` in [`Display`](fmt::Display), [`FromStr`], serde and the command `koel`.
 ///
 /// # Example
 /// ```
@@ -51,19 +51,19 @@ macro_rules! named {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TableKind {
-    /// Slot after slot: buckets of 1 to 16 slots, fingerprints of 2 to 32 bits.
+    /// One slot after the other. Buckets have 1 to 16 slots, fingerprints 2 to 32 bits.
     Single,
-    /// Semi-sorted buckets of four slots, which store each fingerprint in one bit less than its length: fingerprints of 4 to
-    /// 32 bits. Smaller at the same false-positive rate.
+    /// Semi-sorted buckets of four slots, which store each fingerprint in one bit less than its length. Fingerprints have 4 to 32
+    /// bits. Smaller at the same false-positive rate.
     Packed,
 }
 
-// The simplest first, which takes whatever the others take.
+// `Single` comes first: it is the simplest, and takes all fingerprints and buckets that the other takes.
 named!(TableKind, "table", 2: Single "single" Packed "packed");
 
 impl TableKind {
-    /// The fingerprint lengths that the table takes, in bits: 2 to 32 in the single table, 4 to 32 in the packed one, whose
-    /// codewords stand for four bits of each fingerprint.
+    /// Returns the valid fingerprint lengths in bits: 2 to 32 for the single table, 4 to 32 for the packed one, whose codewords
+    /// encode four bits of each fingerprint.
     ///
     /// # Example
     /// ```
@@ -77,8 +77,8 @@ impl TableKind {
         }
     }
 
-    /// The bucket sizes that the table takes, in slots: 1 to 16 in the single table, 4 in the packed one, whose codewords
-    /// stand for four slots.
+    /// Returns the valid bucket sizes in slots: 1 to 16 for the single table, 4 for the packed one, whose codewords encode four
+    /// slots.
     ///
     /// # Example
     /// ```
@@ -92,19 +92,19 @@ impl TableKind {
         }
     }
 
-    /// Bits of a bucket of `b` slots with fingerprints of `f` bits.
+    /// Returns the bits of a bucket with `b` slots and fingerprints of `f` bits.
     pub(crate) const fn bucket_bits(self, f: u32, b: u32) -> u32 {
         match self {
             Self::Single => b * f,
-            // 12 bits of codeword stand for the 16 of four low nibbles.
+            // A codeword of 12 bits encodes the 16 bits of four low nibbles.
             Self::Packed => b * (f - 1),
         }
     }
 }
 
-/// How an item's two buckets are found. docs/FORMAT.md has the formulas.
+/// The addressing, which is how an item's two buckets are computed. docs/FORMAT.md has the formulas.
 ///
-/// Its name, in [`Display`](fmt::Display), [`FromStr`], serde and the command alike, is `any-size` or `power-of-two`.
+/// Its name is `any-size` or `power-of-two` in [`Display`](fmt::Display), [`FromStr`], serde and the command `koel`.
 ///
 /// # Example
 /// ```
@@ -116,20 +116,21 @@ impl TableKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Addressing {
-    /// Any even number of buckets, so that a filter is no larger than it must be.
+    /// Any even number of buckets, so a filter is no larger than necessary.
     #[default]
     AnySize,
-    /// A power of two, with the formulas of Go's linvon/cuckoo-filter and of RedisBloom, to exchange filters with them. Up to
-    /// twice as large, and an item whose fingerprint is a multiple of the number of buckets has one bucket instead of two.
+    /// A power of two of buckets, with the formulas of Go's linvon/cuckoo-filter and of RedisBloom, to exchange filters with
+    /// them. The filter is up to twice as large. An item whose fingerprint is a multiple of the number of buckets has one bucket
+    /// instead of two.
     PowerOfTwo,
 }
 
-// The default first.
+// The default comes first.
 named!(Addressing, "addressing", 2: AnySize "any-size" PowerOfTwo "power-of-two");
 
 impl Addressing {
-    /// The least number of buckets.
-    pub(super) const fn fewest_buckets(self) -> u64 {
+    /// Returns the smallest valid number of buckets.
+    pub(super) const fn min_buckets(self) -> u64 {
         match self {
             // A bucket and its alternate.
             Self::AnySize => 2,
@@ -137,16 +138,16 @@ impl Addressing {
         }
     }
 
-    /// The least number of buckets from `buckets` on; `u64::MAX` if it has more than 64 bits.
-    pub(super) fn at_least(self, buckets: u64) -> u64 {
-        let least = match self {
-            Self::AnySize => buckets.max(self.fewest_buckets()).checked_next_multiple_of(2),
+    /// Rounds up to a valid number of buckets. Returns `u64::MAX` if that exceeds 64 bits.
+    pub(super) fn round_up(self, buckets: u64) -> u64 {
+        let rounded = match self {
+            Self::AnySize => buckets.max(self.min_buckets()).checked_next_multiple_of(2),
             Self::PowerOfTwo => buckets.checked_next_power_of_two(),
         };
-        least.unwrap_or(u64::MAX)
+        rounded.unwrap_or(u64::MAX)
     }
 
-    /// Which numbers of buckets there can be, in words.
+    /// Returns the phrase for valid numbers of buckets in error messages.
     pub(super) const fn rule(self) -> &'static str {
         match self {
             Self::AnySize => "even numbers",
@@ -154,10 +155,10 @@ impl Addressing {
         }
     }
 
-    /// Whether this is a number of buckets, apart from their being too many.
-    pub(super) fn takes(self, buckets: u64) -> bool {
+    /// Returns true if the number of buckets is valid. Does not check the largest number.
+    pub(super) fn accepts(self, buckets: u64) -> bool {
         match self {
-            Self::AnySize => buckets >= self.fewest_buckets() && buckets.is_multiple_of(2),
+            Self::AnySize => buckets >= self.min_buckets() && buckets.is_multiple_of(2),
             Self::PowerOfTwo => buckets.is_power_of_two(),
         }
     }
@@ -169,15 +170,15 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn names_are_read_back_and_nothing_else_is() {
+    fn only_exact_names_are_parsed() {
         for kind in TableKind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
         for addressing in Addressing::ALL {
             assert_eq!(addressing.to_string().parse(), Ok(addressing));
         }
-        for wrong in ["", "Single", "single ", "any size", "AnySize", "powers-of-two"] {
-            let (table, addressing) = (wrong.parse::<TableKind>().unwrap_err(), wrong.parse::<Addressing>().unwrap_err());
+        for invalid in ["", "Single", "single ", "any size", "AnySize", "powers-of-two"] {
+            let (table, addressing) = (invalid.parse::<TableKind>().unwrap_err(), invalid.parse::<Addressing>().unwrap_err());
             assert_eq!(table.to_string(), "table: the names here are single, packed; give one of those");
             assert_eq!(addressing.to_string(), "addressing: the names here are any-size, power-of-two; give one of those");
         }

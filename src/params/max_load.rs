@@ -1,4 +1,4 @@
-//! The load up to which a table is planned: `tables/max_load.tsv`, which was measured and is compiled in by `build.rs`.
+//! The load up to which a table is planned. `build.rs` compiles in the measured loads of `tables/max_load.tsv`.
 
 use super::Addressing;
 use crate::bits::low_half;
@@ -12,37 +12,37 @@ pub(crate) struct Load(u32);
 const WHOLE: u64 = 10_000;
 
 impl Load {
-    /// The number of items at this load of `slots`, rounded down.
-    pub(crate) fn of(self, slots: u64) -> u64 {
+    /// Returns the number of items that fill `slots` slots to this load, rounded down.
+    pub(crate) fn items_in(self, slots: u64) -> u64 {
         let load = u64::from(self.0);
-        // As ⌊slots · load / WHOLE⌋, which may not fit on the way.
+        // ⌊slots · load / WHOLE⌋, computed so that no product overflows.
         slots / WHOLE * load + slots % WHOLE * load / WHOLE
     }
 
-    /// As a share, 0 to 1.
+    /// Returns the load as a fraction, 0 to 1.
     #[cfg(feature = "std")]
-    pub(crate) fn share(self) -> f64 {
+    pub(crate) fn fraction(self) -> f64 {
         f64::from(self.0) / WHOLE as f64
     }
 
-    /// The number of slots of which `items` are this load, rounded up.
+    /// Returns the number of slots that `items` items fill to this load, rounded up.
     pub(crate) fn slots_for(self, items: u64) -> u64 {
         let load = u64::from(self.0);
-        // Beyond 64 bits, the largest number: no table has so many slots.
+        // Saturates at `u64::MAX`, which is more than any table has.
         (items / load).saturating_mul(WHOLE).saturating_add((items % load * WHOLE).div_ceil(load))
     }
 }
 
-/// Bits of the length of a fingerprint in a kind, as `build.rs` writes it. The bucket size is above, and then the addressing.
+/// The width of the fingerprint length in an entry of [`KINDS`], in bits. The bucket size follows above it, then the addressing.
 const FINGERPRINT_BITS: u32 = 6;
 const BUCKET_SIZE_BITS: u32 = 5;
 
-/// The load up to which a table of `buckets` buckets is planned.
+/// Returns the load up to which a table of `buckets` buckets is planned.
 ///
-/// Between two measured sizes it is the smaller one of their loads. For bucket sizes and fingerprints between the measured ones
-/// it is that of the next smaller: larger buckets and longer fingerprints only help.
+/// Between two measured sizes, it is the lower of their loads. For bucket sizes and fingerprint lengths between the measured
+/// ones, it is that of the next smaller one, because larger buckets and longer fingerprints only raise the load.
 ///
-/// It is called where parameters are refused, too, and is inlined nowhere, to keep that code small.
+/// Not inlined, to keep the code small of functions that refuse parameters.
 #[inline(never)]
 pub(crate) fn safe_load(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32, buckets: u64) -> Load {
     let mut loads = Loads::of(Measured::of(addressing, bucket_size, fingerprint_bits));
@@ -54,33 +54,33 @@ pub(crate) fn safe_load(addressing: Addressing, bucket_size: u32, fingerprint_bi
     }
 }
 
-/// A kind of table that was measured, as its place in [`KINDS`]. It stands for those with larger buckets and longer fingerprints up to
-/// the next measured ones.
+/// A measured kind of table, as an index into [`KINDS`]. It also represents kinds with larger buckets and longer fingerprints, up
+/// to the next measured ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Measured(usize);
 
 impl Measured {
-    /// The kind that stands for these tables.
+    /// Returns the kind that represents these tables.
     pub fn of(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32) -> Self {
         let sizes = (addressing as u32) << BUCKET_SIZE_BITS | bucket_size;
-        // Kinds are sorted, and each bucket size begins with the shortest fingerprints of all.
+        // Kinds are sorted. Each bucket size begins with the shortest measured fingerprints.
         let end = KINDS.partition_point(|&kind| u32::from(kind >> FINGERPRINT_BITS) <= sizes);
         let is_measured = |&kind: &usize| u32::from(KINDS[kind]) % (1 << FINGERPRINT_BITS) <= fingerprint_bits;
         Self((0..end).rev().find(is_measured).unwrap_or(0))
     }
 
-    /// The fewest buckets, of `b` slots each, of a table that is planned for `capacity` items, and its load. `u64::MAX` buckets, which
-    /// no table has, if these are too many items.
+    /// Returns the fewest buckets, of `b` slots each, of a table that is planned for `capacity` items, and its load. Returns
+    /// `u64::MAX` buckets, which no table has, if there are too many items.
     ///
-    /// A table with more buckets may be planned for fewer items, because the load changes with the size.
-    pub fn fewest_buckets(self, addressing: Addressing, b: u32, capacity: u64) -> (u64, Load) {
+    /// A table with more buckets may be planned for fewer items, because the load depends on the size.
+    pub fn min_buckets(self, addressing: Addressing, b: u32, capacity: u64) -> (u64, Load) {
         let mut loads = Loads::of(self);
         let mut first = 0;
         loop {
             let (last, load) = loads.next();
-            // Not even full tables with fewer buckets hold as much.
+            // Skips sizes at which not even a full table holds `capacity` items.
             if last.saturating_mul(b.into()) >= capacity {
-                let buckets = addressing.at_least(load.slots_for(capacity).div_ceil(b.into()).max(first));
+                let buckets = addressing.round_up(load.slots_for(capacity).div_ceil(b.into()).max(first));
                 if buckets <= last {
                     return (buckets, load);
                 }
@@ -90,12 +90,12 @@ impl Measured {
     }
 }
 
-/// The loads of a kind, from small tables to large ones.
+/// An iterator over the loads of a kind, from small tables to large ones.
 struct Loads {
     row: Row,
-    /// The number of sizes that were read.
+    /// The number of sizes read so far.
     place: usize,
-    /// The last size that was read and its load, before they are returned.
+    /// The last size read and its load, until they are returned.
     exact: Option<(u64, Load)>,
 }
 
@@ -104,7 +104,7 @@ impl Loads {
         Self { row: Row::of(kind.0), place: 0, exact: None }
     }
 
-    /// The largest number of buckets with the next load, and this load. The last one is that of all larger tables.
+    /// Returns the largest number of buckets with the next load, and this load. The last load applies to all larger tables.
     fn next(&mut self) -> (u64, Load) {
         if let Some(exact) = self.exact.take() {
             return exact;
@@ -118,14 +118,15 @@ impl Loads {
     }
 }
 
-/// A row of loads, which is read from its beginning: `build.rs` describes the bits.
+/// A decoder of a row of compressed loads, which reads it from the beginning. `build.rs` describes the bits.
 struct Row {
     /// The position of the next bit.
     at: usize,
     is_curved: bool,
     order: u32,
-    /// The load before the last, and the last one.
+    /// The second last load decoded.
     before: u32,
+    /// The last load decoded.
     last: u32,
 }
 
@@ -134,14 +135,14 @@ impl Row {
         Self { at: STARTS[kind].into(), is_curved: false, order: 0, before: 10_000, last: 10_000 }
     }
 
-    /// The next 64 bits, of which 57 are those in the table at least.
+    /// Returns a word that begins with the next bits of the row: at least 57 of its bits are valid.
     fn window(&self) -> u64 {
         let mut window = [0; 8];
         window.copy_from_slice(&LOADS[self.at / 8..][..8]);
         u64::from_be_bytes(window) << (self.at % 8)
     }
 
-    /// The load at this place, which follows the one before.
+    /// Decodes the load at `place`, the index of a size. Calls must be in order from 0.
     #[inline(never)]
     fn next(&mut self, place: usize) -> u32 {
         if place == 0 || ENDS.contains(&place) {
@@ -173,7 +174,7 @@ mod tests {
         load: Load,
     }
 
-    /// The file read independently of `build.rs`.
+    /// Reads the file independently of `build.rs`.
     fn rows() -> Vec<Row> {
         let lines = include_str!("../../tables/max_load.tsv").lines().skip(2);
         let row = |line: &str| {
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn a_measured_size_has_its_own_load_and_others_the_smaller_of_their_neighbours() {
+    fn sizes_between_measured_ones_have_the_lower_load() {
         let rows = rows();
         let kinds = 1 + rows.windows(2).filter(|pair| pair[0].kind != pair[1].kind).count();
         assert_eq!((KINDS.len(), STARTS.len()), (kinds, kinds));
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_taken_for_the_next_smaller() {
+    fn unmeasured_kinds_have_the_load_of_the_next_smaller() {
         for addressing in [Addressing::AnySize, Addressing::PowerOfTwo] {
             assert_eq!(safe_load(addressing, 5, 8, 1 << 10), safe_load(addressing, 4, 8, 1 << 10));
             assert_eq!(safe_load(addressing, 4, 11, 1 << 10), safe_load(addressing, 4, 8, 1 << 10));
@@ -220,11 +221,11 @@ mod tests {
     }
 
     #[test]
-    fn loads_and_slots_are_rounded_to_the_safe_side() {
+    fn items_round_down_and_slots_round_up() {
         let load = Load(9_700);
-        assert_eq!(load.of(8), 7);
+        assert_eq!(load.items_in(8), 7);
         assert_eq!(load.slots_for(8), 9);
         assert_eq!(load.slots_for(u64::MAX), u64::MAX);
-        assert_eq!(load.of(100 << 50), 97 << 50);
+        assert_eq!(load.items_in(100 << 50), 97 << 50);
     }
 }

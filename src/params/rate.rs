@@ -1,8 +1,9 @@
-//! How rates are displayed: the standard library knows all digits of all numbers, which takes 14 KB of code.
+//! The display of rates. The standard library's exact conversion would take 14 KB of code.
 
 use core::fmt;
 
-/// A rate in the fewest digits that are this number: 0.001, 1e-12. Beyond 10^±22, in up to nine.
+/// A rate that is displayed with the fewest digits that identify the number: 0.001, 1e-12. Beyond 10^±22, it is rounded to at most
+/// nine digits.
 pub(crate) struct Rate(pub f64);
 
 impl fmt::Display for Rate {
@@ -17,10 +18,10 @@ impl fmt::Display for Rate {
         if rate == 0.0 || rate == f64::INFINITY {
             return f.write_str(if rate == 0.0 { "0" } else { "inf" });
         }
-        let (digits, exponent) = shortest(rate);
+        let (digits, exponent) = shortest_digits(rate);
         let places = digits.ilog10();
         let power = exponent + places.cast_signed();
-        // The point stands after the first digit, or where it belongs.
+        // Numbers from 10⁻⁴ to 10⁷ are written without an exponent, others with the point after the first digit.
         let is_short = (-4..7).contains(&power);
         let after = if is_short { exponent.min(0).unsigned_abs() } else { places };
         let one = 10_u64.pow(after);
@@ -33,11 +34,11 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A positive number as digits, without zeros at the end, and the power of ten that they are multiplied by.
-fn shortest(rate: f64) -> (u64, i32) {
-    // Powers of ten up to this one are exact, and so is the test below.
+/// Returns the digits of a positive number, without trailing zeros, and the exponent of the power of ten to multiply them by.
+fn shortest_digits(rate: f64) -> (u64, i32) {
+    // Powers of ten up to 10²² are exact, and so is the comparison below.
     const EXACT: u32 = 22;
-    // What is smaller has too few bits, and is wrong anyway.
+    // Smaller numbers have too few bits, and no valid rate is so low.
     let rate = rate.max(1e-300);
     let ten_to = |power: u32| (0..power).fold(1.0, |product, _| product * 10.0);
     let mut power = 0_i32;
@@ -54,8 +55,8 @@ fn shortest(rate: f64) -> (u64, i32) {
         let scaled = if exponent > 0 { rate / scale } else { rate * scale };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and of 16 digits")]
         let mut digits = (scaled + 0.5) as u64;
-        let same = if exponent > 0 { digits as f64 * scale } else { digits as f64 / scale };
-        let error = (same - rate).abs();
+        let displayed = if exponent > 0 { digits as f64 * scale } else { digits as f64 / scale };
+        let error = (displayed - rate).abs();
         if error == 0.0 || places == 15 || exponent.unsigned_abs() > EXACT && error < rate * 1e-8 {
             let mut exponent = exponent;
             while digits >= 10 && digits.is_multiple_of(10) {
@@ -67,8 +68,8 @@ fn shortest(rate: f64) -> (u64, i32) {
     }
 }
 
-/// The least number of three digits that is no less than a rate between 10⁻²⁰ and 1.
-pub(super) fn rounded_up(rate: f64) -> f64 {
+/// Rounds a rate between 10⁻²⁰ and 1 up to three digits.
+pub(super) fn round_up_rate(rate: f64) -> f64 {
     let mut scale = 1.0;
     while rate * scale < 100.0 {
         scale *= 10.0;
@@ -89,14 +90,14 @@ mod tests {
         let rates = [0.001, 1e-5, 2.0, -0.5, 1e300, f64::NAN, f64::NEG_INFINITY, 0.0].map(|rate| Rate(rate).to_string());
         assert_eq!(rates, ["0.001", "1e-5", "2", "-0.5", "1e300", "NaN", "-inf", "0"]);
         let rates = [0.999, 0.999_999_999_999_999, 1.5e-12, 1.000_01, 123.25, 1e7, 1.25e9, 0.000_25, 1200.0].map(Rate);
-        let words = ["0.999", "0.999999999999999", "1.5e-12", "1.00001", "123.25", "1e7", "1.25e9", "0.00025", "1200"];
-        assert_eq!(rates.map(|rate| rate.to_string()), words);
+        let texts = ["0.999", "0.999999999999999", "1.5e-12", "1.00001", "123.25", "1e7", "1.25e9", "0.00025", "1200"];
+        assert_eq!(rates.map(|rate| rate.to_string()), texts);
     }
 
-    /// What a person would write is read back from it, however small; other numbers nearly.
+    /// Rates with few digits are parsed back exactly; others differ by less than 10⁻⁸ of their value.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn rates_are_those_of_the_standard_library() {
+    fn displayed_rates_are_parsed_back() {
         for exponent in -22..15 {
             for digits in [1, 2, 9, 12, 99, 101, 12_345, 999_999] {
                 let rate: f64 = format!("{digits}e{exponent}").parse().expect("a number");
@@ -106,9 +107,9 @@ mod tests {
         }
         for n in 0..7000 {
             let rate = 1e-300 * 1.22_f64.powi(n);
-            let read: f64 = Rate(rate).to_string().parse().expect("a number");
-            let is_near = (read / rate - 1.0).abs() < 1e-8 || rate.is_infinite() && read.is_infinite();
-            assert!(is_near, "{rate:e}: {read:e}");
+            let parsed: f64 = Rate(rate).to_string().parse().expect("a number");
+            let is_near = (parsed / rate - 1.0).abs() < 1e-8 || rate.is_infinite() && parsed.is_infinite();
+            assert!(is_near, "{rate:e}: {parsed:e}");
         }
     }
 
@@ -117,11 +118,11 @@ mod tests {
         for (rate, rounded) in
             [(1.776e-9, 1.78e-9), (1.774e-9, 1.78e-9), (1.78e-9, 1.78e-9), (9.991e-10, 1e-9), (0.9982, 0.999), (0.5, 0.5)]
         {
-            assert_eq!(Rate(rounded_up(rate)).to_string(), Rate(rounded).to_string(), "{rate:e}");
+            assert_eq!(Rate(round_up_rate(rate)).to_string(), Rate(rounded).to_string(), "{rate:e}");
         }
         for n in 1..3000 {
             let rate = 1e-12 * 1.009_f64.powi(n);
-            let rounded = rounded_up(rate);
+            let rounded = round_up_rate(rate);
             assert!(rounded >= rate && rounded <= rate * 1.01, "{rate:e}: {rounded:e}");
             assert!(Rate(rounded).to_string().len() <= 8, "{rate:e}: {rounded:e}");
         }

@@ -1,4 +1,4 @@
-//! From a request to [`Params`]: the smallest table that satisfies it, before anything is allocated.
+//! The choice of [`Params`] for a request: the smallest table that satisfies it. Nothing is allocated.
 
 use super::{
     Addressing, DEFAULT_BUCKET_SIZE, ParamError, Params, TableKind,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::bits::{index, wide};
 
-/// What a [`Builder`](crate::Builder) was told; `None` for what it was not.
+/// The settings of a [`Builder`](crate::Builder); `None` for those that were not set.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Request {
     pub(crate) capacity: Option<usize>,
@@ -26,26 +26,27 @@ enum Size {
     Buckets(u64),
 }
 
-/// The lengths of fingerprints and the rates that a request allows.
+/// The fingerprint lengths and the rates that a request allows.
 #[derive(Clone, Copy)]
 struct Precision {
     shortest: u32,
     longest: u32,
-    /// The highest rate; negative if no table can have the rate that was given.
+    /// The highest rate; negative if no table can have the given rate.
     rate: f64,
 }
 
 impl Request {
-    /// The smallest table that satisfies the request; of two that are equally large the single one, which is simpler.
+    /// Returns the smallest table that satisfies the request. Of two equally large tables, it returns the single one, which is
+    /// simpler.
     ///
     /// # Errors
-    /// If no table does: the first parameter that has to change. The size comes before the rate, which is to blame only if some
-    /// length of fingerprints makes the size possible.
+    /// If no table satisfies the request. The error names the first parameter that must change. It names the size rather than the
+    /// rate, unless some fingerprint length makes the size possible.
     pub(crate) fn params(&self) -> Result<Params, ParamError> {
         let (size, precision) = (self.size()?, self.precision()?);
-        // The single table takes whatever the packed one does.
+        // The single table takes all lengths and bucket sizes that the packed one takes.
         let kind = self.table.unwrap_or(TableKind::Single);
-        self.with(kind, precision.longest, self.addressing.fewest_buckets())?;
+        self.with(kind, precision.longest, self.addressing.min_buckets())?;
         let Search { smallest, lowest, .. } = Search::of(self, size, precision);
         match (smallest, lowest, self.false_positive_rate) {
             (Some(smallest), ..) => Ok(smallest),
@@ -54,8 +55,8 @@ impl Request {
         }
     }
 
-    /// The error for a size that no table has. Tables that are precise enough set the limit, if there are any; otherwise those that
-    /// have any precision.
+    /// Returns the error for a size that no table has. The limit is the largest table that keeps the rate; if there is none, the
+    /// largest with a rate below 1, and otherwise the largest of all.
     fn too_large(&self, size: Size, precision: Precision) -> ParamError {
         let mut most = (false, false, 0);
         for f in precision.shortest..=precision.longest {
@@ -63,8 +64,8 @@ impl Request {
                 if self.table.is_some_and(|only| only != kind) {
                     continue;
                 }
-                let Ok(least) = self.with(kind, f, self.addressing.fewest_buckets()) else { continue };
-                let table = least.with_buckets(least.most_buckets()).unwrap_or(least);
+                let Ok(least) = self.with(kind, f, self.addressing.min_buckets()) else { continue };
+                let table = least.with_buckets(least.max_buckets()).unwrap_or(least);
                 let reached = match size {
                     Size::Capacity(_) => wide(table.capacity()),
                     Size::Buckets(_) => table.buckets(),
@@ -104,39 +105,39 @@ impl Request {
         self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE)
     }
 
-    /// The parameters of a table, if there can be one. (Inlined, this would take more code than all that calls it.)
+    /// Returns the parameters of a table, or why they are invalid. (Inlined, it would take more code than all its callers.)
     #[inline(never)]
     fn with(&self, kind: TableKind, f: u32, buckets: u64) -> Result<Params, ParamError> {
         Params::new(kind, f, self.b(), buckets, self.addressing, self.seed)
     }
 }
 
-/// More than the rounding errors of a few products, in proportion.
+/// A relative margin above the rounding errors of a few products.
 const ROUNDING: f64 = 1e-9;
 
-/// The search for the smallest table that is precise enough.
+/// The search for the smallest table that keeps the rate.
 ///
-/// It begins with the length of fingerprints that keeps the rate in a full table, by the inverse of its formula, and goes on with
-/// longer and then with shorter ones: tables with very short fingerprints cannot be filled, so that longer ones may take less, and
-/// shorter ones may keep the rate. It ends where no table can be smaller than the one that was found: with longer fingerprints, not
-/// even a full one; with shorter ones, not even one that is as full as the rate allows.
+/// It begins with the fingerprint length that keeps the rate in a full table, and continues with longer and then with shorter
+/// fingerprints. Tables with very short fingerprints cannot be filled, so longer fingerprints may take less space, and shorter ones
+/// may keep the rate. The search ends when no table can be smaller than the one found: with longer fingerprints, not even a full
+/// table; with shorter ones, not even a table that is as full as the rate allows.
 struct Search<'a> {
     request: &'a Request,
     size: Size,
     rate: f64,
-    /// A table in which more items than this match an absent one on average exceeds the rate.
+    /// The highest number of items that may match an absent item on average; a table with more exceeds the rate.
     most_matches: f64,
-    /// The last number of buckets and their load. They depend on this and on nothing else that changes.
+    /// The last measured kind, with the number of buckets and their load, which depend only on the kind during a search.
     sized: Option<(Measured, (u64, Load))>,
     smallest: Option<Params>,
-    /// The bytes of the smallest table; and for equally large ones, its kind and its length of fingerprints.
+    /// The bytes of the smallest table, and as a tiebreaker, its kind and fingerprint length.
     rank: (usize, u32),
-    /// The lowest rate of a table, as long as none is precise enough.
+    /// The lowest rate below 1 of the tables compared so far. It is meaningful as long as no table keeps the rate.
     lowest: Option<f64>,
 }
 
 impl<'a> Search<'a> {
-    /// What is found for a bucket size and lengths of fingerprints that some table takes.
+    /// Runs the search. Some table must take the bucket size and the fingerprint lengths.
     fn of(request: &'a Request, size: Size, Precision { shortest, longest, rate }: Precision) -> Self {
         let most_matches = if rate < 1.0 { rate * (1.0 + ROUNDING) } else { f64::INFINITY };
         let rank = (usize::MAX, u32::MAX);
@@ -155,8 +156,8 @@ impl<'a> Search<'a> {
         search
     }
 
-    /// Compares tables with fingerprints of `f` bits with the smallest one so far. False if they are larger, and so are all that
-    /// would be compared next.
+    /// Compares tables with fingerprints of `f` bits with the smallest one so far. Returns false if these and all that would be
+    /// compared next are larger.
     fn compare(&mut self, f: u32) -> bool {
         let Request { addressing, table, .. } = *self.request;
         let b = self.request.b();
@@ -165,7 +166,7 @@ impl<'a> Search<'a> {
         let most_bits = 8.0 * self.rank.0 as f64 * (1.0 + ROUNDING);
         if let Size::Capacity(capacity) = self.size {
             let highest_load = (self.most_matches * f64::from(u32::MAX >> (32 - f)) / f64::from(2 * b)).min(1.0);
-            let least_slots = f64::from(b) * addressing.fewest_buckets() as f64;
+            let least_slots = f64::from(b) * addressing.min_buckets() as f64;
             let least_bits = bits * least_slots.max(wide(capacity) as f64 / highest_load);
             if self.smallest.is_some() && least_bits > most_bits {
                 return false;
@@ -175,16 +176,16 @@ impl<'a> Search<'a> {
         let (buckets, load) = match (self.sized, self.size) {
             (Some((last, sized)), _) if last == measured => sized,
             (_, Size::Buckets(buckets)) => (buckets, safe_load(addressing, b, f, buckets)),
-            (_, Size::Capacity(capacity)) => measured.fewest_buckets(addressing, b, wide(capacity)),
+            (_, Size::Capacity(capacity)) => measured.min_buckets(addressing, b, wide(capacity)),
         };
         self.sized = Some((measured, (buckets, load)));
         let slots = buckets.saturating_mul(b.into());
-        let load = load.of(slots) as f64 / slots as f64;
+        let load = load.items_in(slots) as f64 / slots as f64;
         let is_excluded = slots as f64 * bits > most_bits || mean_matches(f, b, load) > self.most_matches;
         if self.smallest.is_some() && is_excluded {
             return true;
         }
-        // Which it is at most, whatever copies there are.
+        // This is the highest rate with any number of copies.
         let rate = mean_matches(f, b, load).min(1.0);
         for kind in TableKind::ALL {
             if table.is_none_or(|only| only == kind)
@@ -215,10 +216,10 @@ mod tests {
         Request { addressing, table: Some(kind), bucket_size: Some(b), capacity: Some(capacity), ..Request::default() }
     }
 
-    /// Against all smaller tables, one after the other.
+    /// Tries all smaller tables.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn no_smaller_table_would_do() {
+    fn no_smaller_table_has_the_capacity() {
         let kinds =
             [(TableKind::Packed, 4, 4), (TableKind::Packed, 13, 4), (TableKind::Single, 8, 1), (TableKind::Single, 12, 2)];
         for (kind, f, b) in kinds {
@@ -229,35 +230,35 @@ mod tests {
                     assert!(params.capacity() >= capacity);
                     let mut smaller = (1..params.buckets()).filter_map(|buckets| params.with_buckets(buckets));
                     let found = smaller.find(|smaller| smaller.capacity() >= capacity);
-                    assert!(found.is_none(), "{params:?}, but {found:?} would do");
+                    assert!(found.is_none(), "{params:?}, but {found:?} is smaller and has the capacity");
                 }
             }
         }
     }
 
-    /// A table that is planned for no items at all has the rate 0.
+    /// A table that is planned for 0 items has the rate 0.
     #[test]
     fn a_rate_of_0_is_refused() {
-        let nothing = Request {
+        let request = Request {
             capacity: None,
             buckets: Some(32),
             false_positive_rate: Some(0.0),
             ..request(Addressing::PowerOfTwo, TableKind::Single, 1, 0)
         };
-        assert_eq!(nothing.params(), Err(ParamError::FalsePositiveRate { given: 0.0, lowest: 0.0 }));
-        assert_eq!(exhaustive(&nothing), nothing.params());
+        assert_eq!(request.params(), Err(ParamError::FalsePositiveRate { given: 0.0, lowest: 0.0 }));
+        assert_eq!(exhaustive(&request), request.params());
     }
 
-    /// The smallest table with these fingerprints, found by bisection in each range of tables with the same load.
+    /// Returns the smallest table with these fingerprints, by bisection in each range of tables with the same load.
     fn smallest_with(least: Params, size: Size) -> Option<Params> {
         let capacity = match size {
             Size::Buckets(buckets) => return least.with_buckets(buckets),
             Size::Capacity(capacity) => capacity,
         };
         let fits = |buckets: u64| least.with_buckets(buckets).is_some_and(|table| table.capacity() >= capacity);
-        (least.buckets().ilog2()..=least.most_buckets().ilog2()).find_map(|log2| {
+        (least.buckets().ilog2()..=least.max_buckets().ilog2()).find_map(|log2| {
             let power = 1 << log2;
-            let (mut too_few, mut enough) = (power / 2, least.most_buckets().min(2 * power - 2) / 2);
+            let (mut too_few, mut enough) = (power / 2, least.max_buckets().min(2 * power - 2) / 2);
             if fits(power) {
                 return least.with_buckets(power);
             }
@@ -272,12 +273,13 @@ mod tests {
         })
     }
 
-    /// The tables with the fewest buckets, of each kind and with all fingerprints that the request allows; or the first error.
+    /// Returns the tables with the fewest buckets, for each kind and each fingerprint length that the request allows; or the first
+    /// error.
     fn least_tables(request: &Request) -> Result<Vec<Params>, ParamError> {
         let kinds = TableKind::ALL.into_iter().filter(|&kind| request.table.is_none_or(|only| only == kind));
         let lengths = |kind: TableKind| request.fingerprint_bits.map_or(kind.fingerprint_bits(), |f| f..=f);
         let all = kinds.flat_map(|kind| lengths(kind).map(move |f| (kind, f)));
-        let fewest = request.addressing.fewest_buckets();
+        let fewest = request.addressing.min_buckets();
         let (tables, errors): (Vec<_>, Vec<_>) = all.map(|(kind, f)| request.with(kind, f, fewest)).partition(Result::is_ok);
         match errors.into_iter().next() {
             Some(error) if tables.is_empty() => error.map(|_| Vec::new()),
@@ -285,7 +287,7 @@ mod tests {
         }
     }
 
-    /// What trying all tables gives.
+    /// Returns the expected result of a request, by trying all tables.
     fn exhaustive(request: &Request) -> Result<Params, ParamError> {
         let size = request.size()?;
         request.precision()?;
@@ -298,7 +300,7 @@ mod tests {
         let smallest = tables.iter().filter(|table| is_allowed(table)).min_by_key(|table| table.table_bytes());
         let rates = tables.iter().map(Params::false_positive_rate_at_capacity);
         let lowest = rates.filter(|&rate| rate < 1.0).min_by(f64::total_cmp);
-        let largest = least.iter().filter_map(|least| least.with_buckets(least.most_buckets()));
+        let largest = least.iter().filter_map(|least| least.with_buckets(least.max_buckets()));
         let precision = |table: &Params| (is_allowed(table), table.false_positive_rate_at_capacity() < 1.0);
         let by_precision = |table: Params| (precision(&table), table.buckets(), table.capacity());
         let largest: Vec<_> = largest.map(by_precision).collect();
@@ -369,7 +371,7 @@ mod tests {
 
         #[test]
         #[cfg_attr(miri, ignore = "takes too long")]
-        fn the_search_finds_what_trying_all_tables_finds(request in any_request()) {
+        fn the_search_agrees_with_trying_all_tables(request in any_request()) {
             // NaN does not equal itself.
             let comparable = |error| match error {
                 ParamError::FalsePositiveRate { given, lowest } if given.is_nan() => {

@@ -1,5 +1,7 @@
-//! Conversion to filters of this crate, and back. A sub-filter has its fingerprints in the order of the single table, and places
-//! of [`Addressing::PowerOfTwo`] for the hashes of [`RedisBloomHash`]; so the slots are copied.
+//! Converts RedisBloom's filters to filters of this crate, and back.
+//!
+//! A sub-filter stores its fingerprints as the single table does. With [`Addressing::PowerOfTwo`] and [`RedisBloomHash`], items
+//! have the same buckets in both. So slots are copied unchanged.
 
 use core::{error::Error, fmt};
 
@@ -9,7 +11,7 @@ use super::{
 };
 use crate::{
     bits::{index, low_quarter, wide},
-    filter::{CuckooFilter, RawFilter, other_wanted},
+    filter::{CuckooFilter, RawFilter, unsupported},
     hash::{Hasher, HasherId, RedisBloomHash},
     params::{Addressing, Params, TableKind},
     storage::{OutOfMemory, Owned, reserved},
@@ -18,20 +20,20 @@ use crate::{
 /// The seed that RedisBloom always uses.
 const SEED: u64 = 0;
 
-/// What `CF.RESERVE` takes if it is told nothing else.
+// The defaults of `CF.RESERVE`.
 const DEFAULT_MAX_ITERATIONS: u16 = 20;
 const DEFAULT_EXPANSION: u16 = 1;
 
 impl RedisBloomFilter {
-    /// Copies the filter into a [`CuckooFilter`], which can be stored, queried in place, merged and changed, if it has one
-    /// sub-filter of buckets of 16 slots or fewer.
+    /// Copies a filter with one sub-filter, and buckets of at most 16 slots, into a [`CuckooFilter`]. That can be saved, queried in
+    /// place, merged and changed.
     ///
-    /// `contains` gives the same answers, false positives included. So does `count`, except for items whose two buckets are the
-    /// same: RedisBloom counts each copy of them twice. The header's other fields are lost: removed items, the most evictions and
-    /// the expansion. The number of items is the number of taken slots; that in the header differs if clients wrote to the filter
-    /// while it was dumped.
+    /// `contains` returns the same as here, false positives included. So does `count`, except for items whose two buckets are the
+    /// same: RedisBloom counts each copy of them twice. The other fields of the header are lost: removed items, maximum evictions
+    /// and expansion. `len` is the number of taken slots, which differs from the header's count if clients wrote to the filter
+    /// during the dump.
     ///
-    /// An insertion that finds no room is refused: a [`CuckooFilter`] does not grow.
+    /// An insertion without room is refused: a [`CuckooFilter`] does not grow.
     ///
     /// # Errors
     /// If there are several sub-filters or larger buckets, or memory cannot be allocated.
@@ -59,27 +61,29 @@ impl RedisBloomFilter {
             return Err(RedisBloomError::BucketSize(b));
         }
         let slots = &filter.slots;
-        // With 2³² slots or fewer, there are no more buckets than a table may have; only memory may be too small for it.
+        // A sub-filter has at most 2³² slots, so its number of buckets is valid. `Params::new` fails only if the table exceeds the
+        // address space.
         let params = Params::new(TableKind::Single, FINGERPRINT_BITS, b, filter.buckets(), Addressing::PowerOfTwo, SEED).ok();
-        let made = params.and_then(|params| Some((params, Owned::copied(slots)?)));
-        let (params, storage) = made.ok_or(OutOfMemory::of(slots.len()))?;
+        let parts = params.and_then(|params| Some((params, Owned::copied(slots)?)));
+        let (params, storage) = parts.ok_or(OutOfMemory::of(slots.len()))?;
         Ok(CuckooFilter { core: RawFilter::from_parts(params, storage, index(filter.taken)), hasher: RedisBloomHash })
     }
 
-    /// Copies a [`CuckooFilter`] that RedisBloom could have: with the hasher [`RedisBloomHash`], the seed 0, the single table,
-    /// fingerprints of 8 bits and [`Addressing::PowerOfTwo`]. A view is copied first: [`FilterView::to_filter`](crate::FilterView::to_filter).
+    /// Copies a [`CuckooFilter`] with parameters that RedisBloom supports: the hasher [`RedisBloomHash`], the seed 0, the single
+    /// table, fingerprints of 8 bits and [`Addressing::PowerOfTwo`]. Copy a view with
+    /// [`FilterView::to_filter`](crate::FilterView::to_filter) first.
     ///
-    /// The filter has RedisBloom's defaults for what a [`CuckooFilter`] lacks: no removed items, 20 evictions, expansion 1.
+    /// Fields that a [`CuckooFilter`] lacks get RedisBloom's defaults: no removed items, 20 evictions, expansion 1.
     ///
     /// The hasher may also be `RedisBloomHash` as an [`AnyHasher`](crate::hash::AnyHasher).
     ///
     /// # Errors
-    /// If the filter is not such a one, or has more than 2³² slots; if memory cannot be
-    /// allocated.
+    /// If RedisBloom does not support these parameters. If the filter counts copies beside its table, or has more than 2³² slots.
+    /// If memory cannot be allocated.
     pub fn from_filter<H: Hasher>(filter: &CuckooFilter<H>) -> Result<Self, RedisBloomError> {
         let params = filter.params();
         check(&params, filter.hasher().id())?;
-        if let (copies @ 1.., _) = filter.core.further_totals() {
+        if let (copies @ 1.., _) = filter.core.extra_totals() {
             return Err(RedisBloomError::Copies(copies));
         }
         let (bucket_size, table) = (params.bucket_size(), filter.core.table());
@@ -100,7 +104,7 @@ impl RedisBloomFilter {
     }
 }
 
-/// Fails if RedisBloom cannot have a filter with these parameters and this hasher.
+/// Returns an error if RedisBloom does not support these parameters and this hasher.
 fn check(params: &Params, hasher: HasherId) -> Result<(), RedisBloomError> {
     if hasher != HasherId::REDIS_BLOOM {
         return Err(RedisBloomError::Hasher(hasher));
@@ -121,7 +125,7 @@ fn check(params: &Params, hasher: HasherId) -> Result<(), RedisBloomError> {
     if slots > MOST_SLOTS { Err(RedisBloomError::Slots(slots)) } else { Ok(()) }
 }
 
-/// RedisBloom's filter cannot become a [`CuckooFilter`](crate::CuckooFilter), or the other way round.
+/// The reason that a filter cannot be converted from RedisBloom's to a [`CuckooFilter`](crate::CuckooFilter), or back.
 ///
 /// # Example
 /// ```
@@ -135,7 +139,7 @@ fn check(params: &Params, hasher: HasherId) -> Result<(), RedisBloomError> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RedisBloomError {
-    /// RedisBloom's filter has grown: it has several sub-filters.
+    /// RedisBloom's filter has grown, so it has several sub-filters.
     SubFilters(usize),
     /// RedisBloom's filter has buckets of more than 16 slots.
     BucketSize(u32),
@@ -143,36 +147,36 @@ pub enum RedisBloomError {
     Hasher(HasherId),
     /// The seed must be 0.
     Seed(u64),
-    /// The table must be the single one.
+    /// The table must be single.
     Table(TableKind),
     /// Fingerprints must have 8 bits.
     FingerprintBits(u32),
     /// The number of buckets must be a power of two.
     Addressing(Addressing),
-    /// There are more than 2³² slots, in which RedisBloom finds nothing.
+    /// There are more than 2³² slots. RedisBloom finds nothing in such a table.
     Slots(u64),
-    /// Items have this many copies beyond those in the table, which is all that RedisBloom has.
+    /// This many copies are counted beside the table, and RedisBloom's filters have tables alone.
     Copies(u64),
-    /// The memory for the table could not be allocated.
+    /// Memory for the table cannot be allocated.
     OutOfMemory(OutOfMemory),
 }
 
 impl fmt::Display for RedisBloomError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const AS_IT_IS: &str = "query the dump as it is, or insert the items into a new filter";
+        const REMEDY: &str = "query the dump as it is, or insert the items into a new filter";
         match self {
             Self::SubFilters(filters) => {
-                write!(f, "sub-filters: {filters} given, but a filter of fixed size has 1 table; {AS_IT_IS}")
+                write!(f, "sub-filters: {filters} given, but a filter of fixed size has 1 table; {REMEDY}")
             }
             Self::BucketSize(slots) => {
-                write!(f, "bucket size: {slots} given, but the single table takes 1 to 16; {AS_IT_IS}")
+                write!(f, "bucket size: {slots} given, but the single table takes 1 to 16; {REMEDY}")
             }
-            Self::Hasher(given) => other_wanted(f, "hasher", given, "RedisBloom's is redisbloom", "that hasher"),
-            Self::Seed(given) => other_wanted(f, "seed", given, "RedisBloom always uses 0", "that seed"),
-            Self::Table(given) => other_wanted(f, "table", given, "RedisBloom's is single", "that table"),
-            Self::FingerprintBits(given) => other_wanted(f, "fingerprint bits", given, "RedisBloom's have 8", "that length"),
-            Self::Addressing(given) => other_wanted(f, "addressing", given, "RedisBloom uses power-of-two", "that addressing"),
-            Self::Slots(given) => other_wanted(f, "slots", given, "RedisBloom can use at most 4294967296", "a smaller capacity"),
+            Self::Hasher(given) => unsupported(f, "hasher", given, "RedisBloom's is redisbloom", "that hasher"),
+            Self::Seed(given) => unsupported(f, "seed", given, "RedisBloom always uses 0", "that seed"),
+            Self::Table(given) => unsupported(f, "table", given, "RedisBloom's is single", "that table"),
+            Self::FingerprintBits(given) => unsupported(f, "fingerprint bits", given, "RedisBloom's have 8", "that length"),
+            Self::Addressing(given) => unsupported(f, "addressing", given, "RedisBloom uses power-of-two", "that addressing"),
+            Self::Slots(given) => unsupported(f, "slots", given, "RedisBloom can use at most 4294967296", "a smaller capacity"),
             Self::Copies(copies) => write!(
                 f,
                 "copies: {copies} are counted beside the table, and RedisBloom has tables alone; store items once, with insert_unique"
@@ -201,7 +205,7 @@ impl From<OutOfMemory> for RedisBloomError {
 mod tests {
     use super::*;
 
-    /// Tests the limit without allocating such a table.
+    /// Checks the limit without allocating tables of that size.
     #[test]
     fn more_slots_than_redisbloom_can_use_are_refused() {
         let checked = |b, buckets| {

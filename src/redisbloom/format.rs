@@ -1,4 +1,4 @@
-//! The format: chunks, as `CF.SCANDUMP` gives and `CF.LOADCHUNK` takes them, of which the first one is the header; and files of them.
+//! The dump format: the chunks of `CF.SCANDUMP` and `CF.LOADCHUNK`, which begin with a header, and files of such chunks.
 
 use alloc::vec::Vec;
 use core::{fmt, iter, mem, ops::Deref};
@@ -12,17 +12,17 @@ use crate::{
 
 // The header.
 
-/// The length of the first chunk. Some versions of RedisBloom do not pack it, and add two bytes of padding.
+/// The length of the first chunk, the header, in bytes. Some versions of RedisBloom do not pack it: they add two bytes of padding.
 const HEADER_BYTES: usize = 38;
 const UNPACKED_BYTES: usize = 40;
 
-/// RedisBloom computes places in a sub-filter in 32 bits, and finds nothing in larger ones.
+/// The most slots of a sub-filter. RedisBloom computes slot positions in 32 bits, and finds nothing in larger sub-filters.
 pub(super) const MOST_SLOTS: u64 = 1 << 32;
 
-/// The most slots of a bucket: RedisBloom looks into so many.
+/// The most slots of a bucket. RedisBloom searches no more than this.
 const MOST_BUCKET_SIZE: u16 = 255;
 
-/// The most sub-filters: RedisBloom has 16 bits for their number.
+/// The most sub-filters. RedisBloom stores their number in 16 bits.
 const MOST_FILTERS: u64 = (1 << 16) - 1;
 
 // The offsets of the fields.
@@ -34,32 +34,33 @@ const BUCKET_SIZE_AT: usize = 32;
 const MAX_ITERATIONS_AT: usize = 34;
 const EXPANSION_AT: usize = 36;
 
-/// The error for a first chunk of the wrong length.
-fn not_as_long(given: u64, offset: u64) -> SnapshotError {
-    let words = "the first chunk has {} bytes, but RedisBloom's has {} or {}";
-    SnapshotError::new(Kind::Length, offset, words, [given, wide(HEADER_BYTES), wide(UNPACKED_BYTES)])
+/// Returns the error for a first chunk of invalid length.
+fn header_length_error(given: u64, offset: u64) -> SnapshotError {
+    let message = "the first chunk has {} bytes, but RedisBloom's has {} or {}";
+    SnapshotError::new(Kind::Length, offset, message, [given, wide(HEADER_BYTES), wide(UNPACKED_BYTES)])
 }
 
-/// The numbers of a filter.
+/// A header with validated fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     fields: Fields,
-    /// The fields as a chunk, which can so be given away without an allocation.
+    /// The encoded fields, stored so that chunks can borrow them.
     bytes: [u8; HEADER_BYTES],
 }
 
-/// What a header says.
+/// The fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fields {
     pub(super) items: u64,
-    /// Buckets of the first sub-filter, a power of two.
+    /// The number of buckets in the first sub-filter, a power of two.
     pub(super) buckets: u64,
     pub(super) deleted: u64,
     /// The number of sub-filters.
     pub(super) filters: u64,
     pub(super) bucket_size: u16,
     pub(super) max_iterations: u16,
-    /// How many times as many buckets each sub-filter has as the one before: a power of two, or 0 if there is only one.
+    /// The growth factor of the number of buckets, from each sub-filter to the next: a power of two, or 0 if there is only one
+    /// sub-filter.
     pub(super) expansion: u16,
 }
 
@@ -67,7 +68,7 @@ impl Header {
     /// Reads and validates the first chunk, which begins at this offset.
     pub(super) fn decode(bytes: &[u8], offset: u64) -> Result<Self, SnapshotError> {
         if bytes.len() != HEADER_BYTES && bytes.len() != UNPACKED_BYTES {
-            return Err(not_as_long(wide(bytes.len()), offset));
+            return Err(header_length_error(wide(bytes.len()), offset));
         }
         let word = |at: usize| bytes[at..at + 8].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
         let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
@@ -80,24 +81,24 @@ impl Header {
             max_iterations: half(MAX_ITERATIONS_AT),
             expansion: half(EXPANSION_AT),
         };
-        match fields.refused() {
+        match fields.first_invalid() {
             None => Ok(Self::new(fields)),
-            Some((at, words, numbers)) => Err(SnapshotError::new(Kind::Parameter, offset + wide(at), words, numbers)),
+            Some((at, message, numbers)) => Err(SnapshotError::new(Kind::Parameter, offset + wide(at), message, numbers)),
         }
     }
 
-    /// The header with these fields, which RedisBloom could have.
+    /// Creates a header with these fields, which must be valid.
     pub(super) fn new(fields: Fields) -> Self {
         Self { fields, bytes: fields.encode() }
     }
 
-    /// Changes the fields.
+    /// Changes the fields, and encodes them again.
     pub(super) fn update(&mut self, change: impl FnOnce(&mut Fields)) {
         change(&mut self.fields);
         self.bytes = self.fields.encode();
     }
 
-    /// The first chunk.
+    /// Returns the first chunk.
     pub(super) fn bytes(&self) -> &[u8; HEADER_BYTES] {
         &self.bytes
     }
@@ -112,32 +113,32 @@ impl Deref for Header {
 }
 
 impl Fields {
-    /// Where something is wrong, and what: words, and the numbers in their gaps.
-    fn refused(&self) -> Option<(usize, &'static str, [u64; 2])> {
+    /// Returns the first invalid field, if any: its offset, the message, and the numbers for the gaps in the message.
+    fn first_invalid(&self) -> Option<(usize, &'static str, [u64; 2])> {
         let Self { buckets, filters, bucket_size, expansion, .. } = *self;
         if !buckets.is_power_of_two() {
             return Some((BUCKETS_AT, "{} buckets, but RedisBloom's number is a power of two", [buckets, 0]));
         }
         if bucket_size == 0 || bucket_size > MOST_BUCKET_SIZE {
-            let words = "buckets of {} slots, but they have 1 to {}";
-            return Some((BUCKET_SIZE_AT, words, [bucket_size.into(), MOST_BUCKET_SIZE.into()]));
+            let message = "buckets of {} slots, but they have 1 to {}";
+            return Some((BUCKET_SIZE_AT, message, [bucket_size.into(), MOST_BUCKET_SIZE.into()]));
         }
         if filters == 0 || filters > MOST_FILTERS {
             return Some((FILTERS_AT, "{} sub-filters, but there are 1 to {}", [filters, MOST_FILTERS]));
         }
         if !expansion.is_power_of_two() && (expansion > 0 || filters > 1) {
-            let words = "expansion {}, but it is a power of two, or 0 for a filter that does not grow";
-            return Some((EXPANSION_AT, words, [expansion.into(), 0]));
+            let message = "expansion {}, but it is a power of two, or 0 for a filter that does not grow";
+            return Some((EXPANSION_AT, message, [expansion.into(), 0]));
         }
         // The last sub-filter is the largest.
         if self.slots(filters - 1).is_none() {
-            let words = "sub-filter {} has more than {} slots, more than RedisBloom can use";
-            return Some((FILTERS_AT, words, [filters, MOST_SLOTS]));
+            let message = "sub-filter {} has more than {} slots, more than RedisBloom can use";
+            return Some((FILTERS_AT, message, [filters, MOST_SLOTS]));
         }
         None
     }
 
-    /// The number of slots of a sub-filter, counted from 0, or `None` if there are more than RedisBloom can use.
+    /// Returns the number of slots of the sub-filter with this index, or `None` if RedisBloom cannot use that many.
     pub(super) fn slots(&self, filter: u64) -> Option<u64> {
         let growth = u64::from(self.expansion).checked_pow(if filter > 0 { u32::try_from(filter).ok()? } else { 0 })?;
         let slots = self.buckets.checked_mul(growth)?.checked_mul(self.bucket_size.into())?;
@@ -162,15 +163,15 @@ impl Fields {
 
 // Chunks.
 
-/// The iterator of the first chunk, which has the header.
-const FIRST: u64 = 1;
+/// The iterator of the first chunk, the header.
+const HEADER_ITERATOR: u64 = 1;
 
-/// The longest chunk that is written. RedisBloom's are no longer.
-const MOST_BYTES: usize = 16 << 20;
+/// The most bytes of a chunk that this library writes. RedisBloom's chunks are no longer.
+const MOST_CHUNK_BYTES: usize = 16 << 20;
 
 const IN_ORDER: &str = "give the chunks in the order in which CF.SCANDUMP gave them, each once";
 
-/// Takes the chunks of a filter one by one, as `CF.LOADCHUNK` does, and makes the filter when all have arrived.
+/// A loader that takes the chunks of a filter one at a time, as `CF.LOADCHUNK` does, and returns the filter when all have arrived.
 ///
 /// # Example
 /// ```
@@ -190,11 +191,11 @@ const IN_ORDER: &str = "give the chunks in the order in which CF.SCANDUMP gave t
 pub struct Loader {
     header: Header,
     filters: Vec<SubFilter>,
-    /// The slots of the next sub-filter that have come.
+    /// The slots that have arrived of the next sub-filter.
     slots: Vec<u8>,
-    /// The number of slots that have come.
+    /// The number of slots that have arrived, in all sub-filters.
     loaded: u64,
-    /// The offset of what comes next.
+    /// The offset of the next byte, counted from the beginning of the dump.
     offset: u64,
 }
 
@@ -202,50 +203,50 @@ impl Loader {
     /// Takes the first chunk, the header.
     ///
     /// # Errors
-    /// If it is not the header of a filter that RedisBloom could have, or has the wrong iterator. Offsets count from the start of
-    /// the first chunk's bytes, in all chunks' bytes together.
+    /// If it is not a valid header of RedisBloom's, or has an invalid iterator. Offsets count from the start of the first chunk's
+    /// bytes, through the bytes of all chunks.
     pub fn new(iterator: u64, header: &[u8]) -> Result<Self, SnapshotError> {
-        Self::at(iterator, header, 0)
+        Self::new_at(iterator, header, 0)
     }
 
-    /// The same of a chunk at this offset.
-    fn at(iterator: u64, header: &[u8], offset: u64) -> Result<Self, SnapshotError> {
-        if iterator != FIRST {
-            return Err(not_in_order(iterator, wide(header.len()), FIRST, offset));
+    /// Takes the first chunk, as `new` does, from this offset in a dump.
+    fn new_at(iterator: u64, header: &[u8], offset: u64) -> Result<Self, SnapshotError> {
+        if iterator != HEADER_ITERATOR {
+            return Err(not_in_order(iterator, wide(header.len()), HEADER_ITERATOR, offset));
         }
         let end = offset + wide(header.len());
         Ok(Self { header: Header::decode(header, offset)?, filters: Vec::new(), slots: Vec::new(), loaded: 0, offset: end })
     }
 
-    /// Takes the next chunk. Allocates memory for its bytes, and at most a quarter of those before.
+    /// Takes the next chunk. Allocates memory for its bytes, and at most a quarter more for the bytes before it.
     ///
     /// # Errors
-    /// If it is not the next one, or memory cannot be allocated. Nothing has changed then.
+    /// If it is not the next chunk, or memory cannot be allocated. The loader is then unchanged.
     pub fn load(&mut self, iterator: u64, bytes: &[u8]) -> Result<(), SnapshotError> {
-        self.expect(iterator, wide(bytes.len()))?;
+        self.check_next(iterator, wide(bytes.len()))?;
         Ok(self.take(bytes)?)
     }
 
-    /// Fails unless a chunk of this many bytes comes next.
-    fn expect(&self, iterator: u64, len: u64) -> Result<(), SnapshotError> {
+    /// Returns an error unless the next chunk has this iterator and may have this length.
+    fn check_next(&self, iterator: u64, len: u64) -> Result<(), SnapshotError> {
         let offset = self.offset;
         let Some(whole) = self.next_slots() else {
-            let words = "all chunks of the filter have arrived, but there is another one";
-            return Err(SnapshotError::new(Kind::TrailingBytes, offset, words, []).with_remedy(IN_ORDER));
+            let message = "all chunks of the filter have arrived, but there is another one";
+            return Err(SnapshotError::new(Kind::TrailingBytes, offset, message, []).with_remedy(IN_ORDER));
         };
-        let next = (FIRST + self.loaded).saturating_add(len);
+        let next = (HEADER_ITERATOR + self.loaded).saturating_add(len);
         if iterator != next || len == 0 {
             return Err(not_in_order(iterator, len, next, offset));
         }
         let missing = whole - wide(self.slots.len());
         if len > missing {
-            let words = "a chunk of {} bytes, but its sub-filter lacks {}";
-            return Err(SnapshotError::new(Kind::Parameter, offset, words, [len, missing]));
+            let message = "a chunk of {} bytes, but its sub-filter lacks {}";
+            return Err(SnapshotError::new(Kind::Parameter, offset, message, [len, missing]));
         }
         Ok(())
     }
 
-    /// Takes bytes of a chunk that was expected.
+    /// Appends bytes of a chunk that passed `check_next`.
     fn take(&mut self, bytes: &[u8]) -> Result<(), OutOfMemory> {
         let whole = self.next_slots().unwrap_or(0);
         let needed = self.slots.len() + bytes.len();
@@ -264,38 +265,38 @@ impl Loader {
         Ok(())
     }
 
-    /// The number of slots of the sub-filter that comes next, if there is one.
+    /// Returns the number of slots of the next sub-filter, or `None` if all have arrived.
     fn next_slots(&self) -> Option<u64> {
         let next = wide(self.filters.len());
         if next < self.header.filters { self.header.slots(next) } else { None }
     }
 
-    /// What has arrived so far, in chunks of at most 16 MiB, for another loader that continues from here. They need not be the
-    /// chunks that were loaded.
+    /// Returns what has arrived so far, in chunks of at most 16 MiB, for another loader that continues from here. The boundaries
+    /// may differ from those of the loaded chunks.
     pub fn chunks(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let whole = self.filters.iter().map(|filter| &filter.slots[..]);
         in_chunks(&self.header, whole.chain(iter::once(&self.slots[..])))
     }
 
-    /// The number of slots of all sub-filters, one byte each, according to the header.
+    /// Returns the number of slots of all sub-filters, one byte each, according to the header.
     #[must_use]
     pub fn slots(&self) -> u64 {
         (0..self.header.filters).map(|filter| self.header.slots(filter).unwrap_or(0)).fold(0, u64::saturating_add)
     }
 
-    /// The memory used, in bytes.
+    /// Returns the memory in use, in bytes.
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
         size_of::<Self>() + size_of_filters(&self.filters) + self.slots.capacity()
     }
 
-    /// True if all chunks have arrived.
+    /// Returns true if all chunks have arrived.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.next_slots().is_none()
     }
 
-    /// The filter.
+    /// Returns the filter.
     ///
     /// # Errors
     /// If chunks are missing.
@@ -314,19 +315,19 @@ impl fmt::Debug for Loader {
 }
 
 fn not_in_order(iterator: u64, len: u64, next: u64, offset: u64) -> SnapshotError {
-    let words = "a chunk of {} bytes with the iterator {}, where {} comes next";
-    SnapshotError::new(Kind::Parameter, offset, words, [len, iterator, next]).with_remedy(IN_ORDER)
+    let message = "a chunk of {} bytes with the iterator {}, where {} comes next";
+    SnapshotError::new(Kind::Parameter, offset, message, [len, iterator, next]).with_remedy(IN_ORDER)
 }
 
 impl RedisBloomFilter {
-    /// Reads the chunks that `CF.SCANDUMP` gave: each with the iterator that came with it, in order.
+    /// Reads the chunks of `CF.SCANDUMP` in order, each with its iterator.
     ///
     /// Safe for untrusted input: validates everything that RedisBloom relies on, and allocates memory only for bytes that exist.
-    /// Chunks have no checksum: other damage goes unnoticed.
+    /// Chunks have no checksum, so other damage goes unnoticed.
     ///
     /// # Errors
-    /// If the chunks are not those of one filter; the error says what is wrong and at which offset, counted in all chunks' bytes
-    /// together. If there are none: RedisBloom dumps nothing for an empty filter.
+    /// If the chunks are not those of one filter. The error says what is wrong and at which offset, counted through the bytes of
+    /// all chunks. If there are no chunks: RedisBloom dumps none for an empty filter.
     pub fn from_chunks<'a>(chunks: impl IntoIterator<Item = (u64, &'a [u8])>) -> Result<Self, SnapshotError> {
         let mut chunks = chunks.into_iter();
         let (iterator, header) = chunks.next().ok_or_else(no_chunks)?;
@@ -337,14 +338,13 @@ impl RedisBloomFilter {
         loader.finish()
     }
 
-    /// The chunks of the filter, in the order in which `CF.LOADCHUNK` takes them, with the iterator of each. They have 16 MiB at
-    /// most.
+    /// Returns the chunks of the filter with their iterators, in the order that `CF.LOADCHUNK` requires. Each has at most 16 MiB.
     pub fn chunks(&self) -> impl Iterator<Item = (u64, &[u8])> {
         in_chunks(&self.core.header, self.core.filters.iter().map(|filter| &filter.slots[..]))
     }
 
-    /// The chunk after the one with this iterator, of at most `most_bytes` bytes, and its own iterator; `None` at the end. The
-    /// first one, the header, follows iterator 0, and has 38 bytes.
+    /// Returns the chunk after the one with this iterator, and its own iterator, or `None` at the end. The chunk has at most
+    /// `most_bytes` bytes; only the header, which follows iterator 0, always has 38.
     ///
     /// Takes time proportional to the number of sub-filters.
     ///
@@ -352,8 +352,8 @@ impl RedisBloomFilter {
     /// If `most_bytes` is 0.
     #[must_use]
     pub fn chunk_after(&self, iterator: u64, most_bytes: usize) -> Option<(u64, &[u8])> {
-        let Some(mut skipped) = iterator.checked_sub(FIRST) else {
-            return Some((FIRST, &self.core.header.bytes()[..]));
+        let Some(mut skipped) = iterator.checked_sub(HEADER_ITERATOR) else {
+            return Some((HEADER_ITERATOR, &self.core.header.bytes()[..]));
         };
         assert!(most_bytes > 0, "a chunk has room for a byte");
         for filter in &self.core.filters {
@@ -370,22 +370,22 @@ impl RedisBloomFilter {
     }
 }
 
-/// A header and the slots of sub-filters, in chunks.
+/// Returns the chunks for a header and the slots of sub-filters, with their iterators.
 fn in_chunks<'a>(header: &'a Header, filters: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = (u64, &'a [u8])> {
-    let mut iterator = FIRST;
-    let slots = filters.flat_map(|slots| slots.chunks(MOST_BYTES)).map(move |bytes| {
+    let mut iterator = HEADER_ITERATOR;
+    let slots = filters.flat_map(|slots| slots.chunks(MOST_CHUNK_BYTES)).map(move |bytes| {
         iterator += wide(bytes.len());
         (iterator, bytes)
     });
-    iter::once((FIRST, &header.bytes()[..])).chain(slots)
+    iter::once((HEADER_ITERATOR, &header.bytes()[..])).chain(slots)
 }
 
-/// The memory behind a list of sub-filters, in bytes.
+/// Returns the heap memory of a list of sub-filters, in bytes.
 pub(super) fn size_of_filters(filters: &Vec<SubFilter>) -> usize {
     filters.capacity() * size_of::<SubFilter>() + filters.iter().map(|filter| filter.slots.capacity()).sum::<usize>()
 }
 
-/// The error for chunks that end at this offset.
+/// Returns the error for chunks that end at this offset, before the expected one.
 fn cut_off(offset: u64, expected: u64) -> SnapshotError {
     too_short(offset, expected).with_remedy("the dump is cut off, use another copy or dump the filter again")
 }
@@ -395,16 +395,16 @@ fn no_chunks() -> SnapshotError {
         .with_remedy("make an empty filter: RedisBloom dumps nothing of one without items")
 }
 
-// Chunks in a file: of each, the iterator, the length, and the bytes.
+// Files of chunks: the iterator, the length and the bytes of each.
 
-/// The iterator and the length before the bytes of a chunk.
+/// The bytes of a frame: the iterator and the length of the chunk that follows.
 const FRAME_BYTES: usize = 16;
 
-/// Bytes of a chunk that are taken together.
+/// The most bytes that are read at a time.
 const PIECE_BYTES: usize = 16 << 10;
 
 impl RedisBloomFilter {
-    /// Reads chunks from the bytes of a file. It has each chunk's iterator and length, as 64-bit little-endian numbers, and its
+    /// Reads chunks from the bytes of a file: for each chunk, the iterator and the length as 64-bit little-endian numbers, then its
     /// bytes. (RedisBloom has no file format; [`guide::redisbloom`](crate::guide::redisbloom) has a script that writes these
     /// files.)
     ///
@@ -416,8 +416,8 @@ impl RedisBloomFilter {
         read(Source::Slice(bytes))
     }
 
-    /// [`from_dump`](Self::from_dump) for a reader, which is read to its end. Memory grows as bytes arrive. Reads in large pieces,
-    /// so the reader needs no buffer.
+    /// Reads chunks as [`from_dump`](Self::from_dump) does, from a reader, up to its end. Memory grows as bytes arrive. Reads large
+    /// pieces, so the reader needs no buffer.
     ///
     /// # Errors
     /// As `from_dump`, and if the reader fails: then the kind is [`Io`](crate::SnapshotErrorKind::Io).
@@ -426,25 +426,25 @@ impl RedisBloomFilter {
         read(Source::Stream(&mut crate::snapshot::stream(reader)))
     }
 
-    /// The bytes of a file with the chunks, for [`from_dump`](Self::from_dump).
+    /// Returns the bytes of a file of all chunks, for [`from_dump`](Self::from_dump).
     #[must_use]
     pub fn to_dump(&self) -> Vec<u8> {
         let mut dump = Vec::new();
         for (iterator, bytes) in self.chunks() {
-            dump.extend_from_slice(&frame_of(iterator, bytes));
+            dump.extend_from_slice(&encode_frame(iterator, bytes));
             dump.extend_from_slice(bytes);
         }
         dump
     }
 
-    /// Writes the bytes of [`to_dump`](Self::to_dump), without a copy of all of them.
+    /// Writes the bytes of [`to_dump`](Self::to_dump) without holding all of them in memory.
     ///
     /// # Errors
-    /// The writer's error. What it has received by then is not a valid dump.
+    /// The writer's error. The bytes written until then are not a valid dump.
     #[cfg(feature = "std")]
     pub fn write_dump<W: std::io::Write>(&self, mut writer: W) -> std::io::Result<()> {
         self.chunks().try_for_each(|(iterator, bytes)| {
-            writer.write_all(&frame_of(iterator, bytes))?;
+            writer.write_all(&encode_frame(iterator, bytes))?;
             writer.write_all(bytes)
         })
     }
@@ -456,10 +456,10 @@ impl RedisBloomFilter {
     /// The error of the operating system, with the path. The old file is unchanged, unless the message says otherwise.
     #[cfg(feature = "std")]
     pub fn save_dump(&self, path: impl AsRef<std::path::Path>) -> std::io::Result<()> {
-        // Nothing but the chunks themselves says how many belong together, so that all of them are read.
+        // Reads the whole file back: only the chunks themselves tell whether all of them are there.
         let check = |mut file: &std::fs::File| {
-            let begun = std::io::Seek::rewind(&mut file);
-            begun.map_err(|error| SnapshotError::io(0, "the file cannot be read again", error))?;
+            let rewound = std::io::Seek::rewind(&mut file);
+            rewound.map_err(|error| SnapshotError::io(0, "the file cannot be read again", error))?;
             read(Source::Stream(&mut crate::snapshot::stream(file))).map(drop)
         };
         crate::snapshot::replace_with(path.as_ref(), |file| self.write_dump(file), check)
@@ -468,21 +468,21 @@ impl RedisBloomFilter {
 
 fn read(mut source: Source<'_>) -> Result<RedisBloomFilter, SnapshotError> {
     let mut piece = [0; PIECE_BYTES];
-    let (iterator, len) = frame(&mut source, 0)?.ok_or_else(no_chunks)?;
+    let (iterator, len) = read_frame(&mut source, 0)?.ok_or_else(no_chunks)?;
     let offset = wide(FRAME_BYTES);
     if len > wide(UNPACKED_BYTES) {
-        return Err(not_as_long(len, offset));
+        return Err(header_length_error(len, offset));
     }
     let header = &mut piece[..index(len)];
-    all(&mut source, header, offset)?;
-    let mut loader = Loader::at(iterator, header, offset)?;
-    while let Some((iterator, len)) = frame(&mut source, loader.offset)? {
+    fill(&mut source, header, offset)?;
+    let mut loader = Loader::new_at(iterator, header, offset)?;
+    while let Some((iterator, len)) = read_frame(&mut source, loader.offset)? {
         loader.offset += wide(FRAME_BYTES);
-        loader.expect(iterator, len)?;
+        loader.check_next(iterator, len)?;
         let mut left = len;
         while left > 0 {
             let piece = &mut piece[..index(left.min(wide(PIECE_BYTES)))];
-            all(&mut source, piece, loader.offset)?;
+            fill(&mut source, piece, loader.offset)?;
             loader.take(piece)?;
             left -= wide(piece.len());
         }
@@ -490,28 +490,28 @@ fn read(mut source: Source<'_>) -> Result<RedisBloomFilter, SnapshotError> {
     loader.finish()
 }
 
-/// What comes before a chunk: its iterator and its length.
-fn frame_of(iterator: u64, bytes: &[u8]) -> [u8; FRAME_BYTES] {
+/// Returns the frame before a chunk: its iterator and its length.
+fn encode_frame(iterator: u64, bytes: &[u8]) -> [u8; FRAME_BYTES] {
     let mut frame = [0; FRAME_BYTES];
     frame[..8].copy_from_slice(&iterator.to_le_bytes());
     frame[8..].copy_from_slice(&wide(bytes.len()).to_le_bytes());
     frame
 }
 
-/// The iterator and the length of the next chunk, or `None` at the end.
-fn frame(source: &mut Source<'_>, offset: u64) -> Result<Option<(u64, u64)>, SnapshotError> {
+/// Reads the iterator and the length of the next chunk, or returns `None` at the end.
+fn read_frame(source: &mut Source<'_>, offset: u64) -> Result<Option<(u64, u64)>, SnapshotError> {
     let (mut iterator, mut len) = ([0; 8], [0; 8]);
     match source.fill(&mut iterator, offset)? {
         0 => return Ok(None),
         8 => {}
         read => return Err(cut_off(offset + wide(read), offset + wide(FRAME_BYTES))),
     }
-    all(source, &mut len, offset + 8)?;
+    fill(source, &mut len, offset + 8)?;
     Ok(Some((u64::from_le_bytes(iterator), u64::from_le_bytes(len))))
 }
 
-/// Fills all of `bytes`.
-fn all(source: &mut Source<'_>, bytes: &mut [u8], offset: u64) -> Result<(), SnapshotError> {
+/// Fills `bytes`. Returns an error if the source ends before that.
+fn fill(source: &mut Source<'_>, bytes: &mut [u8], offset: u64) -> Result<(), SnapshotError> {
     let read = source.fill(bytes, offset)?;
     if read < bytes.len() { Err(cut_off(offset + wide(read), offset + wide(bytes.len()))) } else { Ok(()) }
 }

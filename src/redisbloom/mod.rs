@@ -1,27 +1,27 @@
-//! Reads, queries and writes the cuckoo filters of RedisBloom: the chunks that its `CF.SCANDUMP` gives and its `CF.LOADCHUNK`
-//! takes. [`guide::redisbloom`](crate::guide::redisbloom) describes the format.
+//! Reads, queries and writes RedisBloom's cuckoo filters, as the chunks of its `CF.SCANDUMP` and `CF.LOADCHUNK`.
+//! [`guide::redisbloom`](crate::guide::redisbloom) describes the format.
 //!
 //! ```
 //! use koel::redisbloom::RedisBloomFilter;
 //!
-//! // RESERVE of two buckets; one item, "alice", was added.
+//! // The header of a filter with two buckets and one item, "alice".
 //! let header = [[1, 0, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0], [0; 8], [1, 0, 0, 0, 0, 0, 0, 0]].concat();
 //! let header = [&header[..], &[2, 0, 20, 0, 1, 0]].concat();
 //! let mut filter = RedisBloomFilter::from_chunks([(1, &header[..]), (5, &[0, 213, 0, 0])])?;
 //! assert!(filter.contains("alice") && filter.count("alice") == 1 && !filter.contains("bob"));
 //! assert!(filter.remove("alice"));
-//! // What CF.LOADCHUNK takes, in order.
+//! // The chunks for CF.LOADCHUNK, in order.
 //! assert_eq!(filter.chunks().map(|(iterator, bytes)| (iterator, bytes.len())).collect::<Vec<_>>(), [(1, 38), (5, 4)]);
 //! # Ok::<(), koel::SnapshotError>(())
 //! ```
 //!
-//! - Answers equal those of RedisBloom, false positives and counts included. Chunks that are read and not changed are written back
-//!   byte for byte; so is what removals leave.
-//! - Items are bytes, as in the server: the argument of `CF.ADD`, a number in its decimal digits.
+//! - Lookups and counts return what RedisBloom returns, false positives included. Unchanged chunks are written back byte for byte.
+//!   After removals, the chunks equal those that RedisBloom would write.
+//! - Items are bytes, as on the server: the argument of `CF.ADD`. Write a number in decimal digits.
 //! - A filter that has not grown converts to a [`CuckooFilter`](crate::CuckooFilter), and back
 //!   ([`to_filter`](RedisBloomFilter::to_filter), [`from_filter`](RedisBloomFilter::from_filter)).
-//! - Nothing can be inserted otherwise: the chunks have 8 bits of each item's hash, which is too few for a table of another size.
-//!   New items belong in an [`ElasticFilter`](crate::ElasticFilter) beside this one.
+//! - A filter that has grown accepts no insertions: its chunks have 8 bits of each item's hash, too few for a table of another size.
+//!   Insert new items into an [`ElasticFilter`](crate::ElasticFilter) beside this one.
 //! - Safe for untrusted input: reading validates everything, and allocates memory only for bytes that exist.
 
 mod convert;
@@ -34,7 +34,7 @@ pub use crate::hash::hashers::RedisBloomHash;
 use crate::{
     bits::{in_memory, index, low_half, wide},
     filter::{Core, lookups, removals},
-    hash::{Uniform, answers_in_order},
+    hash::{Uniform, results_writer},
     kernel::{Hashes, answers},
     params::false_positive_rate,
     storage::{OutOfMemory, reserved},
@@ -42,10 +42,10 @@ use crate::{
 use format::{Fields, Header, size_of_filters};
 pub use {convert::RedisBloomError, format::Loader};
 
-/// The constant of `MurmurHash2`: a fingerprint times it is the distance between its two buckets.
+/// The constant of `MurmurHash2`. An item's second bucket is its first one XOR its fingerprint times this constant.
 const MULTIPLIER: u64 = 0x5bd1_e995;
 
-/// Different fingerprints: 1 to 255.
+/// The number of distinct fingerprints, 1 to 255.
 const FINGERPRINTS: u64 = 255;
 
 /// The length of a fingerprint in bits.
@@ -56,17 +56,18 @@ const EMPTY: u8 = 0;
 
 /// A cuckoo filter of RedisBloom: a chain of sub-filters with fingerprints of 8 bits.
 ///
-/// Made by [`from_chunks`](RedisBloomFilter::from_chunks), by [`from_dump`](RedisBloomFilter::from_dump), or piece by piece by a
-/// [`Loader`].
+/// Create one with [`from_chunks`](RedisBloomFilter::from_chunks), with [`from_dump`](RedisBloomFilter::from_dump), or chunk by
+/// chunk with a [`Loader`].
 ///
 /// # Counting
-/// As `CF.COUNT` does, `count` counts a copy twice if the item's two buckets are the same. `len` is what the filter itself
-/// counts: a dump that was taken while clients wrote may have other items than it says.
+/// As `CF.COUNT` does, `count` counts a copy twice if the item's two buckets are the same. `len` is the header's count of items. It
+/// differs from the number of taken slots if clients wrote to the filter during the dump.
 ///
 /// # Removal
 /// Remove only items that were added, as with a [`CuckooFilter`](crate::CuckooFilter#removal). A copy is removed from the last
-/// sub-filter that has one. As in RedisBloom, that [compacts](RedisBloomFilter::compact) a chain when more than a tenth as many items
-/// have been removed as are left; it stops at the first sub-filter whose items do not all fit into those before it.
+/// sub-filter that has one. As in RedisBloom, a removal [compacts](RedisBloomFilter::compact) a chain of sub-filters once the
+/// removed items exceed a tenth of the items left. This compaction stops at the first sub-filter whose items do not all fit into
+/// earlier ones.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisBloomFilter {
     core: SubFilters,
@@ -89,19 +90,19 @@ struct SubFilters {
     filters: Vec<SubFilter>,
 }
 
-/// One of the chain.
+/// A table of a chain.
 #[derive(Clone, PartialEq, Eq)]
 struct SubFilter {
-    /// The number of buckets less one.
+    /// The number of buckets minus one.
     mask: u64,
     bucket_size: usize,
-    /// A byte for each slot, bucket after bucket.
+    /// The slots, one byte each, bucket after bucket.
     slots: Vec<u8>,
-    /// The number of slots that are taken.
+    /// The number of taken slots.
     taken: u64,
 }
 
-/// Where a hash is, in every sub-filter: the number of a bucket is the rest of these by the number of buckets.
+/// The fingerprint and the two buckets of an item. A sub-filter takes these bucket numbers modulo its number of buckets.
 #[derive(Clone, Copy)]
 struct Position {
     fingerprint: u8,
@@ -110,19 +111,20 @@ struct Position {
 }
 
 impl Position {
-    /// Of a hash of [`RedisBloomHash`]: there are no more than 2³² buckets, and 255 divides 2³² − 1.
+    /// Computes the position of an item from its [`RedisBloomHash`]. The upper 32 bits suffice because there are at most 2³²
+    /// buckets. The lower half is RedisBloom's hash modulo 2³² − 1, which keeps the remainder by 255, because 255 divides 2³² − 1.
     fn new(Uniform(hash): Uniform) -> Self {
         Self::of_stored((u64::from(low_half(hash)) % FINGERPRINTS) as u8 + 1, hash >> 32)
     }
 
-    /// The place of a fingerprint that is in this bucket.
+    /// Computes the position of a fingerprint that is stored in this bucket.
     fn of_stored(fingerprint: u8, bucket: u64) -> Self {
         Self { fingerprint, first: bucket, second: bucket ^ (u64::from(fingerprint) * MULTIPLIER) }
     }
 }
 
 impl SubFilter {
-    /// With these slots, a power of two of buckets.
+    /// Creates a sub-filter from its slots. The number of buckets must be a power of two.
     fn new(slots: Vec<u8>, bucket_size: usize) -> Self {
         let taken = slots.iter().filter(|&&slot| slot != EMPTY).count();
         Self { mask: wide(slots.len() / bucket_size) - 1, bucket_size, slots, taken: wide(taken) }
@@ -138,7 +140,7 @@ impl SubFilter {
         self.mask + 1
     }
 
-    /// The first slot of a bucket.
+    /// Returns the index of a bucket's first slot.
     fn start(&self, bucket: u64) -> usize {
         index(bucket & self.mask) * self.bucket_size
     }
@@ -148,7 +150,7 @@ impl SubFilter {
         &self.slots[start..start + self.bucket_size]
     }
 
-    /// Writes a value to the first slot of a place that has another one. Returns false if there is none.
+    /// Replaces the first `old` in the two buckets by `new`. Returns false if there is no `old`.
     fn replace(&mut self, Position { first, second, .. }: Position, old: u8, new: u8) -> bool {
         for bucket in [first, second] {
             if let Some(slot) = self.bucket(bucket).iter().position(|&slot| slot == old) {
@@ -169,7 +171,7 @@ impl SubFilter {
         self.bucket(first).contains(&fingerprint) || self.bucket(second).contains(&fingerprint)
     }
 
-    /// Counts twice what is in a bucket that is both the first and the second, as RedisBloom does.
+    /// Counts the fingerprint in each of the two buckets: twice if they are the same one, as RedisBloom does.
     fn count(&self, Position { fingerprint, first, second }: Position) -> usize {
         #[expect(clippy::naive_bytecount, reason = "buckets are short")]
         let in_bucket = |bucket| self.bucket(bucket).iter().filter(|&&slot| slot == fingerprint).count();
@@ -194,43 +196,43 @@ impl RedisBloomFilter {
         Ok(RedisBloomFilter::of(self.core.header, filters))
     }
 
-    /// The number of slots that are taken.
+    /// Returns the number of taken slots.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.core.taken()
     }
 
-    /// The number of items removed since the filter was made or compacted.
+    /// Returns the number of items removed since the filter was created or compacted.
     #[must_use]
     pub fn deleted(&self) -> u64 {
         self.core.header.deleted
     }
 
-    /// The number of sub-filters.
+    /// Returns the number of sub-filters.
     #[must_use]
     pub fn sub_filters(&self) -> usize {
         self.core.filters.len()
     }
 
-    /// Buckets of the first sub-filter, a power of two.
+    /// Returns the number of buckets in the first sub-filter, a power of two.
     #[must_use]
     pub fn buckets(&self) -> u64 {
         self.core.header.buckets
     }
 
-    /// Slots of a bucket, 1 to 255.
+    /// Returns the number of slots per bucket, 1 to 255.
     #[must_use]
     pub fn bucket_size(&self) -> u32 {
         self.core.header.bucket_size.into()
     }
 
-    /// The number of buckets of a sub-filter as a multiple of the one before; 0 if the filter does not grow.
+    /// Returns the growth factor of the number of buckets from each sub-filter to the next, or 0 if the filter does not grow.
     #[must_use]
     pub fn expansion(&self) -> u32 {
         self.core.header.expansion.into()
     }
 
-    /// The most evictions of an insertion, as reserved.
+    /// Returns the most evictions of an insertion, as set by `CF.RESERVE`.
     #[must_use]
     pub fn max_iterations(&self) -> u32 {
         self.core.header.max_iterations.into()
@@ -243,7 +245,7 @@ impl fmt::Debug for RedisBloomFilter {
     }
 }
 
-/// RedisBloom's commands: `CF.EXISTS`, `CF.MEXISTS`, `CF.COUNT`.
+/// The commands `CF.EXISTS`, `CF.MEXISTS` and `CF.COUNT`.
 impl Core for SubFilters {
     fn seed(&self) -> u64 {
         0
@@ -254,14 +256,14 @@ impl Core for SubFilters {
         self.filters.iter().any(|filter| filter.contains(position))
     }
 
-    /// A copy in the only bucket of an item whose two buckets are one is counted twice.
+    /// Counts a copy twice if the item's two buckets are the same.
     fn count(&self, hash: Uniform) -> u32 {
         let position = Position::new(hash);
-        // No more than 2¹⁶ sub-filters, with twice 255 slots.
+        // The sum fits: there are fewer than 2¹⁶ sub-filters, each with at most 2 · 255 matching slots.
         self.filters.iter().map(|filter| low_half(wide(filter.count(position)))).sum()
     }
 
-    /// As the filter itself counts them. A dump that was taken while clients wrote may have others than it says.
+    /// Returns the header's count, which differs from the taken slots if clients wrote to the filter during the dump.
     fn len(&self) -> usize {
         in_memory(self.header.items)
     }
@@ -274,26 +276,26 @@ impl Core for SubFilters {
         self.filters.iter().map(|filter| wide(filter.slots.len())).sum()
     }
 
-    /// Those of the sub-filters add up. (The paper, section 5.1, for each of them.)
+    /// Adds up the loads of all sub-filters, then applies the formula in section 5.1 of the paper.
     fn false_positive_rate(&self) -> f64 {
-        let items_of_a_bucket: f64 = self.filters.iter().map(|filter| filter.taken as f64 / filter.buckets() as f64).sum();
-        false_positive_rate(FINGERPRINT_BITS, 1, items_of_a_bucket)
+        let items_per_bucket: f64 = self.filters.iter().map(|filter| filter.taken as f64 / filter.buckets() as f64).sum();
+        false_positive_rate(FINGERPRINT_BITS, 1, items_per_bucket)
     }
 
     fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
         let (items, filters, size) = (self.header.items, self.filters.len(), self.header.bucket_size);
-        let some = if filters == 1 { "" } else { "s" };
-        write!(f, "RedisBloom: {items} items in {filters} sub-filter{some} of buckets of {size}: ")?;
+        let plural = if filters == 1 { "" } else { "s" };
+        write!(f, "RedisBloom: {items} items in {filters} sub-filter{plural} of buckets of {size}: ")?;
         write!(f, "{} of {} slots taken, {bytes} bytes", self.taken(), self.slots())
     }
 
-    fn bytes_behind(&self) -> usize {
+    fn external_bytes(&self) -> usize {
         size_of_filters(&self.filters)
     }
 }
 
 impl SubFilters {
-    /// `CF.DEL`: from the last sub-filter that has a copy.
+    /// Removes a copy from the last sub-filter that has one, as `CF.DEL` does.
     fn remove(&mut self, hash: Uniform) -> bool {
         let position = Position::new(hash);
         if !self.filters.iter_mut().rev().any(|filter| filter.replace(position, position.fingerprint, EMPTY)) {
@@ -304,14 +306,14 @@ impl SubFilters {
             *deleted = deleted.saturating_add(1);
         });
         if self.filters.len() > 1 && self.header.deleted as f64 > self.header.items as f64 * 0.1 {
-            self.compact_while_it_frees();
+            self.auto_compact();
         }
         true
     }
 
-    /// Removes all hashes, and writes which were found.
+    /// Removes one copy for each hash, and writes to `removed` which were found.
     fn remove_all(&mut self, hashes: &impl Hashes, removed: &mut [bool]) {
-        let mut answer = answers_in_order(removed);
+        let mut answer = results_writer(removed);
         hashes.each_batch(0..hashes.len(), |batch| {
             answer(answers(batch, |hash| self.remove(hash)));
             true
@@ -319,14 +321,13 @@ impl SubFilters {
     }
 }
 
-/// Moving fingerprints from later sub-filters to earlier ones, in the order in which RedisBloom does, so that the bytes are the
-/// same.
+/// Compaction moves fingerprints in the same order as RedisBloom does, so that the bytes are equal.
 impl RedisBloomFilter {
-    /// Moves items from later sub-filters to earlier ones with room for them, and drops the last ones if that has emptied them.
-    /// `CF.COMPACT`.
+    /// Moves items from later sub-filters to earlier ones with room for them, and drops the last sub-filters if they are then
+    /// empty, as `CF.COMPACT` does.
     ///
-    /// Where sub-filters differ in size, an item that moves to a smaller one collides with more other items than before: the
-    /// false-positive rate rises. Takes time proportional to the slots, times the sub-filters.
+    /// Where sub-filters differ in size, an item that moves to a smaller one collides with more items than before, so the
+    /// false-positive rate rises. Takes time proportional to the number of slots times the number of sub-filters.
     pub fn compact(&mut self) {
         for filter in (1..self.core.filters.len()).rev() {
             self.core.empty_into_earlier(filter);
@@ -336,8 +337,8 @@ impl RedisBloomFilter {
 }
 
 impl SubFilters {
-    /// The same, but stops at the first sub-filter that cannot be emptied.
-    fn compact_while_it_frees(&mut self) {
+    /// Compacts after a removal: as `compact`, but stops at the first sub-filter that cannot be emptied.
+    fn auto_compact(&mut self) {
         let _ = (1..self.filters.len()).rev().all(|filter| self.empty_into_earlier(filter));
         self.header.update(|fields| fields.deleted = 0);
     }
@@ -346,14 +347,15 @@ impl SubFilters {
         self.filters.iter().map(|filter| filter.taken).sum()
     }
 
-    /// Moves what it can from a sub-filter. Returns true if that was everything; then the sub-filter is dropped, if it is the last.
+    /// Moves as many items as fit from a sub-filter to earlier ones. Returns true if the sub-filter is then empty; the last one is
+    /// then dropped.
     fn empty_into_earlier(&mut self, filter: usize) -> bool {
         let (earlier, rest) = self.filters.split_at_mut(filter);
         let from = &mut rest[0];
         for bucket in 0..from.buckets() {
             for slot in 0..from.bucket(bucket).len() {
                 let fingerprint = from.bucket(bucket)[slot];
-                // Earlier sub-filters have as many buckets or fewer, so the bucket says which ones are meant there.
+                // Earlier sub-filters have at most as many buckets, so this bucket number is valid for them, too.
                 let position = Position::of_stored(fingerprint, bucket);
                 if fingerprint != EMPTY && earlier.iter_mut().any(|filter| filter.replace(position, EMPTY, fingerprint)) {
                     from.set(bucket, slot, EMPTY);

@@ -1,5 +1,5 @@
-//! Bare tables: the table of a filter of fixed size, and the first half of the checksum that would follow it in a snapshot. The
-//! caller keeps what the header would say, once for many tables.
+//! Bare tables: the table of a fixed filter, and the first half of the checksum that would follow it in a snapshot. The caller
+//! keeps the contents of the header, once for many tables.
 
 use alloc::vec::Vec;
 use core::ops::Deref;
@@ -8,7 +8,7 @@ use super::{
     SnapshotError, SnapshotErrorKind as Kind,
     format::{Fixed, Header, HeaderBytes, TRAILER_BYTES, checksum},
     read::too_short,
-    verify::{Around, ExpectedChecksum},
+    verify::{ExpectedChecksum, TableContext},
 };
 use crate::{
     bits::{PADDING, low_half, wide},
@@ -22,8 +22,8 @@ use crate::{
 const CHECKSUM_BYTES: usize = 4;
 
 impl Params {
-    /// The length in bytes of a bare table of a filter with these parameters, however many items it holds: the table and 4 bytes of
-    /// checksum (docs/FORMAT.md, "Bare tables").
+    /// Returns the length in bytes of a bare table of a filter with these parameters: the table and 4 bytes of checksum
+    /// (docs/FORMAT.md, "Bare tables"). It does not depend on the number of items.
     ///
     /// # Example
     /// ```
@@ -39,16 +39,17 @@ impl Params {
 }
 
 impl<H: Hasher> CuckooFilter<H> {
-    /// The table and 4 bytes of checksum, without the header of a snapshot: [`Params::bare_table_bytes`] bytes, for a program that keeps
-    /// many small filters with the same parameters (see the [guide](crate::guide::small_filters)). Takes time proportional to the table.
+    /// Returns the table and 4 bytes of checksum, without the header of a snapshot: [`Params::bare_table_bytes`] bytes. They are
+    /// meant for programs that keep many small filters with the same parameters (see the [guide](crate::guide::small_filters)).
+    /// Takes time proportional to the table.
     ///
-    /// [`FilterView::over_table`] reads them. It needs what a header would say, which is not a part of these bytes: the
-    /// [parameters](Self::params), the [number of items in the table](Self::table_len), and the hasher. Copies that are counted
-    /// beside the table are left out; a [snapshot](Self::to_bytes) has them.
+    /// [`FilterView::over_table`] opens them. It also needs the contents of the header, which are not in these bytes: the
+    /// [parameters](Self::params), the [number of items in the table](Self::table_len), and the hasher. Extra copies, which are
+    /// counted beside the table, are left out; a [snapshot](Self::to_bytes) has them.
     ///
     /// # Panics
-    /// If the bytes would be more than the address space holds (on 32-bit targets). If the allocator has no memory for them, the
-    /// program aborts, as with any vector. [`write_table`](Self::write_table) needs no memory.
+    /// If the bytes would not fit into the address space (on 32-bit targets). If the allocator has no memory for them, the program
+    /// aborts, as with any vector. [`write_table`](Self::write_table) needs no memory.
     #[must_use]
     pub fn to_table(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.core.params().bare_table_bytes());
@@ -57,13 +58,13 @@ impl<H: Hasher> CuckooFilter<H> {
         bytes
     }
 
-    /// Writes the bytes of [`to_table`](Self::to_table), without a copy of them.
+    /// Writes the bytes of [`to_table`](Self::to_table) without copying them.
     ///
     /// # Errors
     /// The writer's error.
     ///
     /// # Example
-    /// Many tables one after the other, all filled in one filter:
+    /// Many tables in a row, all filled in the same filter:
     /// ```
     /// use koel::{CuckooFilter, FilterView};
     /// let mut filter = CuckooFilter::builder().capacity(102).false_positive_rate(0.01).build()?;
@@ -91,16 +92,16 @@ impl<H: Hasher> CuckooFilter<H> {
 }
 
 impl<D: AsRef<[u8]>> FilterView<D> {
-    /// Opens the bare table at the start of the data, which [`CuckooFilter::to_table`] or [`CuckooFilter::write_table`] wrote. Copies
-    /// nothing, and takes constant time.
+    /// Opens the bare table at the start of the data, which [`CuckooFilter::to_table`] or [`CuckooFilter::write_table`] wrote.
+    /// Copies nothing and takes constant time.
     ///
-    /// `params` are those of the filter that was written, and `items` its [`table_len`](CuckooFilter::table_len): the number of its items, if each
-    /// was inserted once. Any bytes may follow the table, and 4 must: lookups load them, and
-    /// ignore what they are. In a buffer of many tables they are the next one's; behind the last table, append zeros.
+    /// `params` are those of the filter that was written. `items` is its [`table_len`](CuckooFilter::table_len), which is the
+    /// number of its items if each was inserted once. Any bytes may follow the checksum, and at least 4 must: lookups load them and
+    /// ignore their values. In a buffer of many tables they belong to the next one; append zeros behind the last one.
     ///
-    /// [`verify`](Self::verify) validates the table as it does in a snapshot. The checksum depends on parameters, hasher and number of
-    /// items, so it rejects others than those that were written. Altered bytes pass its 32 bits by chance once in 4 billion.
-    /// [`to_bytes`](Self::to_bytes) makes a snapshot.
+    /// [`verify`](Self::verify) validates the table, as it does in a snapshot. The checksum depends on parameters, hasher and
+    /// number of items, so it rejects any that differ from those of the written filter. Altered bytes pass its 32 bits by chance
+    /// once in 4 billion. [`to_bytes`](Self::to_bytes) makes a snapshot.
     ///
     /// # Errors
     /// If there are fewer than [`Params::bare_table_bytes`] + 4 bytes, or more items than slots.
@@ -125,7 +126,7 @@ impl<D: AsRef<[u8]>> FilterView<D> {
 }
 
 impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
-    /// [`over_table`](Self::over_table) for filters with other hashers.
+    /// Opens a bare table of a filter with any hasher, as [`over_table`](Self::over_table) does.
     ///
     /// # Errors
     /// As `over_table`.
@@ -143,26 +144,26 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
     }
 }
 
-/// The header that a snapshot would have, and its checksum.
+/// Returns the header that a snapshot would have, and its checksum.
 fn header<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, hasher: HasherId) -> (HeaderBytes, u64) {
-    Header::<Fixed>::encode(&Fixed { len: filter.in_table(), entries: 0, params: *filter.params() }, hasher)
+    Header::<Fixed>::encode(&Fixed { len: filter.table_len(), entries: 0, params: *filter.params() }, hasher)
 }
 
-/// The checksum that is stored behind a bare table.
+/// Returns the checksum that is stored behind a bare table.
 fn stored<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>) -> u32 {
     let behind = view.storage()[view.params().table_bytes()..].first_chunk();
     behind.map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// What verification needs to know of a bare table.
-pub(super) fn around<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Around {
+/// Returns the context in which a bare table is validated.
+pub(super) fn context<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> TableContext {
     let (_, seed) = header(view, hasher);
     let expected = ExpectedChecksum { seed, stored: stored(view).into(), mask: u32::MAX.into() };
-    Around { start: 0, expected: Some(expected), items: (0, "the table holds {} items, but {} were given") }
+    TableContext { start: 0, expected: Some(expected), items: (0, "the table holds {} items, but {} were given") }
 }
 
-/// The header and the trailer of a bare table's snapshot. The trailer has the checksum that is stored, so that a corrupt table makes a
-/// corrupt snapshot.
+/// Returns the header and the trailer of a bare table's snapshot. The lower half of the trailer is the stored checksum, so a
+/// corrupt table makes a corrupt snapshot.
 pub(super) fn frame<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> (HeaderBytes, [u8; TRAILER_BYTES]) {
     let (header, seed) = header(view, hasher);
     let computed = checksum(view.table(), seed);

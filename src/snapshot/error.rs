@@ -12,7 +12,7 @@ use std::{
 use crate::storage::reserved;
 use crate::{bits::wide, hash::HasherId, params::ParamError, storage::OutOfMemory};
 
-/// Bytes could not be read as a filter: they are not a snapshot, they are corrupt, or this build cannot read them.
+/// The error of reading bytes as a filter: they are not a snapshot, they are corrupt, or this build cannot read them.
 ///
 /// # Example
 /// ```
@@ -24,33 +24,33 @@ use crate::{bits::wide, hash::HasherId, params::ParamError, storage::OutOfMemory
 pub struct SnapshotError {
     kind: SnapshotErrorKind,
     offset: u64,
-    what: What,
-    /// Other than that of the kind.
+    cause: Cause,
+    /// The remedy, if it is not that of the kind.
     remedy: Option<&'static str>,
-    /// The path of the file. It is in an array because a box of one is made from a vector, whose allocation may fail.
+    /// The path of the file. It is in an array because a boxed array can be made from a vector, whose allocation may fail.
     #[cfg(feature = "std")]
     path: Option<Box<[PathBuf; 1]>>,
 }
 
-/// What is wrong, in numbers. Only the path of a file takes memory, and is left out where there is none.
-enum What {
-    /// Words with gaps, `{}`, for these numbers.
-    Words(&'static str, [u64; 3]),
+/// The cause of an error. Creating it allocates nothing. Only the path of a file takes memory, and is left out if there is none.
+enum Cause {
+    /// A message with a gap, `{}`, for each of these numbers.
+    Message(&'static str, [u64; 3]),
     /// A part of the snapshot does not match its checksum.
     Altered {
         part: &'static str,
         stored: u64,
         computed: u64,
     },
-    /// No filter of fixed size has such parameters.
+    /// The parameters are not those of any fixed filter.
     Params(ParamError),
-    /// The filter needs another hasher, this one.
+    /// The filter needs this hasher, which was not given.
     Hasher(HasherId),
     OutOfMemory(OutOfMemory),
     /// The operating system or a reader failed.
     #[cfg(feature = "std")]
     Io {
-        words: &'static str,
+        message: &'static str,
         error: io::Error,
     },
 }
@@ -63,7 +63,7 @@ pub enum SnapshotErrorKind {
     Magic,
     /// The snapshot has a format version that this release cannot read.
     Version,
-    /// A snapshot of the other type of filter, growing or of fixed size.
+    /// The snapshot has the other type of filter: growing instead of fixed, or fixed instead of growing.
     OtherType,
     /// The input ends before the snapshot does.
     Length,
@@ -75,14 +75,14 @@ pub enum SnapshotErrorKind {
     Parameter,
     /// The filter was built with a hasher other than the one given.
     Hasher,
-    /// The table does not match its checksum.
+    /// A table, a list or the trailer does not match its checksum.
     BodyChecksum,
-    /// A packed bucket has an invalid codeword or unsorted fingerprints, or a bit behind the last bucket is set. Or the list of a
-    /// partition's few items is invalid.
+    /// A packed bucket has an invalid codeword or unsorted fingerprints, a fingerprint of a shard is invalid, or a bit that must be
+    /// 0 is set. Or the list of items of a partition without shards is invalid.
     Table,
-    /// The number of items in the table is not the one in the header.
+    /// The number of items in a table or a list is not the stated one.
     Count,
-    /// The list of items with further copies is invalid.
+    /// The list of items with extra copies is invalid.
     Copies,
     /// The list of a growing filter's shards is invalid.
     Shards,
@@ -90,15 +90,15 @@ pub enum SnapshotErrorKind {
     Aliasing,
     /// A valid file of Go's library, but with a fingerprint length or bucket size that this library does not support.
     Unsupported,
-    /// The memory for the table could not be allocated; [`source`](Error::source) has the number of bytes.
+    /// Memory for the filter could not be allocated; [`source`](Error::source) has the number of bytes.
     OutOfMemory,
-    /// The operating system failed, for a reason that the message names and `SnapshotError::io_kind` has; or a reader failed, whose
-    /// own error is the [`source`](Error::source).
+    /// The operating system failed: the message names the reason, and `SnapshotError::io_kind` returns its kind. Or a reader
+    /// failed: its own error is the [`source`](Error::source).
     Io,
 }
 
 impl SnapshotErrorKind {
-    /// The default remedy for this kind.
+    /// Returns the default remedy for this kind.
     fn remedy(self) -> &'static str {
         match self {
             Self::Magic => "give the bytes of a snapshot, all of them",
@@ -120,48 +120,48 @@ impl SnapshotErrorKind {
 }
 
 impl SnapshotError {
-    /// The error with these words, of which each gap, `{}`, is filled with one of the numbers.
+    /// Creates the error with a message, each of whose gaps, `{}`, is filled with one of the numbers.
     pub(crate) fn new<const N: usize>(
         kind: SnapshotErrorKind,
         offset: impl Into<u64>,
-        words: &'static str,
+        message: &'static str,
         numbers: [u64; N],
     ) -> Self {
         let mut all = [0; 3];
         all[..N].copy_from_slice(&numbers);
-        Self::of(kind, offset.into(), What::Words(words, all))
+        Self::from_cause(kind, offset.into(), Cause::Message(message, all))
     }
 
-    fn of(kind: SnapshotErrorKind, offset: u64, what: What) -> Self {
+    fn from_cause(kind: SnapshotErrorKind, offset: u64, cause: Cause) -> Self {
         Self {
             kind,
             offset,
-            what,
+            cause,
             remedy: None,
             #[cfg(feature = "std")]
             path: None,
         }
     }
 
-    /// The error for a part of the snapshot that does not match its checksum.
+    /// Creates the error for a part of the snapshot that does not match its checksum.
     pub(crate) fn altered(kind: SnapshotErrorKind, offset: u64, part: &'static str, stored: u64, computed: u64) -> Self {
-        Self::of(kind, offset, What::Altered { part, stored, computed })
+        Self::from_cause(kind, offset, Cause::Altered { part, stored, computed })
     }
 
-    /// The error for parameters that no filter has.
+    /// Creates the error for parameters that no filter has.
     pub(crate) fn params(kind: SnapshotErrorKind, at: usize, error: ParamError) -> Self {
-        Self::of(kind, wide(at), What::Params(error))
+        Self::from_cause(kind, wide(at), Cause::Params(error))
     }
 
-    /// The error for a hasher other than the one that the filter needs.
+    /// Creates the error for a hasher other than the one that the filter needs.
     pub(crate) fn unknown_hasher(offset: u64, needed: HasherId) -> Self {
-        Self::of(SnapshotErrorKind::Hasher, offset, What::Hasher(needed))
+        Self::from_cause(SnapshotErrorKind::Hasher, offset, Cause::Hasher(needed))
     }
 
-    /// The error for a reader or operating system that failed. A gap in the words is for the offset.
+    /// Creates the error for a reader or operating system that failed. A gap in the message is for the offset.
     #[cfg(feature = "std")]
-    pub(crate) fn io(offset: u64, words: &'static str, error: io::Error) -> Self {
-        Self::of(SnapshotErrorKind::Io, offset, What::Io { words, error })
+    pub(crate) fn io(offset: u64, message: &'static str, error: io::Error) -> Self {
+        Self::from_cause(SnapshotErrorKind::Io, offset, Cause::Io { message, error })
     }
 
     /// Adds the path of the file, if there is memory for it.
@@ -169,34 +169,34 @@ impl SnapshotError {
     pub(crate) fn in_file(self, file: &Path) -> Self {
         let boxed = || {
             let mut paths = reserved(1).ok()?;
-            paths.push(joined(Path::new(""), file).ok()?);
+            paths.push(try_join(Path::new(""), file).ok()?);
             paths.try_into().ok()
         };
         Self { path: boxed(), ..self }
     }
 
-    /// The same, with another remedy.
+    /// Replaces the remedy.
     pub(crate) fn with_remedy(self, remedy: &'static str) -> Self {
         Self { remedy: Some(remedy), ..self }
     }
 
-    /// The kind of error.
+    /// Returns the kind of error.
     #[must_use]
     pub fn kind(&self) -> SnapshotErrorKind {
         self.kind
     }
 
-    /// The offset of the error in bytes, from the start of the snapshot.
+    /// Returns the offset of the error in bytes, from the start of the snapshot.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The hasher that the filter was built with, if it is not the given one: with [`SnapshotErrorKind::Hasher`], and only then.
+    /// Returns the hasher that the filter was built with, if it is not the given one: with [`SnapshotErrorKind::Hasher`] only.
     #[must_use]
     pub fn hasher(&self) -> Option<HasherId> {
-        match self.what {
-            What::Hasher(needed) => Some(needed),
+        match self.cause {
+            Cause::Hasher(needed) => Some(needed),
             _ => None,
         }
     }
@@ -205,7 +205,7 @@ impl SnapshotError {
 #[cfg(feature = "std")]
 #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
 impl SnapshotError {
-    /// Why the operating system or the reader failed: with [`SnapshotErrorKind::Io`], and only then.
+    /// Returns why the operating system or the reader failed: with [`SnapshotErrorKind::Io`] only.
     ///
     /// # Example
     /// ```
@@ -223,8 +223,8 @@ impl SnapshotError {
     /// ```
     #[must_use]
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
-        match &self.what {
-            What::Io { error, .. } => Some(error.kind()),
+        match &self.cause {
+            Cause::Io { error, .. } => Some(error.kind()),
             _ => None,
         }
     }
@@ -232,13 +232,13 @@ impl SnapshotError {
 
 impl From<OutOfMemory> for SnapshotError {
     fn from(error: OutOfMemory) -> Self {
-        Self::of(SnapshotErrorKind::OutOfMemory, super::format::HEADER_BYTES as u64, What::OutOfMemory(error))
+        Self::from_cause(SnapshotErrorKind::OutOfMemory, super::format::HEADER_BYTES as u64, Cause::OutOfMemory(error))
     }
 }
 
-/// Has the kind of the reader's error if the reader failed, [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if an allocation
-/// failed, and [`InvalidData`](std::io::ErrorKind::InvalidData) if the bytes are wrong. Where memory cannot be allocated, it is the
-/// reader's error, or a kind alone.
+/// Converts to an error with the kind of the reader's error if the reader failed, [`OutOfMemory`](std::io::ErrorKind::OutOfMemory)
+/// if an allocation failed, and [`InvalidData`](std::io::ErrorKind::InvalidData) if the bytes are invalid. Without memory for the
+/// message, the result is the reader's error, or a kind alone.
 #[cfg(feature = "std")]
 impl From<SnapshotError> for io::Error {
     fn from(error: SnapshotError) -> Self {
@@ -247,25 +247,25 @@ impl From<SnapshotError> for io::Error {
             SnapshotErrorKind::Io => error.io_kind().unwrap_or(io::ErrorKind::Other),
             _ => io::ErrorKind::InvalidData,
         };
-        boxed(kind, error).unwrap_or_else(|error| match error.what {
-            What::Io { error, .. } => error,
+        boxed(kind, error).unwrap_or_else(|error| match error.cause {
+            Cause::Io { error, .. } => error,
             _ => kind.into(),
         })
     }
 }
 
-/// An I/O error with this error in it, or the error where there is no memory: `std` boxes it, and aborts the program if it cannot, so
-/// it is not asked to unless there is memory.
+/// Wraps an error in an I/O error, or returns it unchanged if there is no memory. `std` boxes the error and aborts the program if
+/// it cannot, so this checks for memory first.
 #[cfg(feature = "std")]
 pub(crate) fn boxed<E: Error + Send + Sync + 'static>(kind: io::ErrorKind, error: E) -> Result<io::Error, E> {
-    // A box of the error, one of the pair of its kind and that box, and what an allocator needs besides.
+    // A box of the error, a box of the pair of its kind and that box, and the allocator's overhead.
     let boxes = size_of::<(E, [usize; 8])>();
     if reserved::<u8>(boxes).is_ok() { Ok(io::Error::new(kind, error)) } else { Err(error) }
 }
 
-/// `Path::join`, which aborts the program where it cannot allocate the result.
+/// Joins two paths. Fails if the result cannot be allocated, where `Path::join` would abort the program.
 #[cfg(feature = "std")]
-pub(super) fn joined(folder: &Path, path: &Path) -> io::Result<PathBuf> {
+pub(super) fn try_join(folder: &Path, path: &Path) -> io::Result<PathBuf> {
     let mut joined = PathBuf::new();
     let separator = 1;
     let len = folder.as_os_str().len() + separator + path.as_os_str().len();
@@ -275,14 +275,14 @@ pub(super) fn joined(folder: &Path, path: &Path) -> io::Result<PathBuf> {
     Ok(joined)
 }
 
-/// The system's reason, which `std` allocates to display it; its kind where there is no memory.
+/// The system's reason for an error. `std` allocates to display it, so this displays only its kind if there is no memory.
 #[cfg(feature = "std")]
 pub(super) struct Reason<'a>(pub &'a io::Error);
 
 #[cfg(feature = "std")]
 impl fmt::Display for Reason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // No system has longer texts.
+        // No system has longer messages.
         const MOST_BYTES: usize = 256;
         let is_os = self.0.raw_os_error().is_some();
         if is_os && reserved::<u8>(MOST_BYTES).is_err() { self.0.kind().fmt(f) } else { self.0.fmt(f) }
@@ -295,17 +295,17 @@ impl fmt::Display for SnapshotError {
         if let Some([path]) = self.path.as_deref() {
             write!(f, "{}: ", path.display())?;
         }
-        // A file that cannot be opened has no offset.
+        // An I/O error has no offset, or its message names it.
         if self.kind != SnapshotErrorKind::Io {
             write!(f, "at byte {}: ", self.offset)?;
         }
-        match &self.what {
-            What::Words(words, numbers) => filled(words, numbers, f)?,
-            What::Altered { part, stored, computed } => {
+        match &self.cause {
+            Cause::Message(message, numbers) => write_message(message, numbers, f)?,
+            Cause::Altered { part, stored, computed } => {
                 write!(f, "the {part} was altered: the checksum stored is {stored:#018x}, the one computed {computed:#018x}")?;
             }
-            What::Params(error) => error.table_limits(f)?,
-            What::Hasher(needed) => {
+            Cause::Params(error) => error.table_limits(f)?,
+            Cause::Hasher(needed) => {
                 write!(f, "the filter was built with {needed}, which is not the given hasher; ")?;
                 return f.write_str(needed.remedy_if_missing().unwrap_or(match *needed {
                     HasherId::XXH3 => "read it with Xxh3, the default, or with AnyHasher::from_id",
@@ -314,10 +314,10 @@ impl fmt::Display for SnapshotError {
                     _ => "give that hasher to from_bytes_with, over_with, read_from_with or load_with",
                 }));
             }
-            What::OutOfMemory(error) => write!(f, "cannot allocate the table of {} bytes", error.bytes())?,
+            Cause::OutOfMemory(error) => write!(f, "cannot allocate {} bytes", error.bytes())?,
             #[cfg(feature = "std")]
-            What::Io { words, error } => {
-                filled(words, &[self.offset], f)?;
+            Cause::Io { message, error } => {
+                write_message(message, &[self.offset], f)?;
                 // A reader's own error is the source.
                 if error.get_ref().is_none() {
                     write!(f, ": {}", Reason(error))?;
@@ -329,14 +329,15 @@ impl fmt::Display for SnapshotError {
     }
 }
 
-/// Writes words, with a number in each of their gaps.
-fn filled(words: &str, numbers: &[u64], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let mut pieces = words.split("{}");
+/// Writes a message with a number in each of its gaps.
+fn write_message(message: &str, numbers: &[u64], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut pieces = message.split("{}");
     f.write_str(pieces.next().unwrap_or_default())?;
     pieces.zip(numbers).try_for_each(|(piece, number)| write!(f, "{number}{piece}"))
 }
 
-/// Its words: a `Box<dyn Error>` has this in it even if nothing calls it, and the fields would be kilobytes of code.
+/// Shows the message. Each `Box<dyn Error>` brings this code into the program even if nothing calls it, and the code for the fields
+/// would be kilobytes.
 impl fmt::Debug for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SnapshotError({self})")
@@ -345,10 +346,10 @@ impl fmt::Debug for SnapshotError {
 
 impl Error for SnapshotError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match &self.what {
-            What::OutOfMemory(error) => Some(error),
+        match &self.cause {
+            Cause::OutOfMemory(error) => Some(error),
             #[cfg(feature = "std")]
-            What::Io { error, .. } => error.get_ref().map(|error| error as &(dyn Error + 'static)),
+            Cause::Io { error, .. } => error.get_ref().map(|error| error as &(dyn Error + 'static)),
             _ => None,
         }
     }
@@ -361,10 +362,10 @@ mod tests {
     use SnapshotErrorKind as Kind;
     use alloc::{format, string::ToString};
 
-    /// Every error in words: the offset, the numbers, and one remedy.
+    /// Each message has the offset, the numbers and one remedy.
     #[test]
     fn errors_are_displayed() {
-        let wrong_bits = ParamError::FingerprintBits { given: 3, table: TableKind::Packed };
+        let invalid_bits = ParamError::FingerprintBits { given: 3, table: TableKind::Packed };
         for (error, message) in [
             (
                 SnapshotError::new(Kind::Version, 8_u32, "a snapshot of version {}, but this release reads version {}", [2, 1]),
@@ -377,7 +378,7 @@ mod tests {
                  0x0000000000000abc; the snapshot is corrupt, use another copy",
             ),
             (
-                SnapshotError::params(Kind::Parameter, 11, wrong_bits),
+                SnapshotError::params(Kind::Parameter, 11, invalid_bits),
                 "at byte 11: fingerprint bits: 3 given, but the packed table takes 4 to 32; the snapshot is \
                  corrupt, use another copy",
             ),
@@ -388,7 +389,7 @@ mod tests {
             ),
             (
                 SnapshotError::from(OutOfMemory::of(1000)),
-                "at byte 64: cannot allocate the table of 1000 bytes; read it on a machine with more memory, or query it in \
+                "at byte 64: cannot allocate 1000 bytes; read it on a machine with more memory, or query it in \
                  place, as a FilterView or ElasticView",
             ),
             (
@@ -403,10 +404,10 @@ mod tests {
         assert!(size_of::<SnapshotError>() <= 88, "{}", size_of::<SnapshotError>());
     }
 
-    /// The system's reason is in the message, a reader's own error is the source.
+    /// The message has the system's reason; a reader's own error is the source.
     #[test]
     #[cfg(feature = "std")]
-    fn errors_of_the_system_have_a_reason() {
+    fn io_errors_have_a_reason_or_a_source() {
         let eof = io::Error::from(io::ErrorKind::UnexpectedEof);
         let error = SnapshotError::io(0, "cannot be opened", eof).in_file(Path::new("folder/f.koel"));
         assert_eq!(error.to_string(), "folder/f.koel: cannot be opened: unexpected end of file");

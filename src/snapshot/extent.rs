@@ -1,4 +1,4 @@
-//! Where a snapshot ends, found while it arrives.
+//! Finding the end of a snapshot while it arrives.
 
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
@@ -9,12 +9,12 @@ use crate::{
     elastic::ElasticParams,
 };
 
-/// Finds where a snapshot ends while it arrives in pieces of any length, without keeping it. It takes snapshots of both types of
-/// filter.
+/// The end of a snapshot that arrives in pieces of any length, found without keeping the bytes. The snapshot may be one of a fixed
+/// or of a growing filter.
 ///
-/// It reads the header and, in a growing filter, the length of each partition. **It validates nothing else**: no lists of shards,
-/// no tables, no checksums. So a complete snapshot may still be corrupt, which reading it into a filter reports. Takes about 100
-/// bytes, and time proportional to the numbers of pieces and partitions.
+/// Reads the header and, in a growing filter, the length of each partition. **Validates nothing else**: no lists of shards, no
+/// tables, and no checksum but the header's. So a complete snapshot may still be corrupt; reading it into a filter reports that.
+/// Takes about 100 bytes, and time proportional to the numbers of pieces and partitions.
 ///
 /// # Example
 /// ```
@@ -36,29 +36,30 @@ use crate::{
 pub struct SnapshotExtent {
     /// Bytes of the snapshot that have arrived.
     received: u64,
-    /// Bytes before the next header that are not looked at; or before the end, if there is none.
+    /// The number of bytes to skip before the next header, or before the end if no header follows.
     skipped: u64,
-    /// The number of sections that follow; `None` before the snapshot's header.
+    /// The number of sections still to come; `None` until the snapshot's header is complete.
     sections: Option<u64>,
-    /// The header that arrives, and how many bytes of it have.
+    /// The header that is arriving: the snapshot's or a section's.
     header: [u8; HEADER_BYTES],
+    /// The number of bytes of `header` that have arrived.
     len: usize,
 }
 
 impl SnapshotExtent {
-    /// The extent of a snapshot of which nothing has arrived yet.
+    /// Creates the extent of a snapshot that has not begun to arrive.
     #[must_use]
     pub fn new() -> Self {
         Self { received: 0, skipped: 0, sections: None, header: [0; HEADER_BYTES], len: 0 }
     }
 
-    /// Takes the next bytes. Returns how many of them belong to the snapshot: fewer than given only if it ends there, none if it
-    /// has ended before.
+    /// Takes the next bytes. Returns how many of them belong to the snapshot: fewer than given only if it ends among them, and 0 if
+    /// it had ended before.
     ///
     /// # Errors
-    /// If the bytes do not begin a snapshot that this release reads: the magic number or the version is another, the header does
-    /// not match its checksum, or has parameters that no filter has. If a partition claims a length with which the snapshot would
-    /// have 2⁶⁴ bytes. After an error, every further call fails, too.
+    /// If the bytes do not begin a snapshot that this release reads: the magic number or the version differs, the header does not
+    /// match its checksum, or its parameters are invalid. If a partition claims a length with which the snapshot would have 2⁶⁴
+    /// bytes or more. After an error, every further call fails, too.
     pub fn push(&mut self, bytes: &[u8]) -> Result<usize, SnapshotError> {
         let mut rest = bytes;
         loop {
@@ -82,13 +83,13 @@ impl SnapshotExtent {
                 None if !MAGIC.starts_with(&self.header[..self.len.min(MAGIC.len())]) => return Err(not_a_snapshot()),
                 _ => break,
             }
-            // After an error it stays as it is, so that the next call finds the same.
+            // An error returns before this, so the next call finds the same header and fails again.
             self.len = 0;
         }
         Ok(bytes.len() - rest.len())
     }
 
-    /// Takes bytes of the snapshot.
+    /// Removes `len` bytes from `rest`, counts them as received, and returns them.
     fn take<'a>(&mut self, rest: &mut &'a [u8], len: usize) -> &'a [u8] {
         let (taken, left) = rest.split_at(len);
         *rest = left;
@@ -96,7 +97,7 @@ impl SnapshotExtent {
         taken
     }
 
-    /// The header has arrived.
+    /// Decodes the snapshot's header, which is complete.
     fn begin(&mut self) -> Result<(), SnapshotError> {
         let (skipped, sections) = if is_growing(&self.header) {
             (0, wide(Header::<ElasticParams>::decode(&self.header)?.fields.partitions()))
@@ -107,26 +108,26 @@ impl SnapshotExtent {
         Ok(())
     }
 
-    /// The header of a section has arrived; `others` more follow.
+    /// Decodes the header of a section, which is complete; `others` more sections follow.
     fn begin_section(&mut self, others: u64) -> Result<(), SnapshotError> {
         let (first, _) = self.header.as_chunks();
         let (Section { length, .. }, _) = Section::decode(&first[0]);
         let least = others * wide(SECTION_BYTES) + wide(TRAILER_BYTES);
         if self.received.checked_add(length).and_then(|end| end.checked_add(least)).is_none() {
-            let words = "a partition has {} bytes, so that the snapshot would have 2⁶⁴ or more";
-            return Err(SnapshotError::new(Kind::Shards, self.received - wide(SECTION_BYTES), words, [length]));
+            let message = "a partition has {} bytes, so that the snapshot would have 2⁶⁴ or more";
+            return Err(SnapshotError::new(Kind::Shards, self.received - wide(SECTION_BYTES), message, [length]));
         }
         (self.skipped, self.sections) = (length + if others == 0 { least } else { 0 }, Some(others));
         Ok(())
     }
 
-    /// True if the snapshot has arrived to its end.
+    /// Returns true if the whole snapshot has arrived.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.skipped == 0 && self.sections == Some(0)
     }
 
-    /// The number of bytes of the snapshot that have arrived; when it is complete, its length.
+    /// Returns the number of bytes of the snapshot that have arrived: its length, once it is complete.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.received

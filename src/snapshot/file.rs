@@ -1,5 +1,5 @@
 //! Loading files, and replacing them atomically: at any time, even after a power cut, a file has either the old content or the new
-//! one.
+//! content.
 
 use core::{
     cmp::Ordering::{Equal, Greater, Less},
@@ -14,71 +14,71 @@ use std::{
 
 use super::{
     SnapshotError, SnapshotErrorKind,
-    error::{Reason, boxed, joined},
+    error::{Reason, boxed, try_join},
     format::{Fixed, Header, is_growing},
     read::{Source, check_lists, header_bytes, stream, too_long, too_short},
     temporary::Temporary,
 };
 
-/// The number of symbolic links to follow before assuming a cycle. An error names it.
-const MOST_LINKS: usize = 40;
+/// The number of symbolic links to follow before assuming a cycle. An error message has it, too.
+const MAX_LINKS: usize = 40;
 
-/// Opens a file to read it.
+/// Opens a file for reading.
 pub(crate) fn open(path: &Path) -> Result<File, SnapshotError> {
     File::open(path).map_err(|error| SnapshotError::io(0, "cannot be opened", error).in_file(path))
 }
 
-/// Creates or replaces a file with the snapshot that `write` writes. It is [read back](read_back) first: what no reader would take
-/// does not replace what one does.
+/// Creates or replaces a file with the snapshot that `write` writes. [Reads it back](read_back) first, so an unreadable snapshot
+/// does not replace a readable one.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     replace_with(path, write, read_back)
 }
 
-/// The same for files of other formats, which `check` reads back.
+/// Creates or replaces a file of any format, which `check` reads back.
 pub(crate) fn replace_with(
     path: &Path,
     write: impl FnOnce(&File) -> io::Result<()>,
     check: impl FnOnce(&File) -> Result<(), SnapshotError>,
 ) -> io::Result<()> {
-    let said = |what, reason: io::Error| failed(reason.kind(), path, what, Some(reason));
-    let target = follow(path).map_err(|error| said("cannot be written", error))?;
+    let fail = |message, reason: io::Error| save_error(reason.kind(), path, message, Some(reason));
+    let target = follow_links(path).map_err(|error| fail("cannot be written", error))?;
     let old = fs::metadata(&target).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
         // Renaming over a device or a pipe would destroy it.
-        let what = "is not a regular file and cannot be replaced; give another path, or write into it with write_to";
-        return Err(failed(ErrorKind::InvalidInput, path, what, None));
+        let message = "is not a regular file and cannot be replaced; give another path, or write into it with write_to";
+        return Err(save_error(ErrorKind::InvalidInput, path, message, None));
     }
-    let what = if old.is_some() { "cannot be written; it is as it was" } else { "cannot be written" };
+    let message = if old.is_some() { "cannot be written; the old file is unchanged" } else { "cannot be written" };
     Temporary::beside(&target, old.is_some())
         .and_then(|temporary| {
             write(&temporary.file)?;
             check(&temporary.file).map_err(not_readable)?;
             if let Some(old) = &old {
-                keep(&temporary.file, old)?;
+                copy_permissions(&temporary.file, old)?;
             }
             temporary.file.sync_all()?;
-            temporary.take_the_place_of(&target)
+            temporary.rename_to(&target)
         })
-        .map_err(|error| said(what, error))?;
-    sync(folder(&target))
-        .map_err(|error| said("was written, but a power cut might bring the old one back: its folder cannot be synced", error))
+        .map_err(|error| fail(message, error))?;
+    sync_folder(folder(&target))
+        .map_err(|error| fail("was written, but a power cut might bring the old one back: its folder cannot be synced", error))
 }
 
-/// Validates the header of a snapshot that was written to a file, its length and, if it is of a growing filter, its lists of
-/// shards. Reads no tables: what is in them was written beside their checksums, from the same memory.
+/// Validates the header and the length of a snapshot in a file and, if it has a growing filter, the lists of shards. Reads no
+/// tables: they and their checksums were written from the same memory.
 fn read_back(file: &File) -> Result<(), SnapshotError> {
-    let failed = |error| SnapshotError::io(0, "the file cannot be read again", error);
+    let fail = |error| SnapshotError::io(0, "the file cannot be read again", error);
     let mut reader = file;
-    reader.rewind().map_err(failed)?;
+    reader.rewind().map_err(fail)?;
     let header = header_bytes(&mut Source::Stream(&mut stream(file)))?;
     if !is_growing(&header) {
         return has_length(file, Header::<Fixed>::decode(&header)?.fields.snapshot_bytes());
     }
-    reader.rewind().map_err(failed)?;
-    check_lists(file, file.metadata().map_err(failed)?.len())
+    reader.rewind().map_err(fail)?;
+    check_lists(file, file.metadata().map_err(fail)?.len())
 }
 
-/// Fails if the file has another length.
+/// Fails if the file does not have the expected length.
 pub(crate) fn has_length(file: &File, expected: u64) -> Result<(), SnapshotError> {
     let len = file.metadata().map_err(|error| SnapshotError::io(0, "the file has no length", error))?.len();
     match len.cmp(&expected) {
@@ -88,21 +88,21 @@ pub(crate) fn has_length(file: &File, expected: u64) -> Result<(), SnapshotError
     }
 }
 
-/// The error for what was written, but is not a snapshot.
+/// Returns the error for a written file that cannot be read back.
 fn not_readable(error: SnapshotError) -> io::Error {
     let error = match error.kind() {
         SnapshotErrorKind::Io | SnapshotErrorKind::OutOfMemory => error,
-        _ => error.with_remedy("report this mistake of koel's; the filter in memory is unchanged"),
+        _ => error.with_remedy("report this defect of koel; the filter in memory is unchanged"),
     };
     let error = io::Error::from(error);
-    failed(error.kind(), Path::new(""), "what was written cannot be read back, and was removed", Some(error))
+    save_error(error.kind(), Path::new(""), "the written file cannot be read back and was removed", Some(error))
 }
 
-/// Why a file cannot be saved. The path may be empty.
+/// The error of saving a file. The path may be empty.
 #[derive(Debug)]
 struct NotSaved {
     path: PathBuf,
-    what: &'static str,
+    message: &'static str,
     reason: Option<io::Error>,
 }
 
@@ -111,64 +111,64 @@ impl fmt::Display for NotSaved {
         if !self.path.as_os_str().is_empty() {
             write!(f, "{}: ", self.path.display())?;
         }
-        f.write_str(self.what)?;
+        f.write_str(self.message)?;
         self.reason.as_ref().map_or(Ok(()), |reason| write!(f, ": {}", Reason(reason)))
     }
 }
 
-/// Displayed with its reason, it has the source of that.
+/// The reason is part of the message, so the source is that of the reason.
 impl Error for NotSaved {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.reason.as_ref()?.source()
     }
 }
 
-/// The error for a file that cannot be saved; its reason alone where there is no memory for more.
-pub(super) fn failed(kind: ErrorKind, path: &Path, what: &'static str, reason: Option<io::Error>) -> io::Error {
-    let path = joined(Path::new(""), path).unwrap_or_default();
-    boxed(kind, NotSaved { path, what, reason }).unwrap_or_else(|error| error.reason.unwrap_or(kind.into()))
+/// Returns the error for a file that cannot be saved, or only its reason if there is no memory for more.
+pub(super) fn save_error(kind: ErrorKind, path: &Path, message: &'static str, reason: Option<io::Error>) -> io::Error {
+    let path = try_join(Path::new(""), path).unwrap_or_default();
+    boxed(kind, NotSaved { path, message, reason }).unwrap_or_else(|error| error.reason.unwrap_or(kind.into()))
 }
 
-/// The file to replace, which need not exist: follows symbolic links.
-fn follow(path: &Path) -> io::Result<PathBuf> {
-    let mut target = joined(Path::new(""), path)?;
-    for _ in 0..MOST_LINKS {
-        // `read_link` allocates even if there is no link, and aborts the program where it cannot.
+/// Follows symbolic links to the file to replace, which need not exist.
+fn follow_links(path: &Path) -> io::Result<PathBuf> {
+    let mut target = try_join(Path::new(""), path)?;
+    for _ in 0..MAX_LINKS {
+        // `read_link` allocates even if there is no link, and aborts the program if it cannot.
         let is_link = fs::symlink_metadata(&target).is_ok_and(|target| target.is_symlink());
         match if is_link { fs::read_link(&target).ok() } else { None } {
-            Some(link) => target = joined(folder(&target), &link)?,
+            Some(link) => target = try_join(folder(&target), &link)?,
             None if target.file_name().is_some() => return Ok(target),
-            None => return Err(failed(ErrorKind::InvalidInput, Path::new(""), "the path has no file name", None)),
+            None => return Err(save_error(ErrorKind::InvalidInput, Path::new(""), "the path has no file name", None)),
         }
     }
-    let what = "the path leads through more than 40 symbolic links; give the file they should lead to";
-    Err(failed(ErrorKind::InvalidInput, Path::new(""), what, None))
+    let message = "the path leads through more than 40 symbolic links; give the file they should lead to";
+    Err(save_error(ErrorKind::InvalidInput, Path::new(""), message, None))
 }
 
 pub(super) fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Copies owner, group and permissions of `old` to a file. A process that may not change the owner keeps at least the group, if
-/// it can. If it cannot, the file belongs to the process's own group, which gets no permissions.
+/// Copies owner, group and permissions of `old` to a file. A process that may not change the owner keeps at least the group, if it
+/// can. Otherwise the file has the process's own group, which gets no permissions.
 #[cfg(unix)]
-fn keep(file: &File, old: &Metadata) -> io::Result<()> {
+fn copy_permissions(file: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
-    let is_kept = fchown(file, Some(old.uid()), Some(old.gid())).is_ok() || fchown(file, None, Some(old.gid())).is_ok();
-    let mode = old.mode() & if is_kept { 0o777 } else { 0o707 };
+    let has_old_group = fchown(file, Some(old.uid()), Some(old.gid())).is_ok() || fchown(file, None, Some(old.gid())).is_ok();
+    let mode = old.mode() & if has_old_group { 0o777 } else { 0o707 };
     file.set_permissions(fs::Permissions::from_mode(mode))
 }
 
 #[cfg(not(unix))]
-fn keep(file: &File, old: &Metadata) -> io::Result<()> {
+fn copy_permissions(file: &File, old: &Metadata) -> io::Result<()> {
     file.set_permissions(old.permissions())
 }
 
 /// Syncs the folder, which makes the rename durable.
 #[cfg(unix)]
-fn sync(folder: &Path) -> io::Result<()> {
+fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // Unreadable folders, and file systems that cannot sync folders: nothing more can be done.
+        // The folder is unreadable, or its file system cannot sync folders, so nothing more can be done.
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
             Ok(())
         }
@@ -178,7 +178,7 @@ fn sync(folder: &Path) -> io::Result<()> {
 
 #[cfg(not(unix))]
 #[allow(clippy::unnecessary_wraps, reason = "on Unix, it can fail")]
-fn sync(_: &Path) -> io::Result<()> {
+fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri is isolated from files")]
     #[cfg_attr(target_family = "wasm", ignore = "WebAssembly has no folder for temporary files")]
-    fn what_fails_leaves_nothing_behind_and_the_old_file_as_it_was() {
+    fn failed_saves_keep_the_old_file_and_leave_no_other() {
         let folder = std::env::temp_dir().join(std::format!("koel-save-{}", process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("f.koel");
@@ -203,17 +203,17 @@ mod tests {
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         replace_with(&path, |mut file| file.write_all(b"old"), |_| Ok(())).unwrap();
         let error = replace(&path, |mut file| file.write_all(b"new, but not all of it").and_then(|()| fails(file))).unwrap_err();
-        assert!(error.to_string().contains("f.koel: cannot be written; it is as it was: the disk is full"), "{error}");
+        assert!(error.to_string().contains("f.koel: cannot be written; the old file is unchanged: the disk is full"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// A writer that makes any mistake in what leads to the tables replaces no file.
+    /// A corrupt header or list of shards, or another length, is found before a file is replaced.
     #[test]
     #[cfg_attr(miri, ignore = "Miri is isolated from files")]
     #[cfg_attr(target_family = "wasm", ignore = "WebAssembly has no folder for temporary files")]
-    fn what_no_reader_would_take_does_not_replace_a_file() {
+    fn unreadable_snapshots_do_not_replace_a_file() {
         let folder = std::env::temp_dir().join(std::format!("koel-back-{}", process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("f.koel");
@@ -225,24 +225,24 @@ mod tests {
             filter.insert_iter(0..2000_u64).unwrap();
             filter.to_bytes()
         };
-        // Of the growing ones, the header, and that and the list of the first partition.
-        for (right, listed) in [(fixed.to_bytes(), 64), (growing, 64 + 32 + 16)] {
+        // The bytes to corrupt are the header and, in the growing filter, the first section up to the middle of a record.
+        for (valid, checked) in [(fixed.to_bytes(), 64), (growing, 64 + 32 + 16)] {
             let write = |bytes: &[u8]| replace(&path, |mut file| file.write_all(bytes));
-            write(&right).unwrap();
-            let wrong = |at: usize| {
-                let mut bytes = right.clone();
+            write(&valid).unwrap();
+            let corrupt = |at: usize| {
+                let mut bytes = valid.clone();
                 bytes[at] ^= 4;
                 bytes
             };
-            let longer = [&right[..], &[0]].concat();
-            let shorter = (0..4).map(|n| right[..n * (right.len() - 1) / 3].to_vec());
-            for bytes in (0..listed).map(wrong).chain(shorter).chain([longer]) {
+            let longer = [&valid[..], &[0]].concat();
+            let shorter = (0..4).map(|n| valid[..n * (valid.len() - 1) / 3].to_vec());
+            for bytes in (0..checked).map(corrupt).chain(shorter).chain([longer]) {
                 let error = write(&bytes).unwrap_err().to_string();
                 assert!(
-                    error.contains("f.koel: cannot be written; it is as it was: what was written cannot be read back"),
+                    error.contains("f.koel: cannot be written; the old file is unchanged: the written file cannot be read back"),
                     "{error}"
                 );
-                assert!(fs::read(&path).unwrap() == right);
+                assert!(fs::read(&path).unwrap() == valid);
                 assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
             }
         }
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri is isolated from files")]
     #[cfg(unix)]
-    fn what_replaces_a_file_is_private_until_it_has_its_permissions() {
+    fn a_temporary_file_is_private_until_it_gets_the_old_permissions() {
         use std::os::unix::fs::PermissionsExt as _;
         let mode = |file: &File| Ok::<_, io::Error>(file.metadata()?.permissions().mode() & 0o7777);
         let folder = std::env::temp_dir().join(std::format!("koel-private-{}", process::id()));

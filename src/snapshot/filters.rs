@@ -1,5 +1,5 @@
-//! What public filters do with snapshots: they are written, read, and queried in place. The macros write the methods and their text
-//! once; a core passes on its bytes in pieces, reads itself, or opens itself in the caller's bytes.
+//! The snapshot methods of the public filters: writing, reading, and opening in place. Macros define the methods and their rustdoc
+//! once. A core passes on its bytes in pieces, reads itself from a source, or opens itself in the caller's bytes.
 
 use alloc::{
     alloc::{Layout, handle_alloc_error},
@@ -12,13 +12,13 @@ use std::path::Path;
 use super::{
     SnapshotError, bare,
     format::{Checksum, Fixed, Header, checksum},
-    read::{MOST, Reading, Source, header_too_short, too_long, too_short},
+    read::{LARGEST_PIECE, Reading, Source, header_too_short, too_long, too_short},
     verify::{verified_copy, verify},
 };
 #[cfg(feature = "std")]
 use super::{
     file::open,
-    read::{nothing_follows, stream},
+    read::{expect_end_of_input, stream},
 };
 use crate::{
     bits::{index, wide},
@@ -27,19 +27,20 @@ use crate::{
     storage::{OutOfMemory, Snapshot},
 };
 
-/// Writing.
+/// Defines the methods that write a filter.
 macro_rules! writes {
     (impl [$($generics:tt)*] $filter:ty, $hasher:ident) => {
         impl<$($generics)*> $filter {
-            /// The filter as a snapshot (docs/FORMAT.md): a header of 64 bytes, the table, and a checksum of 8 bytes; of a growing filter, a
-            /// header, and for each partition a list of its shards and their tables. Takes time proportional to the tables.
+            /// Returns the filter as a snapshot (docs/FORMAT.md): a header of 64 bytes, the table, and a checksum of 8 bytes. The
+            /// snapshot of a growing filter has, for each partition, a list of its shards and their tables. Takes time proportional
+            /// to the tables.
             ///
-            /// Equal filters give equal bytes on every machine. For a view, these are the bytes that it was made from, so a corrupt snapshot
-            /// stays one that `verify` rejects. A `SharedFilter` is copied partition after partition, as by
+            /// Equal filters give equal bytes on every machine. A view of a snapshot returns the bytes that it was made from, so a
+            /// corrupt snapshot stays one that `verify` rejects. A `SharedFilter` is copied partition by partition, as by
             /// [`write_to`](Self::write_to).
             ///
             /// # Panics
-            /// If the bytes would be more than the address space holds (on 32-bit targets). If the allocator has no memory for them, the
+            /// If the bytes would not fit into the address space (on 32-bit targets). If the allocator has no memory for them, the
             /// program aborts, as with any vector. [`write_to`](Self::write_to) needs no memory.
             ///
             /// # Example
@@ -53,7 +54,7 @@ macro_rules! writes {
             /// let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build()?;
             /// filter.insert("alice")?;
             /// let mut read = ElasticFilter::from_bytes(&filter.to_bytes())?;
-            /// read.insert_iter(0..100_000u64)?; // it goes on growing
+            /// read.insert_iter(0..100_000u64)?; // it continues to grow
             /// # Ok::<(), Box<dyn core::error::Error>>(())
             /// ```
             #[must_use]
@@ -64,12 +65,12 @@ macro_rules! writes {
                 $crate::snapshot::in_memory_or_abort(self.core.snapshot_bytes(), |bytes| self.core.append_to(self.hasher.id(), bytes))
             }
 
-            /// Writes the bytes of [`to_bytes`](Self::to_bytes) without a copy of all of them. Writes in large pieces, so the writer needs no
-            /// buffer. Allocates nothing, but for a `SharedFilter`.
+            /// Writes the bytes of [`to_bytes`](Self::to_bytes) without a copy of all of them. Writes in large pieces, so the
+            /// writer needs no buffer. Allocates nothing, except for a `SharedFilter`.
             ///
-            /// A `SharedFilter` can be used by other threads meanwhile, and by the writer itself. Each partition is copied under
-            /// its lock and then written, one after the other, which takes the memory of one partition. So an item that was
-            /// inserted before the call, and is not removed, is in the snapshot; one that is inserted during the call may be.
+            /// Other threads, and the writer itself, can use a `SharedFilter` during the call. One partition at a time is copied
+            /// under its lock and then written, which takes the memory of one partition. An item that was inserted before
+            /// the call and is not removed is in the snapshot; an item that is inserted during the call may be.
             ///
             /// # Errors
             /// The writer's error; [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if a partition cannot be copied. What the
@@ -84,30 +85,30 @@ macro_rules! writes {
 
             /// Writes the bytes of [`write_to`](Self::write_to) to a file, which it creates or replaces.
             ///
-            /// The write is atomic and durable. The bytes go to a temporary file in the same folder (`.koel-….tmp`), which is renamed
-            /// over the old file once it is complete, on the disk, and has been read back as far as opening a view reads. If
-            /// anything fails before that (an error, a full disk, a power cut), the old file is still there. When `save` returns, the new
-            /// file survives a power cut, as far as the operating system can guarantee it: a folder that the process may write to but not
-            /// read cannot be synced. A killed process leaves at most one temporary file behind, and the next `save` to the same path
-            /// removes it, where the file system has locks and the user may open the file. Concurrent savers do not wait for each other
-            /// and never share a temporary file; the last one to finish wins. (On Unix, the signal `SIGXFSZ`, which comes with a limit of
-            /// the length of files, kills a process that does not ignore it.)
+            /// The write is atomic and durable. The bytes go to a temporary file in the same folder (`.koel-….tmp`), which is
+            /// renamed over the old file once it is complete, on the disk, and has been read back as far as opening a view reads.
+            /// If anything fails before that (an error, a full disk, a power cut), the old file is still there. When `save`
+            /// returns, the new file survives a power cut, as far as the operating system can guarantee it: a folder that the
+            /// process may write to but not read cannot be synced. A killed process leaves at most one temporary file behind, and
+            /// the next `save` to the same path removes it, where the file system has locks and the user may open the file.
+            /// Concurrent savers do not wait for each other and never share a temporary file; the last one to finish wins. (On
+            /// Unix, a file that exceeds a size limit raises `SIGXFSZ`, which kills a process that does not ignore it.)
             ///
             /// Because the file is replaced, and not overwritten:
             /// - Processes that have the old file open or mapped keep its content.
             /// - Hard links are broken: the other names of the old file keep the old content.
             /// - The file's permissions are kept. Its owner and group are kept if the process may set them. Access-control lists,
-            ///   extended attributes, and the set-user-ID, set-group-ID and sticky bits are not. A new file gets the permissions that the
-            ///   umask allows.
-            /// - A read-only file is replaced, too: what counts is write access to the folder.
-            /// - A symbolic link is kept, and the file that it points to is replaced. This includes `/dev/stdout`, `/dev/fd/3` and the
-            ///   like on Linux; to write to an open descriptor, use [`write_to`](Self::write_to).
+            ///   extended attributes, and the set-user-ID, set-group-ID and sticky bits are not. A new file gets the permissions
+            ///   that the umask allows.
+            /// - A read-only file is replaced, too, because only write access to the folder matters.
+            /// - A symbolic link is kept, and the file that it points to is replaced. This includes `/dev/stdout`, `/dev/fd/3` and
+            ///   the like on Linux; to write to an open descriptor, use [`write_to`](Self::write_to).
             ///
             /// Processes that load, update and save the same file concurrently need a lock; otherwise updates are lost.
             ///
             /// # Errors
-            /// The error of the operating system, with the path. The old file is unchanged, unless the message says that it was replaced
-            /// but might come back after a power cut.
+            /// The error of the operating system, with the path. The old file is unchanged, unless the message says that it was
+            /// replaced but might come back after a power cut.
             ///
             /// # Example
             /// ```
@@ -129,7 +130,8 @@ macro_rules! writes {
                 $crate::snapshot::replace(path.as_ref(), |file| self.write_to(file))
             }
 
-            /// The length of [`to_bytes`](Self::to_bytes) in bytes, without making them. Takes time proportional to the number of shards.
+            /// Returns the length of [`to_bytes`](Self::to_bytes) in bytes, without making them. Takes time proportional to the
+            /// number of shards.
             ///
             /// # Example
             /// ```
@@ -149,19 +151,19 @@ macro_rules! writes {
 }
 pub(crate) use writes;
 
-/// Reading. The filter has `read`, which reads one snapshot and not one byte more, and `from_slice`.
+/// Defines the methods that read a filter. They use its `read`, which reads one snapshot and not one byte more, and `from_slice`.
 macro_rules! reads {
     ($filter:ident) => {
         impl $filter {
             /// Reads a filter from the bytes of one snapshot, with nothing after it.
             ///
-            /// Safe for untrusted input: validates everything, and allocates no more memory than the input is long; for a growing filter, a
-            /// few times as much, and 32 MiB. Takes time proportional to the input. A limit of memory is not a part of a snapshot:
-            /// [`set_max_bytes`](crate::ElasticFilter::set_max_bytes) sets it again.
+            /// Safe for untrusted input: validates everything. A fixed filter allocates no more memory than the input is long, a
+            /// growing filter a few times as much plus 32 MiB. Takes time proportional to the input. A snapshot has no memory
+            /// limit: [`set_max_bytes`](crate::ElasticFilter::set_max_bytes) sets it again.
             ///
             /// # Errors
-            /// If the bytes are not a valid snapshot of this kind of filter; the error says what is wrong and at which offset. If the
-            /// filter's hasher is not [`Xxh3`](crate::Xxh3): then use [`from_bytes_with`](Self::from_bytes_with).
+            /// If the bytes are not a valid snapshot of this type of filter; the error says what is wrong and at which offset. If
+            /// the filter's hasher is not [`Xxh3`](crate::Xxh3); for other hashers, use [`from_bytes_with`](Self::from_bytes_with).
             ///
             /// # Example
             /// ```
@@ -177,16 +179,16 @@ macro_rules! reads {
 
             /// Reads one snapshot from a reader, and not one byte more, so that other data may follow.
             ///
-            /// Safe for untrusted input: validates everything, as [`from_bytes`](Self::from_bytes) does. Memory grows as bytes arrive,
-            /// whatever the header claims: at most a quarter more than has arrived, plus 32 KiB. If the allocator can grow memory in
-            /// place or by remapping pages, as Linux's can, reading takes no more than 1 MiB besides the filter itself, whatever its
-            /// size.
+            /// Safe for untrusted input: validates everything, as [`from_bytes`](Self::from_bytes) does. Memory grows with the
+            /// bytes that arrive, not with what the header claims: it exceeds them by at most a quarter plus 32 KiB. If the
+            /// allocator can grow memory in place or by remapping pages, as on Linux, reading a filter of any size takes at most 1
+            /// MiB besides the filter itself.
             ///
             /// Reads in large pieces, so the reader needs no buffer. At the end of a stream of snapshots, the error has the kind
             /// [`Length`](crate::SnapshotErrorKind::Length) and the offset 0.
             ///
             /// # Errors
-            /// As `from_bytes`. If the reader fails: then the kind is [`Io`](crate::SnapshotErrorKind::Io).
+            /// As for `from_bytes`. If the reader fails, with the kind [`Io`](crate::SnapshotErrorKind::Io).
             ///
             /// # Example
             /// ```
@@ -205,10 +207,10 @@ macro_rules! reads {
             /// Reads a filter from a file, as [`read_from`](Self::read_from) does, and checks that nothing follows it.
             ///
             /// # Errors
-            /// If the file is not a valid snapshot, or cannot be opened or read: the kind is then [`Io`](crate::SnapshotErrorKind::Io),
-            /// the message has the path and the system's reason, and [`io_kind`](crate::SnapshotError::io_kind) tells a missing file
-            /// from others.
-            /// [`save`](Self::save) has an example.
+            /// If the file is not a valid snapshot. If it cannot be opened or read, with the kind
+            /// [`Io`](crate::SnapshotErrorKind::Io): the message has the path and the system's reason, and
+            /// [`io_kind`](crate::SnapshotError::io_kind) distinguishes a missing file from other failures. [`save`](Self::save)
+            /// has an example.
             #[cfg(feature = "std")]
             pub fn load(path: impl AsRef<std::path::Path>) -> Result<Self, $crate::SnapshotError> {
                 Self::load_with(path, $crate::snapshot::xxh3)
@@ -216,12 +218,12 @@ macro_rules! reads {
         }
 
         impl<H: $crate::hash::Hasher> $filter<H> {
-            /// [`from_bytes`](Self::from_bytes) for filters with other hashers. `hasher` maps the hasher id in the snapshot to a
-            /// hasher, or to `None` to reject the snapshot. A hasher with a different id is rejected, too.
-            /// [`AnyHasher::from_id`](crate::hash::AnyHasher::from_id) accepts all hashers of this crate.
+            /// Reads a filter with any hasher from the bytes of one snapshot, as [`from_bytes`](Self::from_bytes) does. `hasher`
+            /// maps the hasher id in the snapshot to a hasher, or to `None` to reject the snapshot. A hasher with a different id is
+            /// rejected, too. [`AnyHasher::from_id`](crate::hash::AnyHasher::from_id) accepts all hashers of this crate.
             ///
             /// # Errors
-            /// As `from_bytes`.
+            /// As for `from_bytes`.
             ///
             /// # Example
             /// ```
@@ -238,10 +240,11 @@ macro_rules! reads {
                 Self::from_slice(bytes, hasher)
             }
 
-            /// [`read_from`](Self::read_from) for filters with other hashers, as [`from_bytes_with`](Self::from_bytes_with).
+            /// Reads a filter with any hasher from a reader, as [`read_from`](Self::read_from) does. `hasher` is as for
+            /// [`from_bytes_with`](Self::from_bytes_with).
             ///
             /// # Errors
-            /// As `read_from`.
+            /// As for `read_from`.
             #[cfg(feature = "std")]
             pub fn read_from_with<R: std::io::Read>(
                 reader: R,
@@ -251,10 +254,11 @@ macro_rules! reads {
                     .map(|(filter, _)| filter)
             }
 
-            /// [`load`](Self::load) for filters with other hashers, as [`from_bytes_with`](Self::from_bytes_with).
+            /// Reads a filter with any hasher from a file, as [`load`](Self::load) does. `hasher` is as for
+            /// [`from_bytes_with`](Self::from_bytes_with).
             ///
             /// # Errors
-            /// As `load`.
+            /// As for `load`.
             #[cfg(feature = "std")]
             pub fn load_with(
                 path: impl AsRef<std::path::Path>,
@@ -278,21 +282,23 @@ macro_rules! reads {
 }
 pub(crate) use reads;
 
-/// Views. The view has `open`, which takes whether other bytes may follow the snapshot, and its core `verify`, `to_owned` and the snapshot.
+/// Defines the methods of a view. They use its `open`, whose last parameter says whether other bytes may follow the snapshot, and
+/// `verify`, `to_verified`, `snapshot` and `into_snapshot` of its core.
 macro_rules! views {
     ($view:ident, $owned:ident) => {
         impl<D: AsRef<[u8]>> $view<D> {
-            /// Opens a snapshot to be queried in place. Copies nothing. A [`FilterView`](crate::FilterView) takes constant time. An
-            /// [`ElasticView`](crate::ElasticView) takes time proportional to the number of shards, and allocates a directory of them: at
-            /// most twice the length of the snapshot, or 32 MiB; usually less than a hundredth of it.
+            /// Opens a snapshot for queries in place. Copies nothing. Opening a [`FilterView`](crate::FilterView) takes constant
+            /// time. Opening an [`ElasticView`](crate::ElasticView) takes time proportional to the number of shards, and allocates
+            /// a directory of them: usually less than a hundredth of the snapshot's length, and at most twice that length or 32
+            /// MiB, whichever is more.
             ///
-            /// Validates what leads to the tables: the header, that the data is exactly as long as the header says and, of a growing filter,
-            /// the lists of shards. [`verify`](Self::verify) validates the rest. The bytes need no alignment.
+            /// Validates what leads to the tables: the header, the length of the data and, in a growing filter, the lists of
+            /// shards. [`verify`](Self::verify) validates the rest. The bytes need no alignment.
             ///
             /// # Errors
-            /// If the data is not a valid snapshot of this kind of filter; the error says what is wrong and at which offset. If other bytes
-            /// follow the snapshot: then use [`over_prefix`](Self::over_prefix). If the filter's hasher is not [`Xxh3`](crate::Xxh3): then use
-            /// [`over_with`](Self::over_with).
+            /// If the data is not a valid snapshot of this type of filter; the error says what is wrong and at which offset. If
+            /// other bytes follow the snapshot; [`over_prefix`](Self::over_prefix) allows them. If the filter's hasher is not
+            /// [`Xxh3`](crate::Xxh3); for other hashers, use [`over_with`](Self::over_with).
             ///
             /// # Example
             /// A filter embedded in the program:
@@ -308,8 +314,8 @@ macro_rules! views {
             /// ```
             ///
             /// A memory-mapped file. Mapping is `unsafe` because no process may modify or truncate the file while it is mapped.
-            /// [`save`](crate::CuckooFilter::save) and the command `koel` never do that: they replace the file, and existing maps keep the old
-            /// one. [`load`](crate::CuckooFilter::load) is the safe alternative.
+            /// [`save`](crate::CuckooFilter::save) and the command `koel` never do that: they replace the file, and existing maps
+            /// keep the old one. [`load`](crate::CuckooFilter::load) is the safe alternative.
             /// ```no_run
             /// use koel::FilterView;
             /// use memmap2::Mmap;
@@ -324,11 +330,11 @@ macro_rules! views {
                 Self::over_with(data, $crate::snapshot::xxh3)
             }
 
-            /// Opens the snapshot at the start of the data, and returns it with its length, the offset of the first byte behind it. For
-            /// snapshots that are stored back to back in a buffer.
+            /// Opens the snapshot at the start of the data, which other bytes may follow. Also returns its length, which is the
+            /// offset of the first byte behind it. Meant for snapshots that are stored back to back in a buffer.
             ///
             /// # Errors
-            /// As [`over`](Self::over), except that other bytes may follow the snapshot.
+            /// As for [`over`](Self::over), except that other bytes may follow the snapshot.
             ///
             /// # Example
             /// ```
@@ -347,11 +353,11 @@ macro_rules! views {
         }
 
         impl<D: AsRef<[u8]>, H: $crate::hash::Hasher> $view<D, H> {
-            /// [`over`](Self::over) for filters with other hashers. `hasher` maps the hasher id in the snapshot to a hasher, or to `None` to
-            /// reject the snapshot.
+            /// Opens a snapshot of a filter with any hasher, as [`over`](Self::over) does. `hasher` maps the hasher id in the
+            /// snapshot to a hasher, or to `None` to reject the snapshot.
             ///
             /// # Errors
-            /// As `over`.
+            /// As for `over`.
             pub fn over_with(
                 data: D,
                 hasher: impl FnOnce($crate::hash::HasherId) -> Option<H>,
@@ -359,10 +365,11 @@ macro_rules! views {
                 Self::open(data, hasher, false)
             }
 
-            /// [`over_prefix`](Self::over_prefix) for filters with other hashers, as [`over_with`](Self::over_with).
+            /// Opens the snapshot of a filter with any hasher at the start of the data, as [`over_prefix`](Self::over_prefix) does.
+            /// `hasher` is as for [`over_with`](Self::over_with).
             ///
             /// # Errors
-            /// As `over_prefix`.
+            /// As for `over_prefix`.
             pub fn over_prefix_with(
                 data: D,
                 hasher: impl FnOnce($crate::hash::HasherId) -> Option<H>,
@@ -374,8 +381,8 @@ macro_rules! views {
         }
 
         impl<D: AsRef<[u8]>, H> $view<D, H> {
-            /// Validates everything that opening did not: the checksum of each table, that every bucket is valid, and that there are as many
-            /// items as the header or the list of shards says. Takes time proportional to the snapshot. A
+            /// Validates everything that opening did not: all checksums, every bucket, the lists of items and copies, and that the
+            /// number of items is that of the header or the list of shards. Takes time proportional to the snapshot. A
             /// [`FilterView`](crate::FilterView) allocates nothing.
             ///
             /// # Errors
@@ -400,7 +407,7 @@ macro_rules! views {
             /// Copies the view into a filter that owns its tables and can be updated. The copy is [verified](Self::verify).
             ///
             /// # Errors
-            /// As `verify`, and if memory cannot be allocated.
+            /// As for `verify`, and if memory cannot be allocated.
             ///
             /// # Example
             /// ```
@@ -417,7 +424,7 @@ macro_rules! views {
                 Ok($owned { core: self.core.to_verified(self.hasher.id())?, hasher: self.hasher.clone() })
             }
 
-            /// The data that the view was made from.
+            /// Returns the data that the view was made from.
             #[must_use]
             pub fn data(&self) -> &D {
                 self.core.snapshot().data()
@@ -433,9 +440,9 @@ macro_rules! views {
 }
 pub(crate) use views;
 
-/// The bytes that `append` appends, this many. Without memory for them, the program aborts.
+/// Returns the `len` bytes that `append` appends. Aborts the program if an allocation fails.
 pub(crate) fn in_memory_or_abort(len: u64, append: impl FnOnce(&mut Vec<u8>) -> Result<(), OutOfMemory>) -> Vec<u8> {
-    // On 32-bit targets the length may exceed `usize` by a few bytes; then the vector grows, and panics.
+    // On 32-bit targets the length may exceed `usize` by a few bytes. Then the vector is too short, grows, and panics.
     let mut bytes = Vec::with_capacity(index(len));
     if let Err(error) = append(&mut bytes) {
         handle_alloc_error(Layout::array::<u8>(error.bytes()).unwrap_or(Layout::new::<u8>()));
@@ -443,12 +450,12 @@ pub(crate) fn in_memory_or_abort(len: u64, append: impl FnOnce(&mut Vec<u8>) -> 
     bytes
 }
 
-/// The default hasher, if this is its id.
+/// Returns the default hasher if this is its id.
 pub(crate) fn xxh3(id: HasherId) -> Option<Xxh3> {
     (id == HasherId::XXH3).then_some(Xxh3)
 }
 
-/// Reads a file that has one snapshot. `read` also returns the length of what it read.
+/// Reads a file that has exactly one snapshot. `read` also returns the length of what it read.
 #[cfg(feature = "std")]
 pub(crate) fn read_file<F>(
     path: &Path,
@@ -457,18 +464,18 @@ pub(crate) fn read_file<F>(
     let file = open(path)?;
     let mut fill = stream(file);
     let filter = read(Source::Stream(&mut fill)).and_then(|(filter, end)| {
-        nothing_follows(&mut Source::Stream(&mut fill), end, "the file goes on after the snapshot's end")?;
+        expect_end_of_input(&mut Source::Stream(&mut fill), end, "the file goes on after the snapshot's end")?;
         Ok(filter)
     });
     filter.map_err(|error| error.in_file(path))
 }
 
-/// Fails if a slice of this many bytes goes on after a snapshot.
-pub(crate) fn nothing_left<F>(given: usize, (filter, end): (F, u64)) -> Result<F, SnapshotError> {
+/// Returns the filter, or fails if the snapshot ends before all `given` bytes do.
+pub(crate) fn reject_trailing_bytes<F>(given: usize, (filter, end): (F, u64)) -> Result<F, SnapshotError> {
     if end < wide(given) { Err(too_long(wide(given), end)) } else { Ok(filter) }
 }
 
-// A table of fixed size. The corresponding code of growing filters is in `growing.rs`.
+// Fixed filters. The corresponding code of growing filters is in `growing.rs`.
 
 writes!(impl [H] CuckooFilter<H>, H);
 writes!(impl [D: AsRef<[u8]>, H] FilterView<D, H>, H);
@@ -485,12 +492,12 @@ impl RawFilter {
         let (header, seed) = Header::<Fixed>::encode(&Fixed::of(self), hasher);
         write(&header)?;
         let mut checksum = Checksum::new(seed);
-        for piece in self.table().chunks(MOST) {
-            // It is still in the cache when it is written.
+        for piece in self.table().chunks(LARGEST_PIECE) {
+            // The checksum brings the piece into the cache for the writer.
             checksum.update(piece);
             write(piece)?;
         }
-        self.each_listed(|piece| {
+        self.write_extra_copies(|piece| {
             checksum.update(piece);
             write(piece)
         })?;
@@ -503,12 +510,12 @@ impl RawFilter {
         bytes.extend_from_slice(&header);
         let start = bytes.len();
         bytes.extend_from_slice(self.table());
-        self.each_listed(|piece| {
+        self.write_extra_copies(|piece| {
             bytes.extend_from_slice(piece);
             Ok::<_, Infallible>(())
         })
         .unwrap_or_else(|never| match never {});
-        // At once: a program has the code for it anyway, for items, and none for a table in pieces.
+        // Computed at once: programs have this code anyway, to hash items, but not that of an incremental checksum.
         let checksum = checksum(&bytes[start..], seed);
         bytes.extend_from_slice(&checksum.to_le_bytes());
         Ok(())
@@ -520,11 +527,12 @@ impl<H: Hasher> CuckooFilter<H> {
     pub(crate) fn read(source: Source<'_>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
         let reading = Reading::<Fixed>::start(source)?;
         let hasher = reading.header.hasher(hasher)?;
-        let (core, end) = reading.filter()?;
+        let (core, end) = reading.into_filter()?;
         Ok((Self { core, hasher }, end))
     }
 
-    /// Twice as fast for large tables as [`read`](Self::read), which reads in pieces (docs/PERFORMANCE.md).
+    /// Reads a filter from a slice, for large tables twice as fast as [`read`](Self::read), which reads in pieces
+    /// (docs/PERFORMANCE.md).
     pub(crate) fn from_slice(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
         let FilterView { core, hasher } = FilterView::over_with(bytes, hasher)?;
         Ok(Self { core: core.to_verified(hasher.id())?, hasher })
@@ -533,7 +541,7 @@ impl<H: Hasher> CuckooFilter<H> {
 
 impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
     /// Opens the snapshot at the start of the data. The trailer serves as the table's padding.
-    fn open(data: D, hasher: impl FnOnce(HasherId) -> Option<H>, may_go_on: bool) -> Result<Self, SnapshotError> {
+    fn open(data: D, hasher: impl FnOnce(HasherId) -> Option<H>, allow_trailing: bool) -> Result<Self, SnapshotError> {
         let bytes = data.as_ref();
         let header = Header::<Fixed>::decode(bytes.first_chunk().ok_or_else(|| header_too_short(bytes))?)?;
         let hasher = header.hasher(hasher)?;
@@ -542,7 +550,7 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
         if given < end {
             return Err(too_short(given, end));
         }
-        if given > end && !may_go_on {
+        if given > end && !allow_trailing {
             return Err(too_long(given, end));
         }
         let listed = index(end - params.snapshot_bytes());

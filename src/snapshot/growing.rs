@@ -1,9 +1,9 @@
-//! Growing filters as snapshots: each partition is a section.
+//! Snapshots of growing filters, which have a section for each partition.
 
 use alloc::vec::Vec;
 
 use super::{
-    ElasticView, ListedGeneration, Reading, Record, SnapshotError, Source, nothing_left, reads, snapshot_bytes,
+    ElasticView, ListedGeneration, Reading, Record, SnapshotError, Source, reads, reject_trailing_bytes, snapshot_bytes,
     view::SnapshotShards, views, write, writes,
 };
 #[cfg(feature = "std")]
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Partition {
-    /// What the list says of all shards, but for their checksums, and their tables without padding.
+    /// Returns the record of each shard, with a checksum of 0, and its table without padding.
     pub fn records(&self) -> impl Iterator<Item = (Record, &[u8])> + Clone {
         self.tables().map(|(generation, record, table)| {
             let (depth, prefix, items) = (record.depth(), record.prefix(), low_half(wide(record.items())));
@@ -25,24 +25,25 @@ impl Partition {
         })
     }
 
-    /// Reads the section of the partition with this number.
+    /// Reads the section of the partition `number`.
     fn read(reading: &mut Reading<'_>, number: u64) -> Result<Self, SnapshotError> {
         let (listing, params) = (reading.listing(number)?, reading.header.fields);
         let mut generations = listing.generations(&params);
         let first = match generations.next() {
             Some(listed) => Generation::read(reading, listed)?,
-            None => Generation::unused(params.generation(0), Dispatch::best()),
+            None => Generation::without_shards(params.generation(0), Dispatch::best()),
         };
         let mut partition = Self::with_first(&params, first);
         for listed in generations {
             partition.push_generation(Generation::read(reading, listed)?)?;
         }
         let lists = reading.lists(&listing)?;
-        if listing.few > 0 {
-            partition = Self::with_first(&params, Generation::of_few(params.generation(0), lists.few.keys(), Dispatch::best())?);
+        if listing.keys > 0 {
+            partition =
+                Self::with_first(&params, Generation::from_list(params.generation(0), lists.key_list.keys(), Dispatch::best())?);
         }
-        let copies = lists.copies(|generation, key| partition.occurrences_of(generation, key))?;
-        partition.set_further(copies)?;
+        let copies = lists.copies(|generation, key| partition.count_class_in_table(generation, key))?;
+        partition.set_extra_copies(copies)?;
         Ok(partition)
     }
 }
@@ -53,7 +54,7 @@ impl Generation {
         reading: &mut Reading<'_>,
         ListedGeneration { plan, depth, records }: ListedGeneration<'_>,
     ) -> Result<Self, SnapshotError> {
-        let mut generation = Self::of_depths(plan, &records.iter().map(|record| record.depth), Dispatch::best())?;
+        let mut generation = Self::with_levels(plan, &records.iter().map(|record| record.depth), Dispatch::best())?;
         for record in records {
             let table = reading.table(plan.shard(record.depth), record)?;
             generation.push(record.depth, record.prefix, record.items, table)?;
@@ -108,12 +109,12 @@ impl<H: Hasher> ElasticFilter<H> {
     }
 
     fn from_slice(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        nothing_left(bytes.len(), Self::read(Source::Slice(bytes), hasher)?)
+        reject_trailing_bytes(bytes.len(), Self::read(Source::Slice(bytes), hasher)?)
     }
 }
 
-/// Each partition is copied under its lock, and the copy is written, so that no thread waits for the writer, which may use the
-/// filter.
+/// Writing copies each partition under its lock, and then writes the copy. So no thread waits for the writer, and the writer may
+/// use the filter.
 #[cfg(feature = "std")]
 impl Shared {
     fn snapshot_bytes(&self) -> u64 {
@@ -141,17 +142,17 @@ impl<H: Hasher> SharedFilter<H> {
     }
 
     fn from_slice(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        nothing_left(bytes.len(), Self::read(Source::Slice(bytes), hasher)?)
+        reject_trailing_bytes(bytes.len(), Self::read(Source::Slice(bytes), hasher)?)
     }
 }
 
 impl<D: AsRef<[u8]>, H: Hasher> ElasticView<D, H> {
-    fn open(data: D, hasher: impl FnOnce(HasherId) -> Option<H>, may_go_on: bool) -> Result<Self, SnapshotError> {
+    fn open(data: D, hasher: impl FnOnce(HasherId) -> Option<H>, allow_trailing: bool) -> Result<Self, SnapshotError> {
         let given = data.as_ref().len();
         let (core, hasher) = SnapshotShards::open(data, hasher)?;
         let end = core.snapshot_bytes();
         let view = Self { core, hasher };
-        if may_go_on { Ok(view) } else { nothing_left(given, (view, end)) }
+        if allow_trailing { Ok(view) } else { reject_trailing_bytes(given, (view, end)) }
     }
 }
 
@@ -160,7 +161,7 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         let mut reading = Reading::<ElasticParams>::start(Source::Slice(self.snapshot().all()))?;
         for partition in 0..wide(self.params().partitions()) {
             let listing = reading.listing(partition)?;
-            reading.verify_partition(&listing, |generation, key| self.occurrences_of(partition, generation, key))?;
+            reading.verify_partition(&listing, |generation, key| self.count_class_in_table(partition, generation, key))?;
         }
         reading.finish().map(|_| ())
     }
@@ -191,7 +192,7 @@ impl<H: Hasher + Clone> ElasticFilter<H> {
     /// snapshot. Takes time proportional to the filter.
     ///
     /// # Panics
-    /// If anything is inconsistent: a defect of this library.
+    /// If anything is inconsistent, which is a defect of this library.
     #[doc(hidden)]
     pub fn assert_consistent(&self) {
         let partitions = &self.core.partitions;

@@ -1,20 +1,20 @@
-//! Serialisation of filters as snapshots, in the format of docs/FORMAT.md. Readers treat all input as untrusted: they return an
+//! Serialization of filters as snapshots, in the format of docs/FORMAT.md. Readers treat all input as untrusted: they return an
 //! error or a filter that keeps its guarantees, and allocate memory only for bytes that exist.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `filters` | the methods of public filters |
+//! | `filters` | methods of the public filters |
 //! | `bare` | tables without a header |
 //! | `growing` | partitions of a growing filter as sections |
-//! | `view` | a growing filter that is queried in place |
-//! | `format` | header, sections, records: bytes into fields and back |
-//! | `read` | the walk over a snapshot's sections, whatever the bytes come from |
-//! | `verify` | what a table must be |
-//! | `write` | the bytes of a snapshot, all at once or from wherever a reader is |
-//! | `extent` | where a snapshot ends, found while it arrives |
+//! | `view` | growing filters that are queried in place |
+//! | `format` | encoding and decoding of headers, sections and records |
+//! | `read` | the walk over a snapshot's sections, from any source of bytes |
+//! | `verify` | validation of tables and lists |
+//! | `write` | the bytes of a growing filter's snapshot, all at once or from any offset |
+//! | `extent` | the end of a snapshot, found while it arrives |
 //! | `file` | replacing files atomically |
-//! | `temporary` | the temporary files of savers, alive and killed |
-//! | `serde` | the same bytes in serde's formats |
+//! | `temporary` | temporary files of live and killed savers |
+//! | `serde` | snapshots in serde's formats |
 
 mod bare;
 mod error;
@@ -50,13 +50,13 @@ pub use {
 #[cfg(feature = "std")]
 pub(crate) use {file::replace, filters::read_file, read::stream};
 pub(crate) use {
-    filters::{in_memory_or_abort, nothing_left, reads, views, writes, xxh3},
+    filters::{in_memory_or_abort, reads, reject_trailing_bytes, views, writes, xxh3},
     format::{Record, padded, padded_keys},
     read::{ListedGeneration, Reading, Source},
     write::{snapshot_bytes, write},
 };
 
-/// Without serde, filters have no implementations of its traits.
+/// Implements nothing: without serde, filters do not have its traits.
 #[cfg(not(feature = "serde"))]
 macro_rules! without_serde {
     ($($filter:tt)*) => {};

@@ -1,8 +1,8 @@
-//! Serde support. A filter is its snapshot: bytes in binary formats, base64 in human-readable ones, read by the snapshot's own
-//! readers. [`Params`] are a struct.
+//! Serde support. A filter is serialized as its snapshot: bytes in binary formats, base64 in human-readable ones. The readers of
+//! snapshots read it back. [`Params`] are a struct.
 //!
-//! Values that are not filters have one visitor of their own, [`Single`]: serde's errors repeat a wrong text, however long, and so
-//! could take more memory than the input.
+//! Single values have their own visitor, [`Single`]. Serde's errors would repeat an invalid text of any length, and so could take
+//! more memory than the input.
 
 use alloc::vec::Vec;
 use core::{
@@ -30,8 +30,8 @@ use crate::{
 /// Implements `Serialize` for a filter.
 macro_rules! serializes {
     (impl [$($generics:tt)*] $filter:ty, $hasher:ident) => {
-        /// Serialises to the bytes of [`to_bytes`](Self::to_bytes) in binary formats, and to a text, these bytes in base64, in
-        /// human-readable formats. Both need a temporary copy of the snapshot. A view serialises to what the filter in it does.
+        /// Serializes to the bytes of [`to_bytes`](Self::to_bytes) in binary formats, and to these bytes as base64 text in
+        /// human-readable formats. Both need a temporary copy of the snapshot. A view serializes like the filter in it.
         impl<$($generics)*> serde::Serialize for $filter
         where
             $hasher: $crate::hash::Hasher,
@@ -51,8 +51,8 @@ pub(crate) use serializes;
 /// Implements `Deserialize` for a filter.
 macro_rules! deserializes {
     ($filter:ident) => {
-        /// Safe for untrusted input: validates everything, as [`from_bytes`](Self::from_bytes) does. Apart from what the format
-        /// itself allocates, memory is allocated only for bytes that exist, whatever length the input claims.
+        /// Safe for untrusted input: validates everything, as [`from_bytes`](Self::from_bytes) does. Allocates memory only for
+        /// bytes that exist, not for the length that the input claims; the format itself may allocate more.
         ///
         /// Custom hashers must implement [`FromHasherId`](crate::hash::FromHasherId).
         impl<'de, H: $crate::hash::FromHasherId> serde::Deserialize<'de> for $filter<H> {
@@ -68,7 +68,7 @@ macro_rules! deserializes {
 }
 pub(crate) use deserializes;
 
-/// Serialises a snapshot, unless there was no memory for it.
+/// Serializes a snapshot, or reports that there was no memory for it.
 pub(crate) fn serialize<S: Serializer>(snapshot: Result<Vec<u8>, OutOfMemory>, serializer: S) -> Result<S::Ok, S::Error> {
     let snapshot = snapshot.map_err(|error| S::Error::custom(format_args!("koel filter: {error}")))?;
     if serializer.is_human_readable() {
@@ -78,7 +78,7 @@ pub(crate) fn serialize<S: Serializer>(snapshot: Result<Vec<u8>, OutOfMemory>, s
     }
 }
 
-/// Deserialises a filter, which is read from a slice or from a source.
+/// Deserializes a filter, with `from_slice` if the format has a byte slice, otherwise with `read`.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>, F>(
     deserializer: D,
     from_slice: fn(&[u8]) -> Result<F, SnapshotError>,
@@ -94,10 +94,10 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>, F>(
     }
 }
 
-/// Reads one snapshot from a source, and also returns its length.
+/// A function that reads one snapshot from a source. It also returns the snapshot's length.
 type ReadFrom<F> = fn(Source<'_>) -> Result<(F, u64), SnapshotError>;
 
-/// Accepts a filter as bytes, as a sequence of numbers, or as a text.
+/// A visitor that accepts a filter as bytes, as a sequence of numbers, or as a text.
 struct Snapshot<F> {
     from_slice: fn(&[u8]) -> Result<F, SnapshotError>,
     read: ReadFrom<F>,
@@ -110,33 +110,33 @@ impl<'de, F> Visitor<'de> for Snapshot<F> {
         f.write_str("a koel filter: the bytes of its snapshot, or a text with these in base64")
     }
 
-    /// Twice as fast for large tables as in pieces (docs/PERFORMANCE.md).
+    /// Reads the slice as a whole, which is twice as fast for large tables as in pieces (docs/PERFORMANCE.md).
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<F, E> {
-        (self.from_slice)(bytes).map_err(|error| refused(&error))
+        (self.from_slice)(bytes).map_err(|error| format_error(&error))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<F, A::Error> {
-        let mut list = List { seq, failed: None, of: PhantomData };
+        let mut list = ByteSequence { seq, error: None, lifetime: PhantomData };
         let filter = self.read_all(&mut |bytes, offset| list.fill(bytes, offset));
-        list.failed.map_or_else(|| filter.map_err(|error| refused(&error)), Err)
+        list.error.map_or_else(|| filter.map_err(|error| format_error(&error)), Err)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<F, E> {
-        let mut digits = Base64 { text, read: 0, piece: [0; PIECE], left: 0..0 };
+        let mut digits = Base64 { text, read: 0, piece: [0; PIECE], pending: 0..0 };
         self.read_all(&mut |bytes, _| digits.fill(bytes)).map_err(|error| match error.kind() {
-            Kind::Io => E::custom(format_args!("koel filter: {} given, {error}", Shown(text))),
-            _ => refused(&error),
+            Kind::Io => E::custom(format_args!("koel filter: {} given, {error}", Excerpt(text))),
+            _ => format_error(&error),
         })
     }
 }
 
 /// Converts the error to one of the format.
-fn refused<E: Error>(error: &SnapshotError) -> E {
+fn format_error<E: Error>(error: &SnapshotError) -> E {
     E::custom(format_args!("koel filter: {error}"))
 }
 
 impl<F> Snapshot<F> {
-    /// Reads one snapshot, with nothing after it. The length that the format claims is not asked for: the header has the real one.
+    /// Reads one snapshot, with nothing after it. Ignores the length that the format claims: the header determines the true one.
     fn read_all(&self, fill: &mut Fill<'_>) -> Result<F, SnapshotError> {
         let (filter, end) = (self.read)(Source::Stream(fill))?;
         let (mut piece, mut more) = ([0; 64], 0);
@@ -150,23 +150,23 @@ impl<F> Snapshot<F> {
     }
 }
 
-/// A sequence of numbers, for formats that have no byte strings, as a stream.
-struct List<'de, A: SeqAccess<'de>> {
+/// A sequence of numbers as a stream, for formats that have no byte strings.
+struct ByteSequence<'de, A: SeqAccess<'de>> {
     seq: A,
     /// The format's own error.
-    failed: Option<A::Error>,
-    of: PhantomData<&'de ()>,
+    error: Option<A::Error>,
+    lifetime: PhantomData<&'de ()>,
 }
 
-impl<'de, A: SeqAccess<'de>> List<'de, A> {
-    /// As [`Fill`].
+impl<'de, A: SeqAccess<'de>> ByteSequence<'de, A> {
+    /// Fills a buffer, as [`Fill`] does.
     fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError> {
         for (read, byte) in bytes.iter_mut().enumerate() {
             match self.seq.next_element_seed(Single::Byte) {
                 Ok(Some(next)) => *byte = next.to_le_bytes()[0],
                 Ok(None) => return Ok(read),
                 Err(error) => {
-                    self.failed = Some(error);
+                    self.error = Some(error);
                     return Err(SnapshotError::new(Kind::Io, offset + wide(read), "the format has failed", []));
                 }
             }
@@ -175,53 +175,55 @@ impl<'de, A: SeqAccess<'de>> List<'de, A> {
     }
 }
 
-/// Bytes that are decoded together: a multiple of three, so that the text of each piece ends where its bytes do.
+/// The number of bytes that are decoded together: a multiple of three, so that each piece of text decodes to whole bytes.
 const PIECE: usize = 3 << 10;
 
-/// A text in base64 as a stream.
+/// A base64 text as a stream.
 struct Base64<'a> {
     text: &'a str,
-    /// The digits that have been decoded.
+    /// The number of digits that have been decoded.
     read: usize,
     piece: [u8; PIECE],
-    /// Where in the piece the bytes are that have not been taken yet.
-    left: Range<usize>,
+    /// The range of bytes in `piece` that have not been taken yet.
+    pending: Range<usize>,
 }
 
 impl Base64<'_> {
-    /// Decodes the next piece. False at the end.
+    /// Decodes the next piece. Returns false at the end.
     fn decode(&mut self) -> Result<bool, SnapshotError> {
         let rest = &self.text.as_bytes()[self.read..];
         let digits = &rest[..rest.len().min(PIECE / 3 * 4)];
-        let refused = |at| {
-            let words = "expected padded base64, which the text is not from digit {} on";
-            SnapshotError::new(Kind::Io, wide(self.read), words, [wide(self.read + at)])
+        let invalid_at = |at| {
+            let message = "expected padded base64, but it is invalid from digit {} on";
+            SnapshotError::new(Kind::Io, wide(self.read), message, [wide(self.read + at)])
         };
         let decoded = STANDARD.decode_slice(digits, &mut self.piece).map_err(|error| match error {
-            DecodeSliceError::DecodeError(DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _)) => refused(at),
-            // It ends too early, or its padding does.
-            _ => refused(digits.len()),
+            DecodeSliceError::DecodeError(DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _)) => {
+                invalid_at(at)
+            }
+            // The text or its padding ends too early.
+            _ => invalid_at(digits.len()),
         })?;
-        // Otherwise there would be several texts for the same bytes.
+        // Padding before the end would allow several texts for the same bytes.
         if decoded < PIECE && digits.len() < rest.len() {
-            return Err(refused(digits.len()));
+            return Err(invalid_at(digits.len()));
         }
         self.read += digits.len();
-        self.left = 0..decoded;
+        self.pending = 0..decoded;
         Ok(decoded > 0)
     }
 }
 
 impl Base64<'_> {
-    /// As [`Fill`].
+    /// Fills a buffer, as [`Fill`] does.
     fn fill(&mut self, bytes: &mut [u8]) -> Result<usize, SnapshotError> {
         let mut filled = 0;
-        while filled < bytes.len() && (!self.left.is_empty() || self.decode()?) {
-            let some = self.left.len().min(bytes.len() - filled);
-            let end = self.left.start + some;
-            bytes[filled..filled + some].copy_from_slice(&self.piece[self.left.start..end]);
-            self.left.start = end;
-            filled += some;
+        while filled < bytes.len() && (!self.pending.is_empty() || self.decode()?) {
+            let len = self.pending.len().min(bytes.len() - filled);
+            let end = self.pending.start + len;
+            bytes[filled..filled + len].copy_from_slice(&self.piece[self.pending.start..end]);
+            self.pending.start = end;
+            filled += len;
         }
         Ok(filled)
     }
@@ -229,9 +231,9 @@ impl Base64<'_> {
 
 const FIELDS: [&str; 6] = ["table", "fingerprint_bits", "bucket_size", "addressing", "seed", "buckets"];
 
-/// Serialises to a struct of six fields. Human-readable formats get names, and the seed as a hexadecimal text, since many readers of
-/// JSON store numbers as doubles. Binary formats get the numbers of a snapshot's header (docs/FORMAT.md): from a text, some allocate
-/// what its length claims.
+/// Serializes to a struct of six fields. Human-readable formats get names, and the seed as a hexadecimal text, since many readers
+/// of JSON store numbers as doubles. Binary formats get the numbers of a snapshot's header (docs/FORMAT.md), since some of them
+/// allocate the claimed length of a text.
 impl Serialize for Params {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let is_human_readable = serializer.is_human_readable();
@@ -254,13 +256,13 @@ impl Serialize for Params {
 /// Validates all limits, as a builder does. Accepts a map of the fields, in any order, or a sequence of their values.
 impl<'de> Deserialize<'de> for Params {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_struct("Params", &FIELDS, Struct)
+        deserializer.deserialize_struct("Params", &FIELDS, ParamsVisitor)
     }
 }
 
-struct Struct;
+struct ParamsVisitor;
 
-impl<'de> Visitor<'de> for Struct {
+impl<'de> Visitor<'de> for ParamsVisitor {
     type Value = Params;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -300,14 +302,14 @@ fn params<E: Error>(values: [Option<u64>; FIELDS.len()]) -> Result<Params, E> {
     params.map_err(|error| E::custom(format_args!("koel parameters: {error}")))
 }
 
-/// Deserialises a single value as a number.
+/// A single value, which is deserialized as a number.
 #[derive(Clone, Copy)]
 enum Single {
     /// A byte of a list.
     Byte,
-    /// One of [`FIELDS`]: its place there.
+    /// A name in [`FIELDS`]; its number is its index.
     Field,
-    /// The value of that field. A name becomes its number.
+    /// The value of this field. A name becomes its number.
     Value(&'static str),
 }
 
@@ -317,7 +319,7 @@ impl<'de> DeserializeSeed<'de> for Single {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
         match self {
             Self::Field => deserializer.deserialize_identifier(self),
-            // These formats are self-describing. Asked for a number, they would repeat a string in their own error.
+            // Human-readable formats are self-describing. Asked for a number, they would repeat a given string in their own error.
             _ if deserializer.is_human_readable() => deserializer.deserialize_any(self),
             Self::Byte => deserializer.deserialize_u8(self),
             Self::Value(_) => deserializer.deserialize_u64(self),
@@ -339,7 +341,8 @@ impl Visitor<'_> for Single {
         }
     }
 
-    /// Human-readable formats may have the numbers of binary ones, too: in serde's buffers (see [`read`]).
+    /// Accepts the numbers of binary formats from human-readable ones, too, since serde's buffers claim to be human-readable (see
+    /// [`deserialize`]).
     fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
         let numbers = match self {
             Self::Byte => 0..=u8::MAX.into(),
@@ -363,25 +366,25 @@ impl Visitor<'_> for Single {
             Self::Value("seed") => hexadecimal(text),
             Self::Byte | Self::Value(_) => None,
         };
-        number.ok_or_else(|| unexpected(&Shown(text), self))
+        number.ok_or_else(|| unexpected(&Excerpt(text), self))
     }
 }
 
-/// Parses exactly what a seed is written as: `0x` and sixteen digits, in lower case.
+/// Parses a seed as it is written: `0x` and sixteen digits in lower case.
 fn hexadecimal(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 16)?;
-    let are_right = digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-    u64::from_str_radix(digits, 16).ok().filter(|_| are_right)
+    let are_valid = digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    u64::from_str_radix(digits, 16).ok().filter(|_| are_valid)
 }
 
 fn unexpected<E: Error>(given: &dyn Display, expected: Single) -> E {
     E::custom(format_args!("{given} given, expected {}", &expected as &dyn Expected))
 }
 
-/// A text as errors show it: whole if it is short.
-struct Shown<'a>(&'a str);
+/// A text in an error message: the whole text if it is short, otherwise its length.
+struct Excerpt<'a>(&'a str);
 
-impl Display for Shown<'_> {
+impl Display for Excerpt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.len() {
             ..=40 => write!(f, "{:?}", self.0),

@@ -1,12 +1,12 @@
-//! Temporary files beside the file that they replace.
+//! Temporary files beside the files that they replace.
 //!
-//! The names follow from that file's name and a number, so a saver finds what earlier ones left behind when they were killed. A
-//! saver holds the lock of its temporary file until it ends, however it ends: a file without a lock is a leftover, and is
-//! removed. A file whose lock is held, or that cannot be locked or removed, stays, and the saver takes the next number. It does
-//! not wait, because whoever may write to the folder could hold a lock for ever.
+//! A temporary file's name follows from the target's name and a number, so a saver finds the leftovers of killed savers. A saver
+//! holds the lock of its temporary file until it ends or is killed. So a file that is not locked is a leftover, and the next saver
+//! removes it. A file whose lock is held, or that cannot be locked or removed, stays, and the saver takes the next number. It does
+//! not wait, because anyone who may write to the folder could hold a lock forever.
 //!
-//! Every write goes to a file that the saver has just created: what others put at one of the names is never opened for more than
-//! its lock. Before a file is removed or renamed by its name, the name is checked to lead to the file that is locked.
+//! A saver writes only to a file that it has just created. It opens a file that others put at one of the names for nothing but its
+//! lock. Before it removes or renames a file by name, it checks that the name leads to the locked file.
 
 use alloc::string::String;
 use core::fmt::Write as _;
@@ -17,16 +17,17 @@ use std::{
 };
 
 use super::{
-    error::joined,
-    file::{failed, folder},
+    error::try_join,
+    file::{folder, save_error},
     format::checksum,
 };
 
-/// The names that are searched for leftovers. More savers than this at the same time take further ones, which are not searched.
+/// The number of names that are searched for leftovers. If more savers run at the same time, they take further names, which are not
+/// searched.
 const SEARCHED: u32 = 16;
 
-/// The longest name. A hash stands for the target's name, which may be so long that it takes no suffix.
-const LONGEST: &str = ".koel-0123456789abcdef-4294967295.tmp";
+/// The longest name. It has a hash instead of the target's name, which may be too long for a suffix.
+const LONGEST_NAME: &str = ".koel-0123456789abcdef-4294967295.tmp";
 
 /// A new file that is deleted on drop unless it has replaced the target.
 pub(super) struct Temporary {
@@ -35,8 +36,8 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a file in the folder of the target, and removes leftovers of killed savers. If it will replace a file and get its
-    /// permissions, nobody else may read it until then; otherwise it has the permissions of any new file.
+    /// Creates a file in the folder of the target, and removes leftovers of killed savers. If the file `is_private`, only its owner
+    /// may read it until it gets the permissions of the old file; otherwise it has those of any new file.
     pub fn beside(target: &Path, is_private: bool) -> io::Result<Self> {
         let mut names = Names::of(target)?;
         (0..SEARCHED).for_each(|number| remove_leftover(names.nth(number)));
@@ -53,9 +54,9 @@ impl Temporary {
         loop {
             let path = names.nth(number);
             match options.open(path) {
-                // Another saver that looked for leftovers before the file was locked has locked it, and removes it.
+                // Another saver took the file for a leftover before it was locked here, and removes it.
                 Ok(file) if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) || !is_at(&file, path) => {}
-                // File systems without locks have no leftovers that can be told from files in use.
+                // The file is locked, or the file system has no locks, so that nobody removes leftovers.
                 Ok(file) => return Ok(Self { path: names.path, file }),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -64,10 +65,11 @@ impl Temporary {
         }
     }
 
-    pub fn take_the_place_of(mut self, target: &Path) -> io::Result<()> {
+    /// Renames the file to `target`, which it replaces.
+    pub fn rename_to(mut self, target: &Path) -> io::Result<()> {
         if !is_at(&self.file, &self.path) {
-            let what = "another program removed or replaced the temporary file; save again";
-            return Err(failed(ErrorKind::Other, &self.path, what, None));
+            let message = "another program removed or replaced the temporary file; save again";
+            return Err(save_error(ErrorKind::Other, &self.path, message, None));
         }
         fs::rename(&self.path, target)?;
         self.path = PathBuf::new();
@@ -83,8 +85,8 @@ impl Drop for Temporary {
     }
 }
 
-/// The names of a target's temporary files. They differ from those of other targets in the folder, as far as a hash does: savers
-/// of two targets with the same names do each other no harm.
+/// The names of a target's temporary files. They have a hash of the target's name; savers of two targets with the same hash do not
+/// disturb each other.
 struct Names {
     hash: u64,
     name: String,
@@ -94,13 +96,13 @@ struct Names {
 impl Names {
     fn of(target: &Path) -> io::Result<Self> {
         let mut name = String::new();
-        name.try_reserve_exact(LONGEST.len()).map_err(|_| ErrorKind::OutOfMemory)?;
-        let path = joined(folder(target), Path::new(LONGEST))?;
+        name.try_reserve_exact(LONGEST_NAME.len()).map_err(|_| ErrorKind::OutOfMemory)?;
+        let path = try_join(folder(target), Path::new(LONGEST_NAME))?;
         let hash = checksum(target.file_name().unwrap_or_default().as_encoded_bytes(), 0);
         Ok(Self { hash, name, path })
     }
 
-    /// Allocates nothing: there is room for the longest name.
+    /// Returns the path with this number. Allocates nothing, because there is room for the longest name.
     fn nth(&mut self, number: u32) -> &Path {
         self.name.clear();
         _ = write!(self.name, ".koel-{:016x}-{number}.tmp", self.hash);
@@ -109,16 +111,16 @@ impl Names {
     }
 }
 
-/// Removes the file of a saver that was killed. Anything else stays.
+/// Removes the file if a killed saver left it. Anything else stays.
 fn remove_leftover(path: &Path) {
-    // A pipe must not be opened, and a symbolic link not be followed.
+    // A pipe must not be opened, and a symbolic link must not be followed.
     if !fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
         return;
     }
-    // Network file systems lock files only for those who may write to them; a killed saver may have write-protected its file.
+    // Network file systems lock files only for users who may write to them, but a killed saver may have write-protected its file.
     let Ok(file) = options().write(true).open(path).or_else(|_| options().open(path)) else { return };
     if file.try_lock().is_ok() && is_at(&file, path) {
-        // If this fails, the name is taken, and the next one is tried.
+        // If this fails, the name stays taken, and the saver tries the next one.
         fs::remove_file(path).ok();
     }
 }
@@ -129,14 +131,14 @@ fn options() -> OpenOptions {
     #[cfg(windows)]
     {
         use std::os::windows::fs::OpenOptionsExt as _;
-        // Nobody else may open the file, only rename or remove it: on Windows this is the lock, held from creation on.
+        // Others may rename or remove the file, but not open it. On Windows this is the lock, which is held from creation on.
         const FILE_SHARE_DELETE: u32 = 4;
         options.share_mode(FILE_SHARE_DELETE);
     }
     options
 }
 
-/// Does the path lead to the file itself, and not by a symbolic link?
+/// Returns true if the path leads to the file itself, and not through a symbolic link.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -144,8 +146,8 @@ fn is_at(file: &File, path: &Path) -> bool {
     file.metadata().is_ok_and(|file| fs::symlink_metadata(path).is_ok_and(|found| identity(file) == identity(found)))
 }
 
-/// Does the path lead to the file itself? On Windows it does, since nobody else could open the file. Elsewhere there are no locks,
-/// so nothing is removed.
+/// Returns true. On Windows the path leads to the file, since nobody else could open it. Elsewhere there are no locks, so nothing
+/// is removed.
 #[cfg(not(unix))]
 fn is_at(_: &File, _: &Path) -> bool {
     true

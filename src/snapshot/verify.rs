@@ -1,104 +1,104 @@
-//! Validation of tables from snapshots: checksum, buckets, and number of items.
+//! Validation of tables and lists from snapshots: checksums, buckets, number of items, keys and extra copies.
 
 use core::ops::{Deref, Range};
 
 use super::{
     SnapshotError, SnapshotErrorKind as Kind, bare,
-    format::{CHECKSUM_AT, Checksum, HEADER_BYTES, ITEMS_AT, TRAILER_BYTES, number},
-    read::check_sum,
+    format::{CHECKSUM_AT, Checksum, HEADER_BYTES, ITEMS_AT, TRAILER_BYTES, u64_at},
+    read::verify_checksum,
 };
 use crate::{
     bits::{index, wide},
-    elastic::{FewInSnapshot, GenerationPlan},
+    elastic::{GenerationPlan, SmallListInSnapshot},
     filter::RawFilter,
     hash::HasherId,
     storage::Snapshot,
     table::{
         Corrupt, TableParams,
-        copies::{ClassKey, ENTRY_BYTES, LONG_ENTRY_BYTES, Listed, LongEntries},
+        copies::{ClassKey, ENTRY_BYTES, LONG_ENTRY_BYTES, LongEntries, SnapshotCopies},
     },
 };
 
-/// Buckets checked at a time, few enough to stay in the cache between checksum and check. A multiple of 8, so that each piece
-/// begins at a whole byte.
+/// The number of buckets checked at a time, small enough that they stay in the cache between checksum and check. It is a multiple
+/// of 8, so each piece begins at a whole byte.
 const PIECE: usize = 4096;
 const _: () = assert!(PIECE.is_multiple_of(8));
 
-/// Validates the table of a view.
+/// Validates the table and the extra copies of a view.
 pub(super) fn verify<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Result<(), SnapshotError> {
-    around(view, hasher).verify(view, view.listed())
+    context(view, hasher).verify(view, view.listed())
 }
 
-/// A validated copy of a view. Validates the copy, because mapped bytes may change at any time.
+/// Returns a validated copy of a view. It validates the copy, not the view, because mapped bytes may change at any time.
 pub(super) fn verified_copy<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Result<RawFilter, SnapshotError> {
     let mut copy = view.copied_table()?;
     let listed = view.listed().copied()?;
-    around(view, hasher).verify(&copy, Listed::new(&listed))?;
-    copy.set_listed(Listed::new(&listed))?;
+    context(view, hasher).verify(&copy, SnapshotCopies::new(&listed))?;
+    copy.set_listed(SnapshotCopies::new(&listed))?;
     Ok(copy)
 }
 
-/// Validates the table and the further copies of a snapshot of a filter of fixed size whose checksum has been compared.
-pub(super) fn table(filter: &RawFilter, listed: Listed<'_>) -> Result<(), SnapshotError> {
-    Around::header(None).verify(filter, listed)
+/// Validates the table and the extra copies of a fixed filter whose checksum has been compared.
+pub(super) fn table(filter: &RawFilter, listed: SnapshotCopies<'_>) -> Result<(), SnapshotError> {
+    TableContext::in_snapshot(None).verify(filter, listed)
 }
 
 /// The checksum that a table should have.
 pub(super) struct ExpectedChecksum {
     pub(super) seed: u64,
     pub(super) stored: u64,
-    /// The bits that are stored.
+    /// The bits of the checksum that are stored.
     pub(super) mask: u64,
 }
 
-/// What stands around a table.
-pub(super) struct Around {
+/// What the bytes around a table say about it.
+pub(super) struct TableContext {
     /// The offset of the table.
     pub start: u64,
-    /// The checksum, unless it has been compared.
+    /// The expected checksum; `None` if it has been compared.
     pub expected: Option<ExpectedChecksum>,
-    /// The offset of the number of items, and the words for another number.
+    /// The offset of the number of items, and the message for a wrong number.
     pub items: (u64, &'static str),
 }
 
-impl Around {
-    /// The header and the trailer of a snapshot.
-    fn header(expected: Option<ExpectedChecksum>) -> Self {
+impl TableContext {
+    /// Returns the context of a table in a fixed filter's snapshot.
+    fn in_snapshot(expected: Option<ExpectedChecksum>) -> Self {
         let items = (wide(ITEMS_AT), "the table holds {} items, but the header says {}");
         Self { start: wide(HEADER_BYTES), expected, items }
     }
 
-    /// Validates a table and its further copies: the checksum and, since checksums can be forged, all buckets, the bits behind the
+    /// Validates a table and its extra copies: the checksum and, since checksums can be forged, all buckets, the bits behind the
     /// last one, the number of items, and the list.
-    fn verify<S: Deref<Target = [u8]>>(self, filter: &RawFilter<S>, listed: Listed<'_>) -> Result<(), SnapshotError> {
+    fn verify<S: Deref<Target = [u8]>>(self, filter: &RawFilter<S>, listed: SnapshotCopies<'_>) -> Result<(), SnapshotError> {
         let start = self.start + wide(filter.table().len());
         buckets(filter, listed, self)?;
         copies(filter, listed, start)
     }
 }
 
-/// What stands around the table of a view.
-fn around<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Around {
+/// Returns the context of a view's table.
+fn context<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> TableContext {
     if view.storage().is_bare() {
-        return bare::around(view, hasher);
+        return bare::context(view, hasher);
     }
     let snapshot = view.storage().all();
-    let [seed, stored] = [CHECKSUM_AT, snapshot.len() - TRAILER_BYTES].map(|at| number(snapshot, at));
-    Around::header(Some(ExpectedChecksum { seed, stored, mask: u64::MAX }))
+    let [seed, stored] = [CHECKSUM_AT, snapshot.len() - TRAILER_BYTES].map(|at| u64_at(snapshot, at));
+    TableContext::in_snapshot(Some(ExpectedChecksum { seed, stored, mask: u64::MAX }))
 }
 
-/// The same of a shard, whose table begins at `start` and has the right checksum.
+/// Validates the table of a shard. It begins at `start`, and its checksum has been compared.
 pub(super) fn shard<S: Deref<Target = [u8]>, P: TableParams>(shard: &RawFilter<S, P>, start: u64) -> Result<(), SnapshotError> {
     let items = (start, "the table of a shard holds {} items, but the list says {}");
-    buckets(shard, Listed::new(&[]), Around { start, expected: None, items })
+    buckets(shard, SnapshotCopies::new(&[]), TableContext { start, expected: None, items })
 }
 
-/// Validates a table. Reports a wrong checksum in preference to a corrupt bucket, since it shows that the bytes were altered after
-/// they were written.
+/// Validates a table. Reports a wrong checksum rather than a corrupt bucket, since it shows that the bytes were altered after they
+/// were written.
 fn buckets<S: Deref<Target = [u8]>, P: TableParams>(
     filter: &RawFilter<S, P>,
-    listed: Listed<'_>,
-    Around { start, expected, items: (len_at, words) }: Around,
+    listed: SnapshotCopies<'_>,
+    TableContext { start, expected, items: (len_at, message) }: TableContext,
 ) -> Result<(), SnapshotError> {
     let (params, bytes) = (filter.params(), filter.table());
     let bucket_bits = u64::from(params.bucket_bits());
@@ -116,15 +116,15 @@ fn buckets<S: Deref<Target = [u8]>, P: TableParams>(
     }
     if let (Some(checksum), Some(ExpectedChecksum { stored, mask, .. })) = (checksum, expected) {
         let end = start + wide(bytes.len()) + wide(listed.bytes().len());
-        check_sum(end, "table", stored, checksum.finish() & mask)?;
+        verify_checksum(end, "table", stored, checksum.finish() & mask)?;
     }
     let items = items?;
     check_end(params, bytes, start)?;
     let (items, expected) = (items.saturating_add(listed.total()), wide(filter.len()));
-    if items == expected { Ok(()) } else { Err(SnapshotError::new(Kind::Count, len_at, words, [items, expected])) }
+    if items == expected { Ok(()) } else { Err(SnapshotError::new(Kind::Count, len_at, message, [items, expected])) }
 }
 
-/// Counts the items in a range of buckets.
+/// Validates a range of buckets and counts their items.
 fn piece<S: Deref<Target = [u8]>, P: TableParams>(
     filter: &RawFilter<S, P>,
     start: u64,
@@ -133,30 +133,30 @@ fn piece<S: Deref<Target = [u8]>, P: TableParams>(
     if let Some(taken) = filter.taken(buckets.clone()) {
         return Ok(taken);
     }
-    let (bucket, words, codeword) = match filter.first_corrupt(buckets.clone()) {
+    let (bucket, message, codeword) = match filter.first_corrupt(buckets.clone()) {
         Some((bucket, Corrupt::Codeword(codeword))) => {
             (bucket, "bucket {} has the codeword {}, which is not in the codebook", codeword.into())
         }
         Some((bucket, Corrupt::Order)) => (bucket, "the fingerprints of bucket {} are not in order", 0),
         Some((bucket, Corrupt::Low)) => (bucket, "a fingerprint of bucket {} has upper bits only", 0),
-        // Mapped bytes have changed between the two checks.
+        // Mapped bytes changed between the two checks.
         None => (buckets.start, "the buckets changed while they were read", 0),
     };
     let bits = u64::from(filter.params().bucket_bits());
-    Err(SnapshotError::new(Kind::Table, start + bucket * bits / 8, words, [bucket, codeword]))
+    Err(SnapshotError::new(Kind::Table, start + bucket * bits / 8, message, [bucket, codeword]))
 }
 
-/// Validates the further copies, whose list begins at `start`: the entries are in order, each of an item that the table has, and
-/// the total is their sum.
-fn copies<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, listed: Listed<'_>, start: u64) -> Result<(), SnapshotError> {
+/// Validates the extra copies of a fixed filter, whose list begins at `start`: the entries are in order, the table has each of
+/// their items, and the total is their sum.
+fn copies<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, listed: SnapshotCopies<'_>, start: u64) -> Result<(), SnapshotError> {
     let (mut expected, mut sum) = (0, 0_u64);
     for ((key, number), at) in listed.iter().zip((start + 8..).step_by(ENTRY_BYTES)) {
-        let corrupt = |words| Err(SnapshotError::new(Kind::Copies, at, words, []));
+        let corrupt = |message| Err(SnapshotError::new(Kind::Copies, at, message, []));
         if key < expected || number == 0 {
-            return corrupt("the entry of an item with further copies is not in order, or has none");
+            return corrupt("an entry of extra copies is out of order, or has no copies");
         }
         match filter.occurrences_of(key) {
-            0 => return corrupt("an item has further copies, but the table does not have it"),
+            0 => return corrupt("an item has extra copies, but the table does not have it"),
             occurrences if occurrences.checked_add(number).is_none() => return corrupt("an item has more than 2³² − 1 copies"),
             _ => {}
         }
@@ -166,12 +166,12 @@ fn copies<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, listed: Listed<'_>, st
     if sum == total {
         return Ok(());
     }
-    let words = "there are {} further copies, but their number is given as {}";
-    Err(SnapshotError::new(Kind::Copies, start, words, [sum, total]))
+    let message = "the entries have {} extra copies, but the list says {}";
+    Err(SnapshotError::new(Kind::Copies, start, message, [sum, total]))
 }
 
-/// Validates the further copies of a partition, whose list begins at `start`: the entries are in order, each of an item that the
-/// tables have, and there are as many as the section's header says.
+/// Validates the extra copies of a partition, whose list begins at `start`: the entries are in order, `occurrences` finds each of
+/// their items, and their sum is the `total` from the section's header.
 pub(super) fn copies_of_generations(
     list: LongEntries<'_>,
     start: u64,
@@ -180,32 +180,32 @@ pub(super) fn copies_of_generations(
 ) -> Result<(), SnapshotError> {
     let (mut last, mut sum) = (None, 0_u64);
     for ((generation, key, number), at) in list.iter().zip((start..).step_by(LONG_ENTRY_BYTES)) {
-        let corrupt = |words| Err(SnapshotError::new(Kind::Copies, at, words, []));
+        let corrupt = |message| Err(SnapshotError::new(Kind::Copies, at, message, []));
         if last >= Some((generation, key)) || number == 0 {
-            return corrupt("the entry of an item with further copies is not in order, or has none");
+            return corrupt("an entry of extra copies is out of order, or has no copies");
         }
         match occurrences(generation, key) {
-            0 => return corrupt("an item has further copies, but no table has it"),
+            0 => return corrupt("an item has extra copies, but no table has it"),
             occurrences if occurrences.checked_add(number).is_none() => return corrupt("an item has more than 2³² − 1 copies"),
             _ => {}
         }
         (last, sum) = (Some((generation, key)), sum.saturating_add(number.into()));
     }
-    let words = "further copies are {}, but they are {} by the header of their partition";
-    if sum == total { Ok(()) } else { Err(SnapshotError::new(Kind::Copies, start, words, [sum, total])) }
+    let message = "the entries have {} extra copies, but the partition's header says {}";
+    if sum == total { Ok(()) } else { Err(SnapshotError::new(Kind::Copies, start, message, [sum, total])) }
 }
 
-/// Validates the items of a partition without shards, whose list begins at `start`: their keys are in order, and each is that of an
-/// item.
-pub(super) fn few(few: FewInSnapshot<'_>, start: u64, plan: &GenerationPlan) -> Result<(), SnapshotError> {
+/// Validates the key list of a partition without shards, which begins at `start`: the keys are in order, and each is one that an
+/// item can have.
+pub(super) fn key_list(list: SmallListInSnapshot<'_>, start: u64, plan: &GenerationPlan) -> Result<(), SnapshotError> {
     let mut last = None;
-    for (key, at) in few.keys().zip((start..).step_by(plan.keys().bytes())) {
-        let corrupt = |words| Err(SnapshotError::new(Kind::Table, at, words, []));
+    for (key, at) in list.keys().zip((start..).step_by(plan.class_keys().bytes())) {
+        let corrupt = |message| Err(SnapshotError::new(Kind::Table, at, message, []));
         if last >= Some(key) {
             return corrupt("the keys of a partition's items are not in order");
         }
-        if plan.listed(key).is_none() {
-            return corrupt("the key of a partition's item is one that no item has");
+        if plan.item_of(key).is_none() {
+            return corrupt("a key of a partition's items is one that no item has");
         }
         last = Some(key);
     }
@@ -218,8 +218,8 @@ fn check_end(params: &impl TableParams, bytes: &[u8], start: u64) -> Result<(), 
         let used_bits = params.buckets() * u64::from(bits);
         end += index(used_bits.div_ceil(8));
         if !used_bits.is_multiple_of(8) && bytes[end - 1] >> (used_bits % 8) != 0 {
-            let words = "bits beyond the last bucket are set";
-            return Err(SnapshotError::new(Kind::Table, start + wide(end - 1), words, []));
+            let message = "bits beyond the last bucket are set";
+            return Err(SnapshotError::new(Kind::Table, start + wide(end - 1), message, []));
         }
     }
     Ok(())

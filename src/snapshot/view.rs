@@ -1,4 +1,4 @@
-//! Shards in a snapshot that the caller keeps: an index of them, and lookups in place.
+//! Views of growing filters: an index of the shards in a snapshot that the caller keeps, and lookups in place.
 
 use alloc::vec::Vec;
 use core::{fmt, iter, ops::Range};
@@ -7,8 +7,8 @@ use super::{ListedGeneration, Reading, Record, SnapshotError, Source, padded, pa
 use crate::{
     bits::{in_memory, index, wide},
     elastic::{
-        DepthLayout, Directory, ElasticParams, FewInSnapshot, GenerationPlan, Key, LookupLayout, Shards, contains_all, grows,
-        summarize,
+        DepthLayout, Directory, ElasticParams, GenerationPlan, Key, LookupLayout, Shards, SmallListInSnapshot, contains_all,
+        grows, summarize,
     },
     filter::{Core, lookups, planned, read_only},
     hash::{Hasher, HasherId, Uniform, Xxh3},
@@ -20,12 +20,13 @@ use crate::{
     },
 };
 
-/// A read-only growing filter that is queried in place, inside a snapshot held by `D`: what a [`FilterView`](crate::FilterView) is to
-/// a [`CuckooFilter`](crate::CuckooFilter). Opening it reads 24 bytes for each shard, and none of the tables (docs/GROWTH.md, "Opening
-/// a view").
+/// A read-only growing filter that is queried in place, inside a snapshot held by `D`: what a [`FilterView`](crate::FilterView) is
+/// to a [`CuckooFilter`](crate::CuckooFilter). Opening it reads 24 bytes for each shard, and none of the tables (docs/GROWTH.md,
+/// "Opening a view").
 ///
-/// It answers as an [`ElasticFilter`](crate::ElasticFilter) does. An unverified view of corrupt bytes can give wrong answers, but
-/// never reads out of bounds, and panics only if `D::as_ref` returns fewer bytes than when the view was made.
+/// It gives the results of the [`ElasticFilter`](crate::ElasticFilter) that was written. An unverified view of corrupt bytes can
+/// give wrong results, but never reads out of bounds, and panics only if `D::as_ref` returns fewer bytes than when the view was
+/// made.
 ///
 /// # Example
 /// ```
@@ -44,7 +45,7 @@ pub struct ElasticView<D, H = Xxh3> {
     pub(crate) hasher: H,
 }
 
-/// Shards inside a snapshot held in `D`: the core of an [`ElasticView`].
+/// The shards inside a snapshot held in `D`: the core of an [`ElasticView`].
 #[derive(Clone)]
 pub(crate) struct SnapshotShards<D> {
     snapshot: Snapshot<D>,
@@ -61,7 +62,7 @@ read_only!([D: AsRef<[u8]>, H] ElasticView<D, H>);
 planned!(impl [D: AsRef<[u8]>, H] ElasticView<D, H>, "ElasticView", ElasticParams);
 grows!(impl [D: AsRef<[u8]>, H] ElasticView<D, H>);
 
-/// Equality of hashers and of the snapshots' bytes.
+/// Compares the hashers and the bytes of the snapshots.
 impl<D: AsRef<[u8]>, E: AsRef<[u8]>, H: PartialEq> PartialEq<ElasticView<E, H>> for ElasticView<D, H> {
     fn eq(&self, other: &ElasticView<E, H>) -> bool {
         self.hasher == other.hasher && self.core.snapshot().all() == other.core.snapshot().all()
@@ -70,16 +71,16 @@ impl<D: AsRef<[u8]>, E: AsRef<[u8]>, H: PartialEq> PartialEq<ElasticView<E, H>> 
 
 impl<D: AsRef<[u8]>, H: Eq> Eq for ElasticView<D, H> {}
 
-/// What is known of a snapshot besides its bytes.
+/// The facts that opening collects from a snapshot.
 #[derive(Clone)]
 struct Index {
     partitions: Vec<PartitionIndex>,
     dispatch: Dispatch,
     items: usize,
-    /// Those in the tables.
+    /// The number of items in tables and key lists, without extra copies.
     in_tables: usize,
-    /// Of those, the ones in partitions without shards.
-    few: u64,
+    /// The number of keys in all key lists.
+    keys: u64,
     shards: usize,
     false_positive_rate: f64,
 }
@@ -88,9 +89,9 @@ struct Index {
 struct PartitionIndex {
     first: GenerationIndex,
     later: Vec<GenerationIndex>,
-    /// Where the items of a partition without shards are.
-    few: Range<usize>,
-    /// Where the entries of further copies are.
+    /// The range of the key list in the snapshot, empty if there are shards.
+    keys: Range<usize>,
+    /// The range of the entries of extra copies in the snapshot.
     copies: Range<usize>,
 }
 
@@ -99,15 +100,15 @@ struct GenerationIndex {
     plan: GenerationPlan,
     lookup: LookupLayout,
     directory: Directory<TableStart>,
-    /// What the shards of each depth have in common, from the least depth to the greatest.
+    /// The layout of the shards of each depth, from the least depth to the greatest.
     layouts: Vec<DepthLayout>,
 }
 
-/// Where the table of a shard begins, in units of 8 bytes, and the index of its layout.
+/// The start of a shard's table, in units of 8 bytes, and the index of its layout.
 #[derive(Clone, Copy)]
 struct TableStart(u64);
 
-/// Bits of a [`TableStart`] that are the index of a layout: there are fewer depths than that.
+/// The number of bits of a layout's index in a [`TableStart`], enough for all depths.
 const LAYOUT_BITS: u32 = 5;
 
 impl TableStart {
@@ -132,14 +133,14 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
     pub fn open<H: Hasher>(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, H), SnapshotError> {
         let mut reading = Reading::<ElasticParams>::start(Source::Slice(data.as_ref()))?;
         let (hasher, params) = (reading.header.hasher(hasher)?, reading.header.fields);
-        let (mut items, mut in_tables, mut all_few, mut shards, mut rates) = (0_u64, 0, 0_u64, 0, 0.0);
+        let (mut items, mut in_tables, mut all_keys, mut shards, mut rates) = (0_u64, 0, 0_u64, 0, 0.0);
         let mut partitions = reserved(params.partitions())?;
         for number in 0..wide(params.partitions()) {
             let listing = reading.listing(number)?;
             let mut generations = reserved(listing.generations(&params).count())?;
             let (mut offset, mut rate) = (reading.offset, 0.0);
-            let times = listing.items() as f64 / (listing.items() - listing.further).max(1) as f64;
-            // What is allocated from here on is for bytes that exist.
+            let times = listing.items() as f64 / (listing.items() - listing.extra_copies).max(1) as f64;
+            // Once this succeeds, all that is allocated is for bytes that exist.
             reading.skip(listing.rest())?;
             for ListedGeneration { plan, depth, records } in listing.generations(&params) {
                 reading.allow_directory(depth)?;
@@ -150,22 +151,22 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
                 shards += records.len();
             }
             let plan = params.generation(0);
-            rate += plan.rate_of_few(index(listing.few));
-            in_tables += index(listing.few);
-            (items, all_few) = (items.saturating_add(listing.items()), all_few + listing.few);
+            rate += plan.list_false_positive_rate(index(listing.keys));
+            in_tables += index(listing.keys);
+            (items, all_keys) = (items.saturating_add(listing.items()), all_keys + listing.keys);
             rates += rate.min(1.0);
             let first = if generations.is_empty() { GenerationIndex::unused(&plan) } else { generations.remove(0) };
-            let few = index(offset)..index(offset) + index(listing.few) * plan.keys().bytes();
-            let copies = index(offset + padded_keys(listing.few, plan.keys().bytes()));
+            let keys = index(offset)..index(offset) + index(listing.keys) * plan.class_keys().bytes();
+            let copies = index(offset + padded_keys(listing.keys, plan.class_keys().bytes()));
             let copies = copies..copies + index(listing.entries) * LONG_ENTRY_BYTES;
-            partitions.push(PartitionIndex { first, later: generations, few, copies });
+            partitions.push(PartitionIndex { first, later: generations, keys, copies });
         }
         let end = index(reading.finish()?);
         let false_positive_rate = rates / partitions.len() as f64;
         let dispatch = Dispatch::best();
-        // With further copies, they may be more than a `usize` counts.
+        // With extra copies, a `usize` may be too small for the number of items.
         let items = in_memory(items);
-        let index = Index { partitions, dispatch, items, in_tables, few: all_few, shards, false_positive_rate };
+        let index = Index { partitions, dispatch, items, in_tables, keys: all_keys, shards, false_positive_rate };
         Ok((Self { snapshot: Snapshot::new(data, end), params, index }, hasher))
     }
 }
@@ -181,26 +182,26 @@ impl<D> SnapshotShards<D> {
 }
 
 impl GenerationIndex {
-    /// The index of a generation without shards.
+    /// Creates the index of a generation without shards.
     fn unused(plan: &GenerationPlan) -> Self {
-        let directory = Directory::none(plan.least_depth);
+        let directory = Directory::empty(plan.min_depth);
         Self { plan: *plan, lookup: LookupLayout::new(&plan.whole), directory, layouts: Vec::new() }
     }
 
-    /// The index of a generation with these shards, of which the tables begin at `offset`, and moves that behind them.
+    /// Creates the index of a generation whose tables begin at `offset`, and moves `offset` behind them.
     fn new(plan: &GenerationPlan, depth: u8, records: &[Record], offset: &mut u64) -> Result<Self, OutOfMemory> {
-        let mut layouts = reserved(usize::from(plan.most_depth - plan.least_depth) + 1)?;
-        layouts.extend((plan.least_depth..=plan.most_depth).map(|depth| DepthLayout::new(plan.shard(depth))));
+        let mut layouts = reserved(usize::from(plan.max_depth - plan.min_depth) + 1)?;
+        layouts.extend((plan.min_depth..=plan.max_depth).map(|depth| DepthLayout::new(plan.shard(depth))));
         let mut directory = Directory::filled(depth, TableStart::new(0, 0))?;
         for record in records {
-            let table = TableStart::new(*offset, record.depth - plan.least_depth);
+            let table = TableStart::new(*offset, record.depth - plan.min_depth);
             directory.point(record.depth, record.prefix, table);
             *offset += wide(padded(plan.shard(record.depth).table_bytes()));
         }
         Ok(Self { plan: *plan, lookup: LookupLayout::new(&plan.whole), directory, layouts })
     }
 
-    /// The table to which a stream leads, and what follows it.
+    /// Returns the bytes from the start of the stream's table on, or `None` if there are no shards.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     fn table<'a>(&self, bytes: &'a [u8], stream: u64) -> Option<&'a [u8]> {
@@ -213,27 +214,27 @@ impl GenerationIndex {
         table.is_some_and(|table| dispatch.read(&self.lookup.geometry, table, self.lookup.locate(key)))
     }
 
-    /// The number of copies of an item in the tables.
+    /// Returns the number of copies of an item in the tables.
     fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
         let table = self.directory.find(key.stream);
         table.map_or(0, |table| self.layouts[table.layout()].count(dispatch, &bytes[table.start()..], key))
     }
 
-    /// The number of distinct items in the tables.
+    /// Returns the number of distinct items in the tables.
     fn distinct(&self, dispatch: Dispatch, bytes: &[u8]) -> usize {
         let depth_of = |table: TableStart| self.layouts[table.layout()].params.depth;
-        // Nothing asks these shards for their number of items.
+        // Nothing uses the number of items of these shards, here 0.
         let shard = |table: TableStart| self.layouts[table.layout()].shard(dispatch, &bytes[table.start()..], 0);
-        self.directory.evenly(depth_of).map(|table| shard(table).distinct()).sum()
+        self.directory.places_bit_reversed(depth_of).map(|table| shard(table).distinct()).sum()
     }
 
-    /// The false-positive rate of these shards. With further copies, the partition has `times` as many items as its tables.
+    /// Returns the false-positive rate of these shards. With extra copies, the partition has `times` as many items as its tables.
     fn false_positive_rate(&self, plan: &GenerationPlan, records: &[Record], times: f64) -> f64 {
-        let of_shard = |record: &Record| {
-            let layout = &self.layouts[usize::from(record.depth - plan.least_depth)];
+        let shard_rate = |record: &Record| {
+            let layout = &self.layouts[usize::from(record.depth - plan.min_depth)];
             plan.share(record.depth, record.prefix) * layout.false_positive_rate(index(record.items.into()), times)
         };
-        records.iter().map(of_shard).sum()
+        records.iter().map(shard_rate).sum()
     }
 
     fn size_in_bytes(&self) -> usize {
@@ -241,7 +242,7 @@ impl GenerationIndex {
     }
 }
 
-/// The shards of a snapshot, with its bytes as they are now.
+/// The shards of a snapshot, with its bytes as one operation sees them.
 #[derive(Clone, Copy)]
 struct InSnapshot<'a> {
     bytes: &'a [u8],
@@ -255,17 +256,17 @@ impl<'a> InSnapshot<'a> {
         &self.index.partitions[self.params.shares().partition(hash)]
     }
 
-    /// True if a partition without shards has an item in its list.
+    /// Returns true if the key list of a partition without shards has the item.
     #[cold]
-    fn is_among_few(self, partition: &PartitionIndex, key: Key) -> bool {
-        let few = self.bytes.get(partition.few.clone()).unwrap_or_default();
-        FewInSnapshot::new(few, partition.first.plan.keys().bytes()).has(partition.first.plan.key_of(key))
+    fn is_in_key_list(self, partition: &PartitionIndex, key: Key) -> bool {
+        let keys = self.bytes.get(partition.keys.clone()).unwrap_or_default();
+        SmallListInSnapshot::new(keys, partition.first.plan.class_keys().bytes()).contains(partition.first.plan.class_key(key))
     }
 
-    /// The number of copies of an item in the tables of a generation, or in the list instead.
+    /// Returns the number of copies of an item in the tables of a generation, or in the key list of a partition without shards.
     fn occurrences(self, partition: &PartitionIndex, generation: &GenerationIndex, key: Key) -> u32 {
-        if generation.directory.is_none() {
-            return self.is_among_few(partition, key).into();
+        if generation.directory.is_empty() {
+            return self.is_in_key_list(partition, key).into();
         }
         generation.count(self.index.dispatch, self.bytes, key)
     }
@@ -309,7 +310,7 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
     }
 
     fn has_all_tables(self) -> bool {
-        !self.index.partitions.iter().any(|partition| partition.first.directory.is_none())
+        !self.index.partitions.iter().any(|partition| partition.first.directory.is_empty())
     }
 
     fn has_later(self) -> bool {
@@ -317,7 +318,7 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
     }
 
     #[cold]
-    fn later_contain(self, hash: Uniform) -> bool {
+    fn later_contains(self, hash: Uniform) -> bool {
         let key = self.key(hash);
         self.partition(hash).later.iter().any(|generation| generation.contains(self.index.dispatch, self.bytes, key))
     }
@@ -325,10 +326,10 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
     #[inline]
     fn contains(self, hash: Uniform) -> bool {
         let (partition, key) = (self.partition(hash), self.key(hash));
-        if partition.first.directory.is_none() {
-            return self.is_among_few(partition, key);
+        if partition.first.directory.is_empty() {
+            return self.is_in_key_list(partition, key);
         }
-        partition.first.contains(self.index.dispatch, self.bytes, key) || !partition.later.is_empty() && self.later_contain(hash)
+        partition.first.contains(self.index.dispatch, self.bytes, key) || !partition.later.is_empty() && self.later_contains(hash)
     }
 
     fn count(self, hash: Uniform) -> u32 {
@@ -336,10 +337,10 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
         let copies = LongEntries::new(self.bytes.get(partition.copies.clone()).unwrap_or_default());
         let count = |generation: &GenerationIndex| {
             match self.occurrences(partition, generation, key) {
-                // There are no further copies, either.
+                // An item that is not in a table has no extra copies.
                 0 => 0,
                 in_table if partition.copies.is_empty() => in_table,
-                in_table => in_table.saturating_add(copies.get(generation.plan.number, generation.plan.key_of(key))),
+                in_table => in_table.saturating_add(copies.get(generation.plan.number, generation.plan.class_key(key))),
             }
         };
         partition.generations().map(count).fold(0, u32::saturating_add)
@@ -358,11 +359,12 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         InSnapshot { bytes: self.snapshot.all(), index: &self.index, params: &self.params }
     }
 
-    /// The number of copies in the tables, or in the list instead, of what a key stands for in a generation; 0 if that is nothing.
-    pub fn occurrences_of(&self, partition: u64, generation: u8, listed: copies::ClassKey) -> u32 {
+    /// Returns the number of copies, in the tables or the key list, of the item that a key represents in a generation; 0 if it
+    /// represents none.
+    pub fn count_class_in_table(&self, partition: u64, generation: u8, listed: copies::ClassKey) -> u32 {
         let partition = &self.index.partitions[index(partition)];
         let found = partition.generations().nth(generation.into());
-        let item = found.and_then(|index| Some((index, index.plan.listed(listed)?)));
+        let item = found.and_then(|index| Some((index, index.plan.item_of(listed)?)));
         item.map_or(0, |(index, key)| self.all().occurrences(partition, index, key))
     }
 
@@ -373,11 +375,11 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
     pub fn distinct(&self) -> usize {
         let all = self.all();
         let in_tables = |generation: &GenerationIndex| generation.distinct(all.index.dispatch, all.bytes);
-        let of_partition = |partition: &PartitionIndex| {
-            let few = partition.few.len() / partition.first.plan.keys().bytes();
-            few + partition.generations().map(in_tables).sum::<usize>()
+        let in_partition = |partition: &PartitionIndex| {
+            let keys = partition.keys.len() / partition.first.plan.class_keys().bytes();
+            keys + partition.generations().map(in_tables).sum::<usize>()
         };
-        self.index.partitions.iter().map(of_partition).sum()
+        self.index.partitions.iter().map(in_partition).sum()
     }
 
     pub fn dispatch(&self) -> Dispatch {
@@ -392,12 +394,12 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         self.index.shards
     }
 
-    /// The most generations of a partition.
+    /// Returns the greatest number of generations in a partition.
     pub fn generations(&self) -> usize {
         self.index.partitions.iter().map(|partition| 1 + partition.later.len()).max().unwrap_or(0)
     }
 
-    /// The length of the snapshot.
+    /// Returns the length of the snapshot.
     pub fn table_bytes(&self) -> usize {
         self.snapshot.end()
     }
@@ -431,7 +433,7 @@ impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
     }
 
     fn slots(&self) -> u64 {
-        self.params.slots_of(self.shards()) + self.index.few
+        self.params.slots_of(self.shards()) + self.index.keys
     }
 
     fn table_len(&self) -> usize {
@@ -446,13 +448,13 @@ impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
         summarize(f, self.len(), self.shards(), bytes)
     }
 
-    fn bytes_behind(&self) -> usize {
-        let of_partition = |partition: &PartitionIndex| {
+    fn external_bytes(&self) -> usize {
+        let partition_bytes = |partition: &PartitionIndex| {
             partition.later.capacity() * size_of::<GenerationIndex>()
                 + partition.generations().map(GenerationIndex::size_in_bytes).sum::<usize>()
         };
         let partitions = self.index.partitions.capacity() * size_of::<PartitionIndex>();
-        self.snapshot.end() + partitions + self.index.partitions.iter().map(of_partition).sum::<usize>()
+        self.snapshot.end() + partitions + self.index.partitions.iter().map(partition_bytes).sum::<usize>()
     }
 }
 
@@ -461,7 +463,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_may_begin_anywhere_in_a_file_of_terabytes() {
+    fn tables_may_begin_anywhere_in_4_pebibytes() {
         for (start, layout) in [(64, 0), (1 << 32, 5), ((1 << 52) - 8, 27)] {
             let place = TableStart::new(start, layout);
             assert_eq!((place.start() as u64, place.layout()), (start, layout.into()));

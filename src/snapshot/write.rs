@@ -1,10 +1,10 @@
-//! Writing snapshots: to memory, to writers, or piece by piece from wherever a reader is.
+//! Writing snapshots of growing filters: all at once, or in pieces from any offset.
 
 use alloc::vec::Vec;
 use core::{borrow::Borrow, fmt, ops::Deref};
 
 use super::format::{
-    CHECKSUM_BYTES, Checksum, HEADER_BYTES, Header, NUMBER_BYTES, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES,
+    CHECKSUM_BYTES, Checksum, HEADER_BYTES, Header, KEY_COUNT_BYTES, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES,
     checksum, list_bytes, padded, padded_keys,
 };
 use crate::{
@@ -15,8 +15,8 @@ use crate::{
     table::copies::{LONG_ENTRY_BYTES, encode_long},
 };
 
-/// Passes all bytes of a growing filter's snapshot to `write`, piece after piece. Takes each partition when it is that one's turn.
-/// Allocates nothing, so that where there is no memory left a filter can still be saved.
+/// Passes all bytes of a growing filter's snapshot to `write`, piece by piece. Takes each partition from the iterator only when its
+/// turn comes. Allocates nothing, so a filter can be saved even if no memory is left.
 pub(crate) fn write<L: Borrow<Partition>, E>(
     params: &ElasticParams,
     hasher: HasherId,
@@ -35,15 +35,16 @@ pub(crate) fn write<L: Borrow<Partition>, E>(
     writing.finish()
 }
 
-/// A snapshot of a growing filter of which the header has been written.
+/// A snapshot of a growing filter whose header has been written.
 struct Writing<F> {
     write: F,
-    /// The header's checksum.
+    /// The header's checksum, which seeds the others.
     seed: u64,
-    /// Of the sections' checksums.
+    /// The checksum of the sections' checksums.
     checksum: Checksum,
-    /// The number of the next section, and the checksum of the last one.
+    /// The number of the next section.
     partition: u64,
+    /// The checksum of the last section.
     section: u64,
 }
 
@@ -55,20 +56,20 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
         Ok(Self { write, seed, checksum: Checksum::new(seed), partition: 0, section: 0 })
     }
 
-    /// Writes what comes before the tables of a partition. Goes through the list of shards, and computes each table's checksum,
-    /// twice, instead of keeping them in memory.
+    /// Writes the section header of a partition, and its records or its number of keys. Visits all shards and computes the
+    /// checksums of their tables twice, instead of keeping them in memory.
     fn section(&mut self, partition: &Partition) -> Result<(), E> {
-        let few = wide(partition.number_of_few()).to_le_bytes();
-        let few = &few[..number_bytes(partition)];
+        let key_count = wide(partition.list_len()).to_le_bytes();
+        let key_count = &key_count[..key_count_bytes(partition)];
         let list = partition.records().map(|(record, table)| Record { checksum: checksum(table, 0), ..record }.encode());
-        let (section, checksum) = match few {
+        let (section, checksum) = match key_count {
             [] => section(partition).encode(list.clone(), self.partition, self.seed),
-            few => section(partition).encode([few].into_iter(), self.partition, self.seed),
+            key_count => section(partition).encode([key_count].into_iter(), self.partition, self.seed),
         };
         self.checksum.update(&checksum.to_le_bytes());
         (self.partition, self.section) = (self.partition + 1, checksum);
         (self.write)(&section)?;
-        (self.write)(few)?;
+        (self.write)(key_count)?;
         let (mut piece, mut len) = ([0; 128 * RECORD_BYTES], 0);
         for record in list {
             if len == piece.len() {
@@ -86,15 +87,15 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
         (self.write)(&[0; 8][..padded(table.len()) - table.len()])
     }
 
-    /// Writes what comes behind the tables of a partition, or instead of them; of this only the checksum, unless it `is_whole`.
-    fn lists(&mut self, partition: &Partition, is_whole: bool) -> Result<(), E> {
-        if bytes_of_lists(partition) == 0 {
+    /// Writes the lists of a partition: keys, extra copies, and their checksum. Without `with_entries`, writes only the checksum.
+    fn lists(&mut self, partition: &Partition, with_entries: bool) -> Result<(), E> {
+        if lists_bytes(partition) == 0 {
             return Ok(());
         }
         let (mut checksum, mut piece, mut len) = (Checksum::new(self.section), [0; 256 * LONG_ENTRY_BYTES], 0);
         let mut pass = |piece: &[u8]| {
             checksum.update(piece);
-            if is_whole { (self.write)(piece) } else { Ok(()) }
+            if with_entries { (self.write)(piece) } else { Ok(()) }
         };
         for Entry(bytes, entry_len) in entries(partition, 0, (0, 0)) {
             if len + entry_len > piece.len() {
@@ -114,103 +115,107 @@ impl<E, F: FnMut(&[u8]) -> Result<(), E>> Writing<F> {
     }
 }
 
-/// An item of a partition without shards, or a further copy: its first bytes, as many as the second field says.
+/// A key of a key list, its padding, or an entry of extra copies. The second field is its length in bytes.
 struct Entry([u8; LONG_ENTRY_BYTES], usize);
 
-/// Those of a partition: its few items, from the one with this number on, what they are filled up with, and its further copies,
-/// from a slot of the generation with this number on.
-fn entries(partition: &Partition, few: usize, (generation, slot): (u8, usize)) -> impl Iterator<Item = Entry> {
+/// Returns the entries of a partition's lists: keys, their padding as one entry, and extra copies from a slot of a generation on.
+/// The first `skipped` of keys and padding are left out.
+fn entries(partition: &Partition, skipped: usize, (generation, slot): (u8, usize)) -> impl Iterator<Item = Entry> {
     let key_bytes = partition.key_bytes();
-    let keys = partition.few().map(move |key| Entry(key.to_le_bytes(), key_bytes));
-    let zeros = Entry([0; LONG_ENTRY_BYTES], index(bytes_of_keys(partition)) - partition.number_of_few() * key_bytes);
-    let copies = partition.further_copies_from(generation, slot);
-    let few = keys.chain([zeros]).skip(few);
-    few.chain(copies.map(|(_, entry)| Entry(encode_long(entry), LONG_ENTRY_BYTES)))
+    let keys = partition.list_keys().map(move |key| Entry(key.to_le_bytes(), key_bytes));
+    let zeros = Entry([0; LONG_ENTRY_BYTES], index(key_list_bytes(partition)) - partition.list_len() * key_bytes);
+    let copies = partition.extra_copies_from(generation, slot);
+    let keys = keys.chain([zeros]).skip(skipped);
+    keys.chain(copies.map(|(_, entry)| Entry(encode_long(entry), LONG_ENTRY_BYTES)))
 }
 
-/// The length of the items, filled up.
-fn bytes_of_keys(partition: &Partition) -> u64 {
-    padded_keys(wide(partition.number_of_few()), partition.key_bytes())
+/// Returns the length of the key list, padding included.
+fn key_list_bytes(partition: &Partition) -> u64 {
+    padded_keys(wide(partition.list_len()), partition.key_bytes())
 }
 
-/// The length of all, with a checksum.
-fn bytes_of_lists(partition: &Partition) -> u64 {
-    list_bytes(wide(partition.number_of_few()), partition.key_bytes(), partition.entries())
+/// Returns the length of the key list, the entries of extra copies, and their checksum.
+fn lists_bytes(partition: &Partition) -> u64 {
+    list_bytes(wide(partition.list_len()), partition.key_bytes(), partition.items_with_extra_copies())
 }
 
-/// The length of the number of its few items.
-fn number_bytes(partition: &Partition) -> usize {
-    if partition.number_of_few() == 0 { 0 } else { NUMBER_BYTES }
+/// Returns the length of the number of keys, which is there only if the partition has a key list.
+fn key_count_bytes(partition: &Partition) -> usize {
+    if partition.list_len() == 0 { 0 } else { KEY_COUNT_BYTES }
 }
 
-/// The length of a snapshot with these partitions.
+/// Returns the length of a snapshot with these partitions.
 pub(crate) fn snapshot_bytes<L: Deref<Target = Partition>>(partitions: impl Iterator<Item = L>) -> u64 {
     let sections = partitions.map(|partition| wide(SECTION_BYTES) + section(&partition).length);
     wide(HEADER_BYTES) + sections.sum::<u64>() + wide(TRAILER_BYTES)
 }
 
-/// The header of a partition's section.
+/// Returns the section header of a partition.
 fn section(partition: &Partition) -> Section {
-    let of_shard = |(_, table): (Record, &[u8])| wide(RECORD_BYTES + padded(table.len()));
-    let length = wide(number_bytes(partition)) + partition.records().map(of_shard).sum::<u64>() + bytes_of_lists(partition);
+    let shard_bytes = |(_, table): (Record, &[u8])| wide(RECORD_BYTES + padded(table.len()));
+    let length = wide(key_count_bytes(partition)) + partition.records().map(shard_bytes).sum::<u64>() + lists_bytes(partition);
     Section { items: wide(partition.len()), shards: wide(partition.shards()), length }
 }
 
-/// What a snapshot of an [`ElasticFilter`] has besides its tables and its items in lists: header, lists of shards and checksums, about 24
-/// bytes per shard. Made by [`ElasticFilter::snapshot_index`], so that [`ElasticFilter::read_snapshot`] can start anywhere.
+/// An index of an [`ElasticFilter`]'s snapshot, with which [`ElasticFilter::read_snapshot`] can start at any offset. Made by
+/// [`ElasticFilter::snapshot_index`].
 ///
-/// It belongs to the filter as it was when the index was made. `read_snapshot` has an example.
+/// It has all of the snapshot but the tables and the lists of items: the header, the lists of shards and the checksums, about 24
+/// bytes per shard. It is valid until the filter changes. `read_snapshot` has an example.
 #[derive(Clone)]
 pub struct SnapshotIndex {
-    /// Everything but the tables, in order.
+    /// The bytes of the snapshot without tables, keys and entries of extra copies.
     outline: Vec<u8>,
-    /// Where the tables of each partition are.
+    /// The tables and lists of each partition.
     tables: Vec<TableRange>,
-    /// Of every so many entries among further copies, where the first one is, partition after partition.
+    /// The place of every [`MARK_INTERVAL`]-th entry of extra copies, from the first one on, partition by partition.
     marks: Vec<Mark>,
     /// The length of the snapshot.
     bytes: u64,
 }
 
-/// The tables of a partition, and its lists: a gap in the outline.
+/// The tables and lists of a partition, which are a gap in the outline.
 #[derive(Clone, Copy)]
 struct TableRange {
-    /// Bytes of the outline that come before them.
+    /// The number of bytes of the outline before the gap.
     outline: usize,
-    /// Where they begin, where the lists do, and where these end in the snapshot.
+    /// The offset of the tables in the snapshot.
     start: u64,
+    /// The offset of the lists.
     lists: u64,
+    /// The end of the lists, before their checksum.
     end: u64,
-    /// The first of the marks.
+    /// The index of the partition's first mark.
     mark: usize,
 }
 
-/// Where an entry is: the number of its generation, and its slot there.
+/// The place of an entry: the number of its generation, and its slot there.
 #[derive(Clone, Copy)]
 struct Mark(u8, usize);
 
-/// Entries from one mark to the next.
-const MARKED: usize = 256;
+/// The number of entries from one mark to the next.
+const MARK_INTERVAL: usize = 256;
 
 impl SnapshotIndex {
-    /// The length of the snapshot in bytes.
+    /// Returns the length of the snapshot in bytes.
     #[must_use]
     pub fn snapshot_bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The memory used by the index, in bytes.
+    /// Returns the memory used by the index, in bytes.
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
         let marks = self.marks.capacity() * size_of::<Mark>();
         size_of::<Self>() + self.outline.capacity() + self.tables.capacity() * size_of::<TableRange>() + marks
     }
 
-    /// Copies bytes from this offset on, as far as there are any. Returns how many, which is none only at the end.
+    /// Copies bytes from `offset` on, up to the next boundary between outline, tables and lists. Returns their number, which is 0
+    /// only at the end of the snapshot.
     fn read_once(&self, partitions: &[Partition], offset: u64, bytes: &mut [u8]) -> usize {
         let partition = self.tables.partition_point(|tables| tables.end <= offset);
         let Some(&TableRange { outline, start, lists, end, mark }) = self.tables.get(partition) else {
-            // Behind all tables.
+            // The offset is behind all tables and lists.
             let left = index(self.bytes.saturating_sub(offset));
             return copy(&self.outline[self.outline.len() - left..], bytes);
         };
@@ -227,26 +232,26 @@ impl SnapshotIndex {
         len
     }
 
-    /// Copies the bytes of a partition's lists from this offset on. Where there are none, since the filter has changed, zeros.
+    /// Copies the bytes of a partition's lists from `offset` on. Writes zeros where a changed filter has no bytes.
     fn read_lists(&self, partition: Option<&Partition>, mark: usize, offset: usize, bytes: &mut [u8]) {
-        let (few, key_bytes) = partition.map_or((0, 1), |partition| (partition.number_of_few(), partition.key_bytes()));
-        let (first, from, behind, mut within) =
-            match offset.checked_sub(partition.map_or(0, |partition| index(bytes_of_keys(partition)))) {
+        let (keys, key_bytes) = partition.map_or((0, 1), |partition| (partition.list_len(), partition.key_bytes()));
+        let (first, from, skipped, mut within) =
+            match offset.checked_sub(partition.map_or(0, |partition| index(key_list_bytes(partition)))) {
                 None => {
-                    let first = few.min(offset / key_bytes);
+                    let first = keys.min(offset / key_bytes);
                     (first, (0, 0), 0, offset - first * key_bytes)
                 }
                 Some(offset) => {
                     let entry = offset / LONG_ENTRY_BYTES;
                     let from = self
                         .marks
-                        .get(mark + entry / MARKED)
+                        .get(mark + entry / MARK_INTERVAL)
                         .map_or((u8::MAX, usize::MAX), |&Mark(generation, slot)| (generation, slot));
-                    (few + 1, from, entry % MARKED, offset % LONG_ENTRY_BYTES)
+                    (keys + 1, from, entry % MARK_INTERVAL, offset % LONG_ENTRY_BYTES)
                 }
             };
         let mut done = 0;
-        for Entry(entry, len) in partition.into_iter().flat_map(|partition| entries(partition, first, from)).skip(behind) {
+        for Entry(entry, len) in partition.into_iter().flat_map(|partition| entries(partition, first, from)).skip(skipped) {
             done += copy(&entry[within.min(len)..len], &mut bytes[done..]);
             within = 0;
             if done == bytes.len() {
@@ -257,7 +262,7 @@ impl SnapshotIndex {
     }
 }
 
-/// The length of the snapshot, without its bytes.
+/// Shows the length of the snapshot, without its bytes.
 impl fmt::Debug for SnapshotIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SnapshotIndex").field("snapshot_bytes", &self.bytes).finish_non_exhaustive()
@@ -265,8 +270,8 @@ impl fmt::Debug for SnapshotIndex {
 }
 
 impl<H> ElasticFilter<H> {
-    /// Prepares the filter's snapshot for [`read_snapshot`](Self::read_snapshot). Computes the checksums of all tables, so it
-    /// takes time proportional to them, and about 24 bytes per shard.
+    /// Prepares the filter's snapshot for [`read_snapshot`](Self::read_snapshot). Takes time proportional to the tables, since it
+    /// computes their checksums, and about 24 bytes per shard.
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -283,12 +288,16 @@ impl<H> ElasticFilter<H> {
         H: Hasher,
     {
         let partitions = &self.core.partitions;
-        let lists = |partition: &Partition| SECTION_BYTES + number_bytes(partition) + partition.shards() * RECORD_BYTES;
-        let ends = |partition: &Partition| if bytes_of_lists(partition) == 0 { 0 } else { CHECKSUM_BYTES };
+        let list_len = |partition: &Partition| SECTION_BYTES + key_count_bytes(partition) + partition.shards() * RECORD_BYTES;
+        let checksum_len = |partition: &Partition| if lists_bytes(partition) == 0 { 0 } else { CHECKSUM_BYTES };
         let mut outline = reserved(
-            HEADER_BYTES + partitions.iter().map(|partition| lists(partition) + ends(partition)).sum::<usize>() + TRAILER_BYTES,
+            HEADER_BYTES
+                + partitions.iter().map(|partition| list_len(partition) + checksum_len(partition)).sum::<usize>()
+                + TRAILER_BYTES,
         )?;
-        let mut marks = reserved(partitions.iter().map(|partition| index(partition.entries()).div_ceil(MARKED)).sum())?;
+        let mut marks = reserved(
+            partitions.iter().map(|partition| index(partition.items_with_extra_copies()).div_ceil(MARK_INTERVAL)).sum(),
+        )?;
         let mut writing = Writing::start(&self.core.params, self.hasher.id(), |piece| {
             outline.extend_from_slice(piece);
             Ok::<(), OutOfMemory>(())
@@ -298,25 +307,25 @@ impl<H> ElasticFilter<H> {
         for partition in partitions {
             writing.section(partition)?;
             writing.lists(partition, false)?;
-            before += lists(partition);
-            let (start, rest) = (end + wide(lists(partition)), wide(ends(partition)));
+            before += list_len(partition);
+            let (start, rest) = (end + wide(list_len(partition)), wide(checksum_len(partition)));
             end += wide(SECTION_BYTES) + section(partition).length;
-            let lists = end - bytes_of_lists(partition);
+            let lists = end - lists_bytes(partition);
             tables.push(TableRange { outline: before, start, lists, end: end - rest, mark: marks.len() });
-            before += ends(partition);
-            let entries = partition.further_copies_from(0, 0).step_by(MARKED);
+            before += checksum_len(partition);
+            let entries = partition.extra_copies_from(0, 0).step_by(MARK_INTERVAL);
             marks.extend(entries.map(|(slot, (generation, ..))| Mark(generation, slot)));
         }
         writing.finish()?;
         Ok(SnapshotIndex { outline, tables, marks, bytes: end + wide(TRAILER_BYTES) })
     }
 
-    /// Copies the bytes of the filter's snapshot from this offset on, without making all of it. Returns how many bytes were
-    /// copied: fewer than there is room for only at the end of the snapshot, and none behind it. Takes time proportional to the
-    /// number of shards and of bytes.
+    /// Copies the bytes of the filter's snapshot from `offset` on, without making the whole snapshot. Returns how many bytes were
+    /// copied: fewer than `bytes` has only at the end of the snapshot, and 0 behind it. Takes time proportional to the number of
+    /// shards and of bytes.
     ///
-    /// If the filter was changed after the index was made, or the index is another filter's, the bytes are not a valid snapshot,
-    /// and a reader detects that by the checksums. They still have the length that the index says.
+    /// If the filter has changed since the index was made, or the index is another filter's, the bytes are not a valid snapshot,
+    /// and readers detect that by the checksums. Their number is still that of the index.
     ///
     /// # Example
     /// ```
@@ -339,11 +348,11 @@ impl<H> ElasticFilter<H> {
     }
 }
 
-/// Copies the bytes of a partition's tables, as they follow each other in a snapshot, from this offset on. Where there are none,
-/// since the filter has become smaller, zeros.
+/// Copies the bytes of a partition's padded tables, in the order of the snapshot, from `offset` on. Writes zeros where a changed
+/// filter has no bytes.
 fn read_tables(partition: Option<&Partition>, mut offset: usize, bytes: &mut [u8]) {
     let mut done = 0;
-    // Most of them come before the offset, so nothing else of a shard is looked at.
+    // Most tables come before the offset, so only their lengths are read.
     for (_, table) in partition.into_iter().flat_map(Partition::records) {
         let padded = padded(table.len());
         if offset >= padded {
@@ -361,7 +370,7 @@ fn read_tables(partition: Option<&Partition>, mut offset: usize, bytes: &mut [u8
     bytes[done..].fill(0);
 }
 
-/// Copies as many bytes as there are in both. Returns their number.
+/// Copies as many bytes as both slices have. Returns their number.
 fn copy(from: &[u8], to: &mut [u8]) -> usize {
     let len = from.len().min(to.len());
     to[..len].copy_from_slice(&from[..len]);

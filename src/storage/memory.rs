@@ -1,9 +1,9 @@
-//! The memory of a table. With the feature `huge-pages`, on Linux, it is aligned to cache lines, and from 2 MiB on it is in huge
-//! pages, which saves address translations (TLB misses). Elsewhere, zeros come from the allocator, which has them from the system: a
-//! page takes memory and time when it is first written to. Without unsafe code, it is a vector.
+//! The memory of a table. With the feature `huge-pages` on Linux, it is aligned to cache lines, and memory of 2 MiB or more uses
+//! huge pages, which saves TLB misses. Without huge pages, the allocator provides the zeros, usually as fresh pages of the system:
+//! such a page costs memory and time only when it is first written to. Builds without unsafe code use a vector.
 //!
-//! A vector can be converted without copying: tables read from a stream grow in a vector, which the allocator can usually extend
-//! in place or by remapping pages.
+//! A vector is converted without copying. Tables that are read from a stream grow in a vector, which the allocator can usually
+//! extend in place or by remapping pages.
 
 #[cfg(any(feature = "kernels", feature = "huge-pages"))]
 pub(crate) use allocated::Memory;
@@ -34,7 +34,7 @@ mod allocated {
     /// Bytes that a filter owns.
     pub(crate) struct Memory {
         start: NonNull<u8>,
-        /// That of the allocation, which has as many bytes.
+        /// The layout of the allocation; its size is the number of bytes.
         layout: Layout,
     }
 
@@ -44,7 +44,7 @@ mod allocated {
     unsafe impl Sync for Memory {}
 
     impl Memory {
-        /// Allocates `len` zeros; `None` if `len` is 0 or the allocation fails.
+        /// Allocates `len` zeros. Returns `None` if `len` is 0 or the allocation fails.
         pub fn zeroed(len: usize) -> Option<Self> {
             if !cfg!(huge_pages) {
                 return Self::allocate(len, alloc_zeroed);
@@ -55,7 +55,7 @@ mod allocated {
             Some(memory)
         }
 
-        /// A copy of `bytes` followed by zeros; `None` if both are empty or the allocation fails.
+        /// Copies `bytes` and appends zeros. Returns `None` if both are empty or the allocation fails.
         pub fn copied(bytes: &[u8], zeros: usize) -> Option<Self> {
             let len = bytes.len().checked_add(zeros)?;
             let memory = Self::allocate(len, alloc)?;
@@ -67,9 +67,9 @@ mod allocated {
             Some(memory)
         }
 
-        /// Allocates `len` bytes; `None` if `len` is 0 or the allocation fails. Unless the function zeroes them, they are uninitialised:
-        /// the caller must write all of them before the memory is read.
-        fn allocate(len: usize, by: unsafe fn(Layout) -> *mut u8) -> Option<Self> {
+        /// Allocates `len` bytes with `allocator`. Returns `None` if `len` is 0 or the allocation fails. Unless `allocator` zeroes
+        /// the bytes, they are uninitialized, and the caller must write all of them before anything reads them.
+        fn allocate(len: usize, allocator: unsafe fn(Layout) -> *mut u8) -> Option<Self> {
             let align = match len {
                 _ if !cfg!(huge_pages) => 1,
                 ..HUGE_PAGE => CACHE_LINE,
@@ -77,17 +77,17 @@ mod allocated {
             };
             let layout = Layout::from_size_align(len, align).ok().filter(|layout| layout.size() > 0)?;
             // SAFETY: the layout's size is not zero.
-            let start = NonNull::new(unsafe { by(layout) })?;
+            let start = NonNull::new(unsafe { allocator(layout) })?;
             #[cfg(huge_pages)]
             if len >= HUGE_PAGE {
-                // Before the first write, which is when the kernel assigns pages. The incomplete page at the end is left out.
+                // Advise before the first write, when the kernel assigns pages. An incomplete huge page at the end stays small.
                 advise(start, len - len % HUGE_PAGE, &[libc::MADV_HUGEPAGE]);
             }
             Some(Self { start, layout })
         }
 
-        /// Takes over the vector's bytes; moves them only if the vector has spare capacity. `None` if there are no bytes, or if the
-        /// allocator cannot give the spare capacity back.
+        /// Takes over the vector's bytes, and may move them only if the vector has spare capacity. Returns `None` if there are no
+        /// bytes or the allocator cannot free the spare capacity.
         pub fn from_vec(bytes: Vec<u8>) -> Option<Self> {
             let (len, capacity) = (bytes.len(), bytes.capacity());
             if len == 0 {
@@ -96,12 +96,12 @@ mod allocated {
             let mut bytes = ManuallyDrop::new(bytes);
             let mut start = NonNull::new(bytes.as_mut_ptr())?;
             let [layout, whole] = [Layout::array::<u8>(len).ok()?, Layout::array::<u8>(capacity).ok()?];
-            // `Vec::shrink_to_fit` would abort the program where the allocator fails.
+            // `Vec::shrink_to_fit` would abort the program if the allocator failed.
             if capacity > len {
-                // SAFETY: a vector of bytes is an allocation with the layout of an array of so many; `len` is neither 0 nor larger.
+                // SAFETY: the vector was allocated with the layout of an array of `capacity` bytes; `len` is neither 0 nor larger.
                 let shrunk = NonNull::new(unsafe { realloc(start.as_ptr(), whole, len) });
                 let Some(shrunk) = shrunk else {
-                    // The allocation is as it was.
+                    // A failed `realloc` leaves the allocation unchanged.
                     drop(ManuallyDrop::into_inner(bytes));
                     return None;
                 };
@@ -115,7 +115,7 @@ mod allocated {
 
     impl Drop for Memory {
         fn drop(&mut self) {
-            // SAFETY: `start` was allocated with this layout, and is not used afterwards.
+            // SAFETY: `start` was allocated with this layout and is not used afterwards.
             unsafe { dealloc(self.start.as_ptr(), self.layout) };
         }
     }
@@ -146,7 +146,7 @@ mod allocated {
 
         #[inline]
         fn deref(&self) -> &[u8] {
-            // SAFETY: `start` points to as many bytes as the layout has, all of which the constructors have initialized.
+            // SAFETY: `start` points to `layout.size()` bytes, and the constructors have initialized all of them.
             unsafe { slice::from_raw_parts(self.start.as_ptr(), self.layout.size()) }
         }
     }
@@ -154,7 +154,7 @@ mod allocated {
     impl DerefMut for Memory {
         #[inline]
         fn deref_mut(&mut self) -> &mut [u8] {
-            // SAFETY: as for `deref`; and `self` is borrowed mutably, so nothing else accesses them.
+            // SAFETY: as for `deref`; `self` is borrowed mutably, so nothing else accesses the bytes.
             unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
         }
     }
@@ -176,7 +176,7 @@ mod vector {
     pub(crate) struct Memory(Vec<u8>);
 
     impl Memory {
-        /// Allocates `len` zeros; `None` if the allocation fails.
+        /// Allocates `len` zeros. Returns `None` if the allocation fails.
         pub fn zeroed(len: usize) -> Option<Self> {
             let mut bytes = Vec::new();
             bytes.try_reserve_exact(len).ok()?;
@@ -190,7 +190,7 @@ mod vector {
             Some(Self(bytes))
         }
 
-        /// A copy of `bytes` followed by zeros; `None` if the allocation fails.
+        /// Copies `bytes` and appends zeros. Returns `None` if the allocation fails.
         pub fn copied(bytes: &[u8], zeros: usize) -> Option<Self> {
             let mut copy = Vec::new();
             copy.try_reserve_exact(bytes.len().checked_add(zeros)?).ok()?;
@@ -222,13 +222,13 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// Miri takes too long for more bytes.
+    /// Returns false in Miri if the length would take too long.
     fn can_run(len: usize) -> bool {
         !cfg!(miri) || len <= 1000
     }
 
     #[test]
-    fn it_is_zero_and_is_copied() {
+    fn new_memory_is_zero_and_copies_are_equal() {
         for len in [1, 63, 64, 65, (2 << 20) - 1, 2 << 20, (4 << 20) + 5].into_iter().filter(|&len| can_run(len)) {
             let mut memory = Memory::zeroed(len).unwrap();
             assert_eq!(memory.len(), len);
@@ -241,14 +241,14 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_becomes_memory_where_it_is() {
+    fn a_vector_becomes_memory_in_place() {
         let sizes = [(1, 0), (1, 10), (100, 0), (100, 1000), (5 << 20, 0)];
         for (len, spare) in sizes.into_iter().filter(|&(len, _)| can_run(len)) {
             let mut bytes = Vec::with_capacity(len + spare);
             bytes.resize(len, 7);
             let start = bytes.as_ptr();
             let memory = Memory::from_vec(bytes).unwrap();
-            // Other allocators may move what shrinks: Miri's does, and musl's.
+            // Other allocators, such as Miri's and musl's, may move an allocation that shrinks.
             let stays = spare == 0 || cfg!(all(target_env = "gnu", not(miri)));
             assert!(memory.as_ptr() == start || !stays);
             assert_eq!(memory.len(), len);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_is_none() {
+    fn failed_allocations_return_none() {
         assert!(Memory::zeroed(isize::MAX as usize).is_none());
         assert!(Memory::zeroed(usize::MAX).is_none());
         assert!(Memory::copied(&[1], usize::MAX).is_none());
@@ -267,7 +267,7 @@ mod tests {
 
     #[cfg(huge_pages)]
     #[test]
-    fn it_is_aligned() {
+    fn memory_is_aligned() {
         for len in [1, 1000, 2 << 20, (2 << 20) + 1].into_iter().filter(|&len| can_run(len)) {
             let alignment = if len < 2 << 20 { 64 } else { 2 << 20 };
             assert!(Memory::zeroed(len).unwrap().as_ptr().addr().is_multiple_of(alignment));

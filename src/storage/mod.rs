@@ -1,5 +1,5 @@
-//! Where a table's bytes are: in memory owned by the filter, or in a snapshot held by the caller. Both dereference to the table and the
-//! padding behind it.
+//! Storage of a table's bytes: memory that the filter owns, or a snapshot that the caller holds. Both dereference to the table and
+//! the padding behind it.
 
 mod memory;
 
@@ -16,22 +16,22 @@ use memory::Memory;
 /// The length of a snapshot's header in bytes; the table follows it.
 pub(crate) const HEADER_BYTES: usize = 64;
 
-/// A table in memory that the filter owns: the storage of a [`CuckooFilter`](crate::CuckooFilter).
+/// A table in memory that the filter owns, the storage of a [`CuckooFilter`](crate::CuckooFilter).
 #[derive(Clone)]
 pub(crate) struct Owned(Memory);
 
 impl Owned {
-    /// An empty table and its padding, or `None` if the memory cannot be allocated.
+    /// Allocates an empty table with padding. Returns `None` if the allocation fails.
     pub fn zeroed(table_bytes: usize) -> Option<Self> {
         Memory::zeroed(table_bytes.checked_add(PADDING)?).map(Self)
     }
 
-    /// A copy of a table, with padding, or `None` if the memory cannot be allocated.
+    /// Copies a table and adds padding. Returns `None` if the allocation fails.
     pub fn copied(table: &[u8]) -> Option<Self> {
         Memory::copied(table, PADDING).map(Self)
     }
 
-    /// Takes over a vector that holds a table and its padding, or `None` if memory cannot be allocated.
+    /// Takes over a vector that holds a table and its padding. Returns `None` if an allocation fails.
     pub fn from_vec(padded: Vec<u8>) -> Option<Self> {
         Memory::from_vec(padded).map(Self)
     }
@@ -60,33 +60,34 @@ impl fmt::Debug for Owned {
     }
 }
 
-/// A table held in `D`, inside a snapshot or bare: the storage of a [`FilterView`](crate::FilterView).
+/// A table inside a snapshot or a bare table, held in `D`: the storage of a [`FilterView`](crate::FilterView).
 #[derive(Clone)]
 pub(crate) struct Snapshot<D> {
     data: D,
     /// The offset of the table: the length of a header, or 0 for a bare table.
     start: usize,
-    /// The end of the snapshot, whose trailer serves as padding, or of a bare table's padding.
+    /// The end of the snapshot, whose trailer serves as padding, or the end of a bare table's padding.
     end: usize,
 }
 
 impl<D> Snapshot<D> {
-    /// The snapshot that ends at `end`. The caller has checked that there are as many bytes.
+    /// Wraps a snapshot that ends at `end`. The caller has checked that the data is at least as long.
     pub(crate) fn new(data: D, end: usize) -> Self {
         Self { data, start: HEADER_BYTES, end }
     }
 
-    /// The bare table at the start of the data, whose padding ends at `end`. The caller has checked that there are as many bytes.
+    /// Wraps a bare table at the start of the data, whose padding ends at `end`. The caller has checked that the data is at least
+    /// as long.
     pub(crate) fn bare(data: D, end: usize) -> Self {
         Self { data, start: 0, end }
     }
 
-    /// True if there is no header.
+    /// Returns true if there is no header.
     pub(crate) fn is_bare(&self) -> bool {
         self.start == 0
     }
 
-    /// The length of the snapshot.
+    /// Returns the end of the snapshot or of a bare table's padding, in bytes from the start of the data.
     pub(crate) fn end(&self) -> usize {
         self.end
     }
@@ -101,8 +102,8 @@ impl<D> Snapshot<D> {
 }
 
 impl<D: AsRef<[u8]>> Snapshot<D> {
-    /// Calls `as_ref` and checks the length on every access, because an implementation of `AsRef` may return different bytes each
-    /// time.
+    /// Returns all bytes up to the end. Calls `as_ref` and checks the length on every access, because an `AsRef` implementation may
+    /// return different bytes each time.
     #[inline]
     pub(crate) fn all(&self) -> &[u8] {
         match self.data.as_ref().get(..self.end) {
@@ -128,7 +129,7 @@ impl<D: AsRef<[u8]>> Deref for Snapshot<D> {
 #[cold]
 #[inline(never)]
 fn shrunk() -> ! {
-    panic!("the bytes of a view became fewer: `as_ref` of its data must always return the same bytes")
+    panic!("the data of a view became shorter: its `as_ref` must always return the same bytes")
 }
 
 impl<D> fmt::Debug for Snapshot<D> {
@@ -137,9 +138,9 @@ impl<D> fmt::Debug for Snapshot<D> {
     }
 }
 
-// Memory that may be refused.
+// Fallible allocation.
 
-/// Memory for a table, or for a copy of one, could not be allocated. Nothing was changed.
+/// The error of a failed memory allocation. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     bytes: usize,
@@ -150,14 +151,14 @@ impl OutOfMemory {
         Self { bytes }
     }
 
-    /// The number of bytes requested.
+    /// Returns the number of bytes requested.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-/// With the kind [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), and no more: words would need memory.
+/// Converts to the kind [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) without a message, which would need memory.
 #[cfg(feature = "std")]
 impl From<OutOfMemory> for std::io::Error {
     fn from(_: OutOfMemory) -> Self {
@@ -178,21 +179,21 @@ impl fmt::Display for OutOfMemory {
 
 impl Error for OutOfMemory {}
 
-/// An empty vector with room for this many.
+/// Returns an empty vector with room for `len` elements.
 pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut vector = Vec::new();
     vector.try_reserve_exact(len).map_err(|_| OutOfMemory::of(len.saturating_mul(size_of::<T>())))?;
     Ok(vector)
 }
 
-/// Makes room for this many more, and no others.
+/// Makes room for exactly `more` further elements.
 pub(crate) fn reserve_exact<T>(vector: &mut Vec<T>, more: usize) -> Result<(), OutOfMemory> {
     let needed = (vector.len() + more).saturating_mul(size_of::<T>());
     vector.try_reserve_exact(more).map_err(|_| OutOfMemory::of(needed))
 }
 
-/// Frees memory beyond that for `capacity` elements, or for those that there are. `Vec::shrink_to` would abort the process if the
-/// allocator refuses: here the vector stays as it is.
+/// Shrinks the capacity to `capacity` elements, or to the length if that is more. If the allocation fails, the vector stays
+/// unchanged, where `Vec::shrink_to` would abort the process.
 pub(crate) fn shrink_to<T>(vector: &mut Vec<T>, capacity: usize) {
     let capacity = vector.len().max(capacity);
     if vector.capacity() > capacity
@@ -203,7 +204,7 @@ pub(crate) fn shrink_to<T>(vector: &mut Vec<T>, capacity: usize) {
     }
 }
 
-/// Makes room for this many more.
+/// Makes room for at least `more` further elements.
 pub(crate) fn reserve<T>(vector: &mut Vec<T>, more: usize) -> Result<(), OutOfMemory> {
     let needed = (vector.len() + more).saturating_mul(size_of::<T>());
     vector.try_reserve(more).map_err(|_| OutOfMemory::of(needed))

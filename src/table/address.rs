@@ -1,5 +1,6 @@
-//! Addressing: computes a fingerprint and two buckets from a hash, in 64-bit arithmetic. The vector kernels have an equivalent in
-//! 32-bit products (`kernel/x86_64/batch.rs`), tested against this one. docs/FORMAT.md has the formulas.
+//! Addressing: computes an item's fingerprint and two buckets from its hash, in 64-bit arithmetic. docs/FORMAT.md has the
+//! formulas. The vector kernels have an equivalent version in 32-bit products (`kernel/x86_64/batch.rs`); a test compares the
+//! two.
 
 use core::hint::select_unpredictable;
 
@@ -9,44 +10,45 @@ use crate::{
     params::{Addressing, Params},
 };
 
-/// The constant of `MurmurHash2`: Go's library multiplies a fingerprint by it to get the distance between its two buckets.
+/// The multiplier of `MurmurHash2`. Go's library multiplies a fingerprint by it to get the distance between the two buckets.
 const GO_MULTIPLIER: u64 = 0x5bd1_e995;
 
-/// 2⁶⁴ divided by the golden ratio, made odd, so that multiplying by it is a permutation of the 64-bit numbers.
+/// 2⁶⁴ divided by the golden ratio, rounded to an odd number, so that multiplying by it permutes the 64-bit numbers.
 pub(crate) const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The inverse of [`MULTIPLIER`] modulo 2⁶⁴.
 pub(crate) const INVERSE: u64 = 0xf1de_83e1_9937_733d;
 const _: () = assert!(MULTIPLIER.wrapping_mul(INVERSE) == 1);
 
-/// 64 uniformly distributed bits: the result of a [`Hasher`](crate::hash::Hasher), from which a filter takes an item's buckets and
-/// fingerprint.
+/// 64 uniformly distributed bits: the result of a [`Hasher`](crate::hash::Hasher). A filter takes an item's buckets and
+/// fingerprint from it.
 ///
-/// The bits cannot be read back. A caller who hashes an item to pass the hash to a filter needs
-/// [`Prehashed::of`](crate::Prehashed::of): its number may also select a shard or be stored, which would spoil the bits of this one.
+/// The bits cannot be read back. To hash an item and pass the hash to a filter, use [`Prehashed::of`](crate::Prehashed::of): its
+/// number may also select a shard or be stored. If the bits of a `Uniform` were used like that, they would no longer be uniform
+/// among the items of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uniform(pub(crate) u64);
 
 impl Uniform {
-    /// The result of a hash function. Each bit must depend on every byte of the item and on the seed.
+    /// Wraps the result of a hash function. Each bit must depend on every byte of the item and on the seed.
     #[inline]
     #[must_use]
     pub const fn new(hash: u64) -> Self {
         Self(hash)
     }
 
-    /// Mixes the number of a [`Prehashed`](crate::Prehashed) key, so that bucket and fingerprint depend on all its bits: shards may
-    /// be selected by some of them, and sequential integers are keys, too. The mix is a permutation, which
-    /// [`prehashed`](Self::prehashed) inverts; so items, whose hashes are uniform already, are never mixed.
+    /// Mixes the number of a [`Prehashed`](crate::Prehashed) key, so that bucket and fingerprint depend on all its bits: some of
+    /// them may have selected a shard, and keys may be sequential integers. The mix is a permutation, which
+    /// [`prehashed`](Self::prehashed) inverts. Hashes of items are uniform already and are never mixed.
     #[inline]
     pub(crate) fn of_prehashed(hash: u64) -> Self {
-        // A product does not carry high bits to low ones, so they are added, twice. The first time helps integers that were shifted
-        // or whose bits were reversed: all their low bits are equal.
+        // A product carries no high bits to low ones, so each fold adds them. The first fold is for integers that were shifted or
+        // bit-reversed: all their low bits are equal.
         let folded = (hash ^ hash >> 31).wrapping_mul(MULTIPLIER);
         Self((folded ^ folded >> 32).wrapping_mul(MULTIPLIER))
     }
 
-    /// The number of the [`Prehashed`](crate::Prehashed) key with these bits.
+    /// Returns the number of the [`Prehashed`](crate::Prehashed) key with these bits.
     #[inline]
     pub(crate) fn prehashed(self) -> u64 {
         let folded = self.0.wrapping_mul(INVERSE);
@@ -63,25 +65,25 @@ pub(crate) struct AnySize {
 }
 
 impl AnySize {
-    /// The first bucket and the fingerprint of an item.
+    /// Returns an item's first bucket and its fingerprint.
     #[inline]
     fn locate(&self, Uniform(hash): Uniform) -> (u64, Fingerprint) {
         // The upper half of the product is the bucket. The lower half is the position of the hash among all hashes with this
-        // bucket; it is independent of the bucket as long as log2(m) + f ≤ 64.
+        // bucket. It is independent of the bucket as long as log2(m) + f ≤ 64.
         let (bucket, rest) = product(hash, self.buckets);
         let rest = rest >> 32;
-        // The product with 2ᶠ − 1.
-        (bucket, Fingerprint::above(((rest << self.fingerprint_bits) - rest) >> 32))
+        // Multiplies by 2ᶠ − 1.
+        (bucket, Fingerprint::from_index(((rest << self.fingerprint_bits) - rest) >> 32))
     }
 
-    /// Both buckets and the fingerprint of an item.
+    /// Returns both buckets and the fingerprint of an item.
     #[inline]
     pub fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint) {
         let (first, fingerprint) = self.locate(hash);
         ((first, self.alternate(first, fingerprint)), fingerprint)
     }
 
-    /// The other bucket of a fingerprint stored in `bucket`. An involution.
+    /// Returns the other bucket of a fingerprint stored in `bucket`. An involution.
     #[inline]
     pub fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
         // Bucket and alternate add up to an odd number modulo an even one, so they always differ.
@@ -91,7 +93,7 @@ impl AnySize {
     }
 }
 
-/// The addressing of a table that is a filter of its own.
+/// The addressing of a filter with a single table.
 #[derive(Clone, Copy)]
 pub(crate) struct Address {
     addressing: Addressing,
@@ -105,38 +107,38 @@ impl Address {
         Self { addressing: params.addressing(), buckets: params.buckets(), fingerprint_bits: params.fingerprint_bits() }
     }
 
-    /// The addressing, if it is [`Addressing::AnySize`].
+    /// Returns the addressing if it is [`Addressing::AnySize`].
     #[inline]
     pub fn any_size(&self) -> Option<AnySize> {
         let Self { addressing, buckets, fingerprint_bits } = *self;
         (addressing == Addressing::AnySize).then_some(AnySize { buckets, fingerprint_bits })
     }
 
-    /// The number of different fingerprints, 2ᶠ − 1.
+    /// Returns the number of distinct fingerprints, 2ᶠ − 1.
     #[inline]
     pub fn fingerprints(&self) -> u32 {
-        // It is odd already. Now the compiler knows, too, that it is not 0, and divides by it without asking.
+        // The mask is odd already. Setting the bit tells the compiler that it is not 0, so division by it needs no check.
         low_half(mask(self.fingerprint_bits)) | 1
     }
 
-    /// The first bucket and the fingerprint of an item.
+    /// Returns an item's first bucket and its fingerprint.
     #[inline]
     pub fn locate(&self, Uniform(hash): Uniform) -> (u64, Fingerprint) {
         if let Some(address) = self.any_size() {
             return address.locate(Uniform(hash));
         }
         let bucket = (hash >> 32) & (self.buckets - 1);
-        (bucket, Fingerprint::above(u64::from(low_half(hash) % self.fingerprints())))
+        (bucket, Fingerprint::from_index(u64::from(low_half(hash) % self.fingerprints())))
     }
 
-    /// Both buckets and the fingerprint of an item.
+    /// Returns both buckets and the fingerprint of an item.
     #[inline]
     pub fn buckets(&self, hash: Uniform) -> (Pair, Fingerprint) {
         let (first, fingerprint) = self.locate(hash);
         ((first, self.alternate(first, fingerprint)), fingerprint)
     }
 
-    /// The other bucket of a fingerprint stored in `bucket`. An involution.
+    /// Returns the other bucket of a fingerprint stored in `bucket`. An involution.
     #[inline]
     pub fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
         match self.any_size() {
@@ -160,7 +162,7 @@ mod tests {
     use proptest::{prelude::*, test_runner::RngSeed};
 
     fn address(f: u32, buckets: u64, addressing: Addressing) -> Address {
-        // Made without `Params`, whose limits these tables exceed.
+        // Bypasses `Params`, whose limits these tables exceed.
         Address { addressing, buckets, fingerprint_bits: f }
     }
 
@@ -184,12 +186,12 @@ mod tests {
         }
 
         #[test]
-        fn different_hashes_stay_different(hash: u64) {
+        fn mixing_of_prehashed_keys_is_invertible(hash: u64) {
             prop_assert_eq!(Uniform::of_prehashed(hash).prehashed(), hash);
         }
 
         #[test]
-        fn powers_of_two_are_involutions(f in 2u32..=32, log2 in 0u32..=32, hash: u64) {
+        fn power_of_two_is_an_involution(f in 2u32..=32, log2 in 0u32..=32, hash: u64) {
             let address = address(f, 1 << log2, Addressing::PowerOfTwo);
             let (bucket, fingerprint) = address.locate(Uniform(hash));
             let alternate = address.alternate(bucket, fingerprint);
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_two_are_gos() {
+    fn power_of_two_follows_gos_formulas() {
         // Computed by hand from the formulas in docs/FORMAT.md, for m = 1024 and f = 13.
         let address = address(13, 1024, Addressing::PowerOfTwo);
         let hash = 0x1234_5678_9abc_def0_u64;
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bucket_and_fingerprint_is_reached_beyond_two_to_the_32_slots() {
+    fn beyond_2_pow_32_slots_all_buckets_and_fingerprints_are_reachable() {
         let address = address(24, 1 << 40, Addressing::AnySize);
         let (first, lowest) = address.locate(Uniform(0));
         let (last, highest) = address.locate(Uniform(u64::MAX));
@@ -221,8 +223,8 @@ mod tests {
         assert_eq!(highest.get(), (1 << 24) - 1);
     }
 
-    /// The bucket must not predict the fingerprint: at every f, and with few or many buckets, the fingerprints in one bucket are
-    /// uniformly distributed (chi-squared test with a fixed seed).
+    /// The bucket must not predict the fingerprint: in each bucket, fingerprints are uniformly distributed, however few or many
+    /// buckets there are (chi-squared test with a fixed seed).
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
     fn fingerprints_are_independent_of_buckets() {
@@ -233,7 +235,7 @@ mod tests {
             let mut counts = [[0u32; 15]; 2];
             let mut state = 7u64;
             for _ in 0..300_000 {
-                // Mixed here, since power-of-two addressing uses the hash unchanged.
+                // The hash is mixed here, because power-of-two addressing uses it unchanged.
                 state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
                 let hash = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
                 let (bucket, fingerprint) = address.locate(Uniform(hash ^ hash >> 27));

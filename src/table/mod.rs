@@ -1,19 +1,19 @@
-//! Tables of buckets, which store the fingerprints.
+//! Tables: arrays of buckets that store fingerprints.
 //!
 //! ```text
 //! hash ──address──▶ two buckets, a fingerprint ──walk──▶ Table ──▶ bits of a byte slice
-//!                                                         ├ Single   slot after slot, any bucket size
+//!                                                         ├ Single   contiguous slots, any bucket size
 //!                                                         └ Packed   semi-sorted buckets of four slots
 //!                                                             ├ Narrow   a bucket fits into a word
-//!                                                             └ Wide     it does not
+//!                                                             └ Wide     a bucket takes several words
 //! ```
 //!
-//! Fingerprints that are longer than lookups need have their upper bits in a [`Column`] behind the table, which lookups do not
-//! read (`SingleDeep`, `Deep`, `WideDeep`).
+//! In growing filters, a fingerprint has more bits than a lookup compares. Its upper bits are in a [`Column`] behind the table,
+//! which lookups do not read (`SingleDeep`, `Deep`, `WideDeep`).
 //!
-//! A [`Geometry`] is the bit layout of a table and is stored in the filter. A [`Table`] is a geometry bound to bytes and to
-//! [`Instructions`] for the duration of one operation. Operations are types that implement [`Read`] or [`Change`]; each is
-//! compiled once for every kind of table and instruction set, and `kernel` chooses among these.
+//! A [`Geometry`] is the bit layout of a table; filters store it. A [`Table`] is a geometry bound to bytes and to
+//! [`Instructions`] for the duration of one operation. Operations are types that implement [`Read`] or [`Change`]. Each is
+//! compiled once for every kind of table and instruction set; `kernel` picks one of the compiled versions.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -43,35 +43,36 @@ pub(crate) use packed::codebook;
 pub(crate) use packed::codebook::CODEWORD_BITS;
 pub(crate) use packed::{Deep, Narrow, Packed, PackedGeometry, Wide, WideDeep};
 pub(crate) use single::{Single, SingleDeep, SingleGeometry};
-pub(crate) use walk::{AmongCopies, Crowd, Crowded, FEW_BUCKETS, MOST_BUCKETS, Placed, place, place_all, place_elsewhere};
+pub(crate) use walk::{CopyPolicy, Crowd, Crowded, LONG_SEARCH, Placed, SHORT_SEARCH, place, place_all, place_elsewhere};
 
-/// The f ≤ 32 bits that a bucket stores of an item. Never 0, which marks an empty slot. (Held in 64 bits, since the addressing
-/// arithmetic has 64 bits.)
+/// The f ≤ 32 bits that a bucket stores of an item. Never 0, which marks an empty slot. Held in 64 bits, because the addressing
+/// arithmetic has 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint(NonZeroU64);
 
 impl Fingerprint {
     pub const ONE: Self = Self(NonZeroU64::MIN);
 
-    /// The fingerprint in a slot, or `None` for an empty slot.
+    /// Returns the fingerprint in a slot, or `None` for an empty slot.
     #[inline]
     pub fn new(value: u32) -> Option<Self> {
         NonZeroU64::new(value.into()).map(Self)
     }
 
-    /// The fingerprint `number` + 1, for numbers below 2ᶠ − 1.
+    /// Returns the fingerprint `index` + 1. `index` must be below 2ᶠ − 1.
     #[inline]
-    fn above(number: u64) -> Self {
-        Self(NonZeroU64::MIN.saturating_add(number))
+    fn from_index(index: u64) -> Self {
+        Self(NonZeroU64::MIN.saturating_add(index))
     }
 
-    /// Its lowest bits: the part that determines the alternate bucket. (Never 0, but for corrupt ones.)
+    /// Returns the lowest bits, which determine the alternate bucket. They are 0 only in corrupt fingerprints; this then returns
+    /// 1.
     #[inline]
     pub fn low(self, bits: u32) -> Self {
         Self(NonZeroU64::new(self.wide() & ((1 << bits) - 1)).unwrap_or(NonZeroU64::MIN))
     }
 
-    /// A longer fingerprint, with further bits, which are above these.
+    /// Returns a longer fingerprint: this one, with `upper` above its bits.
     #[inline]
     pub fn with(self, upper: u64) -> Self {
         Self(self.0 | upper)
@@ -88,20 +89,20 @@ impl Fingerprint {
     }
 }
 
-/// An item's first and second bucket. Not an array: arrays are passed in memory, where loading them waits until the address of a
-/// pending store to the table is known.
+/// An item's first and second bucket. A tuple, because an array would be passed in memory, and loading it would wait until the
+/// address of the last pending store to the table is known.
 pub(crate) type Pair = (u64, u64);
 
-/// Slots of the largest bucket.
+/// The number of slots in the largest bucket.
 pub(crate) const MOST_SLOTS: usize = 16;
 
-/// The fingerprints in a bucket: the values of its occupied slots.
+/// Iterates over the fingerprints in a bucket: the values of its occupied slots.
 #[inline]
 pub(crate) fn fingerprints(values: &impl AsRef<[u32]>) -> impl Iterator<Item = Fingerprint> {
     values.as_ref().iter().filter_map(|&value| Fingerprint::new(value))
 }
 
-/// Why a bucket is corrupt, that is, cannot have been written by this library.
+/// The reason why a bucket is corrupt: this library never writes such a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Corrupt {
     /// The codeword is not in the codebook.
@@ -112,61 +113,63 @@ pub(crate) enum Corrupt {
     Low,
 }
 
-/// Read access to a table. Buckets are numbered from 0. Methods panic if the bucket is beyond the end of the bytes.
+/// Read access to a table. Buckets are numbered from 0. Methods panic if a bucket is beyond the end of the bytes.
 pub(crate) trait Table {
-    /// The values of a bucket's slots, in order; 0 for empty slots.
+    /// The values of a bucket's slots, in order. Empty slots are 0.
     type Values: AsRef<[u32]>;
 
-    /// True if the fingerprint is in one of the two buckets.
+    /// Returns true if one of the two buckets holds the fingerprint.
     fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool;
-    /// The values of all slots of the bucket.
+    /// Reads all slots of the bucket.
     fn values(&self, bucket: u64) -> Self::Values;
-    /// True if the bucket has an empty slot.
+    /// Returns true if the bucket has an empty slot.
     fn has_room(&self, bucket: u64) -> bool;
     /// Prefetches the bucket into the cache.
     fn prefetch(&self, bucket: u64);
-    /// The number of occupied slots in the buckets, or `None` if one of them is corrupt. With `low`, each fingerprint must have one
-    /// of these bits. Untrusted tables must be checked with this first: until then, the other methods return unspecified values
-    /// (but no undefined behaviour).
+    /// Counts the occupied slots in the buckets. Returns `None` if a bucket is corrupt; with `low`, also if a fingerprint has
+    /// none of these bits. Untrusted tables must be checked with this first. Until then, the other methods return unspecified
+    /// values, but never cause undefined behavior.
     fn taken(&self, buckets: Range<u64>, low: Option<Fingerprint>) -> Option<u64>;
-    /// What is wrong with the bucket if it is corrupt.
+    /// Returns why the bucket is corrupt, or `None` if it is valid.
     fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt>;
-    /// Writes those of its fingerprints whose bits in the column begin with `prefix` to an empty table of as many buckets, whose
-    /// column lacks these bits. Returns how many they are, or `None` if there is no quicker way than one by one.
+    /// Copies the fingerprints whose bits in the column begin with `prefix` to `part`: an empty table of as many buckets, whose
+    /// column lacks these bits. Returns how many fingerprints were copied, or `None`, having done nothing, if this kind of table
+    /// cannot copy faster than one fingerprint at a time.
     #[inline(always)]
     fn fill_part(&self, _buckets: u64, _part: &mut [u8], _column: Column, _prefix: u32) -> Option<usize> {
         None
     }
-    /// The length of the table and its padding, in bytes.
+    /// Returns the length of the table and its padding in bytes.
     fn len_in_bytes(&self) -> usize;
 }
 
-/// Write access to a table, all buckets of which are valid: written by this library, or checked.
+/// Write access to a table. All its buckets must be valid: written by this library, or checked.
 pub(crate) trait TableMut: Table + Sized {
-    /// The same table as a walk sees it.
+    /// The table as an eviction walk accesses it.
     type Walked<'a>: TableMut
     where
         Self: 'a;
 
-    /// Stores the fingerprint in the emptier of the two buckets, in the first if they are equally full. Returns false, and
-    /// changes nothing, if both are full.
+    /// Stores the fingerprint in the emptier of the two buckets, or in the first if they are equally full. Returns false and
+    /// changes nothing if both are full.
     fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
-    /// Removes one copy of the fingerprint, from the first bucket if both have one. Returns false, and changes nothing, if
-    /// neither has one.
+    /// Removes one copy of the fingerprint, from the first bucket if both have one. Returns false and changes nothing if neither
+    /// has one.
     fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
-    /// Stores `new` in the place of a copy of `old`, or for `None` in an empty slot. Returns false, and changes nothing, if the
-    /// bucket has none.
+    /// Replaces a copy of `old` by `new`, or stores `new` in an empty slot if `old` is `None`. Returns false and changes nothing
+    /// if the bucket has no such slot.
     fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool;
-    /// Adds what a bucket has in one of two halves of the table, whose column lacks the first bit, which is `bit`. Returns how many
-    /// fingerprints found no room, which are in `left`; or `None`, and has done nothing, if there is no quicker way than one by
-    /// one.
+    /// Adds the fingerprints that this bucket has in `half`, one of the two halves of a split table. The column of a half lacks
+    /// the first upper bit, which is `bit` for this half. Writes the fingerprints that found no room to `left` and returns how
+    /// many they are. Returns `None`, having done nothing, if this kind of table cannot add faster than one fingerprint at a
+    /// time.
     #[inline(always)]
     fn add_bucket(&mut self, _bucket: u64, _half: (&[u8], Column), _bit: u32, _left: &mut [u32; 4]) -> Option<usize> {
         None
     }
-    /// For a walk: with portable code, where that is as fast.
+    /// Returns the table for an eviction walk: with portable code, if that is as fast.
     fn walked(&mut self) -> Self::Walked<'_>;
-    /// Runs a change compiled for the table's instructions, in a function that is not.
+    /// Runs a change in a separate function, which is compiled for the table's instructions even if the caller is not.
     fn outlined<C: Change>(&mut self, change: C) -> C::Output;
 }
 
@@ -177,13 +180,13 @@ pub(crate) trait Read {
     fn run<T: Table>(self, table: &T) -> Self::Output;
 }
 
-/// An operation that changes a table of any kind. `run` as in [`Read`].
+/// An operation that changes a table of any kind. `run` should be `#[inline(always)]`, as in [`Read`].
 pub(crate) trait Change {
     type Output;
     fn run<T: TableMut>(self, table: &mut T) -> Self::Output;
 }
 
-/// A kind of table, as a type. Binds a geometry to bytes and instructions, and runs an operation on the result.
+/// A kind of table, as a type. It binds a geometry to bytes and instructions, and runs an operation on the result.
 pub(crate) trait Form {
     type Geometry;
 
@@ -191,8 +194,8 @@ pub(crate) trait Form {
     fn change<I: Instructions, C: Change>(geometry: &Self::Geometry, bytes: &mut [u8], instructions: I, change: C) -> C::Output;
 }
 
-/// The bit layout of a table, for each kind of table. (The compiler compares with the last variant first, so the one that most
-/// filters have comes last.)
+/// The bit layout of a table, for each kind of table. The most frequent kind is the last variant, because the compiler tests for
+/// the last variant first.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Geometry {
     Single(SingleGeometry),
@@ -210,7 +213,7 @@ impl Geometry {
     }
 }
 
-/// Where the upper bits of fingerprints are: behind the table, slot after slot.
+/// The location of the column: the upper bits of all slots' fingerprints, in the order of the slots, behind the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Column {
     first_bit: u64,
@@ -218,17 +221,17 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// The number of bits that it has of each slot.
+    /// Returns the number of bits that the column has for each slot.
     #[inline]
     pub fn width(self) -> u32 {
         self.width.into()
     }
 }
 
-/// The bit layout of a table with a column, which may have no bits.
+/// The bit layout of a table with a column. The column may have a width of 0.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct DeepGeometry {
-    /// That of the table alone, for lookups.
+    /// The layout of the table without the column, which is all that lookups read.
     pub table: Geometry,
     pub column: Column,
 }
@@ -241,7 +244,7 @@ impl DeepGeometry {
         Self { table: Geometry::new(params), column: Column { first_bit, width } }
     }
 
-    /// That of a table of [`Deep`] buckets.
+    /// Returns the layout and the column if the table consists of [`Deep`] buckets.
     #[inline(always)]
     pub fn deep(&self) -> Option<(PackedGeometry, Column)> {
         match self.table {
@@ -253,30 +256,30 @@ impl DeepGeometry {
     }
 }
 
-/// The length of this many buckets in bytes.
+/// Returns the length of this many buckets in bytes.
 fn bytes_of(buckets: u64, bucket_bits: u32) -> usize {
     index((buckets * u64::from(bucket_bits)).div_ceil(8))
 }
 
-/// The parameters of one table: those of a filter, or of one of the shards that make up a larger filter.
+/// The parameters of one table: the only table of a filter, or one shard of a growing filter.
 pub(crate) trait TableParams: Copy {
-    /// Whether tables may have a column.
+    /// True if tables may have a column.
     const HAS_COLUMN: bool = false;
 
-    /// The other bucket of a fingerprint stored in `bucket`. An involution.
+    /// Returns the other bucket of a fingerprint stored in `bucket`. An involution.
     fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64;
     fn table(&self) -> TableKind;
-    /// The number of bits that the table stores of an item, without the column.
+    /// Returns the number of bits that the table, without the column, stores of an item.
     fn fingerprint_bits(&self) -> u32;
     fn bucket_size(&self) -> u32;
     fn buckets(&self) -> u64;
 
-    /// The number of bits of an item in the column.
+    /// Returns the number of bits that the column stores of an item.
     fn column_bits(&self) -> u32 {
         0
     }
 
-    /// The bits of a fingerprint of which one must be set, if they are not all of them.
+    /// Returns the bits of which every fingerprint must have at least one, or `None` if any nonzero fingerprint is valid.
     fn low_bits(&self) -> Option<Fingerprint> {
         None
     }
@@ -289,12 +292,12 @@ pub(crate) trait TableParams: Copy {
         self.table().bucket_bits(self.fingerprint_bits(), self.bucket_size())
     }
 
-    /// The length of the table and its column in bytes, without padding.
+    /// Returns the length of the table and its column in bytes, without padding.
     fn table_bytes(&self) -> usize {
         self.bits_of_a_bucket().into_iter().map(|bits| bytes_of(self.buckets(), bits)).sum()
     }
 
-    /// The bits that a bucket has in the table, and in the column. Both begin at a byte.
+    /// Returns the number of bits that a bucket takes in the table and in the column. Both begin at a byte boundary.
     fn bits_of_a_bucket(&self) -> [u32; 2] {
         [self.bucket_bits(), self.bucket_size() * self.column_bits()]
     }
@@ -341,7 +344,7 @@ impl Geometry {
     pub fn new(params: &impl TableParams) -> Self {
         match params.table() {
             TableKind::Single => Self::Single(SingleGeometry::new(params.fingerprint_bits(), params.bucket_size())),
-            // A program with kernels is large anyway, and opening a view takes a tenth less with all layouts at hand.
+            // A program with kernels is large anyway, and a list of all layouts makes opening a view a tenth faster.
             #[cfg(x86_kernels)]
             TableKind::Packed => {
                 static ALL: [Geometry; 29] = {
@@ -366,43 +369,47 @@ impl Geometry {
     }
 }
 
-// What tables need of a processor.
+// The instructions that tables need from a processor.
 
-/// Bits of a quarter; a word has four quarters.
+/// The number of bits in a quarter of a word.
 const QUARTER: u32 = u16::BITS;
 
 /// The lowest bit of each half of a word.
 const HALVES: u64 = 0x0000_0001_0000_0001;
 
-/// Packs and unpacks the fields of a word, and prefetches memory. A value of an implementing type proves that the processor
-/// supports the instructions.
+/// Instructions that pack and unpack the fields of a word and prefetch memory. A value of an implementing type proves that the
+/// processor supports them.
 pub(crate) trait Instructions: Copy {
     /// Unpacks the four lowest fields, of `width` < 16 bits each, into the lowest bits of the quarters.
     fn spread(self, fields: u64, width: u32) -> u64;
-    /// The inverse of [`spread`](Self::spread). Ignores the other bits of the quarters.
+    /// Packs what [`spread`](Self::spread) unpacks. Ignores the other bits of the quarters.
     fn gather(self, quarters: u64, width: u32) -> u64;
     /// Unpacks four nibbles into the highest bits of the quarters.
     fn spread_nibbles(self, nibbles: u16) -> u64;
-    /// The inverse of [`spread_nibbles`](Self::spread_nibbles).
+    /// Packs what [`spread_nibbles`](Self::spread_nibbles) unpacks.
     fn gather_nibbles(self, quarters: u64) -> u16;
-    /// The bits of a word where the mask has ones, without gaps, from the lowest bit on.
+    /// Packs the bits of a word that the mask selects, without gaps, into the lowest bits.
     fn extract(self, word: u64, mask: u64) -> u64;
-    /// [`Table::contains`](Table::contains) for narrow buckets.
-    fn in_narrow<B: Deref<Target = [u8]>>(table: &Packed<'_, Narrow, B, Self>, buckets: Pair, fingerprint: Fingerprint) -> bool;
+    /// Implements [`Table::contains`](Table::contains) for narrow buckets.
+    fn contains_narrow<B: Deref<Target = [u8]>>(
+        table: &Packed<'_, Narrow, B, Self>,
+        buckets: Pair,
+        fingerprint: Fingerprint,
+    ) -> bool;
     /// Prefetches the cache line of the byte at `position`.
     fn prefetch(self, bytes: &[u8], position: usize);
-    /// Runs a change compiled for these instructions, in a function that is not.
+    /// Runs a change in a separate function, which is compiled for these instructions even if the caller is not.
     fn outlined<T: TableMut, C: Change>(self, table: &mut T, change: C) -> C::Output;
 }
 
-/// Safe Rust: shifts and masks.
+/// Portable instructions: shifts and masks in safe Rust.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
 impl Instructions for Portable {
     #[inline(always)]
     fn spread(self, fields: u64, width: u32) -> u64 {
-        // First two fields into each half of the word, then one into each quarter.
+        // Moves two fields into each half of the word, then one into each quarter.
         let pairs = fields & u64::from(u32::MAX) | fields >> (2 * width) << (2 * QUARTER);
         let mask = ((1 << width) - 1) * HALVES;
         pairs & mask | (pairs >> width & mask) << QUARTER
@@ -429,7 +436,7 @@ impl Instructions for Portable {
         crate::bits::low_quarter(pairs | pairs >> 24)
     }
 
-    /// Run by run of ones.
+    /// Moves one run of ones at a time.
     #[inline(always)]
     fn extract(self, word: u64, mut mask: u64) -> u64 {
         let (mut extracted, mut len) = (0, 0);
@@ -444,11 +451,15 @@ impl Instructions for Portable {
     }
 
     #[inline(always)]
-    fn in_narrow<B: Deref<Target = [u8]>>(table: &Packed<'_, Narrow, B, Self>, buckets: Pair, fingerprint: Fingerprint) -> bool {
+    fn contains_narrow<B: Deref<Target = [u8]>>(
+        table: &Packed<'_, Narrow, B, Self>,
+        buckets: Pair,
+        fingerprint: Fingerprint,
+    ) -> bool {
         table.contains_by_high_parts(buckets, fingerprint)
     }
 
-    /// Safe Rust has no prefetch: reads the byte, and nothing waits for the result.
+    /// Reads the byte, because safe Rust has no prefetch. Nothing waits for the result.
     #[inline(always)]
     fn prefetch(self, bytes: &[u8], position: usize) {
         black_box(bytes[position]);

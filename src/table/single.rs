@@ -1,7 +1,7 @@
-//! The single table: contiguous slots of f bits, unsorted. Any bucket size, any fingerprint length.
+//! The single table: contiguous, unsorted slots of f bits. Any bucket size, any fingerprint length.
 //!
-//! A bucket is read through windows, words at any bit position; each window covers as many slots as always fit into it. With a column,
-//! slots have only the lower bits of their fingerprints: the upper ones are behind the table.
+//! A bucket is read through windows: words that begin at any bit. Each window covers as many slots as always fit into a word.
+//! With a column, slots have only the lower bits of their fingerprints, and the upper bits are in the column behind the table.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -16,27 +16,28 @@ use crate::bits::{self, Fields, index, window_bits};
 /// The layout of buckets of b slots of f bits.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct SingleGeometry {
-    /// The slots of a window; the last one may have fewer.
+    /// The layout of the slots in a window. The last window may have fewer slots.
     slots: Fields,
     bucket_bits: u16,
     slot_bits: u8,
     bucket_size: u8,
     windows: u8,
-    /// Bits of slots per window, and so the distance between windows.
+    /// The number of bits of slots per window: the distance between windows.
     stride: u8,
-    /// Bits of slots in the last window.
+    /// The number of bits of slots in the last window.
     last: u8,
 }
 
 impl SingleGeometry {
-    /// Uses as few windows as possible.
+    /// Plans as few windows as possible.
     pub(super) fn new(slot_bits: u32, count: u32) -> Self {
         let bucket_bits = slot_bits * count;
         let mut windows = 1;
         loop {
             let each = count.div_ceil(windows);
             let stride = each * slot_bits;
-            // Windows begin at multiples of the largest power of two that divides both distances.
+            // Windows begin at multiples of the largest power of two that divides both distances: between buckets, and between
+            // windows.
             let step = if windows == 1 { bucket_bits } else { bucket_bits | stride };
             if stride <= window_bits(step) {
                 let last = (count - (windows - 1) * each) * slot_bits;
@@ -65,7 +66,7 @@ impl SingleGeometry {
         self.bucket_size.into()
     }
 
-    /// True for nearly all tables: those that have one are read without a loop, which is faster.
+    /// Returns true for nearly all tables. Buckets with one window are read without a loop, which is faster.
     #[inline]
     fn has_one_window(&self) -> bool {
         self.windows == 1
@@ -76,13 +77,13 @@ impl SingleGeometry {
         self.bucket_bits.into()
     }
 
-    /// The first bit of a bucket.
+    /// Returns the first bit of a bucket.
     #[inline]
     fn bit(&self, bucket: u64) -> u64 {
         bucket * u64::from(self.bucket_bits)
     }
 
-    /// The windows of a bucket: the offset of each in the bucket, in bits, and its slots.
+    /// Iterates over the windows of a bucket: the offset of each in the bucket, in bits, and the layout of its slots.
     #[inline]
     pub fn windows(&self) -> impl Iterator<Item = (u64, Fields)> {
         let last = self.slots.first_bits(self.last.into());
@@ -91,30 +92,30 @@ impl SingleGeometry {
             .map(move |(window, offset)| (offset, if window < self.windows { self.slots } else { last }))
     }
 
-    /// Folds the marks of all windows, which are set at the slots that hold `value`, starting with 0.
+    /// Folds the marks of all windows with `add`, starting with 0. Marks are set at the slots that hold `value`.
     #[inline(always)]
     fn fold(&self, bytes: &[u8], bucket: u64, value: u32, add: impl Fn(u64, u64) -> u64) -> u64 {
         let bit = self.bit(bucket);
         if self.has_one_window() {
             add(0, self.slots.equal(bits::word(bytes, bit), value))
         } else {
-            self.fold_all(bytes, bit, value, add)
+            self.fold_windows(bytes, bit, value, add)
         }
     }
 
     #[inline(never)]
-    fn fold_all(&self, bytes: &[u8], bit: u64, value: u32, add: impl Fn(u64, u64) -> u64) -> u64 {
+    fn fold_windows(&self, bytes: &[u8], bit: u64, value: u32, add: impl Fn(u64, u64) -> u64) -> u64 {
         self.windows().fold(0, |sum, (offset, slots)| add(sum, slots.equal(bits::word(bytes, bit + offset), value)))
     }
 
-    /// 0 if every slot of the bucket that is not empty has one of the bits of `mask`.
+    /// Returns 0 if every occupied slot of the bucket has at least one of the bits of `mask`.
     #[inline]
     fn without(&self, bytes: &[u8], bucket: u64, mask: u32) -> u64 {
         let bit = self.bit(bucket);
         self.windows().fold(0, |any, (offset, slots)| any | slots.without(bits::word(bytes, bit + offset), mask))
     }
 
-    /// True if a slot of one of the two buckets holds `value`.
+    /// Returns true if a slot of one of the two buckets holds `value`.
     #[inline(always)]
     fn contains(&self, bytes: &[u8], (first, second): Pair, value: u32) -> bool {
         let (first, second) = (self.bit(first), self.bit(second));
@@ -122,47 +123,51 @@ impl SingleGeometry {
             let marks = |bit| self.slots.equal(bits::word(bytes, bit), value);
             marks(first) | marks(second) != 0
         } else {
-            // A single call at the end needs no saved registers.
-            self.contains_in_all(bytes, (first, second), value)
+            // Ends with a single call, so no registers have to be saved.
+            self.contains_in_windows(bytes, (first, second), value)
         }
     }
 
     #[inline(never)]
-    fn contains_in_all(&self, bytes: &[u8], (first, second): (u64, u64), value: u32) -> bool {
-        let any = |bit| self.fold_all(bytes, bit, value, |any, marks| any | marks);
+    fn contains_in_windows(&self, bytes: &[u8], (first, second): (u64, u64), value: u32) -> bool {
+        let any = |bit| self.fold_windows(bytes, bit, value, |any, marks| any | marks);
         any(first) | any(second) != 0
     }
 
-    /// The first bit of the first slot of the bucket that holds `value`.
+    /// Returns the first bit of the first slot in the bucket that holds `value`.
     #[inline(always)]
     fn find(&self, bytes: &[u8], bucket: u64, value: u32) -> Option<u64> {
         let bit = self.bit(bucket);
-        if self.has_one_window() { self.find_in(self.slots, bytes, bit, value) } else { self.find_in_all(bytes, bit, value) }
+        if self.has_one_window() {
+            self.find_in_window(self.slots, bytes, bit, value)
+        } else {
+            self.find_in_windows(bytes, bit, value)
+        }
     }
 
     #[inline(never)]
-    fn find_in_all(&self, bytes: &[u8], bit: u64, value: u32) -> Option<u64> {
-        self.windows().find_map(|(offset, slots)| self.find_in(slots, bytes, bit + offset, value))
+    fn find_in_windows(&self, bytes: &[u8], bit: u64, value: u32) -> Option<u64> {
+        self.windows().find_map(|(offset, slots)| self.find_in_window(slots, bytes, bit + offset, value))
     }
 
-    /// The same, for the window that begins at `bit`.
+    /// Returns the first bit of the first slot that holds `value`, in the window that begins at `bit`.
     #[inline(always)]
-    fn find_in(&self, slots: Fields, bytes: &[u8], bit: u64, value: u32) -> Option<u64> {
+    fn find_in_window(&self, slots: Fields, bytes: &[u8], bit: u64, value: u32) -> Option<u64> {
         let marks = slots.equal(bits::word(bytes, bit), value);
         // A mark is the highest bit of its slot.
         (marks != 0).then(|| bit + u64::from(marks.trailing_zeros() + 1 - self.slot_bits()))
     }
 }
 
-/// A single table, bound to its bytes and to instructions for one operation. Slot j of bucket i is the f-bit field at bit (i·b +
-/// j)·f.
+/// A single table, bound to its bytes and to instructions for one operation. Slot j of bucket i is the field of f bits at bit
+/// (i·b + j)·f.
 struct Plain<'a, B, I> {
     geometry: &'a SingleGeometry,
     bytes: B,
     instructions: I,
 }
 
-/// The values of the slots of a bucket, in order; 0 for empty slots.
+/// The values of a bucket's slots, in order. Empty slots are 0.
 pub(crate) struct Values {
     slots: [u32; MOST_SLOTS],
     len: usize,
@@ -176,7 +181,7 @@ impl AsRef<[u32]> for Values {
 }
 
 impl<B: Deref<Target = [u8]>, I> Plain<'_, B, I> {
-    /// The number of slots that hold `value`; 0 counts empty slots.
+    /// Counts the slots that hold `value`; 0 counts empty slots.
     #[inline(always)]
     fn count(&self, bucket: u64, value: u32) -> u64 {
         self.geometry.fold(&self.bytes, bucket, value, |count, marks| count + u64::from(marks.count_ones()))
@@ -189,7 +194,7 @@ impl<B: Deref<Target = [u8]>, I> Plain<'_, B, I> {
 }
 
 impl<B: DerefMut<Target = [u8]>, I> Plain<'_, B, I> {
-    /// Changes the first slot that holds `old` to `new`; 0 is an empty slot. Returns false if no slot holds `old`.
+    /// Changes the first slot that holds `old` to `new`. The value 0 is an empty slot. Returns false if no slot holds `old`.
     #[inline(always)]
     fn change(&mut self, bucket: u64, old: u32, new: u32) -> bool {
         let slot = self.geometry.find(&self.bytes, bucket, old);
@@ -245,7 +250,7 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
         Some(buckets.map(|bucket| u64::from(self.geometry.bucket_size()) - self.count(bucket, 0)).sum())
     }
 
-    /// Any bits are valid fingerprints, if there are some of the low ones.
+    /// Any bits are valid, except for fingerprints without any of the bits in `low`.
     #[inline(always)]
     fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt> {
         self.taken(bucket..bucket + 1, low).is_none().then_some(Corrupt::Low)
@@ -317,7 +322,7 @@ struct PlainDeep<'a, B, I> {
 }
 
 impl<B: Deref<Target = [u8]>, I> PlainDeep<'_, B, I> {
-    /// The first bits of a slot, in the table and in the column.
+    /// Returns the first bit of a slot in the table, and in the column.
     #[inline(always)]
     fn slot(&self, bucket: u64, slot: u32) -> (u64, u64) {
         let (b, f) = (self.geometry.bucket_size(), self.geometry.slot_bits());
@@ -337,7 +342,7 @@ impl<B: Deref<Target = [u8]>, I> PlainDeep<'_, B, I> {
         (0..self.geometry.bucket_size()).find(|&slot| self.value(bucket, slot) == value)
     }
 
-    /// The number of empty slots. A fingerprint has bits in the table, so that this alone tells.
+    /// Counts the empty slots. It reads the table alone: a fingerprint always has nonzero bits there.
     #[inline(always)]
     fn free(&self, bucket: u64) -> u64 {
         self.geometry.fold(&self.bytes, bucket, 0, |count, marks| count + u64::from(marks.count_ones()))
@@ -351,7 +356,7 @@ impl<B: Deref<Target = [u8]>, I> PlainDeep<'_, B, I> {
 }
 
 impl<B: DerefMut<Target = [u8]>, I> PlainDeep<'_, B, I> {
-    /// Changes a slot to this value; 0 is an empty slot. Returns false if there is no slot.
+    /// Changes a slot to `new`. The value 0 is an empty slot. Returns false if `slot` is `None`.
     #[inline(always)]
     fn set(&mut self, bucket: u64, slot: Option<u32>, new: u32) -> bool {
         let Some(slot) = slot else { return false };
@@ -408,7 +413,7 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for PlainDeep<'_, B, I> {
         Some(taken)
     }
 
-    /// Any bits are valid fingerprints, if there are some of the low ones.
+    /// Any bits are valid, except for fingerprints without any of the bits in `low`.
     #[inline(always)]
     fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt> {
         self.taken(bucket..bucket + 1, low).is_none().then_some(Corrupt::Low)

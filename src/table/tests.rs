@@ -1,5 +1,5 @@
-//! Both kinds of tables, at every fingerprint length, compared with an oracle that shares no code with them: it keeps each bucket
-//! as a list and writes the documented layout with bitvec.
+//! Both kinds of tables, at every fingerprint length, compared with an oracle that shares no code with them. The oracle keeps
+//! each bucket as a list and writes the documented layout with bitvec.
 
 use alloc::{vec, vec::Vec};
 use bitvec::{field::BitField, order::Lsb0, vec::BitVec};
@@ -21,7 +21,7 @@ use crate::{
 
 const BUCKETS: u64 = 6;
 
-/// The expected values of all slots; 0 is an empty slot. Fingerprints have f bits, some of which are in a column behind the
+/// The expected values of all slots. An empty slot is 0. Fingerprints have f bits, some of which are in a column behind the
 /// table.
 struct Oracle {
     kind: TableKind,
@@ -39,7 +39,7 @@ impl Oracle {
         self.buckets[bucket as usize].iter().filter(|&&value| value != 0).count()
     }
 
-    /// Changes the first `old` to `new`.
+    /// Changes the first `old` in the bucket to `new`. Returns false if there is none.
     fn change(&mut self, bucket: u64, old: u32, new: u32) -> bool {
         let bucket = &mut self.buckets[bucket as usize];
         let Some(slot) = bucket.iter().position(|&value| value == old) else { return false };
@@ -51,7 +51,7 @@ impl Oracle {
         true
     }
 
-    /// Follows docs/FORMAT.md, "Tables", literally.
+    /// Encodes the table, literally as in docs/FORMAT.md, "Tables".
     fn bytes(&self) -> Vec<u8> {
         let mut bits = BitVec::<u8, Lsb0>::new();
         let mut push = |value: u64, width: usize| bits.extend((0..width).map(|bit| value >> bit & 1 == 1));
@@ -75,7 +75,7 @@ impl Oracle {
     }
 }
 
-/// The rank among all sorted quadruples, found by counting those before it.
+/// Returns the rank among all sorted quadruples, by counting those before it.
 fn rank(nibbles: &[u32]) -> u64 {
     let quadruples = (0..0x1_0000u32).map(|word| [word >> 12, word >> 8 & 15, word >> 4 & 15, word & 15]);
     quadruples.filter(|other| other.is_sorted()).take_while(|other| other != nibbles).count() as u64
@@ -99,12 +99,12 @@ fn params(kind: TableKind, f: u32, b: u32, buckets: u64) -> Params {
 
 /// The parameters of a table with a column.
 #[derive(Clone, Copy)]
-struct Deepened {
+struct ColumnParams {
     table: Params,
     column: u32,
 }
 
-impl TableParams for Deepened {
+impl TableParams for ColumnParams {
     const HAS_COLUMN: bool = true;
 
     fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
@@ -135,7 +135,7 @@ impl TableParams for Deepened {
 /// A geometry with the bytes of a table.
 struct Bound {
     geometry: DeepGeometry,
-    /// Whether it is a table without a column, and not one of which the column has no bits.
+    /// True for a table without a column. False for one with a column, even of width 0.
     is_plain: bool,
     bytes: Owned,
     len: usize,
@@ -184,7 +184,7 @@ impl Bound {
         }
     }
 
-    /// Looks up the part of a fingerprint that is in the table.
+    /// Looks up a fingerprint's part in the table.
     fn has_low(&self, buckets: (u64, u64), low: Fingerprint) -> bool {
         self.geometry.table.read_with(&self.bytes, Portable, contains(buckets, low))
     }
@@ -234,11 +234,11 @@ fn agree(
     let column = column.unwrap_or(0);
     let mut oracle = Oracle::new(kind, f, b, column);
     let in_table = f - column;
-    let mut table = Bound { is_plain, ..Bound::new(&Deepened { table: params(kind, in_table, b, BUCKETS), column }) };
+    let mut table = Bound { is_plain, ..Bound::new(&ColumnParams { table: params(kind, in_table, b, BUCKETS), column }) };
     for &(step, bucket, other, value, index) in steps {
-        // Few different values, so that buckets hold copies and equal nibbles.
+        // Few distinct values, so that buckets hold copies and equal nibbles.
         let fingerprint = Fingerprint::new(value % (u32::MAX >> (32 - f)) + 1).unwrap();
-        // An empty slot is known by the part that is in the table.
+        // A slot counts as empty if its part in the table is 0.
         let is_in_table = !fingerprint.wide().is_multiple_of(1 << in_table);
         let fingerprint = if is_in_table { fingerprint } else { fingerprint.with(1) };
         let residents = table.read(Residents(bucket));
@@ -293,8 +293,9 @@ fn agree(
     Ok(())
 }
 
-/// `columns` are lengths of columns, as far as they leave enough bits to the table; `None` for none.
-fn every_width(kind: TableKind, sizes: &[u32], columns: &[Option<u32>]) {
+/// Compares a kind of table with the oracle at every fingerprint length. `columns` are widths of the column, or `None` for no
+/// column. Widths that leave too few bits to the table are skipped.
+fn check_every_length(kind: TableKind, sizes: &[u32], columns: &[Option<u32>]) {
     for f in kind.fingerprint_bits() {
         for (&b, &column) in sizes.iter().flat_map(|b| columns.iter().map(move |column| (b, column))) {
             if f < column.unwrap_or(0) + kind.fingerprint_bits().start() {
@@ -317,27 +318,27 @@ fn every_width(kind: TableKind, sizes: &[u32], columns: &[Option<u32>]) {
 
 #[test]
 #[cfg_attr(miri, ignore = "the oracle's crate, bitvec, makes pointers of integers")]
-fn the_single_table_is_the_oracles_bit_for_bit() {
-    every_width(TableKind::Single, &(1..=16).collect::<Vec<_>>(), &[None]);
+fn a_single_table_equals_the_oracle() {
+    check_every_length(TableKind::Single, &(1..=16).collect::<Vec<_>>(), &[None]);
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "the oracle's crate, bitvec, makes pointers of integers")]
-fn the_packed_table_is_the_oracles_bit_for_bit() {
-    every_width(TableKind::Packed, &[4], &[None]);
+fn a_packed_table_equals_the_oracle() {
+    check_every_length(TableKind::Packed, &[4], &[None]);
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "the oracle's crate, bitvec, makes pointers of integers")]
-fn a_table_with_a_column_is_the_oracles_bit_for_bit() {
-    every_width(TableKind::Packed, &[4], &(0..=28).map(Some).collect::<Vec<_>>());
-    every_width(TableKind::Single, &[1, 2, 3, 4, 7, 16], &[0, 1, 2, 7, 13, 22, 30].map(Some));
+fn a_table_with_a_column_equals_the_oracle() {
+    check_every_length(TableKind::Packed, &[4], &(0..=28).map(Some).collect::<Vec<_>>());
+    check_every_length(TableKind::Single, &[1, 2, 3, 4, 7, 16], &[0, 1, 2, 7, 13, 22, 30].map(Some));
 }
 
-/// All 4096 codewords in an untrusted bucket, at every fingerprint length.
+/// Tries all 4096 codewords in an untrusted bucket, at every fingerprint length.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn codewords_beyond_the_codebook_are_refused() {
+fn codewords_beyond_the_codebook_are_rejected() {
     for f in TableKind::Packed.fingerprint_bits() {
         let params = params(TableKind::Packed, f, 4, 2);
         for codeword in 0..4096u16 {
@@ -356,7 +357,7 @@ fn codewords_beyond_the_codebook_are_refused() {
 }
 
 #[test]
-fn fingerprints_out_of_order_are_refused() {
+fn unsorted_fingerprints_are_rejected() {
     let params = params(TableKind::Packed, 13, 4, 2);
     let mut table = Bound::new(&params);
     for value in [0x15, 0x25] {

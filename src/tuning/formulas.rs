@@ -1,11 +1,11 @@
-//! The formulas. Some take a logarithm or an exponential, which are in the standard library only.
+//! Formulas. Some need a logarithm or an exponential, which only the standard library has.
 
 use crate::params::{self, Addressing, TableKind};
 
-/// The expected false-positive rate ε: the probability that `contains` returns true for an item that was never inserted.
+/// Returns the expected false-positive rate ε: the probability that `contains` returns true for an item that was never inserted.
 ///
-/// It is 1 − e^(−2bα/(2ᶠ − 1)): such an item is found if another one has the same fingerprint and the same pair of buckets, and
-/// on average 2bα/(2ᶠ − 1) items do. The paper's bound (section 5.1) is 2b/2ᶠ. docs/TUNING.md compares the formula with
+/// It is 1 − e^(−2bα/(2ᶠ − 1)). Such an item is found if another item has the same fingerprint and the same pair of buckets; on
+/// average, 2bα/(2ᶠ − 1) items do. The paper's bound (section 5.1) is 2b/2ᶠ. docs/TUNING.md compares the formula with
 /// measurements.
 ///
 /// # Panics
@@ -22,8 +22,8 @@ pub fn false_positive_rate(fingerprint_bits: u32, bucket_size: u32, load: f64) -
     params::false_positive_rate(fingerprint_bits, bucket_size, load)
 }
 
-/// The shortest fingerprints, 1 to 32 bits, whose [`false_positive_rate`] at that load is at most ε. None if 32 bits are not
-/// enough.
+/// Returns the shortest fingerprint length, 1 to 32 bits, whose [`false_positive_rate`] at that load is at most ε = `rate`. Returns
+/// `None` if 32 bits are not enough.
 ///
 /// # Example
 /// ```
@@ -36,8 +36,8 @@ pub fn fingerprint_bits(rate: f64, bucket_size: u32, load: f64) -> Option<u32> {
     (1..=32).find(|&f| params::false_positive_rate(f, bucket_size, load) <= rate)
 }
 
-/// Bits of the table per item: f/α in the single table, (f − 1)/α in the packed one (paper, section 5.2). Infinite at a load
-/// of 0.
+/// Returns the bits of the table per item: f/α in the single table, (f − 1)/α in the packed one (paper, section 5.2). Infinite at a
+/// load of 0.
 ///
 /// # Example
 /// ```
@@ -46,7 +46,7 @@ pub fn fingerprint_bits(rate: f64, bucket_size: u32, load: f64) -> Option<u32> {
 /// ```
 #[must_use]
 pub fn bits_per_item(table: TableKind, fingerprint_bits: u32, load: f64) -> f64 {
-    // Of one slot: the packed table's bucket of four has four bits less.
+    // The bits saved per slot: the packed table saves four in a bucket of four.
     let saved = match table {
         TableKind::Single => 0,
         TableKind::Packed => 1,
@@ -54,12 +54,12 @@ pub fn bits_per_item(table: TableKind, fingerprint_bits: u32, load: f64) -> f64 
     f64::from(fingerprint_bits.saturating_sub(saved)) / load
 }
 
-/// The load, 0 to 1, up to which a filter is planned: fewer than one in 10⁴ refuse an item before. It was measured;
-/// tables/README.md describes how. Bucket sizes, lengths and sizes between the measured ones have the load of the next smaller,
-/// or a lower one.
+/// Returns the load, 0 to 1, up to which a filter is planned: fewer than one filter in 10⁴ refuses an item at a lower load. It
+/// was measured; tables/README.md describes how. Bucket sizes, fingerprint lengths and table sizes between the measured ones have
+/// the load of the next smaller one, or a lower load.
 ///
 /// # Panics
-/// If there is no bucket, if b is not from 1 to 16, or if f is not from 2 to 32.
+/// If `buckets` is 0, if b is not from 1 to 16, or if f is not from 2 to 32.
 ///
 /// # Example
 /// ```
@@ -72,11 +72,11 @@ pub fn safe_load(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32
     let (sizes, lengths) = (TableKind::Single.bucket_sizes(), TableKind::Single.fingerprint_bits());
     let is_possible = buckets > 0 && sizes.contains(&bucket_size) && lengths.contains(&fingerprint_bits);
     assert!(is_possible, "no table has {buckets} buckets of {bucket_size} slots with fingerprints of {fingerprint_bits} bits");
-    params::safe_load(addressing, bucket_size, fingerprint_bits, buckets).share()
+    params::safe_load(addressing, bucket_size, fingerprint_bits, buckets).fraction()
 }
 
-/// The least number of bits per item with which any structure can have a false-positive rate ε: log₂(1/ε) (Carter, Floyd, Gill,
-/// Markowsky and Wegman, "Exact and approximate membership testers", 1978).
+/// Returns the smallest number of bits per item with which any data structure can have a false-positive rate ε: log₂(1/ε) (Carter,
+/// Floyd, Gill, Markowsky and Wegman, "Exact and approximate membership testers", 1978).
 ///
 /// # Example
 /// ```
@@ -87,10 +87,12 @@ pub fn lower_bound(rate: f64) -> f64 {
     -rate.log2()
 }
 
-/// The length of fingerprints, in bits, that n items need at least to find room: log₂(n)/2b, up to a constant (paper, section 4).
+/// Returns the paper's lower bound for the fingerprint length, in bits, with which n items find room: log₂(n)/2b, up to a constant
+/// (section 4).
 ///
 /// Items with the same fingerprint and the same buckets compete for 2b slots. The shorter the fingerprints, the more such items
-/// there are: [`crowded_pairs`] is their expected number, [`fingerprint_bits_for_load`] what was measured.
+/// there are. [`crowded_pairs`] is the expected number of pairs of buckets with too many of them; [`fingerprint_bits_for_load`]
+/// gives measured lengths.
 ///
 /// # Example
 /// ```
@@ -101,17 +103,18 @@ pub fn least_fingerprint_bits(items: u64, bucket_size: u32) -> f64 {
     (items.max(1) as f64).log2() / f64::from(2 * bucket_size)
 }
 
-/// The shortest fingerprints, 2 to 32 bits, with which a table of this many buckets may be planned for that load: measured, by
-/// [`safe_load`], where [`least_fingerprint_bits`] is a bound up to a constant. None if no length is enough.
+/// Returns the shortest fingerprint length, 2 to 32 bits, with which a table of this many buckets may be planned for that load. It
+/// follows from the measured [`safe_load`]; [`least_fingerprint_bits`] is the paper's bound up to a constant. Returns `None` if no
+/// length is enough.
 ///
 /// # Panics
-/// If there is no bucket, or if b is not from 1 to 16.
+/// If `buckets` is 0, or if b is not from 1 to 16.
 ///
 /// # Example
 /// ```
 /// use koel::{Addressing::AnySize, tuning::{fingerprint_bits_for_load, least_fingerprint_bits}};
-/// // A billion slots in buckets of four: for all but one table in 10⁴ to reach a load of 95 %, it takes seven bits. (In the
-/// // paper's figure 2, somewhat more than six bits fill 2³⁰ buckets, in ten tables.)
+/// // A billion slots in buckets of four: with seven bits, all but one table in 10⁴ reach a load of 95 %. (In the paper's figure 2,
+/// // somewhat more than six bits fill 2³⁰ buckets, in ten tables.)
 /// assert!((least_fingerprint_bits(1 << 30, 4) - 3.75).abs() < 1e-12);
 /// assert_eq!(fingerprint_bits_for_load(AnySize, 4, 1 << 28, 0.95), Some(7));
 /// assert_eq!(fingerprint_bits_for_load(AnySize, 4, 1 << 28, 0.99), None);
@@ -121,13 +124,13 @@ pub fn fingerprint_bits_for_load(addressing: Addressing, bucket_size: u32, bucke
     TableKind::Single.fingerprint_bits().find(|&f| safe_load(addressing, bucket_size, f, buckets) >= load)
 }
 
-/// The expected number of pairs of buckets to which more than 2b items belong, so that one of these has no room. As long as it is
-/// small, it is nearly the probability that a table refuses an item for that reason.
+/// Returns the expected number of pairs of buckets to which more than 2b items belong, so one of these has no room. If it is
+/// small, it is nearly the probability that a table refuses an item for this reason.
 ///
-/// There are m(2ᶠ − 1)/2 pairs of a bucket and its alternate, and the number of items of each has a Poisson distribution.
+/// There are m(2ᶠ − 1)/2 pairs of a bucket and its alternate, and the number of items of a pair has a Poisson distribution.
 ///
 /// # Example
-/// Fingerprints of five bits are enough for 2 M slots, but hardly for a billion:
+/// Five-bit fingerprints suffice for 2 M slots, but hardly for a billion:
 /// ```
 /// use koel::tuning::crowded_pairs;
 /// assert!(crowded_pairs(4, 5, 1 << 19, 0.97) < 1e-4);
@@ -138,7 +141,7 @@ pub fn crowded_pairs(bucket_size: u32, fingerprint_bits: u32, buckets: u64, load
     let pairs = buckets as f64 * (f64::from(fingerprint_bits).exp2() - 1.0) / 2.0;
     let items = load * f64::from(bucket_size) * buckets as f64 / pairs;
     let room = 2 * bucket_size;
-    // The chance of exactly one more than there is room for, and then of each further one.
+    // The probability of one item more than there is room for, and then of each larger number.
     let mut chance = (1..=room + 1).map(|k| items / f64::from(k)).product::<f64>() * (-items).exp();
     let mut tail = 0.0;
     for k in room + 2..room + 200 {
@@ -153,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shortest_fingerprint_that_does_and_none_shorter() {
+    fn fingerprint_bits_returns_the_shortest_sufficient_length() {
         for b in [1, 2, 4, 8, 16] {
             for rate in [0.3, 0.1, 0.01, 0.001, 1e-6] {
                 let f = fingerprint_bits(rate, b, 0.95).expect("there is one");
@@ -164,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_agrees_with_the_papers_bound_up_to_a_constant() {
+    fn measured_lengths_agree_with_the_papers_bound_up_to_a_constant() {
         for b in [4, 8] {
             let mut last = 0;
             for log2 in [10, 20, 30, 40] {
@@ -174,19 +177,19 @@ mod tests {
                 last = f;
             }
         }
-        // A bucket of one slot is never that full.
+        // Tables with buckets of one slot never reach that load.
         assert_eq!(fingerprint_bits_for_load(Addressing::AnySize, 1, 1 << 20, 0.8), None);
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
     #[should_panic(expected = "no table has 2 buckets of 17 slots with fingerprints of 9 bits")]
-    fn no_load_is_safe_in_a_table_that_cannot_be() {
+    fn safe_load_panics_for_an_impossible_table() {
         let _ = safe_load(Addressing::AnySize, 17, 9, 2);
     }
 
     #[test]
-    fn the_papers_figures() {
+    fn bits_per_item_agree_with_the_paper() {
         // Section 5.1: (log2(1/ε) + 3)/α with b = 4; section 5.2: one bit less.
         let f = fingerprint_bits(0.001, 4, 0.95).expect("there is one");
         let exact = (lower_bound(0.001) + 3.0) / 0.95;

@@ -1,19 +1,19 @@
-//! Choosing parameters: the formulas of cuckoo filters, and recommendations that follow from them. Nothing here builds a filter.
+//! Formulas for cuckoo filters, and recommendations of parameters. Nothing here builds a filter.
 //!
 //! ```
 //! use koel::tuning::{Constraints, lower_bound, recommend};
 //!
 //! let advice = recommend(1_000_000, 0.001, &Constraints::default());
-//! let best = advice.best().expect("there is a filter like that");
+//! let best = advice.best().expect("such a filter exists");
 //! assert!(best.bits_per_item() < 12.4);
 //! assert!(best.false_positive_rate() <= 0.001);
-//! // No structure can do with fewer bits than this.
+//! // No data structure needs fewer bits than the lower bound.
 //! assert!(best.bits_per_item() > lower_bound(0.001));
 //! ```
 //!
 //! In the formulas, f is the length of a fingerprint in bits, b the number of slots in a bucket, m the number of buckets, α the
-//! load (items/slots, 0 to 1), ε the false-positive rate and n the number of items. *The paper* is Fan, Andersen, Kaminsky and
-//! Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom" (CoNEXT 2014).
+//! load factor (items/slots, 0 to 1), ε the false-positive rate and n the number of items. *The paper* is Fan, Andersen, Kaminsky
+//! and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom" (CoNEXT 2014).
 
 mod formulas;
 mod recommend;

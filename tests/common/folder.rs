@@ -1,4 +1,4 @@
-//! Folders for tests that write files.
+//! Temporary folders for tests that write files.
 
 use std::{
     fs,
@@ -6,11 +6,11 @@ use std::{
     process,
 };
 
-/// A folder of its own for a test, gone when that is over.
+/// A temporary folder of one test, deleted on drop.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// `name` is the test's.
+    /// Creates the folder. `name` must be unique to the test.
     pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("koel-{name}-{}", process::id()));
         fs::create_dir_all(&path).expect("there is a folder for temporary files");
@@ -21,11 +21,11 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// What is in it, in order.
+    /// Returns the sorted names of the files in the folder.
     pub(crate) fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).expect("it is there");
+        let entries = fs::read_dir(&self.0).expect("the folder exists");
         let mut names: Vec<String> =
-            entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned()).collect();
+            entries.map(|entry| entry.expect("the folder can be read").file_name().to_string_lossy().into_owned()).collect();
         names.sort();
         names
     }

@@ -1,6 +1,6 @@
-//! What the stories about serde share: small filters, and the formats that they go through.
+//! Small filters and serde formats for the tests of serde.
 
-#![allow(dead_code, reason = "each story uses a part of it")]
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use super::common::{Kind, SplitMix64};
 use bincode::config;
@@ -9,13 +9,13 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::iter;
 
-/// In bytes, of what bincode reads.
+/// The most bytes that bincode may read.
 pub(crate) const LIMIT: usize = 1 << 24;
 
 pub(crate) fn filled(kind: Kind, buckets: u64) -> CuckooFilter {
     let mut filter = kind.filter(buckets);
     let items = filter.slots() / 2;
-    // Small tables of few fingerprints may refuse one or two.
+    // Small tables with short fingerprints may refuse an item or two.
     SplitMix64(1).take(items).for_each(|hash| drop(filter.insert(&Prehashed(hash))));
     filter
 }
@@ -31,7 +31,7 @@ pub(crate) fn small() -> Vec<CuckooFilter> {
 }
 
 pub(crate) fn to_bincode<T: Serialize>(value: &T) -> Vec<u8> {
-    bincode::serde::encode_to_vec(value, config::standard()).expect("it can be written")
+    bincode::serde::encode_to_vec(value, config::standard()).expect("the value can be written")
 }
 
 pub(crate) fn from_bincode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
@@ -42,7 +42,7 @@ pub(crate) fn from_bincode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Strin
 }
 
 pub(crate) fn to_postcard<T: Serialize>(value: &T) -> Vec<u8> {
-    postcard::to_allocvec(value).expect("it can be written")
+    postcard::to_allocvec(value).expect("the value can be written")
 }
 
 pub(crate) fn from_postcard<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
@@ -50,14 +50,14 @@ pub(crate) fn from_postcard<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Stri
 }
 
 pub(crate) fn to_json<T: Serialize>(value: &T) -> Value {
-    serde_json::to_value(value).expect("it can be written")
+    serde_json::to_value(value).expect("the value can be written")
 }
 
 pub(crate) fn from_json<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// As RFC 4648 has it, three bytes at a time.
+/// Encodes bytes in the padded base64 of RFC 4648, three at a time.
 pub(crate) fn base64_of(bytes: &[u8]) -> String {
     let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let of_three = |bytes: &[u8]| {

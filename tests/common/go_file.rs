@@ -1,12 +1,12 @@
-//! Go's files by hand, bit by bit, with nothing of the library's own.
+//! Writes Go's files bit by bit, without code of the library.
 
-#![allow(clippy::cast_possible_truncation, reason = "small numbers")]
+#![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
 
 use bitvec::{bitvec, field::BitField, order::Lsb0, vec::BitVec};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GoFile {
-    /// In the order of the slots; b of them in each bucket, or four.
+    /// The slots of each bucket, in order: b in a single table, four in a packed one.
     pub(crate) buckets: Vec<Vec<u32>>,
     pub(crate) f: usize,
     pub(crate) victim: (u32, u32, u8),
@@ -16,20 +16,20 @@ impl GoFile {
     fn start(&self, kind: u8) -> Vec<u8> {
         let items = self.buckets.iter().flatten().filter(|&&value| value != 0).count();
         let (bucket, fingerprint, is_used) = self.victim;
-        let numbers = [u32::try_from(items).expect("few"), bucket, fingerprint];
+        let numbers = [u32::try_from(items).expect("a small number"), bucket, fingerprint];
         let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
         bytes.extend([is_used, kind]);
         bytes
     }
 
-    fn number_of_buckets(&self) -> [u8; 4] {
-        u32::try_from(self.buckets.len()).expect("few").to_le_bytes()
+    fn bucket_count(&self) -> [u8; 4] {
+        u32::try_from(self.buckets.len()).expect("a small number").to_le_bytes()
     }
 
     pub(crate) fn single(&self) -> Vec<u8> {
         let mut bytes = self.start(0);
         bytes.extend([self.buckets[0].len() as u8, self.f as u8]);
-        bytes.extend(self.number_of_buckets());
+        bytes.extend(self.bucket_count());
         let mut bits: BitVec<u8, Lsb0> = BitVec::new();
         for &value in self.buckets.iter().flatten() {
             let mut slot = bitvec![u8, Lsb0; 0; self.f];
@@ -41,11 +41,11 @@ impl GoFile {
         bytes
     }
 
-    /// The slots as they are but for their low nibbles, which ascend; equal ones stay in their order.
+    /// Writes a packed table. The slots of a bucket are sorted by their low nibbles; slots with equal nibbles keep their order.
     pub(crate) fn packed(&self) -> Vec<u8> {
         let mut bytes = self.start(1);
         bytes.push(self.f as u8);
-        bytes.extend(self.number_of_buckets());
+        bytes.extend(self.bucket_count());
         let mut bits: BitVec<u8, Lsb0> = BitVec::new();
         for slots in &self.buckets {
             let mut slots = slots.clone();
@@ -66,7 +66,7 @@ impl GoFile {
     }
 }
 
-/// How many ascending quadruples of nibbles come before this one.
+/// Returns the number of ascending quadruples of nibbles before the one of these slots.
 fn codeword(slots: &[u32]) -> u16 {
     let word = slots.iter().fold(0, |word, value| word << 4 | value & 15);
     let ascends = |word: u32| [12, 8, 4, 0].map(|shift| word >> shift & 15).is_sorted();

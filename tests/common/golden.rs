@@ -1,5 +1,5 @@
-//! Snapshots that are made by a list of steps, and what each of them answers: `tests/data/goldens.json`, which readers
-//! in other languages use, too.
+//! Golden snapshots: the steps that create each, and the expected answers of its queries. `tests/data/goldens.json` lists them,
+//! also for readers in other languages.
 
 use koel::{
     Addressing, Contains, CuckooFilter, Prehashed, TableKind,
@@ -8,10 +8,10 @@ use koel::{
 use serde_json::Value;
 use std::{collections::BTreeMap, ops::Range};
 
-/// How many items nobody put in are asked for.
+/// The number of probes: items that were not inserted, and are looked up.
 pub(crate) const PROBES: u64 = 2000;
 
-/// One snapshot.
+/// One golden snapshot.
 #[derive(Clone, Debug)]
 pub(crate) struct Golden {
     pub(crate) file: String,
@@ -24,20 +24,20 @@ pub(crate) struct Golden {
     pub(crate) seed: u64,
     pub(crate) items: Items,
     pub(crate) steps: Vec<Step>,
-    /// None of one that is yet to be made.
+    /// `None` until the snapshot is created.
     pub(crate) answers: Option<Answers>,
 }
 
-/// What the items and the probes are.
+/// The items and probes of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Items {
     /// Item n is `item-n`, probe n is `probe-n`.
     Text,
-    /// Item n is the integer n, probe n is 1000000 + n, both of 32 bits.
+    /// Item n is the integer n, and probe n is 1000000 + n, both as `u32`.
     U32,
-    /// As text, and that n mod 40 + 1 times.
+    /// The texts of `Text`, repeated n mod 40 + 1 times.
     Long,
-    /// Item n is the hash n, probe n is the hash 1000000 + n: they have no bytes.
+    /// Item n is the prehashed number n, and probe n is 1000000 + n. They have no bytes.
     Hash,
     /// Item n is `key-n`, probe n is `probe-n`, as in RedisBloom's dumps.
     Keys,
@@ -45,20 +45,20 @@ pub(crate) enum Items {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// These items one after the other, up to the first that is refused.
+    /// Inserts these items in order, up to the first that is refused.
     Insert(Range<u64>),
-    /// These, one copy of each, where there is one.
+    /// Removes one copy of each of these items that is present.
     Remove(Range<u64>),
-    /// Before all others: converts this dump of RedisBloom's, which has one copy of each of these items.
+    /// Converts this RedisBloom dump, which has one copy of each of these items. It must be the first step.
     Convert(#[cfg_attr(not(feature = "redisbloom"), allow(dead_code, reason = "nothing reads dumps"))] String, Range<u64>),
 }
 
-/// What a reader finds.
+/// What every reader must find in the snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answers {
-    /// The items in it, as runs of numbers, and the copies of each of a run.
+    /// The items in the filter, as runs of numbers, and how many copies each item of a run has.
     pub(crate) holds: Vec<(Range<u64>, u64)>,
-    /// The probes that seem to be in it.
+    /// The probes that are found, all of them false positives.
     pub(crate) found: Vec<u64>,
 }
 
@@ -66,7 +66,7 @@ impl Items {
     pub(crate) const NAMES: [(Self, &'static str); 5] =
         [(Self::Text, "text"), (Self::U32, "u32"), (Self::Long, "long"), (Self::Hash, "hash"), (Self::Keys, "keys")];
 
-    /// False if there was no room.
+    /// Inserts item n. Returns false if there was no room.
     fn insert(self, filter: &mut CuckooFilter<AnyHasher>, n: u64) -> bool {
         match self.bytes("item", n, n) {
             Some(item) => filter.insert(&item).is_ok(),
@@ -81,8 +81,8 @@ impl Items {
         }
     }
 
-    /// How many copies of item n there are.
-    #[allow(dead_code, reason = "the program that writes them does not ask")]
+    /// Returns the count of item n.
+    #[allow(dead_code, reason = "the program that writes the files does not count items")]
     pub(crate) fn count(self, filter: &dyn Contains<[u8]>, n: u64) -> u32 {
         self.bytes("item", n, n).map_or_else(|| filter.by_hash().count(&Prehashed(n)), |item| filter.count(&item))
     }
@@ -93,12 +93,12 @@ impl Items {
         self.bytes("probe", n, number).map_or_else(by_hash, |probe| filter.contains(&probe))
     }
 
-    /// None of a hash.
+    /// Returns the bytes of an item or probe, or `None` for a prehashed one.
     pub(crate) fn bytes(self, prefix: &str, n: u64, number: u64) -> Option<Vec<u8>> {
         match self {
             Self::Keys if prefix == "item" => Some(format!("key-{n}").into_bytes()),
             Self::Text | Self::Keys => Some(format!("{prefix}-{n}").into_bytes()),
-            Self::U32 => Some(u32::try_from(number).expect("small numbers").to_le_bytes().to_vec()),
+            Self::U32 => Some(u32::try_from(number).expect("a small number").to_le_bytes().to_vec()),
             Self::Long => Some((0..=n % 40).flat_map(|_| format!("{prefix}-{n}").into_bytes()).collect()),
             Self::Hash => None,
         }
@@ -106,7 +106,7 @@ impl Items {
 }
 
 impl Golden {
-    /// A filter of this kind, empty or converted; or none, where its hasher is missing.
+    /// Returns the filter before the steps, empty or converted, or `None` if this build lacks the hasher.
     fn start(&self) -> Option<CuckooFilter<AnyHasher>> {
         #[cfg(feature = "redisbloom")]
         if let Some(Step::Convert(dump, _)) = self.steps.first() {
@@ -118,22 +118,22 @@ impl Golden {
         Some(filter.unwrap_or_else(|error| panic!("{}: {error}", self.file)))
     }
 
-    /// Takes the steps. None where the hasher is missing.
+    /// Creates the filter and its answers, or returns `None` if this build lacks the hasher.
     pub(crate) fn make(&self) -> Option<(CuckooFilter<AnyHasher>, Answers)> {
         let mut filter = self.start()?;
         let insert = |filter: &mut _, n| self.items.insert(filter, n);
         let remove = |filter: &mut _, n| self.items.remove(filter, n);
-        let holds = take(&self.steps, &mut filter, insert, remove).unwrap_or_else(|n| panic!("{}: item {n} is lost", self.file));
+        let holds = apply(&self.steps, &mut filter, insert, remove).unwrap_or_else(|n| panic!("{}: item {n} is lost", self.file));
         let answers = Answers { holds, found: self.found(&filter) };
         Some((filter, answers))
     }
 
-    /// The probes that a filter contains, or seems to.
+    /// Returns the probes that the filter finds.
     pub(crate) fn found(&self, filter: &dyn Contains<[u8]>) -> Vec<u64> {
         (0..PROBES).filter(|&n| self.items.finds_probe(filter, n)).collect()
     }
 
-    /// A list of them as it stands in a manifest.
+    /// Parses a manifest.
     pub(crate) fn list(text: &str) -> Vec<Self> {
         entries(text).iter().map(|entry| Self::from_json(&Entry(entry))).collect()
     }
@@ -155,24 +155,24 @@ impl Golden {
     }
 }
 
-/// The filter in a dump of RedisBloom's, with a hasher that is known at run time.
+/// Converts a RedisBloom dump to a filter whose hasher is chosen at run time.
 #[cfg(feature = "redisbloom")]
 fn converted(dump: &str) -> CuckooFilter<AnyHasher> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/redisbloom").join(dump);
     let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{dump}: {error}"));
     let dumped = koel::redisbloom::RedisBloomFilter::from_dump(&bytes).unwrap_or_else(|error| panic!("{dump}: {error}"));
     let filter = dumped.to_filter().unwrap_or_else(|error| panic!("{dump}: {error}"));
-    CuckooFilter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).expect("its own snapshot")
+    CuckooFilter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).expect("a valid snapshot")
 }
 
-/// The entries of a manifest.
+/// Returns the entries of a manifest.
 pub(crate) fn entries(text: &str) -> Vec<Value> {
-    let manifest: Value = serde_json::from_str(text).expect("it is JSON");
+    let manifest: Value = serde_json::from_str(text).expect("the manifest is JSON");
     assert_eq!(manifest["probes"].as_u64(), Some(PROBES));
     rows(&manifest["files"]).to_vec()
 }
 
-/// One entry of a manifest, and the fields that all kinds of filters have.
+/// An entry of a manifest, with the fields that fixed and growing filters share.
 pub(crate) struct Entry<'a>(pub(crate) &'a Value);
 
 impl Entry<'_> {
@@ -193,14 +193,14 @@ impl Entry<'_> {
     }
 
     pub(crate) fn items(&self) -> Items {
-        Items::NAMES.iter().find(|(_, name)| *name == self.text("items")).expect("one of five").0
+        Items::NAMES.iter().find(|(_, name)| *name == self.text("items")).expect("a known name").0
     }
 
     pub(crate) fn steps(&self) -> Vec<Step> {
         rows(&self.0["steps"]).iter().map(step).collect()
     }
 
-    /// None of one that is yet to be made.
+    /// Returns `None` if the snapshot has not been created.
     pub(crate) fn answers(&self) -> Option<Answers> {
         (!self.0["holds"].is_null()).then(|| Answers {
             holds: rows(&self.0["holds"]).iter().map(|run| (range(run, 0), integer(&run[2]))).collect(),
@@ -209,8 +209,8 @@ impl Entry<'_> {
     }
 }
 
-/// Takes these steps with a filter, and says what is in it then; or which item is lost.
-pub(crate) fn take<F>(
+/// Applies the steps to a filter. Returns the items that it holds then, or an item that was lost.
+pub(crate) fn apply<F>(
     steps: &[Step],
     filter: &mut F,
     insert: impl Fn(&mut F, u64) -> bool,
@@ -241,7 +241,7 @@ pub(crate) fn take<F>(
     Ok(runs(&copies))
 }
 
-/// Numbers that follow each other and have as many copies.
+/// Groups consecutive items with equal copy counts into runs.
 fn runs(copies: &BTreeMap<u64, u64>) -> Vec<(Range<u64>, u64)> {
     let mut runs: Vec<(Range<u64>, u64)> = Vec::new();
     for (&n, &count) in copies {
@@ -254,7 +254,7 @@ fn runs(copies: &BTreeMap<u64, u64>) -> Vec<(Range<u64>, u64)> {
 }
 
 fn named<T: ToString, const N: usize>(values: [T; N], name: &str) -> T {
-    values.into_iter().find(|value| value.to_string() == name).unwrap_or_else(|| panic!("{name} is none"))
+    values.into_iter().find(|value| value.to_string() == name).unwrap_or_else(|| panic!("unknown name: {name}"))
 }
 
 fn rows(list: &Value) -> &[Value] {
@@ -273,7 +273,7 @@ fn step(row: &Value) -> Step {
     match row[0].as_str() {
         Some("insert") => Step::Insert(range(row, 1)),
         Some("remove") => Step::Remove(range(row, 1)),
-        Some("convert") => Step::Convert(row[1].as_str().expect("a dump").into(), range(row, 2)),
-        _ => panic!("{row} is no step"),
+        Some("convert") => Step::Convert(row[1].as_str().expect("a file name").into(), range(row, 2)),
+        _ => panic!("unknown step: {row}"),
     }
 }

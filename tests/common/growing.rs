@@ -1,9 +1,10 @@
-//! Snapshots of filters that grow, made by a list of steps, and what each of them answers: `tests/data/growing/growing.json`.
+//! Golden snapshots of growing filters: the steps that create each, and the expected answers of its queries.
+//! `tests/data/growing/growing.json` lists them.
 
-use super::golden::{Answers, Entry, Items, PROBES, Step, entries, take};
+use super::golden::{Answers, Entry, Items, PROBES, Step, apply, entries};
 use koel::{ElasticFilter, Prehashed, TableKind};
 
-/// One snapshot: what its builder was told, and what happened to the filter then.
+/// One golden snapshot: the settings of its builder, and the steps that follow.
 #[derive(Clone, Debug)]
 pub(crate) struct Growing {
     pub(crate) file: String,
@@ -16,14 +17,14 @@ pub(crate) struct Growing {
     pub(crate) seed: u64,
     pub(crate) items: Items,
     pub(crate) steps: Vec<Step>,
-    /// Whether it gives back, after the last step, what it no longer needs.
+    /// Whether the filter is shrunk after the last step.
     pub(crate) shrink: bool,
-    /// None of one that is yet to be made.
+    /// `None` until the snapshot is created.
     pub(crate) answers: Option<Answers>,
 }
 
 impl Growing {
-    /// Takes the steps.
+    /// Creates the filter and its answers.
     pub(crate) fn make(&self) -> (ElasticFilter, Answers) {
         let small = |number: u64| number.try_into().expect("a small number");
         let builder = ElasticFilter::builder().table(self.table).bucket_size(self.bucket_size).seed(self.seed);
@@ -38,7 +39,7 @@ impl Growing {
             Some(item) => filter.remove(&item),
             None => filter.remove(&Prehashed(n)),
         };
-        let holds = take(&self.steps, &mut filter, insert, remove).unwrap_or_else(|n| panic!("{}: item {n} is lost", self.file));
+        let holds = apply(&self.steps, &mut filter, insert, remove).unwrap_or_else(|n| panic!("{}: item {n} is lost", self.file));
         if self.shrink {
             filter.shrink();
         }
@@ -46,14 +47,14 @@ impl Growing {
         (filter, answers)
     }
 
-    /// The probes that a filter contains, or seems to.
+    /// Returns the probes that the filter finds.
     pub(crate) fn found(&self, filter: &ElasticFilter) -> Vec<u64> {
         let found = |&n: &u64| self.finds(filter, "probe", n, 1_000_000 + n);
         (0..PROBES).filter(found).collect()
     }
 
-    /// Whether a filter reports item n as present.
-    #[allow(dead_code, reason = "the program that writes them does not ask")]
+    /// Returns whether the filter finds item n.
+    #[allow(dead_code, reason = "the program that writes the files does not look up items")]
     pub(crate) fn finds_item(&self, filter: &ElasticFilter, n: u64) -> bool {
         self.finds(filter, "item", n, n)
     }
@@ -63,7 +64,7 @@ impl Growing {
         bytes.map_or_else(|| filter.contains(&Prehashed(number)), |item| filter.contains(&item))
     }
 
-    /// A list of them as it stands in a manifest.
+    /// Parses a manifest.
     pub(crate) fn list(text: &str) -> Vec<Self> {
         entries(text).iter().map(|entry| Self::from_json(&Entry(entry))).collect()
     }
@@ -80,7 +81,7 @@ impl Growing {
             seed: entry.number("seed"),
             items: entry.items(),
             steps: entry.steps(),
-            shrink: entry.0["shrink"].as_bool().expect("yes or no"),
+            shrink: entry.0["shrink"].as_bool().expect("true or false"),
             answers: entry.answers(),
         }
     }

@@ -1,7 +1,7 @@
-//! The most that a thread has on the heap at a time. A program that asks for it makes [`Counting`] its allocator. Each thread
-//! counts for itself, so that stories may be told side by side.
+//! Measures the peak heap use of a thread, in programs whose allocator is [`Counting`]. Each thread has its own counters, so tests
+//! can run in parallel.
 
-#![allow(unsafe_code, reason = "an allocator that counts is an allocator")]
+#![allow(unsafe_code, reason = "implementing an allocator is unsafe")]
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -9,13 +9,13 @@ use std::{
 };
 
 thread_local! {
-    /// Bytes that this thread has taken and not given back. What others give back of them stays.
+    /// Bytes that this thread has allocated and not freed. Bytes that another thread frees stay counted.
     static NOW: Cell<usize> = const { Cell::new(0) };
     static MOST: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The most bytes that this thread had on the heap at a time while `run` ran, beyond those before it.
-#[allow(dead_code, reason = "each story uses a part of it")]
+/// Runs `run`. Returns its result and the peak of this thread's heap use meanwhile, in bytes above the use before.
+#[allow(dead_code, reason = "each test uses a part of it")]
 pub(crate) fn peak<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.get();
     MOST.set(before);
@@ -23,19 +23,19 @@ pub(crate) fn peak<T>(run: impl FnOnce() -> T) -> (T, usize) {
     (answer, MOST.get() - before)
 }
 
-/// The bytes that this thread has on the heap once `run` is done, beyond those before it.
-#[allow(dead_code, reason = "each story uses a part of it")]
+/// Runs `run`. Returns its result and the change of this thread's heap use, in bytes.
+#[allow(dead_code, reason = "each test uses a part of it")]
 pub(crate) fn held<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.get();
     let answer = run();
     (answer, NOW.get() - before)
 }
 
-/// The system's allocator, counted. What grows where it is, or is moved by pages, is not counted twice: that is the system's own
-/// `realloc`, which must not be replaced by a copy here.
+/// The system's allocator, with counters. `realloc` is the system's own, which grows in place or moves pages; it counts only the
+/// difference, not two copies.
 pub(crate) struct Counting;
 
-// A thread that is ending has no counters any more, and nobody asks for them.
+// The counters of a thread that is ending may already be gone, so errors are ignored.
 fn more(bytes: usize) {
     let now = NOW.try_with(|now| {
         now.set(now.get() + bytes);
@@ -47,11 +47,11 @@ fn more(bytes: usize) {
 }
 
 fn less(bytes: usize) {
-    // More than it has taken: another thread's.
+    // A thread may free more than it has allocated: memory of other threads.
     NOW.try_with(|now| now.set(now.get().saturating_sub(bytes))).ok();
 }
 
-// SAFETY: all of it is the system's allocator.
+// SAFETY: every method passes its arguments to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         more(layout.size());

@@ -1,6 +1,6 @@
-//! What several stories share: the kinds of filters there are, and a random generator with fixed seeds.
+//! Helpers that several tests share: the kinds of filters, forged snapshots, and a random generator with fixed seeds.
 
-#![allow(dead_code, unused_imports, reason = "each story uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test uses a part of it")]
 
 mod folder;
 mod go_file;
@@ -13,13 +13,13 @@ pub(crate) use split_mix::SplitMix64;
 use koel::{Addressing, Builder, CuckooFilter, TableKind, Xxh3, hash::Hasher};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Bytes of a snapshot before its table.
+/// Bytes of a fixed filter's snapshot before its table.
 pub(crate) const HEADER: usize = 64;
 
 pub(crate) const ADDRESSINGS: [Addressing; 2] = [Addressing::AnySize, Addressing::PowerOfTwo];
 pub(crate) const BUCKET_SIZES: [u32; 7] = [1, 2, 3, 4, 5, 8, 16];
 
-/// One way to build a filter.
+/// Parameters of a filter, except its size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     pub(crate) table: TableKind,
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-/// Every table, every f from 4 to 32, every bucket size above, both addressings.
+/// Returns both tables with every f from 4 to 32, every bucket size above and both addressings.
 pub(crate) fn kinds() -> impl Iterator<Item = Kind> {
     (4..=32).flat_map(|f| ADDRESSINGS.into_iter().flat_map(move |addressing| kinds_of(f, addressing)))
 }
@@ -48,13 +48,13 @@ fn kinds_of(f: u32, addressing: Addressing) -> impl Iterator<Item = Kind> {
     single.chain([Kind { table: TableKind::Packed, f, b: 4, addressing }])
 }
 
-/// The table's part of a snapshot.
+/// Returns the table's bytes in a snapshot.
 pub(crate) fn table_bytes(filter: &CuckooFilter) -> Vec<u8> {
     let bytes = filter.to_bytes();
     bytes[64..bytes.len() - 8].to_vec()
 }
 
-/// Changes a snapshot, and forges both checksums so that nothing but the change itself gives it away.
+/// Changes a snapshot and recomputes both checksums, so that only the change itself can be detected.
 pub(crate) fn forged(snapshot: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = snapshot.to_vec();
     change(&mut bytes);

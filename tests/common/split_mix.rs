@@ -1,4 +1,4 @@
-//! Random numbers with fixed seeds, for tests and for the tables' generator.
+//! Pseudo-random numbers with fixed seeds, for tests and for the generator of `tables/`.
 
 /// The generator of Steele, Lea and Flood (2014).
 #[derive(Clone)]
@@ -16,22 +16,22 @@ impl Iterator for SplitMix64 {
     }
 }
 
-/// What gives a filter the hash that its tables had from this number before it folded what it is given: loads and predictions were
-/// measured with these.
-#[allow(dead_code, reason = "not every program has such measurements")]
+/// Returns the `Prehashed` number that places an item as `hash` did before filters mixed such numbers. The loads in `tables/` and
+/// the predictions were measured with that placement.
+#[allow(dead_code, reason = "only programs with such measurements use it")]
 pub(crate) fn unfolded(addressing: koel::Addressing, hash: u64) -> u64 {
     if addressing == koel::Addressing::AnySize { hash ^ hash >> 31 ^ hash >> 62 } else { unmixed(hash) }
 }
 
-/// The hash of docs/FORMAT.md's formulas into which a filter mixes a `Prehashed` number.
-#[allow(dead_code, reason = "not every program looks into a hash")]
+/// Returns x of docs/FORMAT.md's formulas: the hash that a filter mixes from a `Prehashed` number.
+#[allow(dead_code, reason = "not every program computes hashes")]
 pub(crate) fn mixed(hash: u64) -> u64 {
     const C: u64 = 0x9e37_79b9_7f4a_7c15;
     let p = (hash ^ hash >> 31).wrapping_mul(C);
     (p ^ p >> 32).wrapping_mul(C)
 }
 
-/// The `Prehashed` number that a filter mixes into `x`, the hash of docs/FORMAT.md's formulas.
+/// Returns the `Prehashed` number that a filter mixes into `x`, the hash of docs/FORMAT.md's formulas.
 #[allow(dead_code, reason = "not every program chooses buckets and fingerprints")]
 pub(crate) fn unmixed(x: u64) -> u64 {
     // The inverse of 0x9e37_79b9_7f4a_7c15 modulo 2⁶⁴.

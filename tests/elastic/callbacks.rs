@@ -1,4 +1,4 @@
-//! Code of the caller's that uses the filter which called it: no lock is held then.
+//! No lock is held while a caller's writer, hasher or iterator runs, so it may use the filter that called it.
 
 use std::{
     io::{self, Read as _, Write},
@@ -12,19 +12,19 @@ use koel::{
 };
 
 fn filled() -> SharedFilter {
-    let filter = ElasticFilter::builder().false_positive_rate(0.001).partitions(4).build_shared().expect("right");
-    filter.insert_batch(&(0..20_000u64).collect::<Vec<_>>()).expect("it grows");
+    let filter = ElasticFilter::builder().false_positive_rate(0.001).partitions(4).build_shared().expect("valid parameters");
+    filter.insert_batch(&(0..20_000u64).collect::<Vec<_>>()).expect("the filter grows");
     filter
 }
 
-/// A writer that uses every operation of the filter that is being written.
-struct Meddling<'a> {
+/// A writer that runs many operations on the filter that is being written to it.
+struct ReentrantWriter<'a> {
     filter: &'a SharedFilter,
     bytes: Vec<u8>,
     next: u64,
 }
 
-impl Write for Meddling<'_> {
+impl Write for ReentrantWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let items: Vec<u64> = (self.next..self.next + 40).collect();
         self.next += 40;
@@ -45,18 +45,18 @@ impl Write for Meddling<'_> {
 }
 
 #[test]
-fn a_writer_may_use_the_filter() {
+fn a_writer_may_use_the_filter_it_receives() {
     let filter = filled();
-    let mut writer = Meddling { filter: &filter, bytes: Vec::new(), next: 1 << 40 };
-    filter.write_to(&mut writer).expect("it takes everything");
-    let read = ElasticFilter::from_bytes(&writer.bytes).expect("a snapshot");
+    let mut writer = ReentrantWriter { filter: &filter, bytes: Vec::new(), next: 1 << 40 };
+    filter.write_to(&mut writer).expect("the writer accepts everything");
+    let read = ElasticFilter::from_bytes(&writer.bytes).expect("a valid snapshot");
     assert!((0..20_000u64).all(|n| read.contains(&n)));
 }
 
-/// The reader at the other end of a pipe inserts what it reads before it reads on.
+/// The reader at the other end of a pipe inserts into the filter before it reads on.
 #[test]
 #[cfg(unix)]
-fn the_reader_of_a_pipe_may_use_the_filter() {
+fn a_reader_of_the_pipe_may_insert_while_the_filter_is_written() {
     let filter = filled();
     let (mut reader, writer) = std::io::pipe().expect("a pipe");
     let read = thread::scope(|scope| {
@@ -67,22 +67,22 @@ fn the_reader_of_a_pipe_may_use_the_filter() {
             match reader.read(&mut piece).expect("a pipe") {
                 0 => return bytes,
                 len => {
-                    // All partitions, so one that is being written, too.
-                    (0..64u64).for_each(|n| filter.insert(&(n + bytes.len() as u64 * 1000)).expect("it grows"));
+                    // These items reach all partitions, including the one that is being written.
+                    (0..64u64).for_each(|n| filter.insert(&(n + bytes.len() as u64 * 1000)).expect("the filter grows"));
                     bytes.extend_from_slice(&piece[..len]);
                 }
             }
         }
     });
-    let read = ElasticFilter::from_bytes(&read).expect("a snapshot");
+    let read = ElasticFilter::from_bytes(&read).expect("a valid snapshot");
     assert!((0..20_000u64).all(|n| read.contains(&n)));
 }
 
-/// A hasher that asks the filter, here one of the same thread's, about another item each time it hashes.
+/// A hasher that inserts an item into another filter and looks it up, on the same thread, each time it hashes.
 #[derive(Clone)]
-struct Asking(&'static SharedFilter, &'static AtomicUsize);
+struct ReentrantHasher(&'static SharedFilter, &'static AtomicUsize);
 
-impl Hasher for Asking {
+impl Hasher for ReentrantHasher {
     fn hash(&self, seed: u64, bytes: &[u8]) -> Uniform {
         let key = Prehashed(self.1.fetch_add(1, Relaxed) as u64);
         let _ = self.0.insert(&key);
@@ -99,19 +99,19 @@ impl Hasher for Asking {
 #[test]
 fn hashers_and_iterators_may_use_filters() {
     static HASHED: AtomicUsize = AtomicUsize::new(0);
-    let asked: &SharedFilter = Box::leak(Box::new(filled()));
-    let builder = ElasticFilter::builder().false_positive_rate(0.001).hasher(Asking(asked, &HASHED)).partitions(4);
-    let filter = builder.build_shared().expect("right");
+    let other: &SharedFilter = Box::leak(Box::new(filled()));
+    let builder = ElasticFilter::builder().false_positive_rate(0.001).hasher(ReentrantHasher(other, &HASHED)).partitions(4);
+    let filter = builder.build_shared().expect("valid parameters");
     let items: Vec<u64> = (0..500).collect();
-    filter.insert_batch(&items).expect("it grows");
+    filter.insert_batch(&items).expect("the filter grows");
     let mut found = vec![false; items.len()];
     filter.contains_batch(&items, &mut found);
     assert!(found.iter().all(|&found| found));
-    // An iterator that inserts into the filter which asks for its next item.
-    let lazily = (500..900u64).inspect(|n| filter.insert(n).expect("it grows"));
+    // The iterator inserts into the same filter that pulls its items.
+    let lazily = (500..900u64).inspect(|n| filter.insert(n).expect("the filter grows"));
     assert!(filter.contains_iter(lazily).all(|(_, found)| found));
     let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).expect("a vector takes all");
+    filter.write_to(&mut bytes).expect("writing to a vector succeeds");
     filter.remove_batch(&items, &mut found);
     assert!(HASHED.load(Relaxed) > 1000 && filter.len() == 400);
 }

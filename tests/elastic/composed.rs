@@ -1,7 +1,8 @@
-//! All operations in any order, against a multiset: see fuzz/src/composed.rs, which the fuzz target `growing` runs, too.
+//! Random sequences of all operations, checked against a multiset. The fuzz target `growing` runs the same code in
+//! fuzz/src/composed.rs.
 //!
-//! `KOEL_COMPOSED=N cargo test --test suite composed:: -- --nocapture` runs N other sequences, and prints one of each kind that
-//! fails, shortened.
+//! `KOEL_COMPOSED=N cargo test --test suite composed:: -- --nocapture` runs N other sequences, and prints one shortened sequence
+//! for each kind of failure.
 
 #[path = "../../fuzz/src/composed.rs"]
 pub(crate) mod operations;
@@ -15,36 +16,36 @@ use std::{
 use crate::common::{SplitMix64, split_mix};
 use operations::{HEADER, STEP, Size, check, describe};
 
-/// The formats of serde are among those of storage.
+/// The serde formats that a filter is written in and read from, in addition to snapshots.
 #[cfg(feature = "serde")]
 pub(crate) const FORMATS: &[operations::Format] = &[
-    |filter| crate::formats::from_bincode(&crate::formats::to_bincode(filter)).expect("what is written can be read"),
-    |filter| crate::formats::from_postcard(&crate::formats::to_postcard(filter)).expect("what is written can be read"),
-    |filter| crate::formats::from_json(crate::formats::to_json(filter)).expect("what is written can be read"),
+    |filter| crate::formats::from_bincode(&crate::formats::to_bincode(filter)).expect("a written filter can be read"),
+    |filter| crate::formats::from_postcard(&crate::formats::to_postcard(filter)).expect("a written filter can be read"),
+    |filter| crate::formats::from_json(crate::formats::to_json(filter)).expect("a written filter can be read"),
 ];
 #[cfg(not(feature = "serde"))]
 pub(crate) const FORMATS: &[operations::Format] = &[];
 
-/// An input with this many operations.
+/// Returns a random input with `operations` operations.
 fn random(seed: u64, operations: usize) -> Vec<u8> {
     SplitMix64(seed << 20).flat_map(u64::to_le_bytes).take(HEADER + STEP * operations).collect()
 }
 
 #[test]
-fn any_sequence_of_operations_keeps_every_promise() {
+fn random_sequences_of_operations_keep_every_promise() {
     if let Some(sequences) = env::var("KOEL_COMPOSED").ok().and_then(|number| number.parse().ok()) {
         return survey(sequences);
     }
-    // Hardly optimised, a sequence takes half a second; `just release` has more of them.
+    // A sequence takes half a second in a debug build; `just release` runs more of them.
     for seed in 0..if cfg!(debug_assertions) { 20 } else { 200 } {
         let input = random(seed, 24);
-        // Shown if it fails.
+        // The test harness prints this only if the test fails.
         println!("{seed}: {}", describe(&input));
         check(&input, Size::LARGE, FORMATS);
     }
 }
 
-/// Many sequences, and of each kind of failure one, as short as it can be made.
+/// Runs `sequences` sequences, and prints one shortened sequence for each kind of failure.
 fn survey(sequences: u64) {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| ()));
@@ -72,20 +73,20 @@ fn survey(sequences: u64) {
     assert!(kinds.is_empty(), "{} kinds of failures", kinds.len());
 }
 
-/// What a sequence fails with.
+/// Returns the panic message of a sequence that fails.
 fn failure(input: &[u8]) -> Option<String> {
     let payload = catch_unwind(AssertUnwindSafe(|| check(input, Size::LARGE, FORMATS))).err()?;
     let text = payload.downcast_ref::<String>().cloned();
     Some(text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).into())).unwrap_or_default())
 }
 
-/// A message without its numbers.
+/// Returns the message without its numbers.
 fn kind(failure: &str) -> String {
     let words: Vec<&str> = failure.split([' ', '\n']).filter(|word| !word.contains(|c: char| c.is_ascii_digit())).collect();
     words.join(" ").chars().take(80).collect()
 }
 
-/// Leaves out operations without which it fails in the same way.
+/// Removes all operations without which the sequence still fails in the same way.
 fn shortened(mut input: Vec<u8>, expected: &str) -> Vec<u8> {
     let fails = |input: &[u8]| failure(input).is_some_and(|failure| kind(&failure) == expected);
     let mut len = (input.len() - HEADER) / STEP;

@@ -1,9 +1,9 @@
-//! Copies never make a filter grow. tests/copies.rs has more.
+//! Copies never make a filter grow. tests/copies.rs has more tests of copies.
 
 use koel::ElasticFilter;
 
 #[test]
-fn any_number_of_copies_is_counted_and_nothing_has_grown() {
+fn copies_of_one_item_are_counted_without_growth() {
     let mut filter = ElasticFilter::builder().false_positive_rate(0.001).build().unwrap();
     filter.insert("alice").unwrap();
     let bytes = filter.size_in_bytes();
@@ -18,9 +18,9 @@ fn any_number_of_copies_is_counted_and_nothing_has_grown() {
     assert!(filter.size_in_bytes() < bytes + 300 && filter.shards() == 0);
 }
 
-/// Eight copies of many items: the cuckoo filters of `RedisBloom` grow without end (issue 533).
+/// With eight copies of many items, `RedisBloom`'s cuckoo filters grow without end (issue 533).
 #[test]
-fn many_copies_of_many_items_take_memory_in_proportion() {
+fn many_copies_of_many_items_take_little_memory() {
     let mut filter = ElasticFilter::builder().false_positive_rate(0.001).capacity(1000).build().unwrap();
     for n in 0..20_000u64 {
         for _ in 0..8 {

@@ -1,4 +1,4 @@
-//! Where snapshots end, found while they arrive: of both types of filter, however they are split.
+//! `SnapshotExtent` finds the end of an arriving snapshot of either type, however the bytes are split.
 
 use std::{fs, path::Path};
 
@@ -8,22 +8,23 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::snapshots::{filled, small};
 
-/// All golden files, and a filter with several partitions.
+/// Returns all golden files, and the snapshot of a filter with several partitions.
 fn snapshots() -> Vec<Vec<u8>> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
-    let files = [data.clone(), data.join("growing")].into_iter().flat_map(|folder| fs::read_dir(folder).expect("it is here"));
-    let mut paths: Vec<_> = files.map(|entry| entry.expect("it is readable").path()).collect();
+    let files =
+        [data.clone(), data.join("growing")].into_iter().flat_map(|folder| fs::read_dir(folder).expect("the folder exists"));
+    let mut paths: Vec<_> = files.map(|entry| entry.expect("the file can be read").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "koel"));
     paths.sort();
     assert!(paths.len() > 20);
-    let mut all: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).expect("it is readable")).collect();
-    let mut partitions = small().partitions(4).build().expect("right");
-    partitions.insert_iter(0..2000u64).expect("it grows");
+    let mut all: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).expect("the file can be read")).collect();
+    let mut partitions = small().partitions(4).build().expect("valid parameters");
+    partitions.insert_iter(0..2000u64).expect("the filter grows");
     all.push(partitions.to_bytes());
     all
 }
 
-/// Pushes the pieces between these places. Returns how many bytes belong to the snapshot.
+/// Pushes `bytes`, split at `cuts`. Returns the extent and how many bytes it accepted.
 fn push_all(bytes: &[u8], cuts: &[usize]) -> Result<(SnapshotExtent, usize), SnapshotError> {
     let (mut extent, mut taken, mut start) = (SnapshotExtent::new(), 0, 0);
     for end in cuts.iter().copied().chain([bytes.len()]) {
@@ -38,16 +39,16 @@ fn push_all(bytes: &[u8], cuts: &[usize]) -> Result<(SnapshotExtent, usize), Sna
 }
 
 #[test]
-fn every_snapshot_ends_where_it_does() {
+fn the_extent_of_a_snapshot_is_its_length() {
     for snapshot in snapshots() {
         for piece in [1, 31, 32, 33, 1000] {
             let mut extent = SnapshotExtent::default();
             for bytes in snapshot.chunks(piece) {
                 assert!(!extent.is_complete());
-                assert_eq!(extent.push(bytes).expect("a snapshot"), bytes.len());
+                assert_eq!(extent.push(bytes).expect("a valid snapshot"), bytes.len());
             }
             assert!(extent.is_complete() && extent.received() == snapshot.len() as u64);
-            assert_eq!(extent.push(&snapshot).expect("nothing more"), 0);
+            assert_eq!(extent.push(&snapshot).expect("the snapshot is complete"), 0);
         }
     }
 }
@@ -55,9 +56,9 @@ fn every_snapshot_ends_where_it_does() {
 proptest! {
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// With other bytes behind it, and without its end.
+    /// Pushes each snapshot twice: with other bytes behind it, and truncated.
     #[test]
-    fn splits_make_no_difference(
+    fn the_extent_does_not_depend_on_splits(
         which in any::<Index>(),
         behind in prop::collection::vec(any::<u8>(), 0..200),
         cuts in prop::collection::vec(any::<Index>(), 0..20),
@@ -68,17 +69,18 @@ proptest! {
         let bytes = [&snapshot[..], &behind].concat();
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
         cuts.sort_unstable();
-        let (extent, taken) = push_all(&bytes, &cuts).expect("a snapshot");
+        let (extent, taken) = push_all(&bytes, &cuts).expect("a valid snapshot");
         prop_assert!(extent.is_complete() && taken == snapshot.len());
         let end = end.index(snapshot.len());
         cuts.retain(|&cut| cut <= end);
-        let (extent, taken) = push_all(&bytes[..end], &cuts).expect("the beginning of one");
+        let (extent, taken) = push_all(&bytes[..end], &cuts).expect("a prefix of a snapshot");
         prop_assert!(!extent.is_complete() && taken == end);
     }
 
-    /// Headers with changed bytes, with the right checksum or not: the same error however they are split, and no overflow.
+    /// Changes bytes of a header and the section behind it, with or without a valid checksum. The error does not depend on how they
+    /// are split, and no arithmetic overflows.
     #[test]
-    fn hostile_headers_do_no_harm(
+    fn corrupt_headers_give_the_same_error_for_any_split(
         which in any::<Index>(),
         changes in prop::collection::vec((0_usize..96, any::<u8>()), 1..5),
         is_sealed in any::<bool>(),
@@ -107,32 +109,32 @@ fn seal(bytes: &mut [u8]) {
 }
 
 #[test]
-fn lengths_that_nothing_has_are_refused() {
+fn section_lengths_that_overflow_are_refused() {
     let snapshot = filled(small().partitions(2), 100).to_bytes();
-    // What follows the first partition's section, at least: another one without tables, and the trailer.
-    let most = u64::MAX - 96 - 32 - 8;
-    for (length, is_right) in [(most, true), (most + 1, false), (u64::MAX - 1, false), (u64::MAX, false)] {
+    // At least the second partition's section and the trailer follow the first partition.
+    let largest = u64::MAX - 96 - 32 - 8;
+    for (length, is_valid) in [(largest, true), (largest + 1, false), (u64::MAX - 1, false), (u64::MAX, false)] {
         let mut forged = snapshot.clone();
         forged[64 + 16..64 + 24].copy_from_slice(&length.to_le_bytes());
         let mut extent = SnapshotExtent::new();
         let result = extent.push(&forged);
-        assert_eq!(result.is_ok(), is_right, "{length}");
+        assert_eq!(result.is_ok(), is_valid, "{length}");
         if let Err(error) = result {
             assert_eq!((error.kind(), error.offset()), (Kind::Shards, 64));
             assert!(error.to_string().contains(&length.to_string()), "{error}");
-            let again = extent.push(&[]).expect_err("it fails for ever");
+            let again = extent.push(&[]).expect_err("the error is permanent");
             assert_eq!((again.to_string(), extent.is_complete()), (error.to_string(), false));
         }
     }
 }
 
 #[test]
-fn what_is_no_snapshot_is_refused_early() {
+fn bytes_that_are_not_a_snapshot_are_refused_early() {
     let kind = |bytes: &[u8]| SnapshotExtent::new().push(bytes).map_err(|error| error.kind());
     assert_eq!(kind(b"KOEL"), Ok(4));
     assert_eq!(kind(b"KOALA"), Err(Kind::Magic));
-    let fixed = CuckooFilter::builder().capacity(100).false_positive_rate(0.01).build().expect("right").to_bytes();
-    let growing = ElasticFilter::builder().false_positive_rate(0.01).build().expect("right").to_bytes();
+    let fixed = CuckooFilter::builder().capacity(100).false_positive_rate(0.01).build().expect("valid parameters").to_bytes();
+    let growing = ElasticFilter::builder().false_positive_rate(0.01).build().expect("valid parameters").to_bytes();
     for snapshot in [fixed, growing] {
         let altered = |at: usize, value: u8, is_sealed: bool| {
             let mut bytes = snapshot.clone();
@@ -146,7 +148,7 @@ fn what_is_no_snapshot_is_refused_early() {
         assert_eq!(altered(20, 0xff, false), Err(Kind::HeaderChecksum));
         assert_eq!(altered(10, 9, true), Err(Kind::Parameter));
         assert_eq!(altered(12, 99, true), Err(Kind::Parameter));
-        // Behind the headers, nothing is looked at.
+        // Only the headers are checked.
         assert_eq!(altered(snapshot.len() - 1, 0, true), Ok(snapshot.len()));
     }
 }

@@ -1,19 +1,21 @@
-//! Filters of few items, which have lists instead of tables: until they have many, and when they have few again.
+//! Filters that hold few items store them in a list instead of tables. They change to tables when they grow, and back when they
+//! shrink.
 
 use super::snapshots::{filled, key};
+use crate::common::split_mix::unmixed;
 use koel::{ElasticBuilder, ElasticFilter, ElasticView, InsertErrorKind, Prehashed, SharedFilter};
 
 fn default() -> ElasticBuilder {
     ElasticFilter::builder().false_positive_rate(0.01)
 }
 
-/// With tables from a few hundred items on.
+/// Returns builders of filters that change to tables at a few hundred items.
 fn tiny() -> [ElasticBuilder; 3] {
     let single = default().bucket_size(1).capacity(10).max_capacity(600);
     [default().capacity(1).max_capacity(1000), single.clone(), single.partitions(4).max_capacity(20_000)]
 }
 
-/// What docs/GROWTH.md states.
+/// The memory of small filters stays within the bounds that docs/GROWTH.md states.
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn few_items_take_little_memory() {
@@ -21,20 +23,20 @@ fn few_items_take_little_memory() {
         let filter = filled(default(), items);
         assert!(filter.size_in_bytes() <= most && filter.shards() == 0, "{filter}");
     }
-    let shared = default().build_shared().expect("right");
-    shared.insert_iter((0..10_000).map(key)).expect("it grows");
+    let shared = default().build_shared().expect("valid parameters");
+    shared.insert_iter((0..10_000).map(key)).expect("the filter grows");
     assert!(shared.size_in_bytes() <= 70_000 && shared.shards() == 0, "{shared}");
 }
 
-/// In every way that a filter is asked.
+/// Compares the filter with `copies` of each item, through every query, and with a view and a reloaded filter.
 #[track_caller]
 fn check(filter: &ElasticFilter, copies: &[u32]) {
     filter.assert_consistent();
     assert!(filter.size_in_bytes() <= filter.charged_bytes(), "{filter}");
     let bytes = filter.to_bytes();
-    let view = ElasticView::over(&bytes).expect("as it was written");
-    view.verify().expect("as it was written");
-    let read = ElasticFilter::from_bytes(&bytes).expect("as it was written");
+    let view = ElasticView::over(&bytes).expect("a valid snapshot");
+    view.verify().expect("a valid snapshot");
+    let read = ElasticFilter::from_bytes(&bytes).expect("a valid snapshot");
     assert!(read == *filter && read.to_bytes() == bytes && read.charged_bytes() == filter.charged_bytes(), "{filter}");
     let sum = copies.iter().map(|&copies| copies as usize).sum::<usize>();
     assert_eq!([filter.len(), view.len()], [sum; 2], "{filter}");
@@ -47,23 +49,23 @@ fn check(filter: &ElasticFilter, copies: &[u32]) {
     view.contains_batch(&keys, &mut found_by_view);
     for (n, key) in keys.iter().enumerate() {
         let (count, expected) = (filter.count(key), copies.get(n).copied().unwrap_or(0));
-        // Another item may be alike.
+        // Another item with the same stored bits may add to the count.
         assert!(
             count >= expected && view.count(key) == count,
-            "item {n} is there {expected} times, and is counted {count} times"
+            "item {n} was inserted {expected} times, but is counted {count} times"
         );
         assert!([found[n], found_by_view[n], view.contains(key)] == [filter.contains(key); 3]);
         assert!(filter.contains(key) || expected == 0, "item {n} is lost");
     }
 }
 
-/// One item after the other, beyond what a list takes, and back; and copies of some.
+/// Inserts single items, some of them several times, until a list becomes tables, and removes them all again.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 fn lists_become_tables_and_tables_become_lists() {
     let [two, three] = [(default(), 1200), (default().partitions(4), 1400)];
     for (builder, items) in tiny().into_iter().zip([500, 300, 1400]).chain([two, three]) {
-        let mut filter = builder.build().expect("right");
+        let mut filter = builder.build().expect("valid parameters");
         let mut copies = vec![0; items];
         let mut forms = Vec::new();
         let note = |filter: &ElasticFilter, forms: &mut Vec<bool>| {
@@ -74,10 +76,10 @@ fn lists_become_tables_and_tables_become_lists() {
         };
         let step = items / 50;
         for n in 0..items {
-            filter.insert(&key(n as u64)).expect("it grows");
+            filter.insert(&key(n as u64)).expect("the filter grows");
             copies[n] = 1;
             for copy in 0..n % 7 / 5 * 3 {
-                filter.insert(&key((n / 2) as u64)).expect("any number of copies");
+                filter.insert(&key((n / 2) as u64)).expect("copies are always accepted");
                 copies[n / 2] += 1;
                 assert!(copy < 3);
             }
@@ -102,22 +104,24 @@ fn lists_become_tables_and_tables_become_lists() {
     }
 }
 
-/// Sums and unions of filters of both forms have what both have, whichever is first, and in whichever form it is.
+/// Merges and unions of lists and tables hold the items of both filters, in either order.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn forms_are_merged_with_each_other() {
+fn lists_and_tables_can_be_merged() {
     for builder in tiny() {
         for (ours, theirs) in [(3, 5), (60, 70), (200, 180), (15, 90), (400, 15), (15, 400), (400, 500), (0, 12), (120, 0)] {
             let filled = |from: u64, items: u64, more: u64| {
-                let mut filter = builder.clone().build().expect("right");
-                filter.insert_iter((from..from + items).map(key)).expect("it grows");
-                filter.insert_iter((from..from + items).step_by(3).flat_map(|n| (0..more).map(move |_| key(n)))).expect("copies");
+                let mut filter = builder.clone().build().expect("valid parameters");
+                filter.insert_iter((from..from + items).map(key)).expect("the filter grows");
+                filter
+                    .insert_iter((from..from + items).step_by(3).flat_map(|n| (0..more).map(move |_| key(n))))
+                    .expect("copies are always accepted");
                 filter
             };
             let (one, other) = (filled(0, ours, 2), filled(ours / 2, theirs, 10));
             let (mut sum, mut union) = (one.clone(), one.clone());
-            sum.merge(&other).expect("it grows");
-            union.union(&other).expect("it grows");
+            sum.merge(&other).expect("the filter grows");
+            union.union(&other).expect("the filter grows");
             sum.assert_consistent();
             union.assert_consistent();
             assert_eq!(sum.len(), one.len() + other.len());
@@ -129,7 +133,7 @@ fn forms_are_merged_with_each_other() {
                 );
                 assert!(here.min(there) == 0 || sum.count(&key(n)) > here.max(there), "{n} of {ours}, {theirs}");
             }
-            let read = ElasticFilter::from_bytes(&sum.to_bytes()).expect("as it was written");
+            let read = ElasticFilter::from_bytes(&sum.to_bytes()).expect("a valid snapshot");
             assert!(read == sum);
             let mut cleared = sum;
             cleared.clear();
@@ -138,20 +142,20 @@ fn forms_are_merged_with_each_other() {
     }
 }
 
-/// A refused item leaves all as it was, in a list and on the way to tables; and where there is room for more, it is taken.
+/// A refused item changes nothing, whether the filter has a list or is about to get tables.
 #[test]
-fn a_limit_holds_for_lists_and_for_the_first_tables() {
+fn a_memory_limit_holds_for_lists_and_for_the_first_tables() {
     for builder in tiny() {
-        let least = builder.clone().params().expect("right").size_in_bytes();
+        let empty = builder.clone().params().expect("valid parameters").size_in_bytes();
         let mut tables = 0;
-        for limit in (least..least + 900).step_by(19) {
-            let mut filter = builder.clone().max_bytes(limit).build().expect("it is allowed");
+        for limit in (empty..empty + 900).step_by(19) {
+            let mut filter = builder.clone().max_bytes(limit).build().expect("the empty filter is within the limit");
             for n in 0..1100 {
                 let before = filter.to_bytes();
                 if let Err(error) = filter.insert(&key(n)) {
                     assert!(matches!(error.kind(), InsertErrorKind::Limit { .. }), "{error}");
                     assert!(filter.to_bytes() == before);
-                    let mut read = ElasticFilter::from_bytes(&before).expect("as it was written");
+                    let mut read = ElasticFilter::from_bytes(&before).expect("a valid snapshot");
                     read.set_max_bytes(limit);
                     let refused = read.insert(&key(n)).unwrap_err();
                     assert!(matches!(refused.kind(), InsertErrorKind::Limit { .. }), "{refused}");
@@ -166,37 +170,37 @@ fn a_limit_holds_for_lists_and_for_the_first_tables() {
     }
 }
 
-/// Items that no table has room for stay in the list, with all that come after them.
+/// Items that no table has room for stay in the list, and so do all items inserted after them.
 #[test]
-fn chosen_items_keep_out_no_others() {
+fn chosen_items_in_a_list_do_not_block_other_items() {
     let [builder, ..] = tiny();
-    let mut filter = builder.build().expect("right");
-    // Alike in all that a shard knows of them but a few bits.
+    let mut filter = builder.build().expect("valid parameters");
+    // These hashes differ only in their lowest five bits, so all of them belong in the same shard, at every depth.
     let hash = |n: u64| (n << 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59 | 1 << 62;
     for n in 0..20 {
-        let _ = filter.insert(&Prehashed(hash(n)));
+        filter.insert(&Prehashed(unmixed(hash(n)))).expect("a list takes any item");
     }
     let before = filter.len();
     for n in 0..2000 {
-        filter.insert(&key(n)).expect("others are taken");
+        filter.insert(&key(n)).expect("other items are accepted");
         assert!(filter.contains(&key(n)));
     }
     assert_eq!(filter.len(), before + 2000);
     filter.assert_consistent();
 }
 
-/// Partitions get tables one by one.
+/// Each partition changes from a list to tables individually.
 #[test]
-fn partitions_of_a_shared_filter_have_one_or_the_other() {
-    let filter = default().partitions(8).build_shared().expect("right");
+fn each_partition_of_a_shared_filter_has_a_list_or_tables() {
+    let filter = default().partitions(8).build_shared().expect("valid parameters");
     let items: Vec<u64> = (0..2040).map(key).collect();
-    filter.insert_batch(&items).expect("it grows");
-    let partitions = filter.shards();
-    assert!((1..8).contains(&partitions), "{filter}");
+    filter.insert_batch(&items).expect("the filter grows");
+    let shards = filter.shards();
+    assert!((1..8).contains(&shards), "{filter}");
     let mut found = vec![false; items.len()];
     filter.contains_batch(&items, &mut found);
     assert!(found.iter().all(|&found| found) && filter.len() == items.len());
-    let read = SharedFilter::from_bytes(&filter.to_bytes()).expect("as it was written");
+    let read = SharedFilter::from_bytes(&filter.to_bytes()).expect("a valid snapshot");
     assert!(read == filter);
     let mut removed = vec![false; items.len()];
     filter.remove_batch(&items, &mut removed);

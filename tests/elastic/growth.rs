@@ -1,4 +1,4 @@
-//! Growing a thousandfold and shrinking to nothing.
+//! Filters grow a thousandfold and shrink back to empty.
 
 use koel::{ElasticFilter, Kernel, TableKind};
 
@@ -8,7 +8,7 @@ fn key(n: u64) -> u64 {
     n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17)
 }
 
-/// Measured rates are compared with stated ones: at most five standard errors apart.
+/// Asserts that the measured rate is within five standard errors of the stated one, and that the stated one is at most `RATE`.
 fn assert_rate(filter: &ElasticFilter, samples: usize) {
     let (stated, measured) = (filter.false_positive_rate(), filter.measure_false_positive_rate(samples));
     let error = (stated / samples as f64).sqrt();
@@ -20,7 +20,7 @@ fn grow_and_shrink(mut filter: ElasticFilter, items: u64) {
     let (empty, shards) = (filter.size_in_bytes(), filter.shards());
     let mut next = 1000;
     for n in 0..items {
-        filter.insert(&key(n)).expect("it grows");
+        filter.insert(&key(n)).expect("the filter grows");
         if n + 1 == next {
             assert_eq!(filter.len() as u64, next);
             assert!((0..next).all(|n| filter.contains(&key(n))), "at {next} items");
@@ -40,23 +40,23 @@ fn grow_and_shrink(mut filter: ElasticFilter, items: u64) {
     assert!(filter.is_empty());
     filter.shrink();
     assert_eq!(filter.shards(), shards);
-    assert!(filter.size_in_bytes() <= 2 * empty, "{} bytes, {empty} at the beginning", filter.size_in_bytes());
+    assert!(filter.size_in_bytes() <= 2 * empty, "{} bytes, {empty} when empty", filter.size_in_bytes());
 }
 
-/// A filter that is planned for less than twice its capacity has the tables for all of them from the beginning.
+/// A filter whose `max_capacity` is less than twice its `capacity` starts with the tables for all items.
 #[test]
-fn up_to_the_maximal_capacity_two_buckets_are_read() {
+fn lookups_read_two_buckets_up_to_max_capacity() {
     for (capacity, most) in [(100_000, 100_000), (100_000, 150_000), (100_000, 199_999), (100_000, 200_001)] {
         let builder = ElasticFilter::builder().capacity(capacity).max_capacity(most).false_positive_rate(0.01);
-        let mut filter = builder.build().expect("the parameters are right");
-        filter.insert_iter(0..most as u64).expect("it grows");
+        let mut filter = builder.build().expect("valid parameters");
+        filter.insert_iter(0..most as u64).expect("the filter grows");
         assert_eq!(filter.buckets_per_lookup(), 2, "{capacity} to {most}");
         assert!(filter.false_positive_rate() <= 0.01);
     }
 }
 
 #[test]
-fn a_filter_grows_a_thousandfold_and_shrinks_to_nothing() {
+fn a_packed_filter_grows_a_thousandfold_and_shrinks_to_empty() {
     for kernel in Kernel::available() {
         let builder = ElasticFilter::builder().false_positive_rate(RATE).capacity(200).max_capacity(200_000);
         grow_and_shrink(builder.kernel(kernel).build().unwrap(), 200_000);
@@ -64,7 +64,7 @@ fn a_filter_grows_a_thousandfold_and_shrinks_to_nothing() {
 }
 
 #[test]
-fn so_does_one_with_single_tables() {
+fn a_filter_with_single_tables_grows_and_shrinks_to_empty() {
     let builder = ElasticFilter::builder().false_positive_rate(RATE).capacity(100).max_capacity(100_000);
     for bucket_size in [2, 4, 8] {
         let builder = builder.clone().table(TableKind::Single).bucket_size(bucket_size);
@@ -73,7 +73,7 @@ fn so_does_one_with_single_tables() {
 }
 
 #[test]
-fn it_grows_from_nothing_by_default() {
+fn a_default_filter_grows_from_empty_in_bounded_memory() {
     let mut filter = ElasticFilter::builder().false_positive_rate(RATE).build().unwrap();
     let mut most_bits = 0.0_f64;
     for n in 0..500_000 {
@@ -82,14 +82,14 @@ fn it_grows_from_nothing_by_default() {
             most_bits = most_bits.max(filter.bits_per_item());
         }
     }
-    // Three times a fixed filter's. Without partitions of different sizes it would be 3.5 times.
+    // The bound is three times a fixed filter's 12.4 bits. If all shards split at the same time, it would be 3.5 times.
     assert!(most_bits <= 3.0 * 12.4, "{most_bits}");
     assert!((0..500_000).all(|n| filter.contains(&key(n))));
     assert_rate(&filter, 1_000_000);
 }
 
 #[test]
-fn beyond_the_maximal_capacity_it_goes_on_at_the_promised_rate() {
+fn the_rate_is_kept_beyond_max_capacity() {
     let builder = ElasticFilter::builder().false_positive_rate(RATE).capacity(500).max_capacity(5000);
     let mut filter = builder.build().unwrap();
     for n in 0..100_000 {
@@ -106,14 +106,14 @@ fn beyond_the_maximal_capacity_it_goes_on_at_the_promised_rate() {
 }
 
 #[test]
-fn a_filter_planned_for_its_size_takes_hardly_more_than_a_fixed_one() {
+fn a_filter_without_planned_growth_is_nearly_as_small_as_a_fixed_one() {
     let builder = ElasticFilter::builder().false_positive_rate(RATE).capacity(1_000_000).max_capacity(1_000_000);
     let mut filter = builder.build().unwrap();
     let shards = filter.shards();
     for n in 0..1_000_000 {
         filter.insert(&key(n)).unwrap();
     }
-    assert_eq!(filter.shards(), shards, "nothing is split before the capacity");
+    assert_eq!(filter.shards(), shards, "a shard was split below the capacity");
     assert!(filter.bits_per_item() <= 12.6, "{}", filter.bits_per_item());
     assert_rate(&filter, 1_000_000);
 }

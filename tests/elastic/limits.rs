@@ -1,9 +1,9 @@
-//! A limit of memory, and parameters at the edge.
+//! Memory limits, and parameters at the ends of their ranges.
 
 use koel::{BuildError, ElasticFilter, InsertErrorKind, ParamError, Prehashed, TableKind, Xxh3};
 
 #[test]
-fn a_limit_is_kept_and_removals_make_room_again() {
+fn a_memory_limit_holds_and_removals_make_room() {
     let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(1000).max_bytes(100_000);
     let mut filter = builder.build().unwrap();
     let refused = (0..1_000_000u64).find_map(|n| filter.insert(&n).err().map(|error| (n, error))).unwrap();
@@ -20,7 +20,7 @@ fn a_limit_is_kept_and_removals_make_room_again() {
 }
 
 #[test]
-fn wrong_parameters_are_refused_with_their_limits() {
+fn invalid_parameters_are_refused_with_their_limits() {
     let builder = ElasticFilter::builder().false_positive_rate(0.001);
     let error = ParamError::BucketSize { given: 17, table: TableKind::Single };
     assert_eq!(builder.clone().bucket_size(17).params(), Err(error));
@@ -33,10 +33,10 @@ fn wrong_parameters_are_refused_with_their_limits() {
     assert_eq!(ElasticFilter::builder().params(), Err(ParamError::NoRate));
 }
 
-/// The largest maximal capacity works with every table, bucket size, number of partitions and rate, and one more does not.
+/// The largest `max_capacity` works with every bucket size, partition count, capacity and rate, and a larger one does not.
 #[test]
 #[cfg(target_pointer_width = "64")]
-fn the_largest_maximal_capacity_works() {
+fn the_largest_max_capacity_works_and_a_larger_one_does_not() {
     for b in 1..=16 {
         for partitions in [1, 2, 64, 256] {
             let builder = ElasticFilter::builder().bucket_size(b).partitions(partitions);
@@ -58,8 +58,8 @@ fn the_largest_maximal_capacity_works() {
                     assert_eq!(more, Err(ParamError::MaxCapacity { given: most + 1, most }));
                 }
             }
-            // By default, it is no more than that.
-            let filter = builder.clone().capacity(most).false_positive_rate(0.5).params().expect("it is the largest");
+            // The default `max_capacity` does not exceed the largest one.
+            let filter = builder.clone().capacity(most).false_positive_rate(0.5).params().expect("the largest capacity works");
             assert_eq!(filter.max_capacity(), most);
         }
     }
@@ -72,7 +72,7 @@ fn param(error: BuildError) -> ParamError {
     }
 }
 
-/// The first tables are within the limit, too: otherwise nothing is allocated, and the remedy works.
+/// The first tables count toward the limit. If they exceed it, nothing is allocated, and the error says how many bytes work.
 #[test]
 fn a_limit_below_the_first_tables_is_refused_with_the_bytes_they_need() {
     let builder = || ElasticFilter::builder().false_positive_rate(0.001);
@@ -93,7 +93,7 @@ fn a_limit_below_the_first_tables_is_refused_with_the_bytes_they_need() {
             let error = builder.clone().max_bytes(given).build().unwrap_err();
             assert_eq!(param(error), ParamError::MaxBytes { given, needed });
         }
-        // Without the memory for a petabyte.
+        // The largest filters would take more memory than the test machine has.
         if needed < 1 << 30 {
             let filter = builder.max_bytes(needed).build().unwrap();
             assert!(filter.size_in_bytes() <= needed);
@@ -103,7 +103,7 @@ fn a_limit_below_the_first_tables_is_refused_with_the_bytes_they_need() {
 
 #[test]
 #[cfg(feature = "std")]
-fn shared_filters_begin_within_the_limit() {
+fn an_empty_shared_filter_must_fit_within_the_limit() {
     let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(100_000).partitions(8);
     let params = builder.clone().params().unwrap();
     let whole = params.size_in_bytes();
@@ -112,11 +112,11 @@ fn shared_filters_begin_within_the_limit() {
     assert!(builder.clone().max_bytes(whole - 1).build_shared().is_err_and(refused));
 }
 
-/// A filter with long fingerprints, which leave no bits for a further generation, refuses items in the end, and keeps its rate
+/// A filter with long fingerprints has few bits left for further generations. After the last one it refuses items; its rate holds
 /// until then.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn generations_come_to_an_end() {
+fn items_are_refused_after_the_last_generation() {
     let builder = ElasticFilter::builder().false_positive_rate(1e-7).capacity(1).max_capacity(1);
     let mut filter = builder.build().unwrap();
     let (items, error) = (0..).find_map(|n: u64| filter.insert(&n).err().map(|error| (n, error))).unwrap();
@@ -128,7 +128,7 @@ fn generations_come_to_an_end() {
     let mut read = ElasticFilter::from_bytes(&filter.to_bytes()).unwrap();
     assert!((0..items).all(|n| read.remove(&n)) && read.is_empty());
     let (before, copy) = (filter.len(), filter.clone());
-    // No further generation is needed for copies, but for other items.
+    // Copies need no further generation; other items do.
     filter.merge(&copy).unwrap();
     assert_eq!(filter.len(), 2 * before);
     let mut other = ElasticFilter::new(filter.params(), Xxh3).unwrap();
@@ -137,13 +137,13 @@ fn generations_come_to_an_end() {
     assert!(filter.merge(&other).is_err() && filter.len() == before && filter.to_bytes() == bytes);
 }
 
-/// A rate that further generations could not keep is refused with the lowest that works, for every table, bucket size and capacity.
-/// The limit is tight: a rate a thousandth lower does not work. It is that of the longest fingerprints but for very large filters.
+/// A rate that further generations could not keep is refused with the lowest rate that works, for every table, bucket size and
+/// capacity. The limit is tight: a rate a thousandth lower does not work.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 fn rates_that_growth_cannot_keep_are_refused_with_the_lowest() {
     let tables = (1..=16).map(|b| (TableKind::Single, b)).chain([(TableKind::Packed, 4)]);
-    let (mut followed, mut lowest_of_all) = (0, f64::INFINITY);
+    let (mut checked, mut lowest_of_all) = (0, f64::INFINITY);
     for (table, b) in tables {
         let capacities = [0, 1, 100, 4095, 4096, 1_000_000, 1_000_000_000, 300_000_000_000].map(|items: u64| items as usize);
         for max_capacity in capacities {
@@ -151,7 +151,7 @@ fn rates_that_growth_cannot_keep_are_refused_with_the_lowest() {
                 let builder = ElasticFilter::builder().table(table).bucket_size(b).capacity(capacity).max_capacity(max_capacity);
                 let with = |rate| builder.clone().false_positive_rate(rate).params();
                 for given in [f64::NAN, f64::NEG_INFINITY, 0.0, 1e-30, 1e-12, 1e-9, 1.0, 1.5] {
-                    let error = with(given).expect_err("too low or too high");
+                    let error = with(given).expect_err("the rate is out of range");
                     let ParamError::FalsePositiveRate { lowest, .. } = error else { panic!("{error}") };
                     let message = error.to_string();
                     let (_, range) = message.split_once("rates from ").expect("a range");
@@ -161,18 +161,18 @@ fn rates_that_growth_cannot_keep_are_refused_with_the_lowest() {
                         assert!(with(rate).is_ok(), "{builder:?}, {rate:e}");
                     }
                     assert!(with(0.999 * lowest).is_err(), "{builder:?}, {lowest:e}");
-                    (followed, lowest_of_all) = (followed + 1, lowest.min(lowest_of_all));
+                    (checked, lowest_of_all) = (checked + 1, lowest.min(lowest_of_all));
                 }
             }
         }
     }
-    assert!(followed > 2000 && lowest_of_all > 1e-8, "{followed}, {lowest_of_all:e}");
-    // The one that the documentation of `ElasticBuilder::false_positive_rate` names.
+    assert!(checked > 2000 && lowest_of_all > 1e-8, "{checked}, {lowest_of_all:e}");
+    // The documentation of `ElasticBuilder::false_positive_rate` names this rate.
     let error = ElasticFilter::builder().false_positive_rate(1e-12).params().unwrap_err();
     assert!(matches!(error, ParamError::FalsePositiveRate { lowest, .. } if (0.5e-7..2e-7).contains(&lowest)), "{error}");
     let small = ElasticFilter::builder().capacity(100).max_capacity(100);
     let ParamError::FalsePositiveRate { lowest, .. } = small.clone().false_positive_rate(1e-12).params().unwrap_err() else {
-        panic!("too low")
+        panic!("an unexpected error")
     };
     let mut filter = small.false_positive_rate(lowest).build().unwrap();
     filter.insert_iter(0..100_u64).unwrap();
@@ -192,11 +192,11 @@ fn the_smallest_filters_work() {
     }
 }
 
-/// Different items are accepted far beyond the plan, whatever their hashes. In buckets of one slot, three in two buckets are enough to
-/// be in each other's way, and two that are alike to look like copies.
+/// Distinct items are accepted far beyond the plan. Buckets of one slot are the hardest case: three items that share two buckets do
+/// not fit, and two items with equal stored bits look like copies.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn different_items_are_not_refused_beyond_the_plan() {
+fn distinct_items_are_accepted_beyond_the_plan() {
     let hash = |n: u64| {
         let folded = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let folded = (folded ^ folded >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -214,7 +214,7 @@ fn different_items_are_not_refused_beyond_the_plan() {
                     for n in 0..items {
                         next += 1;
                         let inserted = filter.insert(&Prehashed(hash(next)));
-                        assert!(inserted.is_ok(), "item {n}, {next} of all: {inserted:?} {filter:?}");
+                        assert!(inserted.is_ok(), "item {n}, {next} in total: {inserted:?} {filter:?}");
                     }
                 }
             }
@@ -222,20 +222,20 @@ fn different_items_are_not_refused_beyond_the_plan() {
     }
 }
 
-/// Hashes that begin with the same bits of the stream, found by trying. Anyone who knows the seed can do so.
+/// Returns `count` hashes whose streams begin with `zeros` zeros, found by brute force. Anyone who knows the seed can do this.
 #[cfg(target_pointer_width = "64")]
-fn chosen(alike: u32, count: usize) -> Vec<u64> {
+fn chosen(zeros: u32, count: usize) -> Vec<u64> {
     let stream = |hash: u64| {
-        // docs/FORMAT.md: what a given number is mixed to, and the stream of that.
+        // docs/FORMAT.md defines how a prehashed number is mixed, and the stream.
         let folded = (hash ^ hash >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let x = (folded ^ folded >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         x.wrapping_mul(0xb504_f333_f9de_6485)
     };
-    (0..).filter(|&hash| stream(hash) >> (64 - alike) == 0).take(count).collect()
+    (0..).filter(|&hash| stream(hash) >> (64 - zeros) == 0).take(count).collect()
 }
 
-/// Chosen items make one shard split again and again. What that takes is bounded: a table for each split, and not a directory or a
-/// generation for all items that the filter might have.
+/// Chosen items make one shard split again and again. The memory for this is bounded: each split adds one table, and neither the
+/// directory nor a further generation is sized for `max_capacity`.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 #[cfg(target_pointer_width = "64")]
@@ -254,10 +254,10 @@ fn chosen_items_take_little_memory() {
         }
     }
     assert!(filter.size_in_bytes() < 20 * empty, "{} bytes, {empty} when empty: {filter}", filter.size_in_bytes());
-    // Of the others, those are refused that go to the crowded shard.
+    // Other items are refused only if they belong to the crowded shard.
     let refused = (0..2000u64).filter(|n| filter.insert(n).is_err()).count();
     assert!(refused < 20, "{refused}");
-    // The limit is one for everything.
+    // A memory limit covers all of this.
     let limit = 2 * empty;
     let mut limited = builder.max_bytes(limit).build().unwrap();
     for &hash in &hashes {
@@ -270,10 +270,10 @@ fn chosen_items_take_little_memory() {
     assert_eq!(filter.len() + crowded + refused, hashes.len() + 2000);
 }
 
-/// A filter and its reloaded copy refuse the same items under the same limit, and take no more than it allows: at every limit.
+/// A filter, its clone and its reloaded copy refuse the same items under the same limit, and never exceed it.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn a_limit_refuses_the_same_items_in_every_copy() {
+fn clones_and_reloaded_filters_refuse_the_same_items() {
     let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(100).max_capacity(20_000);
     let key = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7;
     for limit in (8000..60_000).step_by(1700) {
@@ -298,17 +298,17 @@ fn a_limit_refuses_the_same_items_in_every_copy() {
             }
             let bytes = filter.to_bytes();
             assert!(read.to_bytes() == bytes && copy.to_bytes() == bytes);
-            // What was accepted, repeated without a limit.
+            // The accepted items alone, inserted without a limit, give the same bytes.
             assert!(unlimited.to_bytes() == bytes);
         }
     }
 }
 
-/// Copies are charged, too: what would exceed the limit is refused and changes nothing, and what is counted for an item that has further
-/// copies already is not.
+/// Copies count toward the limit. A refused copy changes nothing. Further copies of an item that already has counted copies need no
+/// memory, so they are accepted.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn copies_are_within_the_limit() {
+fn copies_count_toward_the_memory_limit() {
     let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(100);
     let mut refused = [0; 2];
     for limit in (8000..50_000).step_by(2900) {
@@ -317,7 +317,7 @@ fn copies_are_within_the_limit() {
             let mut unlimited = builder.clone().build().unwrap();
             let mut read = filter.clone();
             for n in 0..9000 {
-                // Each once, and then all of them again and again; or all copies in a row.
+                // The copies of an item come in rounds or in a row.
                 let item = if limit % 200 == 0 { n % (9000 / copies) } else { n / copies };
                 let before = (n % 7 == 0).then(|| filter.to_bytes());
                 let (answer, again) = (filter.insert(&item), read.insert(&item));
@@ -342,7 +342,7 @@ fn copies_are_within_the_limit() {
                 }
             }
             assert!(read == filter && unlimited == filter);
-            // A merge is within the limit, or changes nothing.
+            // A merge stays within the limit, or changes nothing.
             let before = filter.clone();
             if filter.merge(&before).is_err() {
                 assert!(filter == before);
@@ -353,10 +353,10 @@ fn copies_are_within_the_limit() {
     assert!(refused.iter().all(|&times| times > 100), "{refused:?}");
 }
 
-/// After saving, loading and setting the limit again, a filter of any growing type accepts and refuses the same items as before.
+/// A reloaded filter of any growing type accepts and refuses the same items as before once the limit is set again.
 #[test]
 #[cfg(feature = "std")]
-fn a_limit_that_is_set_again_refuses_the_same_items() {
+fn a_limit_set_after_loading_refuses_the_same_items() {
     use koel::{ElasticView, SharedFilter};
 
     const MAX_BYTES: usize = 200_000;
@@ -370,7 +370,7 @@ fn a_limit_that_is_set_again_refuses_the_same_items() {
     let mut read = ElasticFilter::from_bytes(&owned.to_bytes()).unwrap();
     let read_shared = SharedFilter::from_bytes(&shared.to_bytes()).unwrap();
     let mut copied = ElasticView::over(owned.to_bytes()).unwrap().to_filter().unwrap();
-    // Without the limit, there is room.
+    // A reloaded filter has no limit at first.
     assert!(read.clone().insert(&(full.position() as u64)).is_ok());
     read.set_max_bytes(MAX_BYTES);
     read_shared.set_max_bytes(MAX_BYTES);
@@ -385,7 +385,7 @@ fn a_limit_that_is_set_again_refuses_the_same_items() {
         {
             assert_eq!(other.is_ok(), answer, "{kind}, item {item}");
         }
-        // What is removed makes room again.
+        // Removals make room again.
         let gone = round * 7 % full.position() as u64;
         let removed = owned.remove(&gone);
         assert_eq!([read.remove(&gone), copied.remove(&gone), read_shared.remove(&gone)], [removed; 3]);

@@ -1,4 +1,4 @@
-//! Merging filters that have grown differently.
+//! Merges and unions of filters that have grown differently.
 
 use koel::{ElasticBuilder, ElasticFilter, InsertErrorKind, MergeError};
 
@@ -7,18 +7,18 @@ fn key(n: u64) -> u64 {
 }
 
 fn filled(builder: ElasticBuilder, items: impl Iterator<Item = u64>) -> ElasticFilter {
-    let mut filter = builder.build().expect("the parameters are right");
-    filter.insert_iter(items.map(key)).expect("it grows");
+    let mut filter = builder.build().expect("valid parameters");
+    filter.insert_iter(items.map(key)).expect("the filter grows");
     filter
 }
 
-/// Every item of both is found, as often as it was inserted, and removing all of them leaves nothing. Within the maximal capacity
-/// every merge succeeds. Beyond it, one may be refused, changes nothing then, and names a maximal capacity that works.
+/// A merged filter holds every item of both, and removing all of them leaves it empty. Up to `max_capacity` every merge succeeds.
+/// Beyond it, a merge may be refused; it then changes nothing and names a `max_capacity` that works.
 #[test]
 fn filters_of_any_two_sizes_can_be_merged() {
     let builder =
         |max| ElasticFilter::builder().false_positive_rate(1e-5).capacity(if max > 10_000 { max } else { 100 }).max_capacity(max);
-    // Three sizes within the maximal capacity, and two beyond it.
+    // Three sizes are within `max_capacity`, and two are beyond it.
     let sizes = [0_u64, 90, 5000, 15_000, 60_000];
     let mut refused = 0;
     for left_items in sizes {
@@ -58,10 +58,10 @@ fn filters_of_any_two_sizes_can_be_merged() {
     assert!(refused >= 4, "{refused}");
 }
 
-/// The items of a filter with many shards go into one that has few, without making some of these far deeper than others.
+/// A merge of a large filter into a small one gives at least as many shards as the large one has.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn a_large_filter_and_a_small_one_can_be_merged_both_ways() {
+fn a_large_and_a_small_filter_can_be_merged_in_either_order() {
     const LARGE: u64 = 1_200_000;
     let builder = ElasticFilter::builder().false_positive_rate(0.001).max_capacity(3_000_000);
     let large = filled(builder.clone(), 0..LARGE);
@@ -69,12 +69,12 @@ fn a_large_filter_and_a_small_one_can_be_merged_both_ways() {
         let small = filled(builder.clone(), LARGE..LARGE + items);
         for (mut into, other) in [(small.clone(), &large), (large.clone(), &small)] {
             let mut union = into.clone();
-            into.merge(other).expect("it grows");
+            into.merge(other).expect("the filter grows");
             assert_eq!((into.len() as u64, into.shards() >= large.shards()), (LARGE + items, true));
             assert!((0..LARGE + items).all(|n| into.contains(&key(n))));
             into.assert_consistent();
-            union.union(other).expect("it grows");
-            // Some items are found before they are there.
+            union.union(other).expect("the filter grows");
+            // Items that collide with items of the other filter are not added.
             assert!(union.len() <= into.len() && union.len() as f64 > 0.999 * into.len() as f64, "{union}");
             assert!((0..LARGE + items).all(|n| union.contains(&key(n))));
             union.assert_consistent();
@@ -82,15 +82,15 @@ fn a_large_filter_and_a_small_one_can_be_merged_both_ways() {
     }
 }
 
-/// The larger filter is copied, whichever of the two it is; the limit is that of the filter to merge into.
+/// A merge copies the larger filter, but the limit of the filter to merge into applies.
 #[test]
-fn a_small_filter_keeps_its_limit_in_a_merge() {
+fn a_merge_obeys_the_limit_of_the_filter_it_changes() {
     let builder = ElasticFilter::builder().false_positive_rate(0.001);
     let (small, large) = (filled(builder.clone(), 0..10), filled(builder.clone(), 100..50_000));
     let mut whole = small.clone();
     whole.merge(&large).unwrap();
-    let least = builder.clone().params().unwrap().size_in_bytes();
-    for max_bytes in [least, large.size_in_bytes() / 2] {
+    let empty = builder.clone().params().unwrap().size_in_bytes();
+    for max_bytes in [empty, large.size_in_bytes() / 2] {
         let mut limited = small.clone();
         limited.set_max_bytes(max_bytes);
         let before = limited.to_bytes();
@@ -112,8 +112,7 @@ fn a_small_filter_keeps_its_limit_in_a_merge() {
     );
 }
 
-/// What once made a snapshot that nothing could read: shards of the only generation are full, and all bits of the items are used
-/// up.
+/// The shards of the only generation are full, and no upper bits are left. Such a merge once produced an unreadable snapshot.
 #[test]
 fn a_merge_beyond_the_plan_is_refused_and_the_remedy_works() {
     let builder = |max| ElasticFilter::builder().false_positive_rate(0.01).capacity(max).max_capacity(max);
@@ -129,12 +128,12 @@ fn a_merge_beyond_the_plan_is_refused_and_the_remedy_works() {
     assert!(read.len() == 240 && (0..120).chain(1000..1120).all(|n| read.contains(&key(n))));
 }
 
-/// The number that a refused merge names works whatever the sizes, the overlap, and the numbers of copies.
+/// The `needed` capacity of a refused merge works for all sizes, overlaps and copy counts.
 #[test]
-fn the_remedy_of_a_refused_merge_works_for_copies_too() {
+fn the_remedy_of_a_refused_merge_works_for_copies() {
     let mut refused = 0;
     for (items, max, b) in [(100, 100, 4), (1000, 1000, 4), (3000, 2500, 8_u32), (20_000, 10_000, 4), (20_000, 5000, 2)] {
-        // Of each filter's items, those before `start` are not in the other.
+        // The right filter's items begin at `start`, so the filters share the items from there to `items`.
         for (start, copies) in [(items, 1), (items / 2, 1), (0, 1), (items / 2, 2), (items, 4_u64)] {
             let builder = |given: usize| {
                 let capacity = if given == max { 100 } else { given };
@@ -155,10 +154,11 @@ fn the_remedy_of_a_refused_merge_works_for_copies_too() {
     assert!(refused > 12, "{refused}");
 }
 
-/// The larger number of copies of each item, however differently the two have grown; and the same as a shared filter's union.
+/// A union has the larger copy count of each item, however differently the filters have grown. `SharedFilter::union` gives the same
+/// bytes.
 #[test]
 #[cfg(feature = "std")]
-fn a_union_has_the_larger_number_of_copies() {
+fn a_union_has_the_larger_count_of_each_item() {
     let sizes = [300_u64, 2000, 9000, 40_000];
     for partitions in [1, 4] {
         let builder =
@@ -184,22 +184,22 @@ fn a_union_has_the_larger_number_of_copies() {
                 assert_eq!(shared.into_elastic().unwrap().to_bytes(), bytes);
                 left.union(&right).unwrap();
                 left.union(&left.clone()).unwrap();
-                assert_eq!(left.to_bytes(), bytes, "once is enough");
+                assert_eq!(left.to_bytes(), bytes, "a second union changed the filter");
             }
         }
     }
 }
 
-/// Beyond the plan, generations are united one by one. An item that both filters have in the same generation is there as often as
-/// in the one that has more; one that they have in different generations, as often as in both.
+/// Beyond the plan, each generation is united individually. If both filters have an item in the same generation, the union has the
+/// larger count; if they have it in different generations, the sum.
 #[test]
-fn generations_are_united_one_by_one() {
+fn a_union_takes_the_larger_count_in_each_generation() {
     let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(50).max_capacity(500);
     let (mut united, mut beyond) = (0, 0);
     for (ours, theirs) in [(300, 2000), (2000, 300), (5000, 200), (200, 5000), (700, 600), (3000, 3000)] {
         for copies in [1, 3, 1000] {
             let left = filled(builder.clone(), (0..ours).chain((0..70).flat_map(|n| [n; 7])));
-            // In another order, so that other items are in the later generations.
+            // The order differs, so that other items are in the later generations.
             let right =
                 filled(builder.clone(), (0..theirs).rev().flat_map(|n| (0..if n < 100 { copies } else { 1 }).map(move |_| n)));
             let in_left = |n: u64| u64::from(n < ours) + if n < 70 { 7 } else { 0 };
@@ -223,15 +223,15 @@ fn generations_are_united_one_by_one() {
                 assert!(union.len() <= left.len() + right.len());
                 beyond += usize::from(union.buckets_per_lookup() > 2);
                 let bytes = union.to_bytes();
-                union.union(other).expect("all is there");
-                assert!(union.to_bytes() == bytes, "once is enough");
-                // Removing as many copies as there are leaves nothing.
+                union.union(other).expect("all items are present");
+                assert!(union.to_bytes() == bytes, "a second union changed the filter");
+                // Removing each item as often as it is counted empties the filter.
                 for n in 0..5000 {
-                    let there = union.count(&key(n));
-                    (0..there).for_each(|_| assert!(union.remove(&key(n))));
+                    let count = union.count(&key(n));
+                    (0..count).for_each(|_| assert!(union.remove(&key(n))));
                 }
                 assert!(union.is_empty(), "{union}");
-                unions.push(ElasticFilter::from_bytes(&bytes).expect("it is valid"));
+                unions.push(ElasticFilter::from_bytes(&bytes).expect("a valid snapshot"));
             }
             if let [one, other] = &unions[..] {
                 assert_eq!(one.len(), other.len(), "the union depends on which filter is first");
@@ -243,7 +243,7 @@ fn generations_are_united_one_by_one() {
 }
 
 #[test]
-fn a_refused_merge_changes_nothing() {
+fn a_merge_refused_for_any_reason_changes_nothing() {
     let builder = ElasticFilter::builder().false_positive_rate(1e-5).capacity(100);
     let first = builder.clone().params().unwrap().size_in_bytes();
     let mut filter = builder.clone().max_bytes(first).build().unwrap();

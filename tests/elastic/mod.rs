@@ -1,7 +1,7 @@
-//! Filters that grow and shrink, against a model: every acknowledged item is found, lengths are exact, and the false-positive rate
-//! is at most the promised one at every size.
+//! Filters that grow and shrink: every accepted item is found, counts are exact, and the false-positive rate never exceeds the
+//! promised one.
 
-#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "the numbers are small")]
 
 #[cfg(feature = "std")]
 mod callbacks;

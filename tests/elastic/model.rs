@@ -1,4 +1,4 @@
-//! Random operations against a multiset.
+//! Random operations, checked against a multiset.
 
 use std::collections::HashMap;
 
@@ -8,17 +8,17 @@ use proptest::{prelude::*, test_runner::RngSeed};
 #[derive(Clone, Debug)]
 enum Operation {
     Insert(u16),
-    /// Inserts or removes so many copies.
+    /// Inserts (`true`) or removes this many copies of an item, one at a time.
     Copies(u16, u32, bool),
     Unique(u16),
     Remove(u16),
-    /// Goes on with what a snapshot gives back.
+    /// Replaces the filter by one that is read from its snapshot.
     Reread,
-    /// Doubles all copies, or leaves them as they are.
+    /// Merges the filter with its clone: doubles every count, or is refused.
     Merge,
     Union,
     Shrink,
-    /// Inserts or removes this many at once.
+    /// Inserts (`true`) or removes every third item of a range, given by its first item and length.
     Many(u16, u16, bool),
 }
 
@@ -53,7 +53,7 @@ impl Model {
 }
 
 fn insert(filter: &mut ElasticFilter, model: &mut Model, item: u16) {
-    filter.insert(&item).expect("any number of copies");
+    filter.insert(&item).expect("copies are always accepted");
     *model.0.entry(item).or_default() += 1;
 }
 
@@ -90,7 +90,7 @@ proptest! {
                     }
                 }
                 Operation::Reread => filter = ElasticFilter::from_bytes(&filter.to_bytes()).unwrap(),
-                // Beyond the plan, a merge may be refused.
+                // A merge beyond the plan may be refused.
                 Operation::Merge => {
                     let copy = filter.clone();
                     if model.len() < 1_000_000 && filter.merge(&copy).is_ok() {

@@ -1,9 +1,9 @@
-//! Workers fill filters of equal parameters, and merging combines these into the filter that one worker would have filled.
+//! Workers fill filters with equal parameters. Merging these gives the filter that a single worker would have filled.
 //!
-//! Merging is associative and commutative. Up to the maximal capacity, every tree of merges gives a filter with the same number of
-//! items, counts, shards, bytes of memory and false-positive rate, and with the same answers, the false ones included. The places of
-//! items in their buckets depend on the order, so snapshots may differ. So does which copies are stored, and which are counted beside the
-//! tables: with copies, shards, bytes and rate are nearly the same. Beyond the maximal capacity, a tree may be refused.
+//! Merging is associative and commutative. Up to `max_capacity`, every tree of merges gives a filter with the same item count,
+//! counts per item, shards, bytes of memory, false-positive rate and lookup results, false positives included. The slots of items
+//! within their buckets depend on the order, so snapshots may differ. The order also decides which copies are counted beside the
+//! tables, so with copies, shards, bytes and rate are only nearly the same. Beyond `max_capacity`, a tree may be refused.
 
 use crate::common::SplitMix64;
 use koel::{CuckooFilter, ElasticBuilder, ElasticFilter, MergeError, TableKind};
@@ -12,21 +12,21 @@ const WORKERS: usize = 64;
 const ITEMS: u64 = 40_000;
 const PROBES: u64 = 100_000;
 
-/// A number below `end`.
+/// Returns a random number below `end`.
 fn below(end: usize, numbers: &mut SplitMix64) -> usize {
     numbers.next().map_or(0, |number| ((u128::from(number) * end as u128) >> 64) as usize)
 }
 
-/// Every fourth item occurs twice; or every item once.
-fn copies(item: u64, are_several: bool) -> u32 {
-    1 + u32::from(are_several && item.is_multiple_of(4))
+/// Returns how often an item occurs: with `has_copies`, every fourth item twice, and otherwise once.
+fn copies(item: u64, has_copies: bool) -> u32 {
+    1 + u32::from(has_copies && item.is_multiple_of(4))
 }
 
-/// The items of each worker, in no order: the first workers have thousands, the last ones none.
-fn shares(seed: u64, are_several: bool) -> Vec<Vec<u64>> {
+/// Returns each worker's random share of the items: the first workers have thousands, the last ones none.
+fn shares(seed: u64, has_copies: bool) -> Vec<Vec<u64>> {
     let (mut numbers, mut shares) = (SplitMix64(seed), vec![Vec::new(); WORKERS]);
     for item in 0..ITEMS {
-        for _ in 0..copies(item, are_several) {
+        for _ in 0..copies(item, has_copies) {
             let workers = 1 + below(WORKERS - 4, &mut numbers);
             shares[below(workers, &mut numbers)].push(item);
         }
@@ -47,7 +47,7 @@ fn combined<F, E>(mut filters: Vec<F>, seed: u64, mut merge: impl FnMut(&mut F, 
     }
 }
 
-/// The facts, counts and answers of a filter, all of which every tree has in common.
+/// Returns the length, the count of each item and the false positives, which must be equal for every tree of merges.
 macro_rules! answers {
     ($filter:expr) => {{
         let filter = &$filter;
@@ -59,9 +59,9 @@ macro_rules! answers {
 
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn every_tree_of_merges_gives_the_filter_that_was_filled_at_once() {
+fn every_tree_of_merges_gives_the_filter_of_a_single_worker() {
     let builder = |rate| ElasticFilter::builder().false_positive_rate(rate);
-    // All copies count: 50,000.
+    // The shares have up to 50,000 items, copies included.
     let all = 60_000;
     let builders: [(ElasticBuilder, f64); 6] = [
         (builder(0.001).capacity(all).max_capacity(all), 0.001),
@@ -72,30 +72,30 @@ fn every_tree_of_merges_gives_the_filter_that_was_filled_at_once() {
         (builder(0.03).table(TableKind::Single).bucket_size(7).max_capacity(2 * all), 0.03),
     ];
     let builders = builders.into_iter().flat_map(|builder| [(builder.clone(), false), (builder, true)]);
-    for (seed, ((builder, rate), are_several)) in (1..).zip(builders) {
-        let shares = shares(seed, are_several);
+    for (seed, ((builder, rate), has_copies)) in (1..).zip(builders) {
+        let shares = shares(seed, has_copies);
         let filled = |items: &[u64]| {
-            let mut filter = builder.clone().build().expect("the parameters are right");
-            filter.insert_iter(items).expect("it grows");
+            let mut filter = builder.clone().build().expect("valid parameters");
+            filter.insert_iter(items).expect("the filter grows");
             filter
         };
         let partial: Vec<_> = shares.iter().map(|share| filled(share)).collect();
         assert!(partial.iter().any(ElasticFilter::is_empty) && partial.iter().any(|filter| filter.len() > 2000));
         let whole = filled(&shares.concat());
         let expected = answers!(whole);
-        assert!((0..ITEMS).zip(&expected.1).all(|(item, &count)| count >= copies(item, are_several)), "an item is lost");
-        // The rate is stated as if all copies in the tables were different items.
+        assert!((0..ITEMS).zip(&expected.1).all(|(item, &count)| count >= copies(item, has_copies)), "an item is lost");
+        // The stated rate treats copies in the tables as distinct items, so the measured rate may be lower.
         let stated = whole.false_positive_rate();
         let (found, mean) = (expected.2.len() as f64, stated * PROBES as f64);
-        let least = if are_several { mean * ITEMS as f64 / whole.len() as f64 } else { mean };
+        let least = if has_copies { mean * ITEMS as f64 / whole.len() as f64 } else { mean };
         let is_near = found >= least - 5.0 * mean.sqrt() - 1.0 && found <= mean + 5.0 * mean.sqrt() + 1.0;
         assert!(stated <= rate && is_near, "{found} found, {mean} expected: {whole}");
 
         let mut snapshots = vec![whole.to_bytes()];
         let mut check = |merged: ElasticFilter| {
             let mut answers = answers!(merged);
-            if are_several {
-                // Where a shard is split or not, other items are found.
+            if has_copies {
+                // The shards may be split differently, which changes the false positives.
                 let (found, mean) = (answers.2.len() as f64, expected.2.len() as f64);
                 assert!((found - mean).abs() <= 0.1 * mean + 5.0 * mean.sqrt(), "{found} found instead of {mean}");
                 answers.2.clone_from(&expected.2);
@@ -103,7 +103,7 @@ fn every_tree_of_merges_gives_the_filter_that_was_filled_at_once() {
             assert!(answers == expected, "{merged} instead of {whole}");
             assert_eq!(merged.params(), whole.params());
             let near = |one: f64, other: f64, share: f64| (one - other).abs() <= share * other;
-            let share = if are_several { 0.1 } else { 1e-9 };
+            let share = if has_copies { 0.1 } else { 1e-9 };
             let sizes = |filter: &ElasticFilter| [filter.shards() as f64, filter.charged_bytes() as f64];
             let are_near = sizes(&merged).iter().zip(sizes(&whole)).all(|(&one, other)| near(one, other, share));
             assert!(are_near && near(merged.false_positive_rate(), stated, share), "{merged} instead of {whole}");
@@ -111,20 +111,20 @@ fn every_tree_of_merges_gives_the_filter_that_was_filled_at_once() {
             snapshots.push(merged.to_bytes());
         };
         for tree in 0..4 {
-            check(combined(partial.clone(), tree, ElasticFilter::merge).expect("they fit"));
+            check(combined(partial.clone(), tree, ElasticFilter::merge).expect("there is room"));
         }
-        // An accumulator that begins empty, and takes snapshots as other machines would send them.
+        // An empty accumulator merges snapshots, as if other machines had sent them.
         let mut accumulator = filled(&[]);
         for filter in &partial {
-            accumulator.merge(&ElasticFilter::from_bytes(&filter.to_bytes()).expect("it was written")).expect("they fit");
+            accumulator.merge(&ElasticFilter::from_bytes(&filter.to_bytes()).expect("a valid snapshot")).expect("there is room");
         }
         check(accumulator);
-        // A new accumulator at each leaf of the tree, and pairs of neighbours.
+        // Each leaf of the tree starts with an empty filter, and neighbors are merged in pairs.
         let mut level: Vec<_> = partial
             .iter()
             .map(|filter| {
                 let mut leaf = filled(&[]);
-                leaf.merge(filter).expect("they fit");
+                leaf.merge(filter).expect("there is room");
                 leaf
             })
             .collect();
@@ -133,7 +133,7 @@ fn every_tree_of_merges_gives_the_filter_that_was_filled_at_once() {
                 .chunks(2)
                 .map(|pair| {
                     let mut left = pair[0].clone();
-                    left.merge(&pair[1]).expect("they fit");
+                    left.merge(&pair[1]).expect("there is room");
                     left
                 })
                 .collect();
@@ -142,20 +142,20 @@ fn every_tree_of_merges_gives_the_filter_that_was_filled_at_once() {
 
         snapshots.sort_unstable();
         snapshots.dedup();
-        assert!(snapshots.len() > 1, "{whole}: all trees have equal bytes, and the guide may promise that");
-        let mut left = ElasticFilter::from_bytes(&snapshots[0]).expect("it was written");
-        assert!((0..ITEMS).all(|item| (0..copies(item, are_several)).all(|_| left.remove(&item))) && left.is_empty());
+        assert!(snapshots.len() > 1, "{whole}: all trees have equal bytes; the guide could promise this");
+        let mut left = ElasticFilter::from_bytes(&snapshots[0]).expect("a valid snapshot");
+        assert!((0..ITEMS).all(|item| (0..copies(item, has_copies)).all(|_| left.remove(&item))) && left.is_empty());
     }
 }
 
-/// A filter of fixed size that is planned for all items has one table, whose answers do not depend on the order.
+/// A fixed filter that is planned for all items has one table, so its results do not depend on the order.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn every_tree_of_fixed_filters_gives_the_one_that_was_filled_at_once() {
+fn every_tree_of_fixed_filters_gives_the_filter_of_a_single_worker() {
     let shares = shares(7, true);
     let filled = |items: &[u64]| {
         let builder = CuckooFilter::builder().capacity(60_000).false_positive_rate(0.001);
-        let mut filter = builder.build().expect("the parameters are right");
+        let mut filter = builder.build().expect("valid parameters");
         filter.insert_iter(items).expect("there is room");
         filter
     };
@@ -163,18 +163,19 @@ fn every_tree_of_fixed_filters_gives_the_one_that_was_filled_at_once() {
     let whole = filled(&shares.concat());
     let expected = answers!(whole);
     for tree in 0..3 {
-        let merged = combined(partial.clone(), tree, CuckooFilter::merge).expect("they fit");
+        let merged = combined(partial.clone(), tree, CuckooFilter::merge).expect("there is room");
         assert!(answers!(merged) == expected && merged.size_in_bytes() == whole.size_in_bytes(), "{merged}");
     }
 }
 
-/// Which trees are refused depends on their order. A tree that is not refused is right, and the remedy of one that is works.
+/// Whether a tree is refused depends on its order. A tree that is not refused gives a correct filter, and the remedy of a refused
+/// one works.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn beyond_the_maximal_capacity_a_tree_is_right_or_refused() {
+fn a_tree_beyond_max_capacity_is_correct_or_refused() {
     let max_capacity = 1000;
     let builder = ElasticFilter::builder().false_positive_rate(0.001);
-    let (mut right, mut refused) = (0, 0);
+    let (mut accepted, mut refused) = (0, 0);
     for (seed, [first, others]) in (0..).zip([[1500, 300], [3000, 4], [5000, 4], [300, 20_000]]) {
         let mut numbers = SplitMix64(seed);
         let mut shares = vec![Vec::new(); WORKERS];
@@ -184,8 +185,8 @@ fn beyond_the_maximal_capacity_a_tree_is_right_or_refused() {
             let mut planned = builder.clone().capacity(100).max_capacity(max_capacity);
             let merged = loop {
                 let partial = shares.iter().map(|share| {
-                    let mut filter = planned.clone().build().expect("the parameters are right");
-                    filter.insert_iter(share).expect("it grows");
+                    let mut filter = planned.clone().build().expect("valid parameters");
+                    filter.insert_iter(share).expect("the filter grows");
                     filter
                 });
                 match combined(partial.collect(), tree, |into: &mut ElasticFilter, other| {
@@ -195,7 +196,7 @@ fn beyond_the_maximal_capacity_a_tree_is_right_or_refused() {
                     Ok(merged) => break merged,
                     Err(MergeError::MaxCapacity { items, max_capacity, needed, .. }) => {
                         assert!(items > max_capacity, "{items} items");
-                        let needed = needed.expect("there is such a filter");
+                        let needed = needed.expect("a larger capacity works");
                         assert!(needed > max_capacity);
                         planned = planned.capacity(needed).max_capacity(needed);
                         refused += 1;
@@ -203,11 +204,11 @@ fn beyond_the_maximal_capacity_a_tree_is_right_or_refused() {
                     Err(error) => panic!("{error}"),
                 }
             };
-            right += usize::from(merged.params().max_capacity() == max_capacity);
+            accepted += usize::from(merged.params().max_capacity() == max_capacity);
             assert!(merged.len() as u64 == first + others && (0..first + others).all(|item| merged.contains(&item)));
             assert!(merged.false_positive_rate() <= 0.001, "{merged}");
             merged.assert_consistent();
         }
     }
-    assert!(right >= 4 && refused >= 8, "{right} trees were not refused, and {refused} were");
+    assert!(accepted >= 4 && refused >= 8, "{accepted} trees were not refused, and {refused} were");
 }

@@ -1,4 +1,4 @@
-//! Snapshots of growing filters: written, read, and altered in every way.
+//! Snapshots of growing filters: written, read, corrupted and forged.
 
 use std::{env, fs, process};
 
@@ -21,12 +21,13 @@ pub(super) fn key(n: u64) -> u64 {
 }
 
 pub(super) fn filled(builder: ElasticBuilder, items: u64) -> ElasticFilter {
-    let mut filter = builder.build().expect("the parameters are right");
-    filter.insert_iter((0..items).map(key)).expect("it grows");
+    let mut filter = builder.build().expect("valid parameters");
+    filter.insert_iter((0..items).map(key)).expect("the filter grows");
     filter
 }
 
-/// All kinds: empty, small, at many depths, beyond the planned range, planned for its size, with partitions, with other tables.
+/// Returns filters of all kinds: empty, small, with many depths, beyond the planned range, without planned growth, with
+/// partitions, and with single tables.
 pub(super) fn kinds() -> Vec<ElasticFilter> {
     let single = |b| small().table(TableKind::Single).bucket_size(b);
     vec![
@@ -43,7 +44,7 @@ pub(super) fn kinds() -> Vec<ElasticFilter> {
     ]
 }
 
-/// The same, and some in which items are several times.
+/// Returns the filters of [`kinds`], and some that hold copies.
 pub(super) fn all_kinds() -> Vec<ElasticFilter> {
     let mut all = kinds();
     all.extend([
@@ -57,52 +58,52 @@ pub(super) fn all_kinds() -> Vec<ElasticFilter> {
     all
 }
 
-/// Each item so many times, of which most are counted beside the tables. The last generations have copies, too.
+/// Returns a filter with `copies` of each item. Most copies are counted beside the tables, in all generations.
 fn repeated(builder: ElasticBuilder, items: u64, copies: u64) -> ElasticFilter {
-    let mut filter = builder.build().expect("right");
-    filter.insert_iter((0..items * copies).map(|n| key(n / copies))).expect("any number of copies");
+    let mut filter = builder.build().expect("valid parameters");
+    filter.insert_iter((0..items * copies).map(|n| key(n / copies))).expect("copies are always accepted");
     filter
 }
 
-/// Filters of the same content have the same bytes, whichever type holds it and in whichever way they are written.
+/// Filters with equal content have equal bytes for every type and every way to write them.
 #[test]
 #[cfg(not(target_family = "wasm"))]
-fn every_type_is_written_and_read_in_the_same_ways() {
+fn every_type_writes_and_reads_the_same_bytes() {
     let path = env::temp_dir().join(format!("koel-types-{}.koel", process::id()));
     for filter in all_kinds() {
         let bytes = filter.to_bytes();
-        let view = ElasticView::over(&bytes).expect("as it was written");
-        let shared = SharedFilter::from_bytes(&bytes).expect("as it was written");
-        let (mut of_view, mut of_shared) = (Vec::new(), Vec::new());
-        view.write_to(&mut of_view).expect("there is room");
-        shared.write_to(&mut of_shared).expect("there is room");
-        assert!([view.to_bytes(), shared.to_bytes(), of_view, of_shared].iter().all(|written| *written == bytes));
+        let view = ElasticView::over(&bytes).expect("a valid snapshot");
+        let shared = SharedFilter::from_bytes(&bytes).expect("a valid snapshot");
+        let (mut view_bytes, mut shared_bytes) = (Vec::new(), Vec::new());
+        view.write_to(&mut view_bytes).expect("there is room");
+        shared.write_to(&mut shared_bytes).expect("there is room");
+        assert!([view.to_bytes(), shared.to_bytes(), view_bytes, shared_bytes].iter().all(|written| *written == bytes));
         assert_eq!([view.snapshot_bytes(), shared.snapshot_bytes()], [bytes.len() as u64; 2]);
         assert_eq!([view.distinct(), shared.distinct()], [filter.distinct(); 2], "{filter}");
         shared.save(&path).expect("there is room");
-        let read = SharedFilter::load(&path).expect("as it was saved").into_elastic().expect("there is memory");
+        let read = SharedFilter::load(&path).expect("a saved snapshot is valid").into_elastic().expect("there is memory");
         assert!(read == filter);
-        let read = SharedFilter::read_from(&bytes[..]).expect("as it was written").into_elastic().expect("there is memory");
+        let read = SharedFilter::read_from(&bytes[..]).expect("a valid snapshot").into_elastic().expect("there is memory");
         assert!(read == filter);
     }
-    fs::remove_file(path).expect("it is there");
+    fs::remove_file(path).expect("the file exists");
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn a_filter_read_back_behaves_like_the_original() {
     for filter in kinds() {
         let (bytes, items) = (filter.to_bytes(), filter.len() as u64);
         let mut read = ElasticFilter::from_bytes(&bytes).unwrap_or_else(|error| panic!("{filter}: {error}"));
         assert_eq!(read.to_bytes(), bytes, "{filter}");
         assert_eq!((read.len(), read.params(), read.shards()), (filter.len(), filter.params(), filter.shards()));
-        // Added up in another order.
+        // The rates may be summed in a different order.
         let (rate, again) = (filter.false_positive_rate(), read.false_positive_rate());
         assert!((rate - again).abs() <= 1e-12 * rate);
         assert!((0..items).all(|n| read.contains(&key(n))));
-        // It goes on as before: the same operations give the same filter.
+        // The same further operations give the same filter.
         let mut filter = filter;
         for filter in [&mut filter, &mut read] {
-            filter.insert_iter((items..items + 3000).map(key)).expect("it grows");
+            filter.insert_iter((items..items + 3000).map(key)).expect("the filter grows");
             assert!((0..items / 2).all(|n| filter.remove(&key(n))));
             filter.shrink();
         }
@@ -113,30 +114,30 @@ fn what_is_written_is_read_again() {
             Ok(()) => assert_eq!(merged.len(), 2 * read.len()),
             Err(error) => assert!(2 * read.len() > read.params().max_capacity(), "{filter}: {error}"),
         }
-        assert_eq!(ElasticFilter::from_bytes(&merged.to_bytes()).expect("readable").len(), merged.len());
+        assert_eq!(ElasticFilter::from_bytes(&merged.to_bytes()).expect("a valid snapshot").len(), merged.len());
     }
 }
 
 #[test]
-fn streams_and_files_hold_the_same() {
+fn streams_and_files_have_the_same_bytes() {
     let filter = filled(small(), 5000);
     let mut stream = Vec::new();
-    filter.write_to(&mut stream).expect("a vector takes all");
+    filter.write_to(&mut stream).expect("writing to a vector succeeds");
     assert_eq!(stream, filter.to_bytes());
     let two = [&stream[..], &stream[..]].concat();
     let mut rest = &two[..];
     for _ in 0..2 {
-        assert_eq!(ElasticFilter::read_from(&mut rest).expect("as it was written").to_bytes(), stream);
+        assert_eq!(ElasticFilter::read_from(&mut rest).expect("a valid snapshot").to_bytes(), stream);
     }
     assert!(rest.is_empty());
     assert_eq!(ElasticFilter::read_from(rest).unwrap_err().kind(), Kind::Length);
-    assert_eq!(ElasticFilter::try_from(&stream[..]).expect("as it was written").len(), 5000);
+    assert_eq!(ElasticFilter::try_from(&stream[..]).expect("a valid snapshot").len(), 5000);
     if cfg!(any(miri, target_family = "wasm")) {
         return;
     }
     let path = env::temp_dir().join(format!("koel-elastic-{}.koel", process::id()));
     filter.save(&path).expect("the folder exists");
-    assert_eq!(ElasticFilter::load(&path).expect("as it was written").to_bytes(), stream);
+    assert_eq!(ElasticFilter::load(&path).expect("a valid snapshot").to_bytes(), stream);
     fs::write(&path, &two).expect("the file exists");
     let error = ElasticFilter::load(&path).unwrap_err();
     assert_eq!((error.kind(), error.offset()), (Kind::TrailingBytes, stream.len() as u64));
@@ -146,8 +147,8 @@ fn streams_and_files_hold_the_same() {
 }
 
 #[test]
-fn each_reader_says_which_one_to_use() {
-    let fixed = CuckooFilter::builder().capacity(100).false_positive_rate(0.01).build().expect("right").to_bytes();
+fn a_reader_of_the_wrong_type_names_the_one_to_use() {
+    let fixed = CuckooFilter::builder().capacity(100).false_positive_rate(0.01).build().expect("valid parameters").to_bytes();
     let error = ElasticFilter::from_bytes(&fixed).unwrap_err();
     assert!(error.kind() == Kind::OtherType && error.to_string().ends_with("read it with CuckooFilter or FilterView"), "{error}");
     let growing = filled(small(), 10).to_bytes();
@@ -162,7 +163,7 @@ fn each_reader_says_which_one_to_use() {
 }
 
 #[test]
-fn truncated_and_longer_bytes_are_refused() {
+fn truncated_and_extended_bytes_are_refused() {
     let bytes = repeated(small(), 1000, 3).to_bytes();
     for len in (0..300).chain((300..bytes.len()).step_by(97)).chain(bytes.len() - 20..bytes.len()) {
         let error = ElasticFilter::from_bytes(&bytes[..len]).unwrap_err();
@@ -173,7 +174,7 @@ fn truncated_and_longer_bytes_are_refused() {
 }
 
 #[test]
-fn every_altered_bit_is_noticed() {
+fn every_flipped_bit_is_detected() {
     for bytes in [
         filled(small().capacity(10).max_capacity(300), 100).to_bytes(),
         repeated(small().capacity(10).max_capacity(300), 40, 50).to_bytes(),
@@ -186,7 +187,7 @@ fn every_altered_bit_is_noticed() {
     }
 }
 
-/// Where the sections of the partitions begin.
+/// Returns the offsets of the partitions' sections.
 fn sections(bytes: &[u8]) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut at = HEADER;
@@ -197,7 +198,7 @@ fn sections(bytes: &[u8]) -> Vec<usize> {
     starts
 }
 
-/// Makes all checksums of sections, header and end right, as a forger can. Those of tables stay.
+/// Recomputes the checksums of the header, the sections and the trailer, as a forger can. The checksums of tables stay.
 fn seal(bytes: &mut [u8], sections: &[usize]) {
     let header = xxh3_64_with_seed(&bytes[..56], 0);
     bytes[56..64].copy_from_slice(&header.to_le_bytes());
@@ -205,7 +206,7 @@ fn seal(bytes: &mut [u8], sections: &[usize]) {
     for (partition, &at) in sections.iter().enumerate() {
         let shards = u64::from_le_bytes(bytes[at + 8..at + 16].try_into().expect("eight bytes"));
         let length = u64::from_le_bytes(bytes[at + 16..at + 24].try_into().expect("eight bytes"));
-        // A partition without shards has the number of its items instead of records.
+        // A partition without shards has its item count instead of records.
         let records = if shards == 0 && length > 0 { 8 } else { (shards as usize).saturating_mul(RECORD) };
         let end = (at + SECTION).saturating_add(records).min(bytes.len());
         let covered = [&bytes[at..at + 24], &bytes[at + SECTION..end]].concat();
@@ -218,7 +219,7 @@ fn seal(bytes: &mut [u8], sections: &[usize]) {
     bytes[end..].copy_from_slice(&trailer.to_le_bytes());
 }
 
-/// Bytes that were forged with the right checksums are refused, or are a filter that works.
+/// Reads forged bytes that have valid checksums. If they are accepted, asserts that the filter works.
 fn refused_or_sound(bytes: &[u8]) -> Result<(), SnapshotError> {
     let mut filter = ElasticFilter::from_bytes(bytes)?;
     let len = filter.len();
@@ -237,13 +238,13 @@ fn refused_or_sound(bytes: &[u8]) -> Result<(), SnapshotError> {
 
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn forged_fields_are_refused_or_harmless() {
+fn forged_fields_are_refused_or_give_a_working_filter() {
     let bytes = filled(small().capacity(10).max_capacity(600).partitions(2), 6000).to_bytes();
     let sections = sections(&bytes);
     assert_eq!(sections.len(), 2);
     let mut untouched = bytes.clone();
     seal(&mut untouched, &sections);
-    assert_eq!(untouched, bytes, "the test seals as the library does");
+    assert_eq!(untouched, bytes, "seal differs from the library");
     let fields = (8..56).chain(sections[0]..sections[0] + SECTION + 4 * RECORD);
     let mut accepted = 0;
     for at in fields {
@@ -254,15 +255,15 @@ fn forged_fields_are_refused_or_harmless() {
             accepted += usize::from(refused_or_sound(&forged).is_ok());
         }
     }
-    // The seed, the capacities and the rate may be anything; what leads to tables may not.
+    // Many values of the seed, the capacities and the rate are valid; few values of the fields that locate tables are.
     assert!((300..900).contains(&accepted), "{accepted}");
 }
 
-/// Where the entries of a partition's further copies are.
+/// Returns the byte range of a partition's copies.
 fn entries(bytes: &[u8], section: usize) -> std::ops::Range<usize> {
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes")) as usize;
     let end = section + SECTION + number(section + 16) - 8;
-    // Each is of an item in the tables: their number is not in the bytes, but what their checksum covers.
+    // The snapshot does not state how many entries there are, so the start is where the checksum matches.
     let stored = number(end) as u64;
     let seed = number(section + 24) as u64;
     let starts = (section + SECTION..end).rev().filter(|start| (end - start).is_multiple_of(ENTRY));
@@ -270,7 +271,7 @@ fn entries(bytes: &[u8], section: usize) -> std::ops::Range<usize> {
     start.expect("there are copies")..end
 }
 
-/// Makes the checksum of these entries right, too.
+/// Like [`seal`], and also recomputes the checksum of the copies.
 fn seal_entries(bytes: &mut [u8], sections: &[usize], section: usize, entries: &std::ops::Range<usize>) {
     seal(bytes, sections);
     let seed = u64::from_le_bytes(bytes[section + 24..section + 32].try_into().expect("eight bytes"));
@@ -280,7 +281,7 @@ fn seal_entries(bytes: &mut [u8], sections: &[usize], section: usize, entries: &
 
 const ENTRY: usize = 16;
 
-/// Lists of few items that nobody writes: out of order, twice, of what is no item, of other numbers.
+/// Forges invalid lists of items: unordered, with duplicates, with keys of no item, with wrong counts.
 #[test]
 fn forged_lists_are_refused() {
     let bytes = repeated(small(), 101, 2).to_bytes();
@@ -300,27 +301,27 @@ fn forged_lists_are_refused() {
         assert_eq!(ElasticFilter::read_from(&forged[..]).unwrap_err().to_string(), error.to_string());
         if let Ok(view) = ElasticView::over(&forged) {
             assert_eq!(view.verify().unwrap_err().to_string(), error.to_string());
-            // It may answer anything.
+            // Lookups may return anything, but must not panic.
             let _ = (0..1000).filter(|n| view.contains(&super::snapshots::key(*n))).count();
         }
     };
     refused(&[(keys, &key(1))], &[Kind::Table]);
     refused(&[(keys, &key(1)), (keys + key_bytes, &key(0))], &[Kind::Table]);
     refused(&[(keys + 100 * key_bytes, &vec![0xff; key_bytes])], &[Kind::Table, Kind::Copies]);
-    // The key of another item, of which there are no further copies.
-    let other = u64::from_le_bytes([&key(50)[..], &[0; 8]].concat()[..8].try_into().expect("eight")) + 1;
+    // The key of a different item, which has no copies.
+    let other = u64::from_le_bytes([&key(50)[..], &[0; 8]].concat()[..8].try_into().expect("eight bytes")) + 1;
     refused(&[(keys + 50 * key_bytes, &other.to_le_bytes()[..key_bytes])], &[Kind::Table, Kind::Copies]);
-    assert!((end - keys) % 8 > 0, "the list is filled up");
+    assert!((end - keys) % 8 > 0, "the list has no padding");
     refused(&[(end, &[1])], &[Kind::Table]);
-    for wrong in [0_u64, 1, 100, 102, u64::MAX] {
-        refused(&[(number, &wrong.to_le_bytes())], &[Kind::Shards, Kind::Count, Kind::Table]);
+    for forged in [0_u64, 1, 100, 102, u64::MAX] {
+        refused(&[(number, &forged.to_le_bytes())], &[Kind::Shards, Kind::Count, Kind::Table]);
     }
-    for wrong in [0_u64, 100, 101, 1 << 40, u64::MAX] {
-        refused(&[(section, &wrong.to_le_bytes())], &[Kind::Shards, Kind::Count, Kind::Copies]);
+    for forged in [0_u64, 100, 101, 1 << 40, u64::MAX] {
+        refused(&[(section, &forged.to_le_bytes())], &[Kind::Shards, Kind::Count, Kind::Copies]);
     }
 }
 
-/// Entries of copies that nobody writes: out of order, twice, of none, of items that are not there, more than there may be.
+/// Forges invalid lists of copies: unordered, with duplicates, with a count of 0, of absent items, beyond the maximum count.
 #[test]
 fn forged_copies_are_refused() {
     for builder in [small().capacity(10).max_capacity(600).partitions(2), small().capacity(2000).max_capacity(2000)] {
@@ -330,7 +331,7 @@ fn forged_copies_are_refused() {
         let range = entries(&bytes, section);
         let list: Vec<[u8; ENTRY]> = bytes[range.clone()].as_chunks().0.to_vec();
         assert!(list.len() > 300);
-        let items = u64::from_le_bytes(bytes[section..section + 8].try_into().expect("eight"));
+        let items = u64::from_le_bytes(bytes[section..section + 8].try_into().expect("eight bytes"));
         let forge = |list: &[[u8; ENTRY]], items: u64| {
             let mut forged = bytes.clone();
             forged[range.clone()].copy_from_slice(list.as_flattened());
@@ -338,7 +339,7 @@ fn forged_copies_are_refused() {
             seal_entries(&mut forged, &sections, section, &range);
             forged
         };
-        assert!(forge(&list, items) == bytes, "the test seals as the library does");
+        assert!(forge(&list, items) == bytes, "seal differs from the library");
         let refused = |list: &[[u8; ENTRY]], items: u64, kind: Kind, words: &str| {
             let forged = forge(list, items);
             let error = ElasticFilter::from_bytes(&forged).expect_err(words);
@@ -347,7 +348,7 @@ fn forged_copies_are_refused() {
             let Ok(view) = ElasticView::over(&forged) else { return assert_eq!(kind, Kind::Count) };
             assert_eq!(view.verify().expect_err(words).to_string(), error.to_string());
             assert_eq!(view.to_filter().expect_err(words).to_string(), error.to_string());
-            // It answers nevertheless.
+            // Lookups still find all items.
             assert!((0..1500).all(|n| view.contains(&key(n)) && view.count(&key(n)) > 0));
         };
         let changed = |at: usize, byte: usize, value: u8| {
@@ -357,31 +358,31 @@ fn forged_copies_are_refused() {
         };
         let mut swapped = list.clone();
         swapped.swap(4, 5);
-        refused(&swapped, items, Kind::Copies, "not in order");
+        refused(&swapped, items, Kind::Copies, "out of order");
         let mut twice = list.clone();
         twice[5] = twice[4];
-        refused(&twice, items, Kind::Copies, "not in order");
-        let mut none = list.clone();
-        none[7][12..].fill(0);
-        refused(&none, items, Kind::Copies, "or has none");
+        refused(&twice, items, Kind::Copies, "out of order");
+        let mut zero = list.clone();
+        zero[7][12..].fill(0);
+        refused(&zero, items, Kind::Copies, "or has no copies");
         refused(&changed(0, 0, list[0][0] ^ 1), items, Kind::Copies, "no table has it");
         refused(&changed(list.len() - 1, 10, 0xff), items, Kind::Copies, "no table has it");
         refused(&changed(list.len() - 1, 11, 200), items, Kind::Copies, "no table has it");
-        let mut many = list.clone();
-        many[9][12..].fill(0xff);
-        refused(&many, items, Kind::Copies, "more than 2³² − 1 copies");
-        refused(&changed(3, 12, list[3][12] + 1), items, Kind::Copies, "by the header of their partition");
-        refused(&list, items + 1, Kind::Copies, "by the header of their partition");
+        let mut overflow = list.clone();
+        overflow[9][12..].fill(0xff);
+        refused(&overflow, items, Kind::Copies, "more than 2³² − 1 copies");
+        refused(&changed(3, 12, list[3][12] + 1), items, Kind::Copies, "but the partition's header says");
+        refused(&list, items + 1, Kind::Copies, "but the partition's header says");
         refused(&list, 0, Kind::Count, "its header says 0");
         refused(&list, u64::MAX, Kind::Count, "its header says");
-        // Anything at random.
+        // Flips random bits.
         for n in 0..2000 {
             let mut list = list.clone();
             let at = key(n) as usize % list.len();
             list[at][key(n + 7) as usize % ENTRY] ^= 1 << (n % 8);
             let forged = forge(&list, if n % 2 == 0 { items } else { items + n });
             let is_refused = ElasticFilter::from_bytes(&forged).is_err();
-            let view = ElasticView::over(&forged).expect("its lists of shards are right");
+            let view = ElasticView::over(&forged).expect("the lists of shards are valid");
             assert_eq!(view.verify().is_err(), is_refused);
             assert!(view.contains(&key(n % 1500)) && view.count(&key(n % 1500)) > 0);
         }
@@ -389,10 +390,10 @@ fn forged_copies_are_refused() {
 }
 
 #[test]
-fn claims_of_much_take_no_memory() {
+fn forged_sizes_are_refused() {
     let bytes = filled(small(), 100).to_bytes();
     let sections = sections(&bytes);
-    // Shards, buckets of a shard, partitions.
+    // The shard count, the buckets per shard, and the partition bits.
     for (at, claim) in [(sections[0] + 8, &u64::MAX.to_le_bytes()[..7]), (24, &[0, 0, 0, 0x7f]), (13, &[8])] {
         let mut forged = bytes.clone();
         forged[at..at + claim.len()].copy_from_slice(claim);
@@ -402,27 +403,27 @@ fn claims_of_much_take_no_memory() {
     }
 }
 
-/// A table whose fingerprints have upper bits only, with the right checksum: splitting would leave nothing of them.
+/// A slot that has upper bits and an empty fingerprint is refused, even with a valid checksum: a split would lose it.
 #[test]
 fn fingerprints_without_low_bits_are_refused() {
     let builder = small().table(TableKind::Single).bucket_size(1).capacity(10_000);
     let mut bytes = filled(builder, 1).to_bytes();
     let sections = sections(&bytes);
     let shards = bytes[sections[0] + 8] as usize;
-    // Only one table is not empty.
+    // Exactly one table is not empty.
     let mut table = sections[0] + SECTION + shards * RECORD;
     let length = (bytes.len() - 8 - table) / shards;
     let shard = (0..shards).find(|shard| bytes[table + shard * length..][..length].iter().any(|&byte| byte != 0));
-    let shard = shard.expect("an item is in one of them");
+    let shard = shard.expect("one table has the item");
     table += shard * length;
     let low_bits = bytes[11] as usize;
-    let first = (0..8 * length).find(|bit| bytes[table + bit / 8] >> (bit % 8) & 1 == 1).expect("it is not empty");
-    // The slot that the bit is in becomes a single upper bit, in the column behind the table.
+    let first = (0..8 * length).find(|bit| bytes[table + bit / 8] >> (bit % 8) & 1 == 1).expect("the table is not empty");
+    // Clears the slot of the first bit, and sets one of its upper bits in the column behind the table.
     let slot = first / low_bits;
     for bit in slot * low_bits..(slot + 1) * low_bits {
         bytes[table + bit / 8] &= !(1 << (bit % 8));
     }
-    let buckets = u32::from_le_bytes(bytes[24..28].try_into().expect("four")) as usize;
+    let buckets = u32::from_le_bytes(bytes[24..28].try_into().expect("four bytes")) as usize;
     let upper = (buckets * low_bits).next_multiple_of(8) + slot * usize::from(bytes[29] - bytes[28]);
     bytes[table + upper / 8] |= 1 << (upper % 8);
     assert!(slot < buckets && upper < 8 * length);
@@ -439,6 +440,6 @@ fn fingerprints_without_low_bits_are_refused() {
             ElasticFilter::from_bytes(&forged).unwrap_err().kind()
         })
         .collect();
-    // The table ends up to seven bytes before the next one.
+    // Up to seven bytes of padding follow the table, so all lengths are tried.
     assert!(kinds.contains(&Kind::Table), "{kinds:?}");
 }

@@ -1,4 +1,4 @@
-//! Views of growing filters: snapshots queried in place.
+//! Views of growing filters, which query snapshots in place.
 
 use std::{
     cell::Cell,
@@ -8,16 +8,16 @@ use std::{
 use super::snapshots::{filled, kinds, small};
 use koel::{Contains, ElasticFilter, ElasticView, Kernel, Prehashed, SnapshotErrorKind as Kind, Xxh3};
 
-/// Hashes of items that are in the filter, and of as many that are not.
+/// Returns the hashes of all items of the filter, and of at least as many absent ones.
 fn hashes(filter: &ElasticFilter) -> Vec<u64> {
     (0..2 * filter.len() as u64 + 100).map(|n| filter.hash(&super::snapshots::key(n))).collect()
 }
 
 #[test]
-fn a_view_answers_as_the_filter_does() {
+fn a_view_gives_the_results_of_its_filter() {
     for filter in kinds() {
         let bytes = filter.to_bytes();
-        // Bytes need no alignment.
+        // The bytes may have any alignment.
         let shifted = [&[0], &bytes[..]].concat();
         let mut view = ElasticView::over(&shifted[1..]).unwrap_or_else(|error| panic!("{filter}: {error}"));
         assert_eq!((view.len(), view.shards(), view.params()), (filter.len(), filter.shards(), filter.params()));
@@ -28,7 +28,7 @@ fn a_view_answers_as_the_filter_does() {
         let (mut found, mut found_in_view) = (vec![false; hashes.len()], vec![false; hashes.len()]);
         filter.contains_batch(&Prehashed(&hashes), &mut found);
         for kernel in Kernel::available() {
-            view.set_kernel(kernel).expect("it is available");
+            view.set_kernel(kernel).expect("the kernel is available");
             assert_eq!(view.kernel(), kernel);
             view.contains_batch(&Prehashed(&hashes), &mut found_in_view);
             assert_eq!(found, found_in_view, "{filter}, {kernel}");
@@ -41,8 +41,8 @@ fn a_view_answers_as_the_filter_does() {
         }
         let measured = [view.measure_false_positive_rate(10_000), filter.measure_false_positive_rate(10_000)];
         assert!((measured[0] - measured[1]).abs() < 1e-12);
-        view.verify().expect("as it was written");
-        assert_eq!(view.to_filter().expect("as it was written").to_bytes(), bytes);
+        view.verify().expect("a valid snapshot");
+        assert_eq!(view.to_filter().expect("a valid snapshot").to_bytes(), bytes);
         assert!(view.size_in_bytes() > bytes.len() && view.table_bytes() == bytes.len());
         assert_eq!(*view.data(), bytes);
         assert_eq!(view.into_data(), bytes);
@@ -50,14 +50,14 @@ fn a_view_answers_as_the_filter_does() {
 }
 
 #[test]
-fn a_view_takes_items_and_is_a_filter() {
-    fn asked(filter: &(impl Contains<str> + ?Sized)) -> [bool; 2] {
+fn a_view_looks_up_items_and_implements_contains() {
+    fn lookups(filter: &(impl Contains<str> + ?Sized)) -> [bool; 2] {
         ["alice", "mallory"].map(|name| filter.contains(name))
     }
     let mut filter = filled(small(), 300);
-    filter.insert("alice").expect("it grows");
-    let view = ElasticView::over(filter.to_bytes()).expect("as it was written");
-    assert_eq!(asked(&view), [true, false]);
+    filter.insert("alice").expect("the filter grows");
+    let view = ElasticView::over(filter.to_bytes()).expect("a valid snapshot");
+    assert_eq!(lookups(&view), [true, false]);
     let mut found = [false; 2];
     view.contains_batch(&["alice", "mallory"], &mut found);
     assert_eq!(found, [true, false]);
@@ -70,12 +70,12 @@ fn a_view_takes_items_and_is_a_filter() {
 }
 
 #[test]
-fn snapshots_may_lie_back_to_back() {
+fn snapshots_can_be_stored_back_to_back() {
     let [first, second] = [200, 3000].map(|items| filled(small(), items).to_bytes());
     let both = [&first[..], &second].concat();
     let (view, end) = ElasticView::over_prefix(&both[..]).expect("two snapshots");
     assert_eq!((view.len(), end), (200, first.len()));
-    let (view, end) = ElasticView::over_prefix(&both[end..]).expect("the second one");
+    let (view, end) = ElasticView::over_prefix(&both[end..]).expect("the second snapshot");
     assert_eq!((view.len(), end), (3000, second.len()));
     let error = ElasticView::over(&both).unwrap_err();
     assert_eq!((error.kind(), error.offset()), (Kind::TrailingBytes, first.len() as u64));
@@ -84,7 +84,7 @@ fn snapshots_may_lie_back_to_back() {
 }
 
 #[test]
-fn what_ends_too_early_is_refused() {
+fn truncated_bytes_are_refused() {
     let bytes = filled(small().partitions(2), 5000).to_bytes();
     for len in (0..300).chain((300..bytes.len()).step_by(397)).chain(bytes.len() - 20..bytes.len()) {
         let error = ElasticView::over(&bytes[..len]).unwrap_err();
@@ -92,9 +92,9 @@ fn what_ends_too_early_is_refused() {
     }
 }
 
-/// Opening checks header, lists and end; verification the tables.
+/// Opening validates the header, the lists of shards and the trailer; `verify` validates the tables.
 #[test]
-fn every_altered_bit_is_noticed_in_place() {
+fn every_flipped_bit_is_detected_in_place() {
     let bytes = filled(ElasticFilter::builder().false_positive_rate(0.001).capacity(10).max_capacity(300), 100).to_bytes();
     let mut opened = 0;
     for bit in 0..8 * bytes.len() {
@@ -110,10 +110,10 @@ fn every_altered_bit_is_noticed_in_place() {
             }
         }
     }
-    assert!(opened > 4 * bytes.len(), "most bits are those of tables");
+    assert!(opened > 4 * bytes.len(), "too few altered snapshots could be opened");
 }
 
-/// Returns its bytes the first time, and others from then on.
+/// Bytes that change: `honest` until `is_honest` is cleared, and `other` from then on.
 struct Fickle {
     honest: Vec<u8>,
     other: Vec<u8>,
@@ -128,29 +128,29 @@ impl AsRef<[u8]> for Fickle {
 
 #[test]
 #[cfg_attr(not(panic = "unwind"), ignore = "a panic ends the process")]
-fn bytes_that_change_break_nothing() {
+fn changing_bytes_give_any_result_or_a_clear_panic() {
     let filter = filled(small(), 2000);
     let (bytes, hashes) = (filter.to_bytes(), hashes(&filter));
     let others = [bytes[..bytes.len() - 1].to_vec(), Vec::new(), vec![0xff; bytes.len()], vec![0x5a; 2 * bytes.len()]];
     for other in others {
         let is_shorter = other.len() < bytes.len();
         let data = Fickle { honest: bytes.clone(), other, is_honest: Cell::new(true) };
-        let mut view = ElasticView::over(data).expect("as yet it is honest");
+        let mut view = ElasticView::over(data).expect("the bytes are still valid");
         view.data().is_honest.set(false);
         for kernel in Kernel::available() {
-            view.set_kernel(kernel).expect("it is available");
+            view.set_kernel(kernel).expect("the kernel is available");
             let mut found = vec![false; hashes.len()];
-            let asked = [
+            let outcomes = [
                 catch_unwind(AssertUnwindSafe(|| view.contains_batch(&Prehashed(&hashes), &mut found))),
                 catch_unwind(AssertUnwindSafe(|| {
                     std::hint::black_box(hashes.iter().map(|&hash| view.count(&Prehashed(hash))).sum::<u32>());
                     std::hint::black_box(hashes.iter().filter(|&&hash| view.contains(&Prehashed(hash))).count());
                 })),
             ];
-            for asked in asked {
-                assert_eq!(asked.is_err(), is_shorter);
-                let message = asked.err().and_then(|panic| panic.downcast::<&str>().ok());
-                assert!(message.is_none_or(|text| text.contains("the bytes of a view became fewer")));
+            for outcome in outcomes {
+                assert_eq!(outcome.is_err(), is_shorter);
+                let message = outcome.err().and_then(|panic| panic.downcast::<&str>().ok());
+                assert!(message.is_none_or(|text| text.contains("the data of a view became shorter")));
             }
         }
     }

@@ -1,18 +1,18 @@
-//! Directories of growing filters: a few bytes of a snapshot may ask for far more memory.
+//! Directories of growing filters: a short snapshot can claim a depth whose directory takes far more memory than the snapshot.
 
 use koel::{ElasticFilter, ElasticView, Prehashed, SnapshotErrorKind as Kinds};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{SOME, common::HEADER, heap::peak};
 
-/// A snapshot of a growing filter in which every partition has shards of all depths from 1 to 22, and one item: its directory is
-/// far larger than they are. All checksums are right. `buckets` are those of a shard; without `tables`, it ends before the first
-/// one.
+/// Returns a snapshot in which every partition has one item and shards of all depths from 1 to 22, so that the directory is far
+/// larger than the shards. All checksums are valid. A shard has `buckets` buckets. Without `tables`, the bytes end before the first
+/// table.
 fn deep(partition_bits: u8, buckets: u32, tables: bool) -> Vec<u8> {
     const BITS: u8 = 10;
     const DEPTH: u8 = 22;
     let sum = |seed: u64, bytes: &[u8]| xxh3_64_with_seed(bytes, seed).to_le_bytes();
-    let mut bytes = ElasticFilter::builder().false_positive_rate(0.01).build().expect("right").to_bytes();
+    let mut bytes = ElasticFilter::builder().false_positive_rate(0.01).build().expect("valid parameters").to_bytes();
     bytes.truncate(HEADER);
     bytes[10..14].copy_from_slice(&[2, BITS, 1, partition_bits]);
     bytes[24..28].copy_from_slice(&buckets.to_le_bytes());
@@ -24,7 +24,7 @@ fn deep(partition_bits: u8, buckets: u32, tables: bool) -> Vec<u8> {
         let (mut list, mut all, mut len) = (Vec::new(), Vec::new(), 0);
         let depths = (1..=DEPTH).map(|depth| (depth, (1_u32 << depth) - 2));
         for (depth, prefix) in depths.chain([(DEPTH, (1 << DEPTH) - 1)]) {
-            // And its column.
+            // The sizes of the table and its column.
             let table: u64 = [BITS, DEPTH - depth].map(|bits| (u64::from(buckets) * u64::from(bits)).div_ceil(8)).iter().sum();
             len += table.next_multiple_of(8);
             let item = u8::from(list.is_empty());
@@ -55,10 +55,10 @@ fn deep(partition_bits: u8, buckets: u32, tables: bool) -> Vec<u8> {
     bytes
 }
 
-/// Directories take no more than 16 MiB together, or twice that for a view, unless there are as many bytes of input; and nothing
-/// before the tables that they lead to have arrived.
+/// All directories together take at most 16 MiB, or twice that in a view, unless the input is larger. They are allocated only after
+/// their tables have arrived.
 #[test]
-fn directories_take_no_more_than_the_tables_warrant() {
+fn directories_are_limited_by_the_size_of_the_input() {
     const MOST: usize = 16 << 20;
     let many = deep(6, 2, true);
     let claim = deep(0, 1 << 27, false);
@@ -69,48 +69,48 @@ fn directories_take_no_more_than_the_tables_warrant() {
         assert_eq!(error.kind(), kind, "{error}");
         assert!(view <= 2 * most && read <= most, "{view} and {read} bytes for {}", bytes.len());
     }
-    // As deep as that, but alone.
+    // A single partition of the same depth is accepted.
     let alone = deep(0, 2, true);
-    ElasticView::over(&alone).expect("its directory is small enough").verify().expect("it is valid");
-    assert_eq!(ElasticFilter::from_bytes(&alone).expect("it is valid").to_bytes(), alone);
+    ElasticView::over(&alone).expect("the directory is small enough").verify().expect("a valid snapshot");
+    assert_eq!(ElasticFilter::from_bytes(&alone).expect("a valid snapshot").to_bytes(), alone);
 }
 
-/// A snapshot of one shard of two slots with an item, which claims that it may be split 27 times.
+/// Returns a snapshot with one shard of two slots and one item, which claims that the shard may be split 27 times.
 fn splitting() -> Vec<u8> {
     const LOW_BITS: u8 = 5;
     const DEPTH: u8 = 27;
     let sum = |seed: u64, bytes: &[u8]| xxh3_64_with_seed(bytes, seed).to_le_bytes();
-    let mut bytes = ElasticFilter::builder().false_positive_rate(0.01).build().expect("right").to_bytes();
+    let mut bytes = ElasticFilter::builder().false_positive_rate(0.01).build().expect("valid parameters").to_bytes();
     bytes.truncate(HEADER);
     bytes[10..14].copy_from_slice(&[2, LOW_BITS, 1, 0]);
     bytes[24..28].copy_from_slice(&2_u32.to_le_bytes());
     bytes[28..32].copy_from_slice(&[0, DEPTH, 0, 0]);
     let checksum = sum(0, &bytes[..56]);
     bytes[56..64].copy_from_slice(&checksum);
-    // 2 · 5 bits, a column of 2 · 27 bits, and what it is filled up with.
+    // A table of 2 · 5 bits, a column of 2 · 27 bits, and padding.
     let mut table = [0; 16];
     table[0] = 1;
     let list = [vec![0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0], sum(0, &table[..2 + 7]).to_vec()].concat();
     let numbers = [1, 1, list.len() as u64 + 16];
     let section: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     let checksum = sum(u64::from_le_bytes(checksum), &[&section[..], &list].concat());
-    let seed = u64::from_le_bytes(bytes[56..64].try_into().expect("eight"));
+    let seed = u64::from_le_bytes(bytes[56..64].try_into().expect("eight bytes"));
     bytes.extend([&section[..], &checksum, &list, &table, &sum(seed, &checksum)].concat());
     bytes
 }
 
-/// An insertion into it splits no further than the limit allows, and without a limit, no further than its few shards warrant.
+/// An insertion splits the shard only as far as the limit allows; without a limit, the directory stays in proportion to the shards.
 #[test]
-fn a_forged_depth_takes_no_memory_when_items_are_inserted() {
+fn insertions_into_a_filter_of_forged_depth_take_little_memory() {
     let bytes = splitting();
     assert!(bytes.len() < 200);
     for limit in [1 << 20, usize::MAX] {
-        let mut filter = ElasticFilter::from_bytes(&bytes).expect("it is valid");
+        let mut filter = ElasticFilter::from_bytes(&bytes).expect("a valid snapshot");
         filter.set_max_bytes(limit);
         let mut crowded = 0;
         for copy in 0..40 {
             let before = filter.to_bytes();
-            // Items that go to the same shard at any depth, and others.
+            // Copies of one item, which reach the same shard at any depth, alternate with other items.
             let (result, most) = peak(|| filter.insert(&Prehashed(if copy % 2 == 0 { 7 } else { copy })));
             assert!(most < 1 << 20, "{most} bytes for {filter}");
             if result.is_err() {
@@ -118,7 +118,7 @@ fn a_forged_depth_takes_no_memory_when_items_are_inserted() {
                 crowded += 1;
             }
         }
-        // Copies are counted.
+        // Copies are counted beside the tables.
         assert!(filter.count(&Prehashed(7)) >= 20 && crowded < 20 && filter.size_in_bytes() < 1 << 20, "{filter}");
     }
 }

@@ -1,8 +1,8 @@
-//! Whatever the bytes are, every reader gives the answer that docs/FORMAT.md asks for, says what is wrong and where, and takes
-//! no more memory than they warrant, by the allocator's own count.
+//! For any bytes, every reader accepts or refuses them as docs/FORMAT.md requires, names the problem and its offset, and allocates
+//! no more memory than the input justifies, as counted by the allocator.
 
 #![cfg(all(feature = "metrohash", target_endian = "little"))]
-#![allow(clippy::cast_possible_truncation, reason = "small numbers")]
+#![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -34,29 +34,29 @@ static ALLOCATOR: Counting = Counting;
 
 type Filter = CuckooFilter<AnyHasher>;
 
-/// What a reader may take beside the filter.
+/// Bytes that a reader may allocate in addition to the filter.
 const SOME: usize = 64 << 10;
 
-/// The golden files, which are of both tables, addressings and two hashers, and of many lengths and sizes; and a small filter with
-/// the third hasher, in place of its file, each bit of which would take a minute.
+/// Returns the golden files, which cover both tables, both addressings and two hashers, and a small filter with the third hasher.
+/// The golden file of that hasher is left out: flipping each of its bits would take a minute.
 fn snapshots() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
-    let files = fs::read_dir(folder).expect("the folder is here").map(|file| file.expect("it can be read").path());
+    let files = fs::read_dir(folder).expect("the folder exists").map(|file| file.expect("the folder can be read").path());
     let mut files: Vec<_> = files.filter(|file| file.extension().is_some_and(|kind| kind == "koel")).collect();
     files.sort();
-    assert!(files.len() > 20, "there are many");
-    let mut files: Vec<_> = files.iter().map(|file| fs::read(file).expect("it can be read")).collect();
+    assert!(files.len() > 20, "golden files are missing");
+    let mut files: Vec<_> = files.iter().map(|file| fs::read(file).expect("the file can be read")).collect();
     files.retain(|bytes| u16::from_le_bytes([bytes[14], bytes[15]]) != HasherId::REDIS_BLOOM.number());
     if let Some(hasher) = AnyHasher::from_id(HasherId::REDIS_BLOOM) {
         let builder = CuckooFilter::builder().table(TableKind::Single).fingerprint_bits(8).hasher(hasher);
-        let mut filter = builder.addressing(Addressing::PowerOfTwo).buckets(16).build().expect("right");
+        let mut filter = builder.addressing(Addressing::PowerOfTwo).buckets(16).build().expect("valid parameters");
         (0..40_u32).for_each(|item| filter.insert(&item).expect("there is room"));
         files.push(filter.to_bytes());
     }
     files
 }
 
-/// A reader that gives this many bytes at a time, and is interrupted between them.
+/// A reader that returns up to `most` bytes at a time, and is interrupted before each piece.
 struct Pieces<'a> {
     bytes: &'a [u8],
     most: usize,
@@ -74,30 +74,31 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// What `run` gives, and that it took no more than so much memory.
+/// Runs `run` and asserts that it allocated at most `most` bytes.
 #[track_caller]
 fn within<T>(most: usize, run: impl FnOnce() -> T) -> T {
     let (answer, taken) = peak(run);
-    assert!(taken <= most, "{taken} bytes of memory, but {most} would do");
+    assert!(taken <= most, "{taken} bytes of memory taken, {most} allowed");
     answer
 }
 
-fn said<T>(answer: &Result<T, SnapshotError>) -> Option<(Kinds, u64, String)> {
+fn described<T>(answer: &Result<T, SnapshotError>) -> Option<(Kinds, u64, String)> {
     answer.as_ref().err().map(|error| (error.kind(), error.offset(), error.to_string()))
 }
 
-/// Reads the bytes in every way, as a view at each of some addresses; the answer is right, and the same.
+/// Reads the bytes with every reader, and as a view at each of these addresses modulo 8. Asserts that all results agree with the
+/// model.
 #[track_caller]
 fn read(bytes: &[u8], addresses: Range<usize>) -> Result<Filter, SnapshotError> {
     let most = bytes.len() + SOME;
     let read = within(most, || Filter::from_bytes_with(bytes, AnyHasher::from_id));
-    assert_eq!(said(&read).map(|said| said.0), Model::verdict(bytes).err(), "{read:?}");
-    // To a stream, what follows is not its own.
+    assert_eq!(described(&read).map(|(kind, ..)| kind), Model::verdict(bytes).err(), "{read:?}");
+    // A stream may continue behind the snapshot.
     let is_too_long = read.as_ref().is_err_and(|error| error.kind() == Kinds::TrailingBytes);
     for piece in [usize::MAX, 1, 13] {
         let reader = Pieces { bytes, most: piece, is_interrupted: false };
         let streamed = within(most, || Filter::read_from_with(reader, AnyHasher::from_id));
-        assert!(is_too_long || said(&streamed) == said(&read), "{streamed:?} / {read:?}");
+        assert!(is_too_long || described(&streamed) == described(&read), "{streamed:?} / {read:?}");
     }
     let mut moved = vec![0; 16 + bytes.len()];
     let aligned = moved.as_ptr().align_offset(8);
@@ -106,21 +107,21 @@ fn read(bytes: &[u8], addresses: Range<usize>) -> Result<Filter, SnapshotError> 
         moved[place..place + bytes.len()].copy_from_slice(bytes);
         let moved = &moved[place..place + bytes.len()];
         let verified = within(0, || FilterView::over_with(moved, AnyHasher::from_id).and_then(|view| view.verify()));
-        assert_eq!(said(&verified), said(&read), "at address {address}");
+        assert_eq!(described(&verified), described(&read), "at address {address}");
     }
     match &read {
         Ok(filter) => assert_eq!(filter.to_bytes(), bytes),
-        Err(error) => names_it(error, bytes),
+        Err(error) => assert_precise(error, bytes),
     }
     read
 }
 
-/// The message names the value that is wrong, and what to do; the offset is where it is.
+/// Asserts that the message names the invalid value and a remedy, and that the offset is the value's.
 #[track_caller]
-fn names_it(error: &SnapshotError, bytes: &[u8]) {
+fn assert_precise(error: &SnapshotError, bytes: &[u8]) {
     let (text, offset) = (error.to_string(), error.offset() as usize);
     assert!(offset <= bytes.len() && text.starts_with(&format!("at byte {offset}: ")), "{text}");
-    assert!(text.contains("; "), "a remedy: {text}");
+    assert!(text.contains("; "), "no remedy: {text}");
     let value = match (error.kind(), offset) {
         (Kinds::Magic, 0) => "begin".into(),
         (Kinds::Version, 8) => format!("version {}", u16::from_le_bytes([bytes[8], bytes[9]])),
@@ -134,14 +135,14 @@ fn names_it(error: &SnapshotError, bytes: &[u8]) {
         (Kinds::Table, HEADER..) if offset < bytes.len() - 8 => "bucket".into(),
         (Kinds::Count, 32) => format!("the header says {}", number(bytes, 32)),
         (Kinds::Copies, HEADER..) if offset < bytes.len() - 8 => "copies".into(),
-        _ => panic!("an offset that does not go with the error: {text}"),
+        _ => panic!("the offset does not fit the kind of error: {text}"),
     };
     assert!(text.contains(&value), "{value} is not in: {text}");
 }
 
 #[track_caller]
 fn refused(bytes: &[u8], addresses: Range<usize>, kind: Kinds) -> SnapshotError {
-    let error = read(bytes, addresses).expect_err("these bytes are no snapshot");
+    let error = read(bytes, addresses).expect_err("the bytes are not a snapshot");
     assert_eq!(error.kind(), kind, "{error}");
     error
 }
@@ -149,7 +150,7 @@ fn refused(bytes: &[u8], addresses: Range<usize>, kind: Kinds) -> SnapshotError 
 #[test]
 fn every_truncation_is_refused() {
     for snapshot in snapshots() {
-        read(&snapshot, 0..8).expect("whole, it is a snapshot");
+        read(&snapshot, 0..8).expect("the complete snapshot is valid");
         for len in 0..snapshot.len() {
             let error = refused(&snapshot[..len], 0..8, Kinds::Length);
             assert_eq!(error.offset(), len as u64);
@@ -166,7 +167,7 @@ fn bytes_after_the_end_are_refused() {
             let error = refused(&longer, 0..8, Kinds::TrailingBytes);
             assert_eq!(error.offset(), snapshot.len() as u64);
             let mut rest = &longer[..];
-            Filter::read_from_with(&mut rest, AnyHasher::from_id).expect("a stream may go on");
+            Filter::read_from_with(&mut rest, AnyHasher::from_id).expect("bytes may follow in a stream");
             assert_eq!(rest.len(), more);
         }
     }
@@ -189,70 +190,71 @@ fn every_flipped_bit_is_refused() {
     }
 }
 
-/// Some of them are snapshots of other filters, with another seed for instance: [`read`] knows which.
+/// Changes two bytes of the header. Some results are valid snapshots of other filters, for example with a different seed; [`read`]
+/// knows which.
 #[test]
-fn two_bytes_of_a_header_that_lie_are_refused_even_with_the_right_checksums() {
+fn two_forged_header_bytes_are_refused_despite_valid_checksums() {
     let interesting = [0, 1, 0x7f, 0x80, 0xff];
-    let (mut taken, mut given) = (0, 0);
+    let (mut accepted, mut tried) = (0, 0);
     for snapshot in snapshots() {
         for at in 0..HEADER - 9 {
             for (first, second) in interesting.iter().flat_map(|&first| interesting.map(|second| (first, second))) {
                 let bytes = forged(&snapshot, |bytes| bytes[at..at + 2].copy_from_slice(&[first, second]));
-                taken += usize::from(read(&bytes, at % 8..at % 8 + 1).is_ok());
-                given += 1;
+                accepted += usize::from(read(&bytes, at % 8..at % 8 + 1).is_ok());
+                tried += 1;
             }
         }
     }
-    // Those with another seed, or with what was there before.
-    assert!(taken > given / 10 && taken < given / 4, "{taken} of {given}");
+    // Accepted are those with another seed, and those that did not change.
+    assert!(accepted > tried / 10 && accepted < tried / 4, "{accepted} of {tried}");
 }
 
-/// Buckets, items, length of the table and entries of further copies, all of them, at the edges of what numbers can be.
+/// Forges the bucket count, the item count, the table length and the number of copies entries with extreme numbers.
 #[test]
 #[cfg(target_pointer_width = "64")]
-fn numbers_that_lie_are_refused_even_with_the_right_checksums() {
+fn forged_numbers_are_refused_despite_valid_checksums() {
     for snapshot in snapshots() {
         let [m, items, len, entries] = [24, 32, 40, 48].map(|at| number(&snapshot, at));
-        let edges = |right: u64| {
+        let edges = |valid: u64| {
             let powers = [1u64 << 31, 1 << 32, 1 << 50, 1 << 61, 1 << 62, 1 << 63];
-            let around = powers.into_iter().flat_map(|power| [power - 1, power, power + 1, power + right]);
-            let mut edges: Vec<u64> = around.chain([0, 1, 2, right, right + 1, right + 2, u64::MAX - 7, u64::MAX]).collect();
-            edges.push(right.saturating_sub(1));
+            let around = powers.into_iter().flat_map(|power| [power - 1, power, power + 1, power + valid]);
+            let mut edges: Vec<u64> = around.chain([0, 1, 2, valid, valid + 1, valid + 2, u64::MAX - 7, u64::MAX]).collect();
+            edges.push(valid.saturating_sub(1));
             edges
         };
         for buckets in edges(m) {
-            // What would follow from them, and what would with 64 bits only.
+            // The table length that follows from the buckets, without and with overflow in 64 bits.
             let bits = u64::from(Model::of_header(&snapshot).bucket_bits());
-            let follows = Model { m: buckets, ..Model::of_header(&snapshot) }.table_bytes();
-            for table_bytes in [follows.unwrap_or(len), buckets.wrapping_mul(bits).div_ceil(8), len] {
-                lie(&snapshot, [buckets, items, table_bytes, entries]);
+            let exact = Model { m: buckets, ..Model::of_header(&snapshot) }.table_bytes();
+            for table_bytes in [exact.unwrap_or(len), buckets.wrapping_mul(bits).div_ceil(8), len] {
+                forge_fields(&snapshot, [buckets, items, table_bytes, entries]);
             }
         }
-        edges(items).into_iter().for_each(|items| lie(&snapshot, [m, items, len, entries]));
-        edges(len).into_iter().for_each(|len| lie(&snapshot, [m, items, len, entries]));
-        edges(entries).into_iter().for_each(|entries| lie(&snapshot, [m, items, len, entries]));
+        edges(items).into_iter().for_each(|items| forge_fields(&snapshot, [m, items, len, entries]));
+        edges(len).into_iter().for_each(|len| forge_fields(&snapshot, [m, items, len, entries]));
+        edges(entries).into_iter().for_each(|entries| forge_fields(&snapshot, [m, items, len, entries]));
     }
 }
 
 #[track_caller]
 #[cfg(target_pointer_width = "64")]
-fn lie(snapshot: &[u8], fields: [u64; 4]) {
+fn forge_fields(snapshot: &[u8], fields: [u64; 4]) {
     let bytes = forged(snapshot, |bytes| {
         for (at, field) in [24, 32, 40, 48].into_iter().zip(fields) {
             bytes[at..at + 8].copy_from_slice(&field.to_le_bytes());
         }
     });
-    let is_right = bytes == snapshot;
-    assert_eq!(read(&bytes, 0..1).is_ok(), is_right);
+    let is_unchanged = bytes == snapshot;
+    assert_eq!(read(&bytes, 0..1).is_ok(), is_unchanged);
 }
 
-/// Wrong counts, and bytes in the table that no writer writes, or that some writer does.
+/// Forges the item count and bytes of the table. Some tables are still valid.
 #[test]
-fn tables_that_lie_are_refused_even_with_the_right_checksums() {
+fn forged_tables_are_refused_despite_valid_checksums() {
     for snapshot in snapshots() {
         let model = Model::of_header(&snapshot);
-        let right = number(&snapshot, 32);
-        for items in (0..=model.m * u64::from(model.b)).filter(|&items| items != right) {
+        let valid = number(&snapshot, 32);
+        for items in (0..=model.m * u64::from(model.b)).filter(|&items| items != valid) {
             let bytes = forged(&snapshot, |bytes| bytes[32..40].copy_from_slice(&items.to_le_bytes()));
             refused(&bytes, 0..1, Kinds::Count);
         }
@@ -264,7 +266,7 @@ fn tables_that_lie_are_refused_even_with_the_right_checksums() {
         }
         for bucket in (0..model.m).filter(|_| model.is_packed) {
             for codeword in [3876, 3877, 4000, 4095] {
-                // Buckets begin at whole nibbles.
+                // A packed bucket begins at a whole nibble.
                 let bit = bucket * u64::from(model.bucket_bits());
                 let at = HEADER + (bit / 8) as usize;
                 let bytes = forged(&snapshot, |bytes| {
@@ -280,9 +282,9 @@ fn tables_that_lie_are_refused_even_with_the_right_checksums() {
     }
 }
 
-/// Lists of further copies that no writer writes: out of order, twice, of none, of items that are not there, with wrong numbers.
+/// Forges lists of copies: unordered, with duplicates, with a count of 0, of absent items, with wrong totals.
 #[test]
-fn lists_of_copies_that_lie_are_refused_even_with_the_right_checksums() {
+fn forged_lists_of_copies_are_refused_despite_valid_checksums() {
     let mut with_copies = 0;
     for snapshot in snapshots() {
         let entries = number(&snapshot, 48) as usize;
@@ -292,19 +294,19 @@ fn lists_of_copies_that_lie_are_refused_even_with_the_right_checksums() {
         }
         with_copies += 1;
         let entry = |n: usize| start + 8 + 12 * n;
-        let lies = |change: &dyn Fn(&mut Vec<u8>), offset: usize| {
+        let refused_at = |change: &dyn Fn(&mut Vec<u8>), offset: usize| {
             let error = refused(&forged(&snapshot, |bytes| change(bytes)), 0..8, Kinds::Copies);
             assert_eq!(error.offset(), offset as u64, "{error}");
         };
         for n in 1..entries {
-            lies(&|bytes| bytes.copy_within(entry(n - 1)..entry(n), entry(n)), entry(n));
-            lies(&|bytes| bytes[entry(n - 1)..entry(n + 1)].rotate_left(12), entry(n));
-            lies(&|bytes| bytes[entry(n) + 8..entry(n) + 12].fill(0), entry(n));
-            lies(&|bytes| bytes[entry(n) + 8..entry(n) + 12].fill(0xff), entry(n));
-            lies(&|bytes| bytes[entry(n)..entry(n) + 8].fill(0xff), entry(n));
-            lies(&|bytes| bytes[entry(n) + 8] ^= 1, start);
+            refused_at(&|bytes| bytes.copy_within(entry(n - 1)..entry(n), entry(n)), entry(n));
+            refused_at(&|bytes| bytes[entry(n - 1)..entry(n + 1)].rotate_left(12), entry(n));
+            refused_at(&|bytes| bytes[entry(n) + 8..entry(n) + 12].fill(0), entry(n));
+            refused_at(&|bytes| bytes[entry(n) + 8..entry(n) + 12].fill(0xff), entry(n));
+            refused_at(&|bytes| bytes[entry(n)..entry(n) + 8].fill(0xff), entry(n));
+            refused_at(&|bytes| bytes[entry(n) + 8] ^= 1, start);
         }
-        lies(&|bytes| bytes[entry(0)..entry(0) + 8].fill(0), entry(0));
+        refused_at(&|bytes| bytes[entry(0)..entry(0) + 8].fill(0), entry(0));
         for total in [0, 1, u64::MAX] {
             let bytes = forged(&snapshot, |bytes| bytes[start..start + 8].copy_from_slice(&total.to_le_bytes()));
             refused(&bytes, 0..1, Kinds::Count);
@@ -313,10 +315,10 @@ fn lists_of_copies_that_lie_are_refused_even_with_the_right_checksums() {
     assert!(with_copies >= 3, "{with_copies}");
 }
 
-/// A stream's end, or what comes instead of a table, is found before there is memory for what the header promises.
+/// Memory for the length that the header claims is allocated only as the stream's bytes arrive.
 #[test]
 #[cfg(target_pointer_width = "64")]
-fn memory_is_taken_as_bytes_arrive() {
+fn a_stream_is_allocated_as_its_bytes_arrive() {
     let header = forged(&snapshots()[0], |bytes| {
         bytes[10..14].copy_from_slice(&[1, 13, 4, 0]);
         let buckets = 1u64 << 50;
@@ -328,12 +330,12 @@ fn memory_is_taken_as_bytes_arrive() {
     for arrived in [0, 1, 1000, 100_000, 5_000_000] {
         let stream = header[..HEADER].chain(io::repeat(0).take(arrived));
         let read = within(arrived as usize / 4 * 5 + SOME, || Filter::read_from_with(stream, AnyHasher::from_id));
-        let error = read.expect_err("it ended");
+        let error = read.expect_err("the stream is truncated");
         assert_eq!((error.kind(), error.offset()), (Kinds::Length, HEADER as u64 + arrived), "{error}");
     }
 }
 
-/// Takes bytes and forgets them.
+/// A writer that counts bytes and discards them.
 struct Nowhere(usize);
 
 impl Write for Nowhere {
@@ -347,10 +349,10 @@ impl Write for Nowhere {
     }
 }
 
-/// As above, for RedisBloom's dumps: a header that claims 65,535 sub-filters of 4 GiB, and chunks that claim to be as long.
+/// The same for RedisBloom's dumps: a header claims 65,535 sub-filters of 4 GiB, and chunks claim such lengths.
 #[cfg(feature = "redisbloom")]
 #[test]
-fn a_dump_takes_memory_as_its_bytes_arrive() {
+fn a_dump_is_allocated_as_its_bytes_arrive() {
     use koel::redisbloom::RedisBloomFilter;
     let frame = |iterator: u64, len: u64| [iterator.to_le_bytes(), len.to_le_bytes()].concat();
     let mut header = [u64::MAX, 1 << 30, u64::MAX, 65_535].map(u64::to_le_bytes).concat();
@@ -368,7 +370,7 @@ fn a_dump_takes_memory_as_its_bytes_arrive() {
 }
 
 #[test]
-fn a_large_filter_is_in_memory_once() {
+fn reading_and_writing_a_large_filter_takes_no_second_copy() {
     let kind = Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize };
     let mut filter = kind.filter(12_000_000);
     for number in 0..10_000u64 {
@@ -377,12 +379,12 @@ fn a_large_filter_is_in_memory_once() {
     let table = filter.params().table_bytes();
     assert!(table > 64 << 20);
     let mut nowhere = Nowhere(0);
-    within(1 << 20, || filter.write_to(&mut nowhere)).expect("it takes everything");
+    within(1 << 20, || filter.write_to(&mut nowhere)).expect("the writer accepts everything");
     assert_eq!(nowhere.0, HEADER + table + 8);
     let bytes = filter.to_bytes();
-    let read = within(table + (1 << 20), || CuckooFilter::read_from(&bytes[..])).expect("a snapshot");
+    let read = within(table + (1 << 20), || CuckooFilter::read_from(&bytes[..])).expect("a valid snapshot");
     assert!(read == filter);
-    let read = within(table + (1 << 20), || CuckooFilter::from_bytes(&bytes)).expect("a snapshot");
+    let read = within(table + (1 << 20), || CuckooFilter::from_bytes(&bytes)).expect("a valid snapshot");
     assert!(read == filter);
-    within(0, || FilterView::over(&bytes).and_then(|view| view.verify())).expect("a snapshot");
+    within(0, || FilterView::over(&bytes).and_then(|view| view.verify())).expect("a valid snapshot");
 }

@@ -1,13 +1,12 @@
-//! Reads items back from their bytes, as the page of `Item` describes them. What can be read back has no bytes in common with
-//! another value.
+//! Decodes items from their bytes, as the documentation of `Item` describes them. Values that can be decoded have distinct bytes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 pub(crate) trait Decode: Sized {
-    /// Takes one part from the front of the bytes.
+    /// Decodes a value that is part of another one, from the front of the bytes.
     fn part(bytes: &mut &[u8]) -> Option<Self>;
 
-    /// All of the bytes, of an item that is no part of another.
+    /// Decodes a value that is an item by itself, from all bytes.
     fn alone(bytes: &mut &[u8]) -> Option<Self> {
         Self::part(bytes)
     }

@@ -1,4 +1,4 @@
-//! Different values of a type have different bytes, also as parts of others.
+//! Distinct values of a type have distinct bytes, alone and as parts of other values.
 
 use super::{
     Name, V6, bytes,
@@ -9,7 +9,7 @@ use koel::{Item, Prehashed, Xxh3};
 use proptest::prelude::*;
 use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// Pairs whose parts are the same bytes if nothing keeps them apart.
+/// Each pair would have equal bytes if lengths and tags did not separate the parts.
 #[test]
 fn parts_do_not_run_into_each_other() {
     #[track_caller]
@@ -26,7 +26,7 @@ fn parts_do_not_run_into_each_other() {
     differ(&["ab", "c"][..], &["a", "bc"]);
     differ(&["ab"][..], &["ab", ""]);
     differ(&["a", "b"][..], &["ab"]);
-    // A length that looks like text, and text that looks like a length.
+    // Text whose bytes look like a length.
     differ(&("\x01\0\0\0\0\0\0\0a", ""), &("", "\x01\0\0\0\0\0\0\0a"));
     differ(&["\x01\0\0\0\0\0\0\0a"][..], &["", "a"]);
     differ(&[vec![1_u16], vec![2, 3]][..], &[vec![1, 2], vec![3]]);
@@ -48,22 +48,22 @@ fn parts_do_not_run_into_each_other() {
 }
 
 fn text() -> impl Strategy<Value = String> {
-    // Bytes that lengths and tags have, too, and often the same text again.
+    // Bytes that also occur in lengths and tags, and short texts, which are often equal.
     "[\0\x01\x02a]{0,3}|.{0,20}|[a-z]{100,200}"
 }
 
-/// What two values of a type have in common is their bytes, and only if they are the same: from the bytes a value can be had
-/// back, by a reader that knows the documentation only.
-fn comes_back<T: Item + Decode + PartialEq + std::fmt::Debug>(item: &T) -> Result<(), TestCaseError> {
+/// Asserts that a decoder written from the documentation alone recovers the item from its bytes, so distinct values have distinct
+/// bytes.
+fn round_trips<T: Item + Decode + PartialEq + std::fmt::Debug>(item: &T) -> Result<(), TestCaseError> {
     let read = decode::<T>(&bytes(item));
     prop_assert_eq!(read.as_ref(), Some(item));
-    // A part ends where it ends, whatever follows.
-    let (read, byte) = decode::<(T, u8)>(&bytes(&(item, 0x55_u8))).expect("it can be read");
+    // A part is decoded to its end, and what follows is not read.
+    let (read, byte) = decode::<(T, u8)>(&bytes(&(item, 0x55_u8))).expect("the bytes can be decoded");
     prop_assert_eq!((&read, byte), (item, 0x55));
     Ok(())
 }
 
-fn injective<T: Item + PartialEq + std::fmt::Debug>(one: &T, other: &T) -> Result<(), TestCaseError> {
+fn equal_only_if_same<T: Item + PartialEq + std::fmt::Debug>(one: &T, other: &T) -> Result<(), TestCaseError> {
     prop_assert_eq!(bytes(one) == bytes(other), one == other);
     prop_assert_eq!(part(one) == part(other), one == other);
     Ok(())
@@ -80,42 +80,42 @@ fn nested() -> impl Strategy<Value = Nested> {
 
 proptest! {
     #[test]
-    fn composites_come_back(item in nested()) {
-        comes_back(&item)?;
-        comes_back(&item.0)?;
-        comes_back(&item.1)?;
-        comes_back(&item.2)?;
+    fn composites_can_be_decoded(item in nested()) {
+        round_trips(&item)?;
+        round_trips(&item.0)?;
+        round_trips(&item.1)?;
+        round_trips(&item.2)?;
     }
 
     #[test]
-    fn tuples_come_back(item in (text(), any::<(i8, u64, bool)>(), any::<u128>(), proptest::option::of(text()))) {
-        comes_back(&item)?;
+    fn tuples_can_be_decoded(item in (text(), any::<(i8, u64, bool)>(), any::<u128>(), proptest::option::of(text()))) {
+        round_trips(&item)?;
     }
 
     #[test]
-    fn addresses_come_back(ip in any::<IpAddr>(), v4 in any::<SocketAddrV4>(), v6 in any::<SocketAddrV6>(), v6_first: bool) {
-        comes_back(&ip)?;
-        comes_back(&v4)?;
-        comes_back(&v6)?;
-        comes_back(&if v6_first { SocketAddr::from(v6) } else { SocketAddr::from(v4) })?;
+    fn addresses_can_be_decoded(ip in any::<IpAddr>(), v4 in any::<SocketAddrV4>(), v6 in any::<SocketAddrV6>(), v6_first: bool) {
+        round_trips(&ip)?;
+        round_trips(&v4)?;
+        round_trips(&v6)?;
+        round_trips(&if v6_first { SocketAddr::from(v6) } else { SocketAddr::from(v4) })?;
     }
 
     #[test]
-    fn different_values_have_different_bytes(
+    fn distinct_values_have_distinct_bytes(
         (a, b) in (text(), text()),
         (c, d) in (proptest::collection::vec(text(), 0..3), proptest::collection::vec(text(), 0..3)),
         (e, f) in (any::<Option<Option<bool>>>(), any::<Option<Option<bool>>>()),
     ) {
-        injective(&(&a, &b), &(&b, &a))?;
-        injective(&c, &d)?;
-        injective(&(&a, &c, e), &(&b, &d, f))?;
-        injective(&e, &f)?;
-        injective(&(Name(a.clone()), e), &(Name(b.clone()), f))?;
-        injective(&[Name(a.clone()), Name(b.clone())], &[Name(b), Name(a)])?;
+        equal_only_if_same(&(&a, &b), &(&b, &a))?;
+        equal_only_if_same(&c, &d)?;
+        equal_only_if_same(&(&a, &c, e), &(&b, &d, f))?;
+        equal_only_if_same(&e, &f)?;
+        equal_only_if_same(&(Name(a.clone()), e), &(Name(b.clone()), f))?;
+        equal_only_if_same(&[Name(a.clone()), Name(b.clone())], &[Name(b), Name(a)])?;
     }
 
     #[test]
-    fn a_hash_is_that_of_the_bytes(item in nested(), seed: u64) {
+    fn an_item_has_the_hash_of_its_bytes(item in nested(), seed: u64) {
         prop_assert_eq!(Prehashed::of(&Xxh3, seed, &item), Prehashed::of(&Xxh3, seed, &bytes(&item)));
     }
 }

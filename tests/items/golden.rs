@@ -1,4 +1,4 @@
-//! The bytes of one value of each type.
+//! The expected bytes of one value of each type.
 
 use super::{V6, bytes, part};
 use koel::Item;
@@ -10,9 +10,9 @@ use std::{
 
 const V6_OCTETS: &[u8; 16] = b"\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\x01\x02";
 
-/// What alone and as a part has the same bytes.
+/// Types that have the same bytes alone and as a part.
 #[test]
-fn golden_bytes_of_what_ends_by_itself() {
+fn golden_bytes_of_self_delimiting_types() {
     #[track_caller]
     fn golden<T: Item + ?Sized>(item: &T, expected: &[u8]) {
         assert_eq!(bytes(item), expected);
@@ -84,9 +84,9 @@ fn golden_bytes_of_what_ends_by_itself() {
     golden(&twelve, b"\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c");
 }
 
-/// What has a length in front where it is a part.
+/// Types whose bytes have a length in front when they are a part.
 #[test]
-fn golden_bytes_of_what_has_any_length() {
+fn golden_bytes_of_types_of_any_length() {
     #[track_caller]
     fn golden<T: Item + ?Sized>(item: &T, expected: &[u8], len: u8) {
         assert_eq!(bytes(item), expected);
@@ -109,10 +109,10 @@ fn golden_bytes_of_what_has_any_length() {
     golden(&[(); 3], b"\0\0\0", 3);
     golden(&[0_u16; 0], b"", 0);
     golden(&[None, Some(7_u8)], b"\0\x01\x07", 2);
-    // Each element has one byte, and no length.
+    // A `u8` has no length in front, even behind a reference.
     golden(&[&1_u8, &2], b"\x01\x02", 2);
 
-    // Beyond what the stack has room for.
+    // This item is longer than the buffer on the stack.
     let long = "x".repeat(300);
     assert_eq!(bytes(&(1_u8, &long, 2_u8)), [b"\x01\x2c\x01\0\0\0\0\0\0", long.as_bytes(), b"\x02"].concat());
 }
@@ -133,6 +133,6 @@ fn golden_bytes_of_paths() {
     for part in [part(name), part(&OsString::from(name)), part(Path::new(name)), part(&PathBuf::from(name))] {
         assert_eq!(part, b"\x06\0\0\0\0\0\0\0/tmp/\xff");
     }
-    // `==` takes these for the same path.
+    // These paths are equal by `==`, but are distinct items.
     assert_ne!(bytes(Path::new("a//b")), bytes(Path::new("a/b")));
 }

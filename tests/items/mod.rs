@@ -1,4 +1,4 @@
-//! The bytes of every type of item: snapshots depend on them for ever.
+//! The bytes of every type of item. Snapshots depend on them, so they must never change.
 
 mod decoder;
 mod distinct;
@@ -19,16 +19,20 @@ fn bytes<T: Item + ?Sized>(item: &T) -> Vec<u8> {
     item.with_bytes(<[u8]>::to_vec)
 }
 
-/// The bytes of an item as the second part of three.
+/// Returns the bytes of an item as the middle of three parts.
 fn part<T: Item + ?Sized>(item: &T) -> Vec<u8> {
     let bytes = bytes(&(0xee_u8, item, 0xff_u8));
-    bytes.strip_prefix(&[0xee]).and_then(|bytes| bytes.strip_suffix(&[0xff])).expect("between the others").to_vec()
+    bytes
+        .strip_prefix(&[0xee])
+        .and_then(|bytes| bytes.strip_suffix(&[0xff]))
+        .expect("the outer parts have one byte each")
+        .to_vec()
 }
 
 #[test]
-fn references_and_owners_are_what_they_lead_to() {
+fn references_and_owners_have_the_bytes_of_their_target() {
     #[track_caller]
-    fn like<T: Item + Clone>(item: &T) {
+    fn same_bytes<T: Item + Clone>(item: &T) {
         let (mut copy, expected) = (item.clone(), (bytes(item), part(item)));
         let both = |item: &dyn Fn() -> (Vec<u8>, Vec<u8>)| assert_eq!(item(), expected);
         both(&|| (bytes(&item), part(&item)));
@@ -41,13 +45,13 @@ fn references_and_owners_are_what_they_lead_to() {
         assert_eq!(bytes(&&mut copy), expected.0);
         assert_eq!(part(&&mut copy), expected.1);
     }
-    like(&7_u8);
-    like(&0x0102_u64);
-    like(&String::from("koel"));
-    like(&[1_u8, 2]);
-    like(&vec![1_u16, 2]);
-    like(&Some("koel"));
-    like(&(1_u8, "koel", [2_u16]));
+    same_bytes(&7_u8);
+    same_bytes(&0x0102_u64);
+    same_bytes(&String::from("koel"));
+    same_bytes(&[1_u8, 2]);
+    same_bytes(&vec![1_u16, 2]);
+    same_bytes(&Some("koel"));
+    same_bytes(&(1_u8, "koel", [2_u16]));
 
     assert_eq!(bytes(&Box::<str>::from("koel")), b"koel");
     assert_eq!(bytes(&Arc::<[u16]>::from([1, 2])), b"\x01\0\x02\0");
@@ -56,14 +60,14 @@ fn references_and_owners_are_what_they_lead_to() {
 }
 
 #[test]
-fn what_is_the_same_alone_is_the_same_as_a_part() {
+fn equal_items_are_equal_as_parts() {
     let as_parts = [part("ab"), part(&String::from("ab")), part(b"ab"), part(&b"ab"[..]), part(&b"ab".to_vec()), part(c"ab")];
     assert!(as_parts.iter().all(|part| *part == as_parts[0]));
     assert_eq!(part(&[1_u32, 2]), part(&vec![1_u32, 2]));
     assert_eq!(part(&[1_u32, 2]), part(&[1_u32, 2][..]));
 }
 
-/// A type of a user's own, with nothing but `with_bytes`.
+/// A user's type that implements only `with_bytes`.
 #[derive(Clone, Debug, PartialEq)]
 struct Name(String);
 
@@ -74,7 +78,7 @@ impl Item for Name {
 }
 
 #[test]
-fn a_type_of_ones_own_has_its_length_in_front_as_a_part() {
+fn a_custom_type_has_its_length_in_front_as_a_part() {
     let name = |text: &str| Name(text.into());
     assert_eq!(bytes(&name("ab")), b"ab");
     assert_eq!(part(&name("ab")), b"\x02\0\0\0\0\0\0\0ab");
@@ -84,8 +88,8 @@ fn a_type_of_ones_own_has_its_length_in_front_as_a_part() {
 }
 
 #[test]
-fn items_of_all_kinds_go_into_a_filter() {
-    let mut filter = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).build().expect("right");
+fn items_of_many_types_can_be_inserted() {
+    let mut filter = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).build().expect("valid parameters");
     filter.insert(&("alice", 7_u64)).expect("there is room");
     filter.insert(&[1_u32, 2, 3]).expect("there is room");
     filter.insert(&Some(IpAddr::from([127, 0, 0, 1]))).expect("there is room");

@@ -1,4 +1,4 @@
-//! The C runtime calls `main`; nothing of Rust's own start-up is linked.
+//! Links the C library, whose start-up code calls `main`; Rust's start-up code is not linked.
 
 fn main() {
     println!("cargo::rustc-link-arg=-lc");

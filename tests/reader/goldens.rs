@@ -1,12 +1,12 @@
-//! Writes snapshots, and a list of what each of them answers:
+//! Writes snapshots, and lists of the expected results of their queries:
 //!
 //! ```text
-//! cargo run --features redisbloom --example goldens                    (tests/data: those of the lists that are not there yet)
-//! cargo run --features redisbloom --example goldens -- random FOLDER   (a new one: some of random kinds, and damaged ones)
+//! cargo run --features redisbloom --example goldens                    (to tests/data: the listed snapshots that do not exist yet)
+//! cargo run --features redisbloom --example goldens -- random FOLDER   (to a new folder: random and damaged snapshots)
 //! ```
 //!
-//! A new golden file begins as an entry without answers in `tests/data/goldens.json`, or of a filter that grows, in
-//! `tests/data/growing/growing.json`. Those that are there stay as they are.
+//! To add a golden file, add an entry without answers to `tests/data/goldens.json`, or to `tests/data/growing/growing.json` for a
+//! growing filter. Existing files are never changed.
 
 #[path = "../common/golden.rs"]
 mod golden;
@@ -39,7 +39,7 @@ fn main() -> io::Result<()> {
         }
         ["random", folder] => {
             let folder = Path::new(folder);
-            // Nothing of an earlier run's is among them.
+            // Fails if the folder exists, so that no files of an earlier run are in it.
             fs::create_dir(folder).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
             let files = random::goldens();
             let damaged = random::damaged(&files);
@@ -54,7 +54,7 @@ fn main() -> io::Result<()> {
     }
 }
 
-/// The files that have no answers yet, and the list.
+/// Writes the files of all entries without answers, and the completed list.
 fn write(folder: &Path, mut files: Vec<Golden>, damaged: &[String]) -> io::Result<()> {
     for golden in files.iter_mut().filter(|golden| golden.answers.is_none()) {
         let Some((filter, answers)) = golden.make() else {
@@ -68,7 +68,7 @@ fn write(folder: &Path, mut files: Vec<Golden>, damaged: &[String]) -> io::Resul
     write_list(&folder.join("goldens.json"), &entries, damaged)
 }
 
-/// The same, of filters that grow.
+/// Like [`write`], for growing filters.
 fn write_growing(folder: &Path, mut files: Vec<Growing>, damaged: &[String]) -> io::Result<()> {
     for golden in files.iter_mut().filter(|golden| golden.answers.is_none()) {
         let (filter, answers) = golden.make();
@@ -87,13 +87,13 @@ fn write_list(path: &Path, files: &[String], damaged: &[String]) -> io::Result<(
     fs::write(path, format!("{{ \"probes\": {PROBES}, {} }}\n", lists.join(", ")))
 }
 
-/// Never over a file: one that is there must be the same.
+/// Writes a new file. An existing file is never overwritten, and must have the same bytes.
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match fs::File::create_new(path) {
         Ok(mut file) => file.write_all(bytes),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && fs::read(path)? == bytes => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(io::Error::other(format!(
-            "{} is there, with other bytes: golden files stay as they are, take another name",
+            "{} exists with different bytes; golden files never change, so choose another name",
             path.display()
         ))),
         Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),

@@ -1,4 +1,4 @@
-//! The list of goldens, written.
+//! Formats the lists of golden snapshots.
 
 use crate::{
     golden::{Answers, Golden, Items, Step},
@@ -6,7 +6,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// One entry of it.
+/// Formats an entry of a fixed filter.
 pub(crate) fn entry(golden: &Golden) -> String {
     let made = [
         ("file", json!(golden.file)),
@@ -22,7 +22,7 @@ pub(crate) fn entry(golden: &Golden) -> String {
     lines(&made, &[("steps", steps_to_json(&golden.steps))], golden.answers.as_ref())
 }
 
-/// One entry of the list of filters that grow.
+/// Formats an entry of a growing filter.
 pub(crate) fn growing_entry(golden: &Growing) -> String {
     let made = [
         ("file", json!(golden.file)),
@@ -39,7 +39,7 @@ pub(crate) fn growing_entry(golden: &Growing) -> String {
     lines(&made, &steps, golden.answers.as_ref())
 }
 
-/// What it is on one line, then one line each.
+/// Formats an entry: `made` on one line, and each other field on its own line.
 fn lines(made: &[(&str, Value)], others: &[(&str, Value)], answers: Option<&Answers>) -> String {
     let mut others = others.to_vec();
     if let Some(Answers { holds, found }) = answers {
@@ -54,7 +54,7 @@ fn lines(made: &[(&str, Value)], others: &[(&str, Value)], answers: Option<&Answ
 }
 
 fn items_to_json(items: Items) -> Value {
-    let (_, name) = Items::NAMES.iter().find(|(of_name, _)| *of_name == items).expect("one of five");
+    let (_, name) = Items::NAMES.iter().find(|(named, _)| *named == items).expect("a known kind");
     json!(name)
 }
 

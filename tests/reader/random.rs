@@ -1,4 +1,4 @@
-//! Snapshots of random kinds, and damaged ones with the library's verdict. The seeds are fixed.
+//! Snapshots with random parameters, and damaged snapshots with the library's errors. The seeds are fixed.
 
 use crate::{
     golden::{Golden, Items, Step},
@@ -12,7 +12,7 @@ use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const SNAPSHOTS: usize = 60;
-/// Of every snapshot that is small enough.
+/// How many damaged variants are made of every snapshot of at most [`SMALL`] bytes.
 const DAMAGED: usize = 40;
 const SMALL: usize = 600;
 const HEADER: usize = 64;
@@ -21,19 +21,19 @@ pub(crate) struct Random(pub(crate) SplitMix64);
 
 impl Random {
     pub(crate) fn word(&mut self) -> u64 {
-        self.0.next().expect("it has no end")
+        self.0.next().expect("the generator never ends")
     }
 
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.word() % end as u64).expect("less than a usize")
+        usize::try_from(self.word() % end as u64).expect("below a usize")
     }
 
-    pub(crate) fn of<T: Copy>(&mut self, values: &[T]) -> T {
+    pub(crate) fn choose<T: Copy>(&mut self, values: &[T]) -> T {
         values[self.below(values.len())]
     }
 
     fn in_range(&mut self, range: Range<u32>) -> u32 {
-        range.start + u32::try_from(self.word() % u64::from(range.end - range.start)).expect("less than a u32")
+        range.start + u32::try_from(self.word() % u64::from(range.end - range.start)).expect("below a u32")
     }
 }
 
@@ -48,7 +48,7 @@ fn golden(random: &mut Random, n: usize) -> Golden {
         TableKind::Packed => (random.in_range(4..33), 4),
         _ => (random.in_range(2..33), random.in_range(1..17)),
     };
-    let addressing = random.of(&[Addressing::AnySize, Addressing::PowerOfTwo]);
+    let addressing = random.choose(&[Addressing::AnySize, Addressing::PowerOfTwo]);
     let buckets = match addressing {
         Addressing::PowerOfTwo => 1 << random.in_range(0..7),
         _ => 2 * u64::from(random.in_range(1..60)),
@@ -56,7 +56,7 @@ fn golden(random: &mut Random, n: usize) -> Golden {
     let slots = buckets * u64::from(b);
     let mut part = || random.word() % slots;
     let mut steps = vec![Step::Insert(0..part() + slots / 2), Step::Remove(0..part()), Step::Insert(slots / 4..part())];
-    // More copies than the buckets of an item have room for.
+    // Some filters have more copies of an item than its buckets have room for.
     let copies = Step::Insert(0..1 + slots / 16);
     steps.extend(vec![copies; if n.is_multiple_of(5) { 40 } else { 0 }]);
     Golden {
@@ -66,34 +66,34 @@ fn golden(random: &mut Random, n: usize) -> Golden {
         b,
         addressing,
         buckets,
-        hasher: random.of(&[HasherId::XXH3, HasherId::METRO_HASH_64, HasherId::REDIS_BLOOM]),
+        hasher: random.choose(&[HasherId::XXH3, HasherId::METRO_HASH_64, HasherId::REDIS_BLOOM]),
         seed: random.word(),
-        items: random.of(&[Items::Text, Items::U32, Items::Long, Items::Hash]),
+        items: random.choose(&[Items::Text, Items::U32, Items::Long, Items::Hash]),
         steps,
         answers: None,
     }
 }
 
-/// Snapshots changed at random, as JSON: their bytes, and as which kind of error the library refuses them, if it does.
+/// Returns randomly damaged snapshots as JSON: their bytes, and the kind of the library's error, if any.
 pub(crate) fn damaged(files: &[Golden]) -> Vec<String> {
     let mut random = Random(SplitMix64(2));
     let made = files.iter().filter_map(Golden::make).map(|(filter, _)| filter.to_bytes());
     let small = made.filter(|bytes| bytes.len() <= SMALL);
     let damaged = small.flat_map(|bytes| vec![bytes; DAMAGED]).map(|bytes| damage(&mut random, bytes));
-    let judged = damaged.chain(headers()).map(|bytes| {
-        judged(&bytes, CuckooFilter::from_bytes_with(&bytes, AnyHasher::from_id).map_err(|error| error.kind()).err())
+    let verdicts = damaged.chain(headers()).map(|bytes| {
+        verdict_json(&bytes, CuckooFilter::from_bytes_with(&bytes, AnyHasher::from_id).map_err(|error| error.kind()).err())
     });
-    judged.collect()
+    verdicts.collect()
 }
 
-/// Bytes and the kind of error that they are refused with, as JSON.
-pub(crate) fn judged(bytes: &[u8], refused: Option<SnapshotErrorKind>) -> String {
+/// Formats bytes and the kind of the library's error as JSON.
+pub(crate) fn verdict_json(bytes: &[u8], refused: Option<SnapshotErrorKind>) -> String {
     let verdict = refused.map_or("none", kind);
     let hex: String = bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
     format!("{{ \"kind\": \"{verdict}\", \"hex\": \"{hex}\" }}")
 }
 
-/// Headers at the limits of every field, with the length that follows from it, but with no table.
+/// Returns headers with fields at their limits and the table length that follows, but without a table.
 fn headers() -> Vec<Vec<u8>> {
     let mut headers = Vec::new();
     for (packed, power_of_two, f, b) in limits() {
@@ -102,7 +102,7 @@ fn headers() -> Vec<Vec<u8>> {
         let most = most.into_iter().flat_map(|most| [most - most % 2, most - most % 2 + 1, most - most % 2 + 2]);
         for buckets in (0..5).chain([1 << 31, 1 << 33, 1 << 63]).chain(most) {
             let Ok(len) = u64::try_from((u128::from(buckets) * u128::from(bucket_bits)).div_ceil(8)) else { continue };
-            let mut bytes = CuckooFilter::builder().buckets(2).fingerprint_bits(8).build().expect("right").to_bytes();
+            let mut bytes = CuckooFilter::builder().buckets(2).fingerprint_bits(8).build().expect("valid parameters").to_bytes();
             bytes.truncate(HEADER);
             bytes[10..14].copy_from_slice(&[packed, f, b, power_of_two]);
             bytes[24..32].copy_from_slice(&buckets.to_le_bytes());
@@ -131,7 +131,7 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
         0 => bytes[place] ^= 1 << random.below(8),
         1 => bytes.truncate(place),
         2 => bytes.extend(vec![0; 1 + random.below(9)]),
-        // One bit, and one field, with both checksums as if nothing had happened.
+        // A bit or a rotated body, with recomputed checksums.
         3 => {
             bytes[place] ^= 1 << random.below(8);
             forge(&mut bytes);
@@ -140,11 +140,11 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
             bytes[HEADER..].rotate_left(1);
             forge(&mut bytes);
         }
-        // Another kind of filter, with a table of the length that it should have.
+        // Different parameters, with a table of the length that they require.
         _ => {
             let at = 10 + random.below(6);
-            bytes[at] = random.of(&[0, 1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 32, 33, 128, 255]);
-            bytes[24] = random.of(&[0, 1, 2, 3, 4, 6, 8, bytes[24]]);
+            bytes[at] = random.choose(&[0, 1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 32, 33, 128, 255]);
+            bytes[24] = random.choose(&[0, 1, 2, 3, 4, 6, 8, bytes[24]]);
             fit(&mut bytes);
             forge(&mut bytes);
         }
@@ -152,7 +152,7 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Makes the table as long as the other fields say.
+/// Resizes the table to the length that the other fields require.
 fn fit(bytes: &mut Vec<u8>) {
     let len = (u64::from(bytes[24]) * bucket_bits(bytes[10] == 1, bytes[11].into(), bytes[12].into())).div_ceil(8);
     bytes.resize(HEADER + usize::try_from(len).expect("a small table") + 8, 0);
@@ -167,7 +167,7 @@ fn forge(bytes: &mut [u8]) {
     bytes[end..].copy_from_slice(&table.to_le_bytes());
 }
 
-/// The kind's name in docs/FORMAT.md.
+/// Returns the kind's name in docs/FORMAT.md.
 fn kind(kind: SnapshotErrorKind) -> &'static str {
     match kind {
         SnapshotErrorKind::Magic => "magic",
@@ -183,6 +183,6 @@ fn kind(kind: SnapshotErrorKind) -> &'static str {
         SnapshotErrorKind::Count => "count",
         SnapshotErrorKind::Copies => "copies",
         SnapshotErrorKind::Shards => "shards",
-        other => panic!("{other:?} does not come from bytes"),
+        other => panic!("{other:?} is not an error of bytes"),
     }
 }

@@ -1,9 +1,9 @@
-//! Snapshots of filters that grow, of random kinds, and damaged ones with the library's verdict. The seeds are fixed.
+//! Snapshots of growing filters with random parameters, and damaged ones with the library's errors. The seeds are fixed.
 
 use crate::{
     golden::{Items, Step},
     growing::Growing,
-    random::{Random, judged},
+    random::{Random, verdict_json},
     split_mix::SplitMix64,
 };
 use koel::{ElasticFilter, TableKind, hash::AnyHasher};
@@ -11,7 +11,7 @@ use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const SNAPSHOTS: usize = 24;
-/// Of every snapshot that is small enough.
+/// How many damaged variants are made of every snapshot of at most [`SMALL`] bytes.
 const DAMAGED: usize = 80;
 const SMALL: usize = 4000;
 const HEADER: usize = 64;
@@ -26,44 +26,44 @@ pub(crate) fn goldens() -> Vec<Growing> {
 
 fn golden(random: &mut Random, n: usize) -> Growing {
     let table = [TableKind::Single, TableKind::Packed][n % 2];
-    let capacity = random.of(&[10, 20, 300]);
-    let items = random.of(&[20, 100, 500, 6000]);
-    let removed = random.of(&[0, 0, 0, items / 2, items]);
-    // Of some items, there are more copies than a table has room for.
+    let capacity = random.choose(&[10, 20, 300]);
+    let items = random.choose(&[20, 100, 500, 6000]);
+    let removed = random.choose(&[0, 0, 0, items / 2, items]);
+    // Some items have more copies than a table has room for.
     let mut steps = vec![Step::Insert(0..items)];
-    steps.extend(vec![Step::Insert(0..items.min(random.of(&[3, 60, 600]))); random.of(&[0, 0, 1, 2, 30])]);
+    steps.extend(vec![Step::Insert(0..items.min(random.choose(&[3, 60, 600]))); random.choose(&[0, 0, 1, 2, 30])]);
     steps.push(Step::Remove(0..removed));
     Growing {
         file: format!("growing_{n}.koel"),
         table,
-        bucket_size: if table == TableKind::Packed { 4 } else { random.of(&[2, 3, 4, 7, 16]) },
-        rate: random.of(&[0.2, 0.1, 0.05, 0.01, 1e-4, 1e-6]),
+        bucket_size: if table == TableKind::Packed { 4 } else { random.choose(&[2, 3, 4, 7, 16]) },
+        rate: random.choose(&[0.2, 0.1, 0.05, 0.01, 1e-4, 1e-6]),
         capacity,
-        max_capacity: capacity.max(random.of(&[20, 100, 1000, 50_000])),
-        partitions: random.of(&[1, 1, 2, 8]),
+        max_capacity: capacity.max(random.choose(&[20, 100, 1000, 50_000])),
+        partitions: random.choose(&[1, 1, 2, 8]),
         seed: random.word(),
-        items: random.of(&[Items::Text, Items::U32, Items::Long, Items::Hash]),
+        items: random.choose(&[Items::Text, Items::U32, Items::Long, Items::Hash]),
         steps,
-        shrink: random.of(&[false, true]),
+        shrink: random.choose(&[false, true]),
         answers: None,
     }
 }
 
-/// Snapshots changed at random, as JSON: their bytes, and as which kind of error the library refuses them, if it does.
+/// Returns randomly damaged snapshots as JSON: their bytes, and the kind of the library's error, if any.
 pub(crate) fn damaged(files: &[Growing]) -> Vec<String> {
     let mut random = Random(SplitMix64(4));
     let made = files.iter().map(|golden| golden.make().0.to_bytes());
     let small = made.filter(|bytes| bytes.len() <= SMALL);
     let damaged = small.flat_map(|bytes| vec![bytes; DAMAGED]).map(|bytes| damage(&mut random, bytes));
     let read = |bytes: &[u8]| ElasticFilter::from_bytes_with(bytes, AnyHasher::from_id).map_err(|error| error.kind());
-    damaged.map(|bytes| judged(&bytes, read(&bytes).err())).collect()
+    damaged.map(|bytes| verdict_json(&bytes, read(&bytes).err())).collect()
 }
 
 fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
     let records = HEADER..HEADER + SECTION + RECORD * read(&bytes, HEADER + 8);
     let copies = copies(&bytes);
     let anywhere = random.below(bytes.len());
-    // Twice as often as not, there is but one thing wrong.
+    // One snapshot in three has an additional flipped bit.
     if random.below(3) == 0 {
         bytes[anywhere] ^= 1 << random.below(8);
     }
@@ -74,16 +74,16 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
         }
         1 => {
             let end = bytes.len() - 1;
-            bytes[end] ^= random.of(&[0, 1]);
+            bytes[end] ^= random.choose(&[0, 1]);
             bytes.extend(vec![0; 1 + random.below(9)]);
             return bytes;
         }
-        // One bit, with its checksums.
+        // A flipped bit, with the old checksums.
         2 => {
             bytes[anywhere] ^= 1 << random.below(8);
             return bytes;
         }
-        // A part of the filter: the first partition is elsewhere.
+        // Only a part of the filter: the first partition's section is replaced by an empty one.
         8 => {
             let length = read(&bytes, HEADER + 16).min(bytes.len() - 8 - HEADER - SECTION);
             bytes.splice(HEADER..HEADER + SECTION + length, [0; SECTION]);
@@ -91,13 +91,13 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
             seal(&mut bytes, &[]);
             return bytes;
         }
-        // Of an entry of further copies.
+        // A byte of a copies entry.
         9 | 10 if !copies.iter().all(Range::is_empty) => {
             let lists: Vec<_> = copies.iter().filter(|list| !list.is_empty()).collect();
             let list = lists[random.below(lists.len())];
             list.start + random.below(list.len())
         }
-        // As if nothing had happened: a bit anywhere, a field of the header, of a section, of a record.
+        // With recomputed checksums: a byte anywhere, of the header, or of a section and its records.
         3 => anywhere,
         _ if records.is_empty() => anywhere,
         4 | 5 => 10 + random.below(HEADER - 10),
@@ -107,20 +107,20 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
         0 => bytes[at] ^ 1 << random.below(8),
         1 => bytes[at].wrapping_add(1),
         2 => bytes[at].wrapping_sub(1),
-        _ => random.of(&[0, 1, 2, 3, 4, 5, 8, 12, 13, 15, 16, 17, 27, 28, 31, 32, 33, 127, 128, 255]),
+        _ => random.choose(&[0, 1, 2, 3, 4, 5, 8, 12, 13, 15, 16, 17, 27, 28, 31, 32, 33, 127, 128, 255]),
     };
     bytes[at] = value;
     seal(&mut bytes, &copies);
     bytes
 }
 
-/// Where the further copies of each partition are, in a snapshot that is right: found by their checksums.
+/// Returns the byte range of each partition's copies in a valid snapshot, found by their checksums.
 fn copies(bytes: &[u8]) -> Vec<Range<usize>> {
     let (mut at, mut all) = (HEADER, Vec::new());
     while at < bytes.len() - 8 {
         let end = at + SECTION + read(bytes, at + 16);
         if read(bytes, at + 8) == 0 {
-            // A partition without shards has the number of its items, and lists.
+            // A partition without shards has its item count, and lists.
             let start = at + SECTION + 8;
             all.push(if start < end { start..end - 8 } else { 0..0 });
             at = end;
@@ -139,7 +139,7 @@ fn copies(bytes: &[u8]) -> Vec<Range<usize>> {
     all
 }
 
-/// Makes all checksums right that can be found, as a forger does.
+/// Recomputes all checksums that can be found, as a forger can.
 fn seal(bytes: &mut [u8], copies: &[Range<usize>]) {
     let end = bytes.len() - 8;
     let header = xxh3_64_with_seed(&bytes[..HEADER - 8], 0);
@@ -164,7 +164,7 @@ fn seal(bytes: &mut [u8], copies: &[Range<usize>]) {
     bytes[end..].copy_from_slice(&trailer.to_le_bytes());
 }
 
-/// The number at that byte, or the largest if it is larger.
+/// Reads the number at this byte, or `usize::MAX` if it is larger.
 fn read(bytes: &[u8], at: usize) -> usize {
     let number = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
     usize::try_from(number).unwrap_or(usize::MAX)

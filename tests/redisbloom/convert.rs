@@ -1,4 +1,4 @@
-//! Conversion to koel's own filters, and back.
+//! Conversion of dumps to `CuckooFilter` and back.
 
 use super::{Fixture, fixtures};
 use koel::{
@@ -8,10 +8,10 @@ use koel::{
 };
 use proptest::{prelude::*, test_runner::RngSeed};
 
-/// Items removed, in a dump: after the frame, the number of items and that of buckets.
+/// Offset of the count of removed items in a dump: after the frame, the item count and the bucket count.
 const DELETED_AT: usize = 16 + 16;
 
-/// A dump of one sub-filter with these slots, and a header that says this many items.
+/// Returns a dump of one sub-filter with these slots, whose header states `items`.
 pub(super) fn dump(b: u16, slots: &[u8], items: u64) -> Vec<u8> {
     let buckets = slots.len() as u64 / u64::from(b);
     let words = [items, buckets, 0, 1].map(u64::to_le_bytes).concat();
@@ -20,14 +20,14 @@ pub(super) fn dump(b: u16, slots: &[u8], items: u64) -> Vec<u8> {
     [chunk(1, &header), chunk(1 + slots.len() as u64, slots)].concat()
 }
 
-/// True if the two buckets of an item are one, of which RedisBloom counts everything twice.
+/// Returns whether both buckets of an item are the same; RedisBloom then counts each copy twice.
 fn has_one_bucket(filter: &RedisBloomFilter, item: &str) -> bool {
     let fingerprint = murmur2::murmur64a(item.as_bytes(), 0) % 255 + 1;
     (fingerprint * 0x5bd1_e995).is_multiple_of(filter.buckets())
 }
 
-/// Both give the same answers for the item, but for that.
-fn same_answers(dumped: &RedisBloomFilter, own: &dyn Contains<str>, item: &str) {
+/// Asserts that both find and count the item alike, except that RedisBloom counts twice in such a bucket.
+fn assert_same(dumped: &RedisBloomFilter, own: &dyn Contains<str>, item: &str) {
     assert_eq!(own.contains(item), dumped.contains(item), "{item} in {dumped}");
     let times = if has_one_bucket(dumped, item) { 2 } else { 1 };
     assert_eq!(times * own.count(item), dumped.count(item), "{item} in {dumped}");
@@ -47,12 +47,12 @@ fn items(fixture: &Fixture) -> Vec<String> {
 }
 
 #[test]
-fn what_has_not_grown_becomes_a_snapshot_with_the_same_answers() {
+fn a_dump_of_one_sub_filter_converts_with_the_same_results() {
     let mut converted = 0;
     for fixture in fixtures() {
         let dumped = fixture.filter();
         if dumped.sub_filters() > 1 {
-            let error = dumped.to_filter().expect_err("there are several");
+            let error = dumped.to_filter().expect_err("there are several sub-filters");
             assert!(matches!(error, RedisBloomError::SubFilters(filters) if filters == dumped.sub_filters()), "{error}");
             continue;
         }
@@ -63,21 +63,21 @@ fn what_has_not_grown_becomes_a_snapshot_with_the_same_answers() {
         assert_eq!((params.addressing(), filter.len()), (Addressing::PowerOfTwo, dumped.len()));
         assert!((filter.false_positive_rate() - dumped.false_positive_rate()).abs() < 1e-12);
         let snapshot = filter.to_bytes();
-        assert!(snapshot[64..snapshot.len() - 8] == fixture.bytes[54 + 16..], "the slots are the table");
-        let view = FilterView::over_with(&snapshot[..], |_| Some(RedisBloomHash)).expect("a snapshot");
-        view.verify().expect("it is right");
+        assert!(snapshot[64..snapshot.len() - 8] == fixture.bytes[54 + 16..], "the table differs from the slots");
+        let view = FilterView::over_with(&snapshot[..], |_| Some(RedisBloomHash)).expect("a valid snapshot");
+        view.verify().expect("a valid snapshot");
         for item in items(&fixture) {
-            same_answers(&dumped, &filter, &item);
-            same_answers(&dumped, &view, &item);
+            assert_same(&dumped, &filter, &item);
+            assert_same(&dumped, &view, &item);
         }
         let mut expected = fixture.bytes.clone();
         expected[DELETED_AT..DELETED_AT + 8].fill(0);
         assert_eq!(expected == fixture.bytes, dumped.deleted() == 0);
-        let any = CuckooFilter::from_bytes_with(&snapshot, AnyHasher::from_id).expect("a snapshot");
+        let any = CuckooFilter::from_bytes_with(&snapshot, AnyHasher::from_id).expect("a valid snapshot");
         for same in [
             back(&filter),
-            back(&view.to_filter().expect("it is right")),
-            RedisBloomFilter::from_filter(&any).expect("the same hasher"),
+            back(&view.to_filter().expect("a valid snapshot")),
+            RedisBloomFilter::from_filter(&any).expect("the hashers are equal"),
         ] {
             assert!(same.to_dump() == expected, "{same}");
         }
@@ -87,7 +87,7 @@ fn what_has_not_grown_becomes_a_snapshot_with_the_same_answers() {
 }
 
 #[test]
-fn what_is_converted_is_changed_like_any_filter() {
+fn a_converted_filter_can_be_changed() {
     for fixture in fixtures() {
         let Ok(mut filter) = fixture.filter().to_filter() else { continue };
         let keys: Vec<String> = fixture.keys().collect();
@@ -101,56 +101,56 @@ fn what_is_converted_is_changed_like_any_filter() {
             assert!(filter.remove(key) && dumped.remove(key), "{key}");
         }
         assert!(more.iter().all(|item| filter.contains(item)));
-        more.iter().for_each(|item| same_answers(&dumped, &filter, item));
+        more.iter().for_each(|item| assert_same(&dumped, &filter, item));
         assert_eq!(filter.len(), 200);
     }
 }
 
-/// `CF.COUNT` of one copy in a table of one bucket is 2.
+/// `CF.COUNT` returns 2 for one copy in a table of one bucket.
 #[test]
 fn a_copy_in_the_only_bucket_of_an_item_counts_once() {
-    let dumped = RedisBloomFilter::from_dump(&dump(2, &[213, 0], 1)).expect("a dump");
+    let dumped = RedisBloomFilter::from_dump(&dump(2, &[213, 0], 1)).expect("a valid dump");
     assert_eq!((dumped.count("alice"), own(&dumped).count("alice")), (2, 1));
-    let dumped = RedisBloomFilter::from_dump(&dump(2, &[0, 213, 0, 0], 1)).expect("a dump");
+    let dumped = RedisBloomFilter::from_dump(&dump(2, &[0, 213, 0, 0], 1)).expect("a valid dump");
     assert_eq!((dumped.count("alice"), own(&dumped).count("alice")), (1, 1));
 }
 
 #[test]
-fn what_a_snapshot_does_not_keep_becomes_what_redisbloom_has_by_default() {
+fn fields_without_a_place_in_snapshots_get_redisblooms_defaults() {
     let plain = dump(4, &[1, 0, 0, 2, 3, 0, 0, 255], 4);
     let mut other = plain.clone();
-    // Another number of items than there are, some that were removed, other evictions, and never a further sub-filter.
+    // A wrong item count, 7 removed items, 50 iterations of eviction, and an expansion of 0.
     for (at, new) in [(16, 9), (DELETED_AT, 7), (16 + 34, 50), (16 + 36, 0)] {
         other[at] = new;
     }
-    let dumped = RedisBloomFilter::from_dump(&other).expect("a dump");
+    let dumped = RedisBloomFilter::from_dump(&other).expect("a valid dump");
     assert_eq!((dumped.len(), dumped.deleted(), dumped.max_iterations(), dumped.expansion()), (9, 7, 50, 0));
     assert_eq!(own(&dumped).len(), 4);
     assert!(back(&own(&dumped)).to_dump() == plain);
-    // Padding, which some versions write, is left off.
+    // Some versions write padding behind the header; it is not kept.
     let padded = [&plain[..8], &[40], &plain[9..54], &[0, 0], &plain[54..]].concat();
-    assert!(back(&own(&RedisBloomFilter::from_dump(&padded).expect("a dump"))).to_dump() == plain);
+    assert!(back(&own(&RedisBloomFilter::from_dump(&padded).expect("a valid dump"))).to_dump() == plain);
 }
 
 #[cfg(all(feature = "std", not(target_family = "wasm")))]
 #[test]
-fn a_dump_is_written_to_files_and_writers() {
+fn dumps_can_be_written_to_files_and_writers() {
     let folder = crate::common::Folder::new("redisbloom-save");
     for fixture in fixtures() {
         let filter = fixture.filter();
         let mut written = Vec::new();
-        filter.write_dump(&mut written).expect("a vector takes everything");
+        filter.write_dump(&mut written).expect("writing to a vector succeeds");
         assert!(written == fixture.bytes);
-        filter.save_dump(folder.path("f.chunks")).expect("it can be written");
-        assert!(std::fs::read(folder.path("f.chunks")).expect("it is there") == fixture.bytes);
-        let full = filter.write_dump(&mut [0; 100][..]).expect_err("it has no room");
+        filter.save_dump(folder.path("f.chunks")).expect("the file can be written");
+        assert!(std::fs::read(folder.path("f.chunks")).expect("the file exists") == fixture.bytes);
+        let full = filter.write_dump(&mut [0; 100][..]).expect_err("the writer is full");
         assert_eq!(full.kind(), std::io::ErrorKind::WriteZero);
     }
     assert_eq!(folder.names(), ["f.chunks"]);
     assert!(fixtures()[0].filter().save_dump(folder.path("no/f.chunks")).is_err());
 }
 
-/// Slots of random tables, from empty to full.
+/// Generates tables with random slots, from empty to full.
 fn tables() -> impl Strategy<Value = (u16, Vec<u8>)> {
     (0..7u32, 1..=16u16, 0..=4u8).prop_flat_map(|(log2, b, fullness)| {
         let slot = (any::<u8>(), 0..4u8).prop_map(move |(slot, chance)| if chance < fullness { slot } else { 0 });
@@ -162,30 +162,30 @@ proptest! {
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_contents_are_the_same_there_and_back((b, slots) in tables()) {
+    fn random_tables_survive_conversion_in_both_directions((b, slots) in tables()) {
         let taken = slots.iter().filter(|slot| **slot != 0).count();
         let bytes = dump(b, &slots, taken as u64);
-        let mut dumped = RedisBloomFilter::from_dump(&bytes).expect("a dump");
+        let mut dumped = RedisBloomFilter::from_dump(&bytes).expect("a valid dump");
         let mut filter = own(&dumped);
         prop_assert_eq!(filter.len(), taken);
         prop_assert!(back(&filter).to_dump() == bytes);
         let snapshot = filter.to_bytes();
-        prop_assert!(CuckooFilter::from_bytes_with(&snapshot, |_| Some(RedisBloomHash)).expect("a snapshot") == filter);
+        prop_assert!(CuckooFilter::from_bytes_with(&snapshot, |_| Some(RedisBloomHash)).expect("a valid snapshot") == filter);
         for n in 0..100 {
             let item = n.to_string().repeat(n % 9 + 1);
-            same_answers(&dumped, &filter, &item);
+            assert_same(&dumped, &filter, &item);
             if n % 3 == 0 {
                 prop_assert_eq!(filter.remove(&item), dumped.remove(&item));
             }
         }
         prop_assert_eq!(filter.len() as u64, dumped.taken());
-        // Whatever koel inserts into the table, RedisBloom finds.
+        // RedisBloom finds all items that koel inserts into the table.
         let mut inserted = Vec::new();
         for item in (0..50).map(|n| format!("new-{n}")) {
             let before = filter.clone();
             match filter.insert(&item) {
                 Ok(()) if filter.table_len() < filter.len() => {
-                    let error = RedisBloomFilter::from_filter(&filter).expect_err("the table has no room for this copy");
+                    let error = RedisBloomFilter::from_filter(&filter).expect_err("a copy is counted beside the table");
                     prop_assert!(matches!(error, RedisBloomError::Copies(1..)), "{error}");
                     filter = before;
                 }
@@ -195,6 +195,6 @@ proptest! {
         }
         let dumped = back(&filter);
         prop_assert!(inserted.iter().all(|item| dumped.contains(item)));
-        (0..100).for_each(|n| same_answers(&dumped, &filter, &n.to_string()));
+        (0..100).for_each(|n| assert_same(&dumped, &filter, &n.to_string()));
     }
 }

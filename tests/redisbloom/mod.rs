@@ -1,7 +1,7 @@
-//! Dumps of RedisBloom's cuckoo filters: they answer every question as the server did, false positives included, and come back
-//! byte for byte. (data/redisbloom/README.md describes those that RedisBloom itself wrote.)
+//! Dumps of RedisBloom's cuckoo filters: all queries return what the server returned, false positives included, and the dumps are
+//! written back byte for byte. data/redisbloom/README.md describes the dumps that RedisBloom itself wrote.
 
-#![allow(clippy::cast_precision_loss, reason = "small numbers")]
+#![allow(clippy::cast_precision_loss, reason = "the numbers are small")]
 
 mod convert;
 
@@ -12,7 +12,7 @@ use koel::{
 use serde_json::Value;
 use std::{fs, path::Path};
 
-/// A dump that RedisBloom wrote, and what it said of the filter.
+/// A dump that RedisBloom wrote, and what RedisBloom reported about the filter.
 struct Fixture {
     about: Value,
     bytes: Vec<u8>,
@@ -39,7 +39,7 @@ impl Fixture {
         RedisBloomFilter::from_dump(&self.bytes).unwrap_or_else(|error| panic!("{}: {error}", self.about["file"]))
     }
 
-    /// What was added and not deleted.
+    /// Returns the items that were added and not deleted.
     fn keys(&self) -> impl Iterator<Item = String> {
         let every = self.number("delete_every");
         let left = move |n: &u64| every == 0 || !n.is_multiple_of(every);
@@ -47,7 +47,7 @@ impl Fixture {
     }
 }
 
-/// All but the empty filter, of which there is no dump.
+/// Returns all fixtures except the empty filter, which has no dump.
 fn fixtures() -> Vec<Fixture> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/redisbloom");
     let read = |name: &str| fs::read(folder.join(name)).expect("the file can be read");
@@ -59,14 +59,14 @@ fn fixtures() -> Vec<Fixture> {
 }
 
 #[test]
-fn every_answer_is_that_of_the_server() {
+fn queries_return_what_the_server_returned() {
     for fixture in fixtures() {
         let filter = fixture.filter();
         assert!(fixture.keys().all(|key| filter.contains(&key)));
         let probes = 0..fixture.number("probe_count");
         let hits: Vec<u64> = probes.filter(|&n| filter.contains(&fixture.key("probe_prefix", n))).collect();
         assert_eq!(hits, fixture.numbers("probe_hits"), "{filter}");
-        let step = usize::try_from(fixture.number("count_every")).expect("small");
+        let step = usize::try_from(fixture.number("count_every")).expect("a small number");
         let counted = (0..fixture.number("added")).step_by(step).map(|n| u64::from(filter.count(&fixture.key("key_prefix", n))));
         assert_eq!(counted.collect::<Vec<_>>(), fixture.numbers("counts"), "{filter}");
         let facts = [
@@ -82,7 +82,7 @@ fn every_answer_is_that_of_the_server() {
             assert_eq!(value, fixture.info(name), "{name} of {filter}");
         }
         assert_eq!(filter.taken(), filter.len() as u64);
-        // Within five standard deviations of what was measured.
+        // The computed rate is within five standard deviations of the measured one.
         let (hits, probes) = (fixture.numbers("probe_hits").len() as f64, fixture.number("probe_count") as f64);
         let expected = probes * filter.false_positive_rate();
         assert!((hits - expected).abs() < 5.0 * expected.sqrt(), "{hits} of {expected}: {filter}");
@@ -90,19 +90,19 @@ fn every_answer_is_that_of_the_server() {
 }
 
 #[test]
-fn every_dump_comes_back_byte_for_byte() {
+fn every_dump_is_written_back_byte_for_byte() {
     for fixture in fixtures() {
         let filter = fixture.filter();
         assert_eq!(filter.to_dump(), fixture.bytes);
         let chunks: Vec<(u64, Vec<u8>)> = filter.chunks().map(|(iterator, bytes)| (iterator, bytes.to_vec())).collect();
         assert_eq!(chunks.len() as u64, fixture.number("chunks"));
         let borrowed = chunks.iter().map(|(iterator, bytes)| (*iterator, &bytes[..]));
-        assert!(RedisBloomFilter::from_chunks(borrowed).expect("its own chunks") == filter);
-        // A header that is not packed, and the slots in pieces of any size.
+        assert!(RedisBloomFilter::from_chunks(borrowed).expect("valid chunks") == filter);
+        // The header has padding, and the slots come in smaller pieces.
         let header = [&chunks[0].1[..], &[0, 0]].concat();
         let mut loader = Loader::new(1, &header).expect("a header");
-        // Offsets count what has come, padding included.
-        assert_eq!(loader.load(0, &[]).expect_err("not the next").offset(), 40);
+        // Offsets count the bytes received, padding included.
+        assert_eq!(loader.load(0, &[]).expect_err("the chunk is out of order").offset(), 40);
         for (iterator, bytes) in &chunks[1..] {
             assert!(!loader.is_complete() && loader.clone().finish().is_err());
             let before = iterator - bytes.len() as u64;
@@ -112,11 +112,11 @@ fn every_dump_comes_back_byte_for_byte() {
                 loader.load(end, piece).expect("the next piece");
             }
         }
-        assert!(loader.is_complete() && loader.finish().expect("it is complete") == filter);
+        assert!(loader.is_complete() && loader.finish().expect("all chunks are loaded") == filter);
     }
 }
 
-/// RedisBloom compacts as it removes: no item is lost by that, and the chain becomes shorter.
+/// Removals compact the chain of sub-filters as RedisBloom does, and lose no other item.
 #[test]
 fn removals_lose_no_other_item() {
     for fixture in fixtures() {
@@ -126,7 +126,7 @@ fn removals_lose_no_other_item() {
             if removed % 97 == 0 {
                 assert!(keys[removed + 1..].iter().all(|key| filter.contains(key)), "{filter}");
                 assert_eq!((filter.len(), filter.taken()), (keys.len() - removed - 1, (keys.len() - removed - 1) as u64));
-                assert!(RedisBloomFilter::from_dump(&filter.to_dump()).expect("its own dump") == filter);
+                assert!(RedisBloomFilter::from_dump(&filter.to_dump()).expect("a valid dump") == filter);
             }
         }
         assert!(filter.is_empty() && filter.taken() == 0 && !filter.remove(&keys[0]));
@@ -136,7 +136,7 @@ fn removals_lose_no_other_item() {
 }
 
 #[test]
-fn it_is_a_filter_like_any_other() {
+fn a_redisbloom_filter_implements_contains() {
     let fixture = fixtures().swap_remove(0);
     let filter = fixture.filter();
     let any: &dyn Contains = &filter;
@@ -152,17 +152,17 @@ fn it_is_a_filter_like_any_other() {
 
 #[track_caller]
 fn refused(result: Result<RedisBloomFilter, SnapshotError>, kind: Kind, offset: usize, parts: &[&str]) {
-    let error = result.expect_err("this is no dump");
+    let error = result.expect_err("the bytes are not a dump");
     let text = error.to_string();
     assert_eq!((error.kind(), error.offset()), (kind, offset as u64), "{text}");
     assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} expected in: {text}");
 }
 
 #[test]
-fn what_is_no_dump_is_refused() {
+fn bytes_that_are_not_a_dump_are_refused() {
     let bytes = fixtures().swap_remove(0).bytes;
     for len in 0..bytes.len() {
-        let error = RedisBloomFilter::from_dump(&bytes[..len]).expect_err("cut off");
+        let error = RedisBloomFilter::from_dump(&bytes[..len]).expect_err("the dump is truncated");
         assert_eq!((error.kind(), error.offset()), (Kind::Length, len as u64), "{error}");
     }
     refused(RedisBloomFilter::from_dump(&[]), Kind::Length, 0, &["there are no chunks", "empty filter"]);
@@ -171,7 +171,7 @@ fn what_is_no_dump_is_refused() {
         bytes[at..at + new.len()].copy_from_slice(new);
         RedisBloomFilter::from_dump(&bytes)
     };
-    // The frame of the header, then its fields.
+    // The frame of the header comes first, then its fields.
     refused(with(0, &[2]), Kind::Parameter, 16, &["the iterator 2, where 1 comes next", "in the order"]);
     refused(with(8, &[37]), Kind::Length, 16, &["37 bytes", "38 or 40"]);
     refused(with(24, &[3]), Kind::Parameter, 24, &["buckets", "power of two"]);
@@ -185,15 +185,15 @@ fn what_is_no_dump_is_refused() {
     refused(with(28, &[1]), Kind::Parameter, 24, &["buckets"]);
     refused(with(24, &[0, 0, 0, 0, 0, 1]), Kind::Parameter, 40, &["sub-filter 2 has more than 4294967296 slots"]);
     refused(with(52, &[0, 128]), Kind::Length, bytes.len(), &["end too early"]);
-    // The frames of the other chunks.
+    // The frames of the slots' chunks.
     refused(with(54, &[0]), Kind::Parameter, 70, &["where 1025 comes next"]);
     let long = [&bytes[..], &bytes[..54]].concat();
     refused(RedisBloomFilter::from_dump(&long), Kind::TrailingBytes, bytes.len() + 16, &["all chunks", "each once"]);
 }
 
-/// A header of one more sub-filter, or of none with slots, needs other chunks; none of them is made of nothing.
+/// A loader refuses chunks with a wrong iterator or length, and then accepts the right one.
 #[test]
-fn a_loader_stays_as_it_was_when_it_refuses() {
+fn a_refused_chunk_does_not_change_the_loader() {
     let filter = fixtures().swap_remove(0).filter();
     let chunks: Vec<(u64, Vec<u8>)> = filter.chunks().map(|(iterator, bytes)| (iterator, bytes.to_vec())).collect();
     let mut loader = Loader::new(chunks[0].0, &chunks[0].1).expect("a header");
@@ -202,17 +202,17 @@ fn a_loader_stays_as_it_was_when_it_refuses() {
             assert!(loader.load(wrong, piece).is_err());
         }
         let long = [&bytes[..], &[0]].concat();
-        let error = loader.load(iterator + 1, &long).expect_err("longer than its sub-filter");
+        let error = loader.load(iterator + 1, &long).expect_err("the chunk is longer than its sub-filter");
         assert!(error.to_string().contains("lacks 1024"), "{error}");
         loader.load(*iterator, bytes).expect("the next chunk");
         assert!(loader.load(*iterator, bytes).is_err());
     }
-    assert!(loader.finish().expect("it is complete") == filter);
+    assert!(loader.finish().expect("all chunks are loaded") == filter);
 }
 
-/// From any chunk on, in chunks of any length, as a server that keeps nothing between two calls gives them.
+/// `chunk_after` continues from any iterator, as a stateless server does, with chunks of any length.
 #[test]
-fn chunks_follow_each_other_in_any_length() {
+fn chunk_after_returns_all_chunks_in_any_length() {
     for fixture in fixtures() {
         let filter = fixture.filter();
         for most_bytes in [1, 1000, usize::MAX] {
@@ -223,21 +223,21 @@ fn chunks_follow_each_other_in_any_length() {
                 iterator = next;
                 match &mut loader {
                     Some(loader) => loader.load(next, bytes).expect("the next chunk"),
-                    none => *none = Some(Loader::new(next, bytes).expect("a header")),
+                    unset => *unset = Some(Loader::new(next, bytes).expect("a header")),
                 }
             }
             let loader = loader.expect("there is a header");
             assert_eq!(loader.slots(), filter.slots() as u64);
-            assert!(loader.finish().expect("all chunks") == filter);
+            assert!(loader.finish().expect("all chunks are loaded") == filter);
             assert_eq!(filter.chunk_after(iterator + 1, most_bytes), None);
         }
         assert_eq!(filter.chunk_after(u64::MAX, 1), None);
     }
 }
 
-/// What has come goes over to another loader, which goes on.
+/// A loader's chunks can be loaded into another loader, which then accepts the next chunk.
 #[test]
-fn a_loader_goes_on_elsewhere() {
+fn a_partial_load_can_continue_in_another_loader() {
     for fixture in fixtures() {
         let filter = fixture.filter();
         let mut iterator = 0;
@@ -253,9 +253,9 @@ fn a_loader_goes_on_elsewhere() {
             let (first, header) = moved.next().expect("a header");
             let mut other = Loader::new(first, header).expect("the same header");
             moved.for_each(|(iterator, bytes)| other.load(iterator, bytes).expect("the next chunk"));
-            other.load(iterator, &bytes).expect("what would have come next");
+            other.load(iterator, &bytes).expect("the next chunk");
             drop(std::mem::replace(&mut loader, other));
         }
-        assert!(loader.finish().expect("all chunks") == filter);
+        assert!(loader.finish().expect("all chunks are loaded") == filter);
     }
 }

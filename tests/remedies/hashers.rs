@@ -1,4 +1,4 @@
-//! Snapshots that are read with another hasher than the one they were made with.
+//! Snapshots that are read with a different hasher than they were written with.
 
 use super::*;
 use koel::{
@@ -6,7 +6,7 @@ use koel::{
     hash::{AnyHasher, Hasher, HasherId, Uniform},
 };
 
-/// For items whose case does not matter.
+/// A custom hasher that ignores ASCII case.
 #[derive(Clone, Debug, PartialEq)]
 struct IgnoreCase;
 
@@ -21,12 +21,12 @@ impl Hasher for IgnoreCase {
 
 fn snapshot<H: Hasher + Clone>(hasher: H) -> Vec<u8> {
     let builder = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).hasher(hasher);
-    let mut filter = builder.build().expect("right");
+    let mut filter = builder.build().expect("valid parameters");
     filter.insert("Koel").expect("there is room");
     filter.to_bytes()
 }
 
-/// Reads the bytes as a file.
+/// Writes the bytes to a file and loads it.
 #[cfg(all(feature = "std", not(target_family = "wasm")))]
 fn load<H: Hasher>(bytes: &[u8], hasher: impl Fn(HasherId) -> Option<H>) -> Result<CuckooFilter<H>, SnapshotError> {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +36,7 @@ fn load<H: Hasher>(bytes: &[u8], hasher: impl Fn(HasherId) -> Option<H>) -> Resu
     CuckooFilter::load_with(folder.path("f.koel"), hasher)
 }
 
-/// What each way to read these bytes says, with a hasher that is found like this.
+/// Returns the error of each reader, given this choice of hashers.
 fn refusals<H: Hasher + Clone>(bytes: &[u8], hasher: impl Fn(HasherId) -> Option<H>) -> Vec<SnapshotError> {
     let answers = [
         CuckooFilter::from_bytes_with(bytes, &hasher).map(drop),
@@ -47,23 +47,23 @@ fn refusals<H: Hasher + Clone>(bytes: &[u8], hasher: impl Fn(HasherId) -> Option
         #[cfg(all(feature = "std", not(target_family = "wasm")))]
         load(bytes, &hasher).map(drop),
     ];
-    answers.into_iter().map(|answer| answer.expect_err("another hasher")).collect()
+    answers.into_iter().map(|answer| answer.expect_err("the hasher differs")).collect()
 }
 
 #[track_caller]
-fn each_says(errors: &[SnapshotError], parts: &[&str]) {
+fn all_name(errors: &[SnapshotError], parts: &[&str]) {
     for error in errors {
         assert_eq!((error.kind(), error.offset()), (SnapshotErrorKind::Hasher, 14), "{error}");
         says(error, parts);
     }
 }
 
-/// With the hasher that a remedy leads to.
+/// Asserts that every reader accepts the bytes with the hasher that the remedy names.
 #[track_caller]
 fn works<H: Hasher + PartialEq>(bytes: &[u8], hasher: impl Fn(HasherId) -> Option<H>) {
-    assert!(CuckooFilter::from_bytes_with(bytes, &hasher).expect("its hasher").contains("Koel"));
-    let view = FilterView::over_with(bytes, &hasher).expect("its hasher");
-    assert!(view.contains("Koel") && FilterView::over_prefix_with(bytes, &hasher).expect("its hasher").0 == view);
+    assert!(CuckooFilter::from_bytes_with(bytes, &hasher).expect("the hasher matches").contains("Koel"));
+    let view = FilterView::over_with(bytes, &hasher).expect("the hasher matches");
+    assert!(view.contains("Koel") && FilterView::over_prefix_with(bytes, &hasher).expect("the hasher matches").0 == view);
     #[cfg(feature = "std")]
     assert!(CuckooFilter::read_from_with(bytes, &hasher).is_ok_and(|filter| filter.contains("Koel")));
     #[cfg(all(feature = "std", not(target_family = "wasm")))]
@@ -71,16 +71,16 @@ fn works<H: Hasher + PartialEq>(bytes: &[u8], hasher: impl Fn(HasherId) -> Optio
 }
 
 #[test]
-fn ones_own_hasher_is_given_to_the_reader() {
+fn a_custom_hasher_must_be_given_to_the_reader() {
     let bytes = snapshot(IgnoreCase);
     let parts = ["built with 0x8abc", "give that hasher to from_bytes_with, over_with, read_from_with or load_with"];
-    each_says(&refusals(&bytes, AnyHasher::from_id), &parts);
-    each_says(&refusals(&bytes, |id| (id == HasherId::XXH3).then_some(Xxh3)), &parts);
-    // Nor with this hasher given by hand: every answer would be wrong.
-    each_says(&refusals(&bytes, |_| Some(Xxh3)), &parts);
-    each_says(&[CuckooFilter::from_bytes(&bytes).expect_err("another hasher")], &parts);
+    all_name(&refusals(&bytes, AnyHasher::from_id), &parts);
+    all_name(&refusals(&bytes, |id| (id == HasherId::XXH3).then_some(Xxh3)), &parts);
+    // A reader also refuses a mismatched hasher that the caller gives, since every lookup would be wrong.
+    all_name(&refusals(&bytes, |_| Some(Xxh3)), &parts);
+    all_name(&[CuckooFilter::from_bytes(&bytes).expect_err("the hasher differs")], &parts);
     works(&bytes, |id| (id == IgnoreCase.id()).then_some(IgnoreCase));
-    let read = CuckooFilter::from_bytes_with(&bytes, |_| Some(IgnoreCase)).expect("its hasher");
+    let read = CuckooFilter::from_bytes_with(&bytes, |_| Some(IgnoreCase)).expect("the hasher matches");
     assert!(read.contains("KOEL"));
 }
 
@@ -88,59 +88,59 @@ fn ones_own_hasher_is_given_to_the_reader() {
 fn the_default_hasher_is_named() {
     let bytes = snapshot(Xxh3);
     let parts = ["built with xxh3", "read it with Xxh3, the default, or with AnyHasher::from_id"];
-    each_says(&refusals(&bytes, |_| Some(IgnoreCase)), &parts);
+    all_name(&refusals(&bytes, |_| Some(IgnoreCase)), &parts);
     #[cfg(all(feature = "metrohash", target_endian = "little"))]
-    each_says(&refusals(&bytes, |_| Some(koel::go::MetroHash64)), &parts);
-    assert!(CuckooFilter::from_bytes(&bytes).expect("the default").contains("Koel"));
+    all_name(&refusals(&bytes, |_| Some(koel::go::MetroHash64)), &parts);
+    assert!(CuckooFilter::from_bytes(&bytes).expect("a valid snapshot").contains("Koel"));
     works(&bytes, |_| Some(Xxh3));
     works(&bytes, AnyHasher::from_id);
 }
 
 #[test]
-fn metrohash_is_named() {
-    // Its number is in the header, whether or not this build has it.
+fn metrohash_is_named_even_without_the_feature() {
+    // The header is forged, so this works in builds without the hasher.
     let bytes = common::forged(&snapshot(Xxh3), |bytes| bytes[14] = 2);
     let errors = refusals(&bytes, |_| Some(Xxh3));
     #[cfg(all(feature = "metrohash", target_endian = "little"))]
     {
         use koel::go::MetroHash64;
-        each_says(&errors, &["built with metrohash64", "read it with go::MetroHash64, or with AnyHasher::from_id"]);
+        all_name(&errors, &["built with metrohash64", "read it with go::MetroHash64, or with AnyHasher::from_id"]);
         let bytes = snapshot(MetroHash64);
-        each_says(&refusals(&bytes, |_| Some(Xxh3)), &["read it with go::MetroHash64, or with AnyHasher::from_id"]);
+        all_name(&refusals(&bytes, |_| Some(Xxh3)), &["read it with go::MetroHash64, or with AnyHasher::from_id"]);
         works(&bytes, |_| Some(MetroHash64));
         works(&bytes, AnyHasher::from_id);
     }
     #[cfg(not(all(feature = "metrohash", target_endian = "little")))]
     {
-        each_says(&errors, &["built with metrohash64", "koel's feature metrohash, on a little-endian machine"]);
-        assert_eq!(AnyHasher::from_id(HasherId::METRO_HASH_64), None, "this build has none");
+        all_name(&errors, &["built with metrohash64", "koel's feature metrohash, on a little-endian machine"]);
+        assert_eq!(AnyHasher::from_id(HasherId::METRO_HASH_64), None, "this build lacks the hasher");
     }
 }
 
 #[test]
-fn redisblooms_is_named() {
+fn redisblooms_hasher_is_named_even_without_the_feature() {
     let bytes = common::forged(&snapshot(Xxh3), |bytes| bytes[14] = 3);
     let errors = refusals(&bytes, |_| Some(Xxh3));
     #[cfg(feature = "redisbloom")]
     {
         use koel::redisbloom::RedisBloomHash;
         let parts = ["built with redisbloom", "read it with redisbloom::RedisBloomHash, or with AnyHasher::from_id"];
-        each_says(&errors, &parts);
+        all_name(&errors, &parts);
         let bytes = snapshot(RedisBloomHash);
-        each_says(&refusals(&bytes, |_| Some(Xxh3)), &parts);
+        all_name(&refusals(&bytes, |_| Some(Xxh3)), &parts);
         works(&bytes, |_| Some(RedisBloomHash));
         works(&bytes, AnyHasher::from_id);
     }
     #[cfg(not(feature = "redisbloom"))]
     {
-        each_says(&errors, &["built with redisbloom", "read it with koel's feature redisbloom"]);
-        assert_eq!(AnyHasher::from_id(HasherId::REDIS_BLOOM), None, "this build has none");
+        all_name(&errors, &["built with redisbloom", "read it with koel's feature redisbloom"]);
+        assert_eq!(AnyHasher::from_id(HasherId::REDIS_BLOOM), None, "this build lacks the hasher");
     }
 }
 
 #[test]
-fn names_of_hashers_that_messages_offer_are_names() {
-    let error = "md5".parse::<HasherId>().expect_err("no such hasher");
+fn hasher_names_in_messages_can_be_parsed() {
+    let error = "md5".parse::<HasherId>().expect_err("an unknown name");
     says(&error, &["the names here are xxh3, metrohash64, redisbloom, 0x8000 to 0xffff in lower case; give one of those"]);
     assert!(["xxh3", "metrohash64", "redisbloom", "0x8000", "0xffff"].into_iter().all(|name| name.parse::<HasherId>().is_ok()));
 }

@@ -1,4 +1,4 @@
-//! Every remedy that an error names is followed, and works.
+//! Every remedy in an error message is followed, and must work.
 
 mod full;
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
@@ -14,7 +14,7 @@ mod snapshots;
 use crate::common;
 use std::fmt::Display;
 
-/// The message, which has all these parts.
+/// Asserts that the message contains all `parts`, and returns it.
 #[track_caller]
 fn says(error: &impl Display, parts: &[&str]) -> String {
     let message = error.to_string();
@@ -24,7 +24,7 @@ fn says(error: &impl Display, parts: &[&str]) -> String {
     message
 }
 
-/// The integer before some words of a message.
+/// Returns the integer directly before `words` in a message.
 #[track_caller]
 fn number_before(message: &str, words: &str) -> usize {
     let (before, _) = message.split_once(words).unwrap_or_else(|| panic!("no {words:?} in {message:?}"));
@@ -32,7 +32,7 @@ fn number_before(message: &str, words: &str) -> usize {
     digits.parse().unwrap_or_else(|error| panic!("{digits:?} in {message:?}: {error}"))
 }
 
-/// The integer at the end of a message.
+/// Returns the integer at the end of a message.
 #[track_caller]
 fn last_number(message: &str) -> usize {
     number_before(&format!("{message}."), ".")

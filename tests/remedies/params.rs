@@ -1,4 +1,4 @@
-//! Parameters that no filter has.
+//! Invalid parameters.
 
 #![allow(clippy::cast_precision_loss, reason = "capacities are compared as floats")]
 
@@ -11,7 +11,7 @@ use std::{
     sync::LazyLock,
 };
 
-/// What a builder is told.
+/// The settings of a builder.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     table: Option<TableKind>,
@@ -56,7 +56,7 @@ impl Request {
         self.builder().params().err()
     }
 
-    /// The requests with the values that an error offers: the first and the last of them, where it offers a range.
+    /// Returns requests with the values that an error offers. From a range, it takes the first and the last value.
     fn remedied(self, error: ParamError) -> Vec<Self> {
         match error {
             ParamError::Capacity { most, .. } => vec![Self { size: Size::Capacity(most), ..self }],
@@ -65,7 +65,7 @@ impl Request {
                 [fewest, most].map(|buckets| Self { size: Size::Buckets(buckets), ..self }).to_vec()
             }
             ParamError::FalsePositiveRate { lowest, .. } => {
-                // As the message writes it, too.
+                // The message contains the rate in decimal.
                 let message = error.to_string();
                 let (_, range) = message.split_once("rates from ").expect("a range");
                 let (written, _) = range.split_once(' ').expect("two limits");
@@ -84,7 +84,7 @@ impl Request {
         }
     }
 
-    /// Requests with values a little beyond those that an error offers.
+    /// Returns requests with values just beyond those that an error offers.
     fn beyond(self, error: ParamError) -> Vec<Self> {
         match error {
             ParamError::Capacity { most, .. } => vec![Self { size: Size::Capacity(most + 1), ..self }],
@@ -113,7 +113,7 @@ fn number<T: FromStr<Err: Debug>>(text: &str) -> T {
     text.parse().unwrap_or_else(|error| panic!("{text:?}: {error:?}"))
 }
 
-/// Requests with wrong values of every kind and in every combination, and the error of each.
+/// Requests with every combination of valid and invalid values that is refused, and the error of each.
 static REFUSED: LazyLock<Vec<(Request, ParamError)>> = LazyLock::new(|| {
     let sizes = [
         Size::Capacity(0),
@@ -147,7 +147,7 @@ static REFUSED: LazyLock<Vec<(Request, ParamError)>> = LazyLock::new(|| {
     refused
 });
 
-/// Follows remedies until the request works, and says how many it took. No parameter is named twice.
+/// Follows remedies until the request works, and returns how many were needed. Asserts that no parameter is named twice.
 fn follow(wrong: Request, request: Request, error: ParamError, named: &mut Vec<Discriminant<ParamError>>) -> usize {
     assert!(!named.contains(&discriminant(&error)), "{wrong:?}: {request:?} was one remedy, and then {error}");
     named.push(discriminant(&error));
@@ -159,14 +159,14 @@ fn follow(wrong: Request, request: Request, error: ParamError, named: &mut Vec<D
     followed
 }
 
-/// Whatever is wrong with a request: each remedy names a parameter that was not named before, and the last one works.
+/// For any invalid request, each remedy names a parameter that was not named before, and the last one works.
 #[test]
 fn remedies_of_parameters_work() {
     let followed: usize = REFUSED.iter().map(|&(wrong, error)| follow(wrong, wrong, error, &mut Vec::new())).sum();
     assert!(REFUSED.len() > 5000 && followed > 2 * REFUSED.len(), "{} refused, {followed} remedies", REFUSED.len());
 }
 
-/// The limits are those of the parameters: what is beyond them is refused.
+/// Values beyond the limits in an error are refused.
 #[test]
 fn limits_are_tight() {
     for &(request, error) in REFUSED.iter() {
@@ -176,9 +176,9 @@ fn limits_are_tight() {
     }
 }
 
-/// The rate is that of the best filter of its kind.
+/// The lowest rate in an error is the lowest rate of all fingerprint lengths.
 #[test]
-fn the_lowest_rate_is_that_of_the_longest_fingerprints() {
+fn the_lowest_rate_is_the_best_of_all_fingerprint_lengths() {
     for addressing in ADDRESSINGS {
         for b in [1, 2, 4, 8, 16] {
             for capacity in [1, 10, 1000, 1_000_000, 10_000_000_000, 1_000_000_000_000] {
@@ -188,7 +188,7 @@ fn the_lowest_rate_is_that_of_the_longest_fingerprints() {
                     continue;
                 };
                 for wrong in [0.0, 1e-12, 1e-11, -1.0, 1.0, f64::NAN] {
-                    let error = builder.clone().false_positive_rate(wrong).params().expect_err("too low");
+                    let error = builder.clone().false_positive_rate(wrong).params().expect_err("the rate is out of range");
                     let ParamError::FalsePositiveRate { lowest: found, .. } = error else { panic!("{error}") };
                     assert!((found - lowest).abs() < f64::MIN_POSITIVE, "{capacity} items, b = {b}: {lowest:e}, but {error}");
                 }
@@ -198,33 +198,33 @@ fn the_lowest_rate_is_that_of_the_longest_fingerprints() {
 }
 
 #[test]
-fn a_parameter_given_twice_or_not_at_all_is_given_once() {
+fn a_setting_given_twice_or_never_is_given_once() {
     let bits = CuckooFilter::builder().fingerprint_bits(13);
     let sized = CuckooFilter::builder().capacity(1000);
-    for (wrong, right) in [
+    for (wrong, remedied) in [
         (bits.clone(), bits.clone().buckets(6)),
         (bits.clone().capacity(10).buckets(6), bits.capacity(10)),
         (sized.clone(), sized.clone().false_positive_rate(0.01)),
         (sized.clone().false_positive_rate(0.01).fingerprint_bits(9), sized.fingerprint_bits(9)),
     ] {
-        let error = wrong.params().expect_err("not once").to_string();
+        let error = wrong.params().expect_err("the setting is missing or given twice").to_string();
         let remedy = if error.contains("both a ") { "; leave one of them out" } else { "; give one of them" };
         assert!(error.ends_with(remedy), "{error}");
-        assert!(right.params().is_ok());
+        assert!(remedied.params().is_ok());
     }
 }
 
-/// The names that an error offers.
+/// Parses a name that does not exist, and returns the values of the names that the error offers.
 #[track_caller]
 fn names<T: FromStr<Err = ParamError> + Debug>(wrong: &str) -> Vec<T> {
-    let error = wrong.parse::<T>().expect_err("no such name");
+    let error = wrong.parse::<T>().expect_err("an unknown name");
     let ParamError::Name { names, .. } = error else { panic!("{error}") };
     assert!(error.to_string().ends_with(&format!("the names here are {}; give one of those", names.join(", "))), "{error}");
-    names.iter().map(|name| name.parse().expect("a name")).collect()
+    names.iter().map(|name| name.parse().expect("a valid name")).collect()
 }
 
 #[test]
-fn names_that_messages_offer_are_names() {
+fn names_in_messages_can_be_parsed() {
     assert_eq!(names::<TableKind>("semi-sorted"), [TableKind::Single, TableKind::Packed]);
     assert_eq!(names::<Addressing>("AnySize"), ADDRESSINGS);
     assert_eq!(names::<AnyHasher>("md5"), AnyHasher::ALL);

@@ -1,4 +1,4 @@
-//! Bytes that are no snapshot, or not one that can be read here, or not only one.
+//! Bytes that are not a snapshot, are more than one, or cannot be read here.
 
 use super::*;
 use crate::common::forged;
@@ -6,24 +6,24 @@ use koel::{CuckooFilter, FilterView, SnapshotError, SnapshotErrorKind as Kinds, 
 use std::io::{self, Read};
 
 fn filter() -> CuckooFilter {
-    let mut filter = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).build().expect("right");
+    let mut filter = CuckooFilter::builder().capacity(100).false_positive_rate(1e-6).build().expect("valid parameters");
     filter.insert("koel").expect("there is room");
     filter
 }
 
 #[track_caller]
 fn refused(bytes: &[u8], kind: Kinds, parts: &[&str]) -> String {
-    let error = CuckooFilter::from_bytes(bytes).expect_err("it cannot be read");
+    let error = CuckooFilter::from_bytes(bytes).expect_err("the bytes are not a valid snapshot");
     assert_eq!(error.kind(), kind, "{error}");
     says(&error, parts)
 }
 
 #[test]
-fn what_is_no_snapshot_is_replaced_by_what_was_written() {
+fn bytes_that_are_not_a_snapshot_are_replaced_by_a_snapshot() {
     refused(b"not a filter", Kinds::Magic, &["do not begin as a koel snapshot does; give the bytes of a snapshot, all of them"]);
     let mut written = Vec::new();
-    filter().write_to(&mut written).expect("a vector takes everything");
-    assert!(CuckooFilter::from_bytes(&written).expect("a snapshot").contains("koel"));
+    filter().write_to(&mut written).expect("writing to a vector succeeds");
+    assert!(CuckooFilter::from_bytes(&written).expect("a valid snapshot").contains("koel"));
 }
 
 #[test]
@@ -34,9 +34,9 @@ fn a_later_version_needs_a_later_release() {
     assert!(message.contains("version 2"), "{message}");
 }
 
-/// One of each kind that says so.
+/// Covers each kind of error whose remedy is another copy.
 #[test]
-fn of_corrupt_bytes_another_copy_is_read() {
+fn a_corrupt_snapshot_is_replaced_by_another_copy() {
     let copy = filter().to_bytes();
     let last = copy.len() - 1;
     let changed = |at: usize| {
@@ -56,11 +56,11 @@ fn of_corrupt_bytes_another_copy_is_read() {
     ] {
         refused(&corrupt, kind, &["the snapshot is corrupt, use another copy"]);
     }
-    assert!(CuckooFilter::from_bytes(&copy).expect("the other copy").contains("koel"));
+    assert!(CuckooFilter::from_bytes(&copy).expect("the other copy is valid").contains("koel"));
 }
 
 #[test]
-fn what_follows_is_left_off_or_left_to_others() {
+fn bytes_behind_a_snapshot_are_cut_off_or_left() {
     let one = filter().to_bytes();
     let two = [&one[..], &one].concat();
     let parts = ["give exactly one snapshot, or open it with over_prefix or read_from, which leave the rest"];
@@ -68,33 +68,33 @@ fn what_follows_is_left_off_or_left_to_others() {
     assert_eq!(number_before(&message, " more bytes follow it"), one.len());
     let end = number_before(&message, ": the snapshot ends here");
     assert_eq!(end, one.len());
-    says(&FilterView::over(&two).expect_err("it goes on"), &parts);
-    // Exactly one; a prefix; a stream.
-    assert!(CuckooFilter::from_bytes(&two[..end]).expect("exactly one").contains("koel"));
-    let (view, behind) = FilterView::over_prefix(&two).expect("a prefix");
+    says(&FilterView::over(&two).expect_err("more bytes follow"), &parts);
+    // The three remedies: exactly one snapshot, a prefix, and a stream.
+    assert!(CuckooFilter::from_bytes(&two[..end]).expect("exactly one snapshot").contains("koel"));
+    let (view, behind) = FilterView::over_prefix(&two).expect("a valid prefix");
     assert!(view.contains("koel") && FilterView::over(&two[behind..]).is_ok());
     let mut stream = &two[..];
     for _ in 0..2 {
-        assert!(CuckooFilter::read_from(&mut stream).expect("one after the other").contains("koel"));
+        assert!(CuckooFilter::read_from(&mut stream).expect("the stream has two snapshots").contains("koel"));
     }
     assert!(stream.is_empty());
 }
 
 #[test]
 #[cfg(not(target_family = "wasm"))]
-fn a_file_that_goes_on_is_read_as_a_stream() {
+fn a_file_with_more_than_a_snapshot_is_read_as_a_stream() {
     let folder = common::Folder::new("goes-on");
     let (path, one) = (folder.path("two.koel"), filter().to_bytes());
     std::fs::write(&path, [&one[..], &one].concat()).expect("there is room");
-    let error = CuckooFilter::load(&path).expect_err("it goes on");
+    let error = CuckooFilter::load(&path).expect_err("more bytes follow");
     assert_eq!((error.kind(), error.offset()), (Kinds::TrailingBytes, one.len() as u64));
     says(&error, &["the file goes on after the snapshot's end", "read_from, which leave the rest"]);
-    let mut file = std::fs::File::open(&path).expect("it is there");
+    let mut file = std::fs::File::open(&path).expect("the file exists");
     for _ in 0..2 {
-        assert!(CuckooFilter::read_from(&mut file).expect("one after the other").contains("koel"));
+        assert!(CuckooFilter::read_from(&mut file).expect("the stream has two snapshots").contains("koel"));
     }
-    // What cannot be opened is named.
-    let error = CuckooFilter::load(folder.path("missing.koel")).expect_err("it is not there");
+    // The error names a file that cannot be opened.
+    let error = CuckooFilter::load(folder.path("missing.koel")).expect_err("the file does not exist");
     says(&error, &["missing.koel: cannot be opened: "]);
     assert_eq!(error.io_kind(), Some(io::ErrorKind::NotFound));
     #[cfg(target_os = "linux")]
@@ -106,26 +106,26 @@ fn a_file_that_goes_on_is_read_as_a_stream() {
     assert!(CuckooFilter::load(folder.path("missing.koel")).is_ok());
 }
 
-/// No machine has memory for it, and no snapshot is as long: the stream ends first.
+/// A real snapshot of this length does not exist, so the error is converted from that of a filter too large for any machine.
 #[test]
-fn memory_that_is_not_there_leaves_a_view() {
+fn a_snapshot_too_large_for_memory_is_queried_as_a_view() {
     let error = SnapshotError::from(CuckooFilter::builder().fingerprint_bits(8).buckets(1 << 55).build().map(drop).map_or_else(
         |error| match error {
             koel::BuildError::OutOfMemory(error) => error,
             other => panic!("{other}"),
         },
-        |()| panic!("no machine has as much"),
+        |()| panic!("no machine has so much memory"),
     ));
     assert_eq!(error.kind(), Kinds::OutOfMemory);
     says(&error, &["read it on a machine with more memory, or query it in place, as a FilterView or ElasticView"]);
     let bytes = filter().to_bytes();
-    assert!(FilterView::over(&bytes).expect("a snapshot").contains("koel"));
+    assert!(FilterView::over(&bytes).expect("a valid snapshot").contains("koel"));
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::OutOfMemory);
 }
 
-/// What the reader says is passed on; a snapshot that is read again from one that works is there.
+/// The error of a reader is the source of the snapshot's error. Reading from a working reader succeeds.
 #[test]
-fn a_reader_that_fails_is_quoted() {
+fn the_error_of_a_failing_reader_is_kept() {
     struct Broken;
     impl Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -133,24 +133,24 @@ fn a_reader_that_fails_is_quoted() {
         }
     }
     let bytes = filter().to_bytes();
-    let error = CuckooFilter::read_from(bytes[..80].chain(Broken)).expect_err("it fails");
+    let error = CuckooFilter::read_from(bytes[..80].chain(Broken)).expect_err("the reader fails");
     assert_eq!((error.kind(), error.offset(), error.io_kind()), (Kinds::Io, 80, Some(io::ErrorKind::ConnectionReset)));
     says(&error, &["reading failed at byte 80"]);
-    says(&std::error::Error::source(&error).expect("what it said"), &["the line is dead"]);
+    says(&std::error::Error::source(&error).expect("the reader's error"), &["the line is dead"]);
     let error = io::Error::from(error);
     assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
     assert!(CuckooFilter::read_from(&bytes[..]).is_ok());
 }
 
-/// Go's tables whose slots share bits cannot be repaired: their items go into another filter.
+/// Go's tables whose slots share bits cannot be repaired, so their items are inserted into another filter.
 #[test]
-fn a_table_that_go_corrupts_is_filled_anew() {
+fn a_table_that_go_corrupts_is_rebuilt() {
     let file = common::GoFile { buckets: vec![vec![1]; 4], f: 2, victim: (0, 0, 0) }.single();
-    let error = go::decode(&file).expect_err("its slots share bits");
+    let error = go::decode(&file).expect_err("the slots share bits");
     assert_eq!(error.kind(), Kinds::Aliasing);
     says(&error, &["insert the items into a new filter with other parameters"]);
     let builder = CuckooFilter::builder().capacity(4).fingerprint_bits(13).hasher(AnyHasher::MetroHash64).seed(1337);
-    let mut other = builder.addressing(koel::Addressing::PowerOfTwo).build().expect("right");
+    let mut other = builder.addressing(koel::Addressing::PowerOfTwo).build().expect("valid parameters");
     other.insert("koel").expect("there is room");
-    assert!(go::decode(&go::encode(&other).expect("Go could have it")).expect("a file").contains("koel"));
+    assert!(go::decode(&go::encode(&other).expect("Go can read this filter")).expect("a valid file").contains("koel"));
 }

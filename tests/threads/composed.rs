@@ -1,4 +1,4 @@
-//! Threads that do all operations in any order, each with items of its own, so that it knows what must be there.
+//! Threads run random operations on a shared filter. Each has its own items, so it knows exactly what must be in the filter.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use super::{Random, THREADS, on_threads};
 
 const STEPS: u64 = if cfg!(miri) { 20 } else { 250 };
 
-/// Items of a thread.
+/// The number of distinct items of a thread.
 const ITEMS: u64 = if cfg!(miri) { 50 } else { 4000 };
 
-/// Copies of each at most: more of them would fill the buckets of others.
+/// The most copies of an item.
 const COPIES: u32 = 2;
 
 type Model = BTreeMap<u64, u32>;
 
-/// Items of this thread, in a row.
-fn some(random: &mut Random, thread: u64) -> Vec<u64> {
+/// Returns a random run of this thread's items.
+fn random_items(random: &mut Random, thread: u64) -> Vec<u64> {
     let (first, len) = (random.below(ITEMS), [1, 10, 70, 200][random.below(4) as usize]);
     (first..ITEMS.min(first + len)).map(|n| n * THREADS + thread).collect()
 }
 
-/// Inserts or removes, and asks. Returns whether an item was refused, which only a limit does.
+/// Runs one random operation and checks its results. Returns whether an item was refused, which only a memory limit may cause.
 fn step(filter: &SharedFilter, model: &mut Model, random: &mut Random, thread: u64) -> bool {
     let mut refused = false;
-    let mut items = some(random, thread);
+    let mut items = random_items(random, thread);
     match random.below(12) {
         0..4 => {
             items.retain(|item| model.get(item).is_none_or(|&copies| copies < COPIES));
@@ -81,21 +81,21 @@ fn step(filter: &SharedFilter, model: &mut Model, random: &mut Random, thread: u
         10 => filter.shrink(),
         _ => {
             let mut bytes = Vec::new();
-            filter.write_to(&mut bytes).expect("a vector takes all");
-            let read = ElasticFilter::from_bytes(&bytes).expect("what is written can be read");
-            assert!(model.iter().all(|(item, &copies)| read.count(item) == copies), "the snapshot is of another moment");
+            filter.write_to(&mut bytes).expect("writing to a vector succeeds");
+            let read = ElasticFilter::from_bytes(&bytes).expect("a written filter can be read");
+            assert!(model.iter().all(|(item, &copies)| read.count(item) == copies), "the snapshot lacks changes of this thread");
         }
     }
     refused
 }
 
 #[test]
-fn any_operations_of_several_threads_lose_nothing() {
+fn concurrent_operations_lose_no_items() {
     for (partitions, more) in [(1, None), (4, None), (4, Some(2000))] {
         let builder = ElasticFilter::builder().false_positive_rate(1e-7).capacity(100).max_capacity(400).partitions(partitions);
-        let empty = builder.clone().params().expect("the parameters are right").size_in_bytes();
+        let empty = builder.clone().params().expect("valid parameters").size_in_bytes();
         let limited = more.map_or(builder.clone(), |more| builder.max_bytes(empty + more));
-        let filter = limited.build_shared().expect("the parameters are right");
+        let filter = limited.build_shared().expect("valid parameters");
         let (models, refused): (Vec<_>, Vec<_>) = on_threads(|thread| {
             let (mut model, mut random, mut refused) = (Model::new(), Random(thread), 0);
             for _ in 0..STEPS {

@@ -1,5 +1,5 @@
-//! Linearizability: whatever several threads do with one item, there is an order of their operations, compatible with the times
-//! at which they were called and returned, in which a multiset on one thread would have given the same answers.
+//! Linearizability: for any concurrent operations on one item there is an order, compatible with the times at which they were
+//! called and returned, in which a multiset on one thread gives the same results.
 
 use std::{
     collections::HashSet,
@@ -25,7 +25,7 @@ enum Operation {
     Count,
 }
 
-/// An operation, its answer as a number, and when it was called and returned.
+/// An operation, its result as a number, and the times at which it was called and returned.
 #[derive(Clone, Copy, Debug)]
 struct Event {
     operation: Operation,
@@ -37,14 +37,14 @@ struct Event {
 fn perform(filter: &SharedFilter, operation: Operation, item: u64) -> u32 {
     match operation {
         Operation::Insert => u32::from(filter.insert(&item).is_ok()),
-        Operation::InsertUnique => u32::from(filter.insert_unique(&item).expect("a single copy has room")),
+        Operation::InsertUnique => u32::from(filter.insert_unique(&item).expect("there is room")),
         Operation::Remove => u32::from(filter.remove(&item)),
         Operation::Contains => u32::from(filter.contains(&item)),
         Operation::Count => filter.count(&item),
     }
 }
 
-/// What a multiset with this many copies answers, and its copies afterwards.
+/// Returns the result of an operation on a multiset with this many copies, and the copies afterward.
 fn expected(operation: Operation, copies: u32) -> (u32, u32) {
     match operation {
         Operation::Insert => (1, copies + 1),
@@ -56,7 +56,7 @@ fn expected(operation: Operation, copies: u32) -> (u32, u32) {
     }
 }
 
-/// Whether the events that are not `done` can follow in some order. Those of `failed` were tried already.
+/// Returns whether the events outside the bit set `done` can follow in some order. The states in `failed` were tried already.
 fn is_linearizable(events: &[Event], done: u32, copies: u32, failed: &mut HashSet<(u32, u32)>) -> bool {
     if done.count_ones() as usize == events.len() {
         return true;
@@ -65,7 +65,7 @@ fn is_linearizable(events: &[Event], done: u32, copies: u32, failed: &mut HashSe
         return false;
     }
     let open = || (0..events.len()).filter(|event| done >> event & 1 == 0);
-    let first_return = open().map(|event| events[event].returned).min().expect("one is open");
+    let first_return = open().map(|event| events[event].returned).min().expect("an event is open");
     for event in open().filter(|&event| events[event].called < first_return) {
         let (answer, after) = expected(events[event].operation, copies);
         if answer == events[event].answer && is_linearizable(events, done | 1 << event, after, failed) {
@@ -80,7 +80,7 @@ fn is_linearizable(events: &[Event], done: u32, copies: u32, failed: &mut HashSe
 fn operations_on_an_item_are_linearizable() {
     let rounds = if cfg!(miri) { 3 } else { 2000 };
     let (filter, clock, start) = (shared(), AtomicU64::new(0), Barrier::new(THREADS));
-    // Shards are split while other threads are in the middle of a round.
+    // Other items make shards split during the rounds.
     let histories: Vec<Vec<Event>> = thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS as u64)
             .map(|thread| {
@@ -104,18 +104,18 @@ fn operations_on_an_item_are_linearizable() {
                             let returned = clock.fetch_add(1, Ordering::SeqCst);
                             history.push(Event { operation, answer, called, returned });
                         }
-                        // Copies of other items must not fill the buckets of the next one.
+                        // The copies of this item are removed before the next round.
                         start.wait();
                         while thread == 0 && filter.remove(&round) {}
                         for other in 0..20 {
-                            filter.insert(&(round << 20 | thread << 16 | other | 1 << 60)).expect("it grows");
+                            filter.insert(&(round << 20 | thread << 16 | other | 1 << 60)).expect("the filter grows");
                         }
                     }
                     history
                 })
             })
             .collect();
-        threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
+        threads.into_iter().map(|thread| thread.join().expect("the thread does not panic")).collect()
     });
     for round in 0..rounds as usize {
         let events: Vec<Event> =
@@ -125,15 +125,15 @@ fn operations_on_an_item_are_linearizable() {
 }
 
 #[test]
-fn the_check_finds_what_is_not_linearizable() {
+fn the_check_detects_non_linearizable_histories() {
     let event = |operation, answer, called, returned| Event { operation, answer, called, returned };
     let check = |events: &[Event]| is_linearizable(events, 0, 0, &mut HashSet::new());
-    // The removal overlaps the insertion, and so may come before or after it.
+    // The removal overlaps the insertion, so either order is possible.
     for found in [0, 1] {
         assert!(check(&[event(Operation::Insert, 1, 0, 3), event(Operation::Remove, found, 1, 2)]));
     }
-    // An insertion that has returned is not found.
+    // A lookup after the insertion must find the item.
     assert!(!check(&[event(Operation::Insert, 1, 0, 1), event(Operation::Contains, 0, 2, 3)]));
-    // Two threads were both told that they were first.
+    // The item cannot be new to both threads.
     assert!(!check(&[event(Operation::InsertUnique, 1, 0, 3), event(Operation::InsertUnique, 1, 1, 2)]));
 }

@@ -1,4 +1,4 @@
-//! Limits: of memory, which all partitions share, and of parameters.
+//! The memory limit that all partitions share, and limits of parameters.
 
 use koel::{ElasticFilter, InsertErrorKind, ParamError};
 
@@ -6,9 +6,9 @@ use super::{THREADS, builder, on_threads};
 
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn partitions_together_keep_a_limit() {
+fn all_partitions_share_one_memory_limit() {
     const LIMIT: usize = 3_000_000;
-    let filter = builder().max_bytes(LIMIT).build_shared().expect("the parameters are right");
+    let filter = builder().max_bytes(LIMIT).build_shared().expect("valid parameters");
     let refused = on_threads(|thread| {
         let mut refused = None;
         for n in 0.. {
@@ -29,7 +29,7 @@ fn partitions_together_keep_a_limit() {
         items += accepted;
     }
     assert_eq!(filter.len() as u64, items);
-    // What is removed makes room again, in any partition.
+    // Removals make room again, in any partition.
     on_threads(|thread| assert!((0..refused[thread as usize].0).all(|n| filter.remove(&(n * THREADS + thread)))));
     filter.shrink();
     assert!(filter.table_bytes() < LIMIT / 2);
@@ -39,7 +39,7 @@ fn partitions_together_keep_a_limit() {
 }
 
 #[test]
-fn a_number_of_partitions_is_a_power_of_two() {
+fn the_partition_count_must_be_a_power_of_two() {
     let builder = ElasticFilter::builder().false_positive_rate(0.001);
     for partitions in [0, 3, 257, usize::MAX] {
         assert_eq!(builder.clone().partitions(partitions).params(), Err(ParamError::Partitions { given: partitions }));
@@ -49,26 +49,26 @@ fn a_number_of_partitions_is_a_power_of_two() {
     }
 }
 
-/// Two shared filters with many small partitions keep the promised rate, however they are planned.
+/// Filters with many small partitions keep the promised rate, with and without planned growth.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn partitions_keep_the_rate() {
+fn many_partitions_keep_the_promised_rate() {
     for (partitions, items) in [(1, 100_000), (64, 100_000), (256, 1_000_000_u64)] {
         let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(items as usize).max_capacity(items as usize);
         for builder in [builder.clone(), builder.max_capacity(100 * items as usize)] {
-            let filter = builder.partitions(partitions).build_shared().expect("the parameters are right");
-            // Then every partition has too many items for a list.
+            let filter = builder.partitions(partitions).build_shared().expect("valid parameters");
+            // With this many items, every partition has too many for a list.
             let most = items / 8 * 7;
-            filter.insert_batch(&(0..most).collect::<Vec<u64>>()).expect("it grows");
+            filter.insert_batch(&(0..most).collect::<Vec<u64>>()).expect("the filter grows");
             let (bytes, shards) = (filter.table_bytes(), filter.shards());
-            assert!(shards % partitions == 0 && (shards / partitions).is_power_of_two(), "nothing is split: {filter}");
-            filter.insert_batch(&(most..items).collect::<Vec<u64>>()).expect("it grows");
-            assert_eq!(filter.table_bytes(), bytes, "nothing is split before the capacity: {filter}");
+            assert!(shards % partitions == 0 && (shards / partitions).is_power_of_two(), "a shard was split: {filter}");
+            filter.insert_batch(&(most..items).collect::<Vec<u64>>()).expect("the filter grows");
+            assert_eq!(filter.table_bytes(), bytes, "a shard was split below the capacity: {filter}");
             let samples = 400_000_u64;
-            let wrong = (0..samples).filter(|n| filter.contains(&(n | 1 << 50))).count() as f64;
+            let found = (0..samples).filter(|n| filter.contains(&(n | 1 << 50))).count() as f64;
             let stated = filter.false_positive_rate();
             let error = (stated * samples as f64).sqrt();
-            assert!((wrong - stated * samples as f64).abs() <= 5.0 * error + 1.0, "{wrong} wrong, {stated} stated");
+            assert!((found - stated * samples as f64).abs() <= 5.0 * error + 1.0, "{found} found, {stated} stated");
             assert!(stated <= 0.01);
         }
     }

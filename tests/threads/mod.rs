@@ -1,7 +1,7 @@
-//! A filter that several threads use at the same time. `just threads` runs these files as a program of their own, under
+//! Filters that several threads use at the same time. `just threads` runs these files as a separate program, under
 //! `ThreadSanitizer`.
 
-#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "the numbers are small")]
 
 mod composed;
 mod forms;
@@ -15,25 +15,25 @@ use koel::{ElasticBuilder, ElasticFilter, SharedFilter};
 
 const THREADS: u64 = 4;
 
-/// So few errors that tests need not expect any, and so much room that copies of a few items never begin a further generation.
+/// Returns a builder with a rate so low that tests expect no false positives, and with a plan large enough for all their items.
 fn builder() -> ElasticBuilder {
     ElasticFilter::builder().false_positive_rate(1e-7).max_capacity(1_000_000)
 }
 
 fn shared() -> SharedFilter {
-    builder().partitions(8).build_shared().expect("the parameters are right")
+    builder().partitions(8).build_shared().expect("valid parameters")
 }
 
-/// Calls `act` with 0, 1, …, on a thread each.
+/// Calls `act` on `THREADS` threads, with 0, 1, …, and returns the results in this order.
 fn on_threads<R: Send>(act: impl Fn(u64) -> R + Sync) -> Vec<R> {
     let act = &act;
     thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || act(thread))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
+        threads.into_iter().map(|thread| thread.join().expect("the thread does not panic")).collect()
     })
 }
 
-/// Pseudo-random numbers, the same ones for the same seed.
+/// Pseudo-random numbers from a fixed seed.
 struct Random(u64);
 
 impl Random {

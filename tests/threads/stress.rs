@@ -1,4 +1,4 @@
-//! Threads that insert, find and remove items in the same partitions while these split and are joined.
+//! Threads insert, look up and remove items in the same partitions while shards split and merge.
 
 use std::{
     collections::HashMap,
@@ -11,13 +11,13 @@ use super::{Random, THREADS, on_threads, shared};
 const ITEMS: u64 = if cfg!(miri) { 30 } else { 20_000 };
 
 #[test]
-fn threads_grow_a_filter_together_and_shrink_it_again() {
+fn threads_grow_and_shrink_a_filter_together() {
     let filter = shared();
     let shards = filter.shards();
     on_threads(|thread| {
         for n in 0..ITEMS {
             let item = n * THREADS + thread;
-            filter.insert(&item).expect("it grows");
+            filter.insert(&item).expect("the filter grows");
             assert!(filter.contains(&item));
         }
         for n in 0..ITEMS {
@@ -32,9 +32,9 @@ fn threads_grow_a_filter_together_and_shrink_it_again() {
     assert_eq!(filter.shards(), shards);
 }
 
-/// Each thread has items of its own, and so knows exactly what must be in the filter.
+/// Each thread has its own items, so it knows exactly what must be in the filter.
 #[test]
-fn what_each_thread_did_is_what_it_finds() {
+fn each_thread_finds_exactly_its_own_items() {
     let filter = shared();
     let copies: usize = on_threads(|thread| {
         let (mut random, mut model) = (Random(thread), HashMap::new());
@@ -42,7 +42,7 @@ fn what_each_thread_did_is_what_it_finds() {
             let item = random.below(ITEMS / 2) * THREADS + thread;
             let copies = model.entry(item).or_insert(0_u32);
             match random.below(5) {
-                // More copies of a few items might fill the buckets of another one.
+                // An item has at most two copies.
                 0 | 1 if *copies < 2 => {
                     filter.insert(&item).expect("there is room");
                     *copies += 1;
@@ -63,22 +63,22 @@ fn what_each_thread_did_is_what_it_finds() {
 }
 
 #[test]
-fn an_item_is_new_to_one_thread_only() {
+fn insert_unique_inserts_an_item_for_one_thread_only() {
     let filter = shared();
-    let new = on_threads(|_| (0..ITEMS).filter(|item| filter.insert_unique(item).expect("it grows")).count() as u64);
+    let new = on_threads(|_| (0..ITEMS).filter(|item| filter.insert_unique(item).expect("the filter grows")).count() as u64);
     assert_eq!((new.iter().sum::<u64>(), filter.len() as u64), (ITEMS, ITEMS));
 }
 
-/// Batches of different lengths and orders that overlap: each item is new once.
+/// Batches of different lengths and orders overlap, and each item is new in exactly one of them.
 #[test]
-fn an_item_of_a_batch_is_new_to_one_thread_only() {
+fn insert_unique_batch_inserts_an_item_for_one_thread_only() {
     let filter = shared();
     let new = on_threads(|thread| {
         let mut items: Vec<u64> = (0..ITEMS).collect();
         items.rotate_left((thread * 37) as usize % ITEMS as usize);
         let inserted = items.chunks(100 + 900 * thread as usize).map(|batch| {
             let mut new = vec![false; batch.len()];
-            filter.insert_unique_batch(batch, &mut new).expect("it grows");
+            filter.insert_unique_batch(batch, &mut new).expect("the filter grows");
             assert!(batch.iter().all(|item| filter.contains(item)));
             new.into_iter().filter(|&new| new).count() as u64
         });
@@ -88,14 +88,14 @@ fn an_item_of_a_batch_is_new_to_one_thread_only() {
     assert!((0..ITEMS).all(|item| filter.count(&item) == 1));
 }
 
-/// The items of others' code that panics: the filter stays usable for all threads, and nothing is lost.
+/// A panic in the caller's `Item` leaves the filter usable for all threads, and loses no item.
 #[test]
 #[cfg_attr(not(panic = "unwind"), ignore = "a panic ends the process")]
-fn a_panic_in_one_thread_is_nothing_to_the_others() {
+fn a_panic_in_one_thread_does_not_affect_the_others() {
     struct Bomb(u64);
     impl koel::Item for Bomb {
         fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
-            assert!(!self.0.is_multiple_of(500), "the bomb goes off");
+            assert!(!self.0.is_multiple_of(500), "an intended panic");
             read(&self.0.to_le_bytes())
         }
     }
@@ -110,28 +110,28 @@ fn a_panic_in_one_thread_is_nothing_to_the_others() {
             }
         });
         for n in 0..ITEMS {
-            filter.insert(&(n | 1 << 50)).expect("it grows");
+            filter.insert(&(n | 1 << 50)).expect("the filter grows");
             assert!(filter.contains(&(n | 1 << 50)));
         }
     });
     assert!((0..ITEMS).all(|n| filter.contains(&(n | 1 << 50))));
-    // A batch of so few is shared out at once, and hashed before anything is inserted.
+    // A batch of this size is hashed completely before anything is inserted.
     assert_eq!(filter.len() as u64, ITEMS);
 }
 
-/// Reading the whole filter, and giving back memory, while others write.
+/// One thread reads statistics and shrinks the filter while others write.
 #[test]
-fn the_whole_can_be_asked_while_others_write() {
+fn statistics_can_be_read_while_others_write() {
     let filter = shared();
-    filter.insert_batch(&(0..ITEMS).collect::<Vec<u64>>()).expect("it grows");
+    filter.insert_batch(&(0..ITEMS).collect::<Vec<u64>>()).expect("the filter grows");
     on_threads(|thread| {
         for n in 0..ITEMS {
             let item = (thread + 1) << 40 | n;
             if thread > 0 {
-                filter.insert(&item).expect("it grows");
+                filter.insert(&item).expect("the filter grows");
                 assert!(filter.remove(&item));
             } else if n % 100 == 0 {
-                // It counts partition after partition, in each of which there is at most one more item of each other thread.
+                // `len` counts one partition after the other; in each, every other thread may have one more item.
                 let most = ITEMS + (THREADS - 1) * filter.params().partitions() as u64;
                 assert!((ITEMS..=most).contains(&(filter.len() as u64)));
                 assert!(filter.false_positive_rate() <= 1e-7);

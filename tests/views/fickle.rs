@@ -1,7 +1,6 @@
-//! Bytes that are others at each call: an `AsRef` that breaks its word must not break memory.
+//! An `AsRef` that returns different bytes at each call must not cause undefined behavior.
 //!
-//! Whatever it returns, a view answers, or panics with the message that docs and code promise; and the answer depends on no byte
-//! outside of what was returned.
+//! For any bytes, a view returns a result or panics with the documented message. The result depends only on the bytes returned.
 
 use super::*;
 use std::{
@@ -13,8 +12,8 @@ thread_local! {
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// There are thousands of them, and each would print where it was; those of other threads still do.
-fn say_nothing_of_panics() {
+/// Silences the panics of this thread, of which there are thousands. Those of other threads are still printed.
+fn silence_panics() {
     IS_QUIET.set(true);
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -24,11 +23,11 @@ fn say_nothing_of_panics() {
     }));
 }
 
-/// Returns its contents in turn, from the moment on that it is told to.
+/// Returns `honest` for `patience` calls, and then `others` in turn.
 struct Fickle {
     honest: Vec<u8>,
     others: Vec<Vec<u8>>,
-    /// How often it still returns the honest bytes.
+    /// Calls that still return the honest bytes.
     patience: Cell<usize>,
     turn: Cell<usize>,
 }
@@ -48,20 +47,20 @@ impl AsRef<[u8]> for Fickle {
 impl Fickle {
     fn view(honest: &[u8], others: Vec<Vec<u8>>) -> FilterView<Self> {
         let data = Self { honest: honest.to_vec(), others, patience: Cell::new(usize::MAX), turn: Cell::new(0) };
-        FilterView::over(data).expect("as yet it is honest")
+        FilterView::over(data).expect("the bytes are still valid")
     }
 
-    /// A view of the bare table of a filter.
+    /// Opens a view of the bare table of a filter.
     fn bare(filter: &CuckooFilter, honest: &[u8], others: Vec<Vec<u8>>) -> FilterView<Self> {
         let data = Self { honest: honest.to_vec(), others, patience: Cell::new(usize::MAX), turn: Cell::new(0) };
-        FilterView::over_table(filter.params(), filter.len(), data).expect("as yet it is honest")
+        FilterView::over_table(filter.params(), filter.len(), data).expect("the bytes are still valid")
     }
 }
 
-/// One thing to do with a view, and its answers.
+/// The name of an operation on a view, and a function that runs it and returns its results.
 type Action = (&'static str, fn(&FilterView<Fickle>, &[u64]) -> Vec<bool>);
 
-const LOOK_UPS: [Action; 7] = [
+const LOOKUPS: [Action; 7] = [
     ("contains prehashed", |view, hashes| hashes.iter().map(|&hash| view.contains(&Prehashed(hash))).collect()),
     ("contains", |view, hashes| hashes.iter().map(|hash| view.contains(hash)).collect()),
     ("count prehashed", |view, hashes| hashes.iter().map(|&hash| view.count(&Prehashed(hash)) > 0).collect()),
@@ -84,7 +83,7 @@ const OTHERS: [Action; 8] = [
     ("to_filter", |view, _| vec![view.to_filter().is_ok()]),
     ("to_bytes", |view, _| vec![view.to_bytes().is_empty()]),
     ("==", |view, _| {
-        let filter = CuckooFilter::from_bytes(&view.data().honest).expect("a snapshot");
+        let filter = CuckooFilter::from_bytes(&view.data().honest).expect("a valid snapshot");
         vec![*view == filter]
     }),
     ("measure", |view, _| vec![view.measure_false_positive_rate(100) > 0.5]),
@@ -93,7 +92,7 @@ const OTHERS: [Action; 8] = [
     ("to_filter", |view, _| vec![view.to_filter().is_ok()]),
 ];
 
-/// The answers; or none, if there was the panic that is promised. Any other panic is a bug.
+/// Returns the results, or `None` after the documented panic. Asserts that there is no other panic.
 #[track_caller]
 fn outcome((name, act): Action, view: &FilterView<Fickle>, hashes: &[u64]) -> Option<Vec<bool>> {
     let is_quiet = IS_QUIET.get();
@@ -103,8 +102,8 @@ fn outcome((name, act): Action, view: &FilterView<Fickle>, hashes: &[u64]) -> Op
         Ok(answers) => Some(answers),
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).expect("a text");
-            assert!(text.contains("the bytes of a view became fewer"), "{name} {}: {text}", view.kernel());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).expect("the panic has a message");
+            assert!(text.contains("the data of a view became shorter"), "{name} {}: {text}", view.kernel());
             None
         }
     };
@@ -112,13 +111,13 @@ fn outcome((name, act): Action, view: &FilterView<Fickle>, hashes: &[u64]) -> Op
     answers
 }
 
-/// Tables that are asked in each of the ways there are, small and with buckets that are fetched ahead.
+/// Returns tables for every lookup path: small ones, and large ones whose buckets are prefetched.
 fn tables() -> impl Iterator<Item = CuckooFilter> {
     let small = some_kinds().filter(|kind| kind.addressing == Addressing::AnySize).map(|kind| filled(kind, 16));
     small.chain([filled(PACKED, 200_000), filled(Kind { table: TableKind::Single, f: 8, ..PACKED }, 270_000)])
 }
 
-/// From now on, `patience` times as promised, and then otherwise.
+/// Makes the view's data return the honest bytes `patience` more times, and then the others.
 fn lie(view: &FilterView<Fickle>, patience: usize) {
     view.data().patience.set(patience);
     view.data().turn.set(0);
@@ -126,8 +125,8 @@ fn lie(view: &FilterView<Fickle>, patience: usize) {
 
 #[test]
 #[cfg_attr(not(panic = "unwind"), ignore = "a panic ends the process")]
-fn bytes_that_become_fewer_are_noticed() {
-    say_nothing_of_panics();
+fn shortened_bytes_give_the_documented_panic() {
+    silence_panics();
     let mut panics = 0;
     for filter in tables() {
         let honest = filter.to_bytes();
@@ -136,11 +135,11 @@ fn bytes_that_become_fewer_are_noticed() {
         for len in lengths {
             let mut view = Fickle::view(&honest, vec![honest[..len].to_vec()]);
             for kernel in Kernel::available() {
-                view.set_kernel(kernel).expect("it is available");
-                for action in LOOK_UPS {
+                view.set_kernel(kernel).expect("the kernel is available");
+                for action in LOOKUPS {
                     lie(&view, 0);
-                    assert_eq!(outcome(action, &view, &hashes), None, "{} {kernel}: of {len} bytes", action.0);
-                    // In the midst of it.
+                    assert_eq!(outcome(action, &view, &hashes), None, "{} {kernel}: {len} bytes", action.0);
+                    // The bytes become shorter during the operation.
                     for patience in [1, 2, 3] {
                         lie(&view, patience);
                         panics += usize::from(outcome(action, &view, &hashes).is_none());
@@ -161,18 +160,18 @@ fn bytes_that_become_fewer_are_noticed() {
 
 #[test]
 #[cfg_attr(not(panic = "unwind"), ignore = "a panic ends the process")]
-fn bare_tables_that_become_shorter_are_noticed() {
-    say_nothing_of_panics();
+fn shortened_bare_tables_give_the_documented_panic() {
+    silence_panics();
     for filter in tables() {
         let honest = [filter.to_table(), vec![0; 4]].concat();
         let hashes: Vec<u64> = hashes(&filter).into_iter().take(130).collect();
         for len in [0, 1, honest.len() / 2, honest.len() - 8, honest.len() - 1] {
             let mut view = Fickle::bare(&filter, &honest, vec![honest[..len].to_vec()]);
             for kernel in Kernel::available() {
-                view.set_kernel(kernel).expect("it is available");
-                for action in LOOK_UPS {
+                view.set_kernel(kernel).expect("the kernel is available");
+                for action in LOOKUPS {
                     lie(&view, 0);
-                    assert_eq!(outcome(action, &view, &hashes), None, "{} {kernel}: of {len} bytes", action.0);
+                    assert_eq!(outcome(action, &view, &hashes), None, "{} {kernel}: {len} bytes", action.0);
                 }
             }
             for action in OTHERS.into_iter().filter(|(name, _)| *name != "==") {
@@ -186,9 +185,9 @@ fn bare_tables_that_become_shorter_are_noticed() {
     IS_QUIET.set(false);
 }
 
-/// Other bytes, or more of them: an answer, and where they stay the same, that of a view over just these.
+/// With changed or longer bytes, lookups give the results of a view over those bytes; with bytes that keep changing, any result.
 #[test]
-fn bytes_that_become_others_are_answered_from() {
+fn changed_bytes_give_results_without_panics() {
     for filter in tables() {
         let honest = filter.to_bytes();
         let noise = |seed: u64, len: usize| -> Vec<u8> {
@@ -200,28 +199,28 @@ fn bytes_that_become_others_are_answered_from() {
         let longer = [noise(1, honest.len()), vec![0xff; 100]].concat();
         for other in [noise(1, honest.len()), all(0), all(0xff), longer] {
             let mut view = Fickle::view(&honest, vec![other.clone()]);
-            let mut plain = FilterView::over(&other[..honest.len()]).expect("the header is the same");
+            let mut plain = FilterView::over(&other[..honest.len()]).expect("the header is unchanged");
             for kernel in Kernel::available() {
-                view.set_kernel(kernel).and_then(|()| plain.set_kernel(kernel)).expect("it is available");
+                view.set_kernel(kernel).and_then(|()| plain.set_kernel(kernel)).expect("the kernel is available");
                 let expected: Vec<bool> = hashes.iter().map(|&hash| plain.contains(&Prehashed(hash))).collect();
                 lie(&view, 0);
                 for action in
-                    LOOK_UPS.into_iter().filter(|(name, _)| name.contains("prehashed") && *name != "count_members prehashed")
+                    LOOKUPS.into_iter().filter(|(name, _)| name.contains("prehashed") && *name != "count_members prehashed")
                 {
                     assert_eq!(outcome(action, &view, &hashes).as_ref(), Some(&expected), "{} {kernel}", action.0);
                 }
             }
         }
-        // Now these, now those: any answer will do.
+        // The bytes differ at each call, so any result is allowed.
         let mut view = Fickle::view(&honest, vec![honest.clone(), noise(2, honest.len()), all(0xff), all(0)]);
         for kernel in Kernel::available() {
-            view.set_kernel(kernel).expect("it is available");
-            for action in LOOK_UPS.into_iter().chain(OTHERS) {
+            view.set_kernel(kernel).expect("the kernel is available");
+            for action in LOOKUPS.into_iter().chain(OTHERS) {
                 lie(&view, 1);
                 assert!(outcome(action, &view, &hashes).is_some(), "{} {kernel}", action.0);
             }
         }
-        // What is copied is checked after it has been copied.
+        // `to_filter` verifies its copy, not the source.
         lie(&view, 0);
         if let Ok(copy) = view.to_filter() {
             assert!(CuckooFilter::from_bytes(&copy.to_bytes()).is_ok());
@@ -229,22 +228,22 @@ fn bytes_that_become_others_are_answered_from() {
     }
 }
 
-/// Answers come from the bytes that were returned, and from none beside them.
+/// Results do not depend on the bytes around the snapshot.
 #[test]
-fn no_byte_outside_is_read() {
+fn bytes_outside_the_snapshot_do_not_matter() {
     for filter in tables() {
         let (honest, hashes) = (filter.to_bytes(), hashes(&filter));
-        let inside = |byte: u8| {
+        let surrounded_by = |byte: u8| {
             let buffer = [&[byte; 64], &honest[..], &[byte; 64]].concat();
-            let mut view = FilterView::over(&buffer[64..64 + honest.len()]).expect("a snapshot");
+            let mut view = FilterView::over(&buffer[64..64 + honest.len()]).expect("a valid snapshot");
             let answers = |kernel| {
-                view.set_kernel(kernel).expect("it is available");
+                view.set_kernel(kernel).expect("the kernel is available");
                 let mut found = vec![false; hashes.len()];
                 view.contains_batch(&Prehashed(&hashes), &mut found);
                 (found, hashes.iter().map(|&hash| view.count(&Prehashed(hash))).collect::<Vec<_>>())
             };
             Kernel::available().map(answers).collect::<Vec<_>>()
         };
-        assert_eq!(inside(0), inside(0xff));
+        assert_eq!(surrounded_by(0), surrounded_by(0xff));
     }
 }

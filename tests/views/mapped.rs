@@ -1,4 +1,4 @@
-//! Files: mapped by the caller, who hands the map over, or read as a whole.
+//! Snapshot files that the caller maps for a view, or that `load` reads.
 
 use super::*;
 use crate::common::Folder;
@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-/// As a service would have it that gives its views away.
+/// A shared map, as a service would use it to clone views.
 #[derive(Clone)]
 struct Shared(Arc<Mmap>);
 
@@ -21,31 +21,31 @@ impl AsRef<[u8]> for Shared {
 }
 
 fn map(path: &Path) -> Mmap {
-    let file = File::open(path).expect("it is there");
+    let file = File::open(path).expect("the file exists");
     // SAFETY: nobody changes the files of these tests; they are replaced or deleted.
     #[allow(unsafe_code, reason = "nothing else writes to the mapped file")]
-    unsafe { Mmap::map(&file) }.expect("it can be mapped")
+    unsafe { Mmap::map(&file) }.expect("the file can be mapped")
 }
 
 fn open(path: &Path) -> FilterView<Mmap> {
-    FilterView::over(map(path)).expect("a snapshot")
+    FilterView::over(map(path)).expect("a valid snapshot")
 }
 
 #[test]
-fn a_file_answers_as_the_filter_does() {
+fn a_mapped_file_gives_the_results_of_its_filter() {
     let folder = Folder::new("answers");
     for (kind, buckets) in [(PACKED, 16), (PACKED, 300_000), (Kind { table: TableKind::Single, f: 7, b: 3, ..PACKED }, 46)] {
         let (filter, path) = (filled(kind, buckets), folder.path("f.koel"));
         filter.save(&path).expect("there is room");
         let mut view = open(&path);
-        same(&mut view, &filter);
-        view.verify().expect("it is as it was written");
-        assert!(CuckooFilter::load(&path).expect("a snapshot") == filter);
-        // What is cloned stays mapped.
-        let view = FilterView::over(Shared(Arc::new(view.into_data()))).expect("a snapshot");
-        let (mut again, other) = (view.clone(), view.to_filter().expect("it is right"));
+        assert_same(&mut view, &filter);
+        view.verify().expect("the bytes are unchanged");
+        assert!(CuckooFilter::load(&path).expect("a valid snapshot") == filter);
+        // A clone keeps the file mapped.
+        let view = FilterView::over(Shared(Arc::new(view.into_data()))).expect("a valid snapshot");
+        let (mut again, other) = (view.clone(), view.to_filter().expect("a valid snapshot"));
         drop(view);
-        same(&mut again, &other);
+        assert_same(&mut again, &other);
     }
 }
 
@@ -56,17 +56,17 @@ fn a_view_keeps_the_file_that_save_replaces() {
     old.save(folder.path("f.koel")).expect("there is room");
     let mut view = open(&folder.path("f.koel"));
     new.save(folder.path("f.koel")).expect("there is room");
-    same(&mut view, &old);
-    same(&mut open(&folder.path("f.koel")), &new);
-    assert!(CuckooFilter::load(folder.path("f.koel")).expect("a snapshot") == new);
-    fs::remove_file(folder.path("f.koel")).expect("it is there");
-    view.verify().expect("it is mapped still");
+    assert_same(&mut view, &old);
+    assert_same(&mut open(&folder.path("f.koel")), &new);
+    assert!(CuckooFilter::load(folder.path("f.koel")).expect("a valid snapshot") == new);
+    fs::remove_file(folder.path("f.koel")).expect("the file exists");
+    view.verify().expect("the file is still mapped");
 }
 
 #[test]
-fn what_is_no_snapshot_is_refused() {
+fn files_that_are_not_snapshots_are_refused() {
     let folder = Folder::new("refused");
-    let load = |path: PathBuf| CuckooFilter::load(path).expect_err("it is no snapshot");
+    let load = |path: PathBuf| CuckooFilter::load(path).expect_err("the bytes are not a snapshot");
     for (name, bytes, kind) in [
         ("empty", &b""[..], SnapshotErrorKind::Length),
         ("short", b"KOEL", SnapshotErrorKind::Length),
@@ -74,7 +74,7 @@ fn what_is_no_snapshot_is_refused() {
     ] {
         let path = folder.path(name);
         fs::write(&path, bytes).expect("there is room");
-        assert_eq!(FilterView::over(map(&path)).expect_err("it is no snapshot").kind(), kind);
+        assert_eq!(FilterView::over(map(&path)).expect_err("the bytes are not a snapshot").kind(), kind);
         assert_eq!(load(path).kind(), kind);
     }
     for path in [folder.path("missing"), folder.path("")] {
@@ -85,9 +85,9 @@ fn what_is_no_snapshot_is_refused() {
     }
 }
 
-/// One file is one snapshot: whatever follows was not written by `save`.
+/// A file must have exactly one snapshot.
 #[test]
-fn a_file_that_goes_on_is_refused() {
+fn files_that_are_too_long_or_too_short_are_refused() {
     let folder = Folder::new("longer");
     let filter = filled(PACKED, 16);
     let bytes = filter.to_bytes();
@@ -95,12 +95,12 @@ fn a_file_that_goes_on_is_refused() {
         let path = folder.path("longer.koel");
         fs::write(&path, [&bytes[..], &vec![0; more]].concat()).expect("there is room");
         for error in [CuckooFilter::load(&path).map(drop), FilterView::over(map(&path)).map(drop)] {
-            let error = error.expect_err("it goes on");
+            let error = error.expect_err("more bytes follow");
             assert_eq!((error.kind(), error.offset()), (SnapshotErrorKind::TrailingBytes, bytes.len() as u64), "{error}");
         }
         fs::write(&path, &bytes[..bytes.len() - more.min(bytes.len())]).expect("there is room");
         for error in [CuckooFilter::load(&path).map(drop), FilterView::over(map(&path)).map(drop)] {
-            assert_eq!(error.expect_err("it ends too early").kind(), SnapshotErrorKind::Length);
+            assert_eq!(error.expect_err("the bytes are truncated").kind(), SnapshotErrorKind::Length);
         }
     }
 }

@@ -1,16 +1,16 @@
-//! Views that own their bytes, or share them, and live where borrowed ones cannot.
+//! Views that own or share their bytes, and so have no lifetime.
 
 use super::*;
 use std::{rc::Rc, sync::Arc};
 
-/// What a service keeps: no lifetime.
+/// A service that keeps a view, without a lifetime.
 struct Service<D> {
     seen: FilterView<D>,
 }
 
 impl<D: AsRef<[u8]>> Service<D> {
     fn new(data: D) -> Self {
-        Self { seen: FilterView::over(data).expect("a snapshot") }
+        Self { seen: FilterView::over(data).expect("a valid snapshot") }
     }
 
     fn has_seen(&self, hash: u64) -> bool {
@@ -18,13 +18,13 @@ impl<D: AsRef<[u8]>> Service<D> {
     }
 }
 
-/// Answers, and gives back what it was made of.
-fn serves<D: AsRef<[u8]>>(data: D, filter: &CuckooFilter) -> D {
+/// Asserts that a view over `data` gives the results of `filter`, and returns the data.
+fn check_service<D: AsRef<[u8]>>(data: D, filter: &CuckooFilter) -> D {
     let mut service = Service::new(data);
     for hash in hashes(filter) {
         assert_eq!(service.has_seen(hash), filter.contains(&Prehashed(hash)));
     }
-    same(&mut service.seen, filter);
+    assert_same(&mut service.seen, filter);
     assert_eq!(service.seen.data().as_ref(), filter.to_bytes());
     let expected = size_of::<FilterView<D>>() + service.seen.params().table_bytes() + 8;
     assert_eq!(service.seen.size_in_bytes(), expected);
@@ -37,24 +37,24 @@ fn every_owner_of_bytes_can_be_queried() {
         let filter = filled(kind, 300);
         let bytes = filter.to_bytes();
         let start = bytes.as_ptr();
-        let bytes = serves(bytes, &filter);
-        assert_eq!(bytes.as_ptr(), start, "nothing is copied");
-        serves(&bytes, &filter);
-        serves(&bytes[..], &filter);
-        serves(bytes.clone().into_boxed_slice(), &filter);
-        serves(Rc::<[u8]>::from(&bytes[..]), &filter);
-        serves(std::borrow::Cow::Borrowed(&bytes[..]), &filter);
+        let bytes = check_service(bytes, &filter);
+        assert_eq!(bytes.as_ptr(), start, "the bytes were copied");
+        check_service(&bytes, &filter);
+        check_service(&bytes[..], &filter);
+        check_service(bytes.clone().into_boxed_slice(), &filter);
+        check_service(Rc::<[u8]>::from(&bytes[..]), &filter);
+        check_service(std::borrow::Cow::Borrowed(&bytes[..]), &filter);
         let shared: Arc<[u8]> = bytes.into();
-        assert_eq!(Arc::strong_count(&serves(shared.clone(), &filter)), 2);
-        assert_eq!(Arc::strong_count(&shared), 1, "it is given back");
+        assert_eq!(Arc::strong_count(&check_service(shared.clone(), &filter)), 2);
+        assert_eq!(Arc::strong_count(&shared), 1, "the view was not dropped");
     }
 }
 
 #[test]
-fn views_that_share_their_bytes_are_cloned_and_sent() {
+fn views_of_shared_bytes_can_be_cloned_and_sent() {
     fn is_independent<T: Send + Sync + Clone + 'static>(_: &T) {}
     let filter = filled(PACKED, 300);
-    let view = FilterView::over(Arc::<[u8]>::from(filter.to_bytes())).expect("a snapshot");
+    let view = FilterView::over(Arc::<[u8]>::from(filter.to_bytes())).expect("a valid snapshot");
     is_independent(&view);
     let (other, hashes) = (view.clone(), hashes(&filter));
     assert_eq!(Arc::strong_count(view.data()), 2);
@@ -62,20 +62,20 @@ fn views_that_share_their_bytes_are_cloned_and_sent() {
     let expected = filter.count_members(&Prehashed(&hashes));
     if cfg!(not(target_family = "wasm")) {
         let thread = std::thread::spawn(move || other.count_members(&Prehashed(&hashes)));
-        assert_eq!(thread.join().expect("no panic"), expected);
+        assert_eq!(thread.join().expect("the thread does not panic"), expected);
     }
 }
 
-/// Of an owned view everything can be made that can be made of a borrowed one.
+/// An owned view supports everything that a borrowed one does.
 #[test]
-fn an_owned_view_is_compared_merged_and_copied() {
+fn owned_views_can_be_compared_and_copied() {
     let filter = filled(PACKED, 64);
-    let view = FilterView::over(filter.to_bytes()).expect("a snapshot");
-    let borrowed = FilterView::over(view.data()).expect("a snapshot");
+    let view = FilterView::over(filter.to_bytes()).expect("a valid snapshot");
+    let borrowed = FilterView::over(view.data()).expect("a valid snapshot");
     assert_eq!(view, filter);
     assert_eq!(filter, view);
     assert_eq!(view, borrowed);
-    assert_eq!(view.to_filter().expect("it is right"), filter);
+    assert_eq!(view.to_filter().expect("a valid snapshot"), filter);
     assert!(format!("{view:?}").contains("len: 192") && format!("{:?}", view.data()).len() > 100);
 }
 

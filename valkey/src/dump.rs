@@ -1,9 +1,9 @@
-//! The bytes of a filter, in chunks, as CF.SCANDUMP gives them.
+//! The bytes of a filter, in chunks, as CF.SCANDUMP returns them.
 //!
-//! - Those of one of koel's filters are a snapshot, which any program that uses koel can open (docs/FORMAT.md).
-//! - Those of an imported filter are RedisBloom's chunks, which RedisBloom takes, too.
-//! - Those of a filter with both begin with [`MAGIC`] and the length of the first part, 8 bytes; then come the imported filter as a
-//!   dump file of RedisBloom's chunks, and the snapshot.
+//! - The bytes of an own filter are a snapshot, which any program that uses koel can open (docs/FORMAT.md).
+//! - The bytes of an imported filter are RedisBloom's chunks, which RedisBloom can load, too.
+//! - The bytes of a filter with both parts begin with [`MAGIC`] and the length of the first part (8 bytes). Then come the imported
+//!   filter, as a dump file of RedisBloom's chunks, and the snapshot.
 
 use std::io::{self, Write};
 
@@ -16,59 +16,61 @@ use crate::{
     server::boxed,
 };
 
-/// The longest chunk.
-pub(crate) const MOST_BYTES: usize = 1 << 20;
+/// The most bytes of a chunk.
+pub(crate) const MOST_CHUNK_BYTES: usize = 1 << 20;
 
-/// The start of a dump that has two parts.
+/// The first bytes of a dump with two parts.
 pub(crate) const MAGIC: [u8; 8] = *b"KOEL+CF\n";
+/// The length of the magic bytes and the length field after them.
 pub(crate) const PREFIX_BYTES: usize = 16;
 
-/// An iterator has an offset in its lower bits, and above them bits of a checksum of the content, so that chunks of different
-/// contents do not go together, and any server that has the filter can go on with a dump. Clients that have 53 bits for integers
-/// can take it. In one case of 32,767, another content has the same bits; the snapshot's checksums then tell the reader.
+/// An iterator is an offset in its lower 38 bits, and above them a tag of 15 bits, which a checksum of the content gives. With the
+/// tag, chunks of different contents are not mixed, and any server with the same filter can continue a dump. Iterators have 53
+/// bits, which all clients can represent. With a probability of 1 in 32,767, two contents have the same tag; the snapshot's
+/// checksums then reveal the mixture.
 const OFFSET_BITS: u32 = 38;
-const MOMENTS: u64 = (1 << 15) - 1;
+const TAGS: u64 = (1 << 15) - 1;
 
-/// Where a dump goes on.
+/// A position in a dump, just after a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
-    /// Bits of the content's checksum, 1 and above; 0 in a chunk that is no server's.
-    pub(crate) moment: u64,
+    /// The tag of the content in koel's chunks from CF.SCANDUMP, 1 or more. 0 in all other chunks.
+    pub(crate) tag: u64,
     pub(crate) offset: u64,
 }
 
 impl Position {
-    pub(crate) fn of_iterator(iterator: i64) -> Option<Self> {
+    pub(crate) fn from_iterator(iterator: i64) -> Option<Self> {
         let iterator = u64::try_from(iterator).ok()?;
-        Some(Self { moment: iterator >> OFFSET_BITS, offset: iterator & ((1 << OFFSET_BITS) - 1) })
+        Some(Self { tag: iterator >> OFFSET_BITS, offset: iterator & ((1 << OFFSET_BITS) - 1) })
     }
 
     pub(crate) fn iterator(self) -> i64 {
-        i64::try_from(self.moment << OFFSET_BITS | self.offset).unwrap_or(i64::MAX)
+        i64::try_from(self.tag << OFFSET_BITS | self.offset).unwrap_or(i64::MAX)
     }
 }
 
-/// What is known of a dump besides the filter.
+/// Data that a dump needs besides the filter.
 pub(crate) struct Dump {
     pub(crate) index: SnapshotIndex,
-    moment: u64,
+    tag: u64,
 }
 
 impl Dump {
-    /// Bytes of memory, with those of the struct.
+    /// Returns the memory in bytes, including the struct.
     pub(crate) fn size_in_bytes(&self) -> usize {
         size_of::<Self>() - size_of::<SnapshotIndex>() + self.index.size_in_bytes()
     }
 }
 
 impl Filter {
-    /// The moment of the present content. Takes time in proportion to the content, unless it is known since the last change.
-    pub(crate) fn moment(&self) -> Result<u64, Failure> {
+    /// Returns the tag of the content. Takes time proportional to the content, unless it is cached since the last change.
+    pub(crate) fn tag(&self) -> Result<u64, Failure> {
         let Some(own) = &self.own else { return Ok(0) };
-        self.with_dump(own, |dump| dump.moment)
+        self.with_dump(own, |dump| dump.tag)
     }
 
-    /// Acts on what is known of the dump, after computing it if necessary.
+    /// Calls `act` with the cached data of the dump, after computing it if necessary.
     fn with_dump<T>(&self, own: &ElasticFilter, act: impl FnOnce(&Dump) -> T) -> Result<T, Failure> {
         let mut dump = self.dump.borrow_mut();
         let dump = match &mut *dump {
@@ -78,33 +80,33 @@ impl Filter {
                 if (self.imported_bytes() + index.snapshot_bytes()) >> OFFSET_BITS > 0 {
                     return Err(Failure::new(format_args!("ERR the dump has 2^{OFFSET_BITS} bytes or more")));
                 }
-                // A snapshot ends with a checksum of all that leads to its tables, their checksums included.
+                // The snapshot's last checksum covers its other parts, the checksums of the tables included.
                 let mut checksum = [0; 8];
                 own.read_snapshot(&index, index.snapshot_bytes() - 8, &mut checksum);
                 let checksum = u64::from_le_bytes(checksum) ^ self.imported.as_deref().map_or(0, imported_checksum);
-                none.insert(boxed(Dump { index, moment: checksum % MOMENTS + 1 })?)
+                none.insert(boxed(Dump { index, tag: checksum % TAGS + 1 })?)
             }
         };
         Ok(act(dump))
     }
 
-    /// Does the filter have chunks of RedisBloom's?
-    pub(crate) fn is_only_imported(&self) -> Option<&RedisBloomFilter> {
+    /// Returns the imported filter if there is no own one: such a filter is dumped as RedisBloom's chunks.
+    pub(crate) fn imported_alone(&self) -> Option<&RedisBloomFilter> {
         if self.own.is_none() { self.imported.as_deref() } else { None }
     }
 
-    /// The bytes of a dump that is not RedisBloom's, from an offset on, this many at most.
+    /// Returns at most `most` bytes, from this offset, of a dump that contains a snapshot.
     pub(crate) fn dump(&self, offset: u64, most: usize) -> Result<Vec<u8>, Failure> {
         let Some(own) = &self.own else { return Ok(Vec::new()) };
-        self.with_dump(own, |dump| self.dumped(own, &dump.index, offset, most))?
+        self.with_dump(own, |dump| self.read_dump(own, &dump.index, offset, most))?
     }
 
-    fn dumped(&self, own: &ElasticFilter, index: &SnapshotIndex, offset: u64, most: usize) -> Result<Vec<u8>, Failure> {
+    fn read_dump(&self, own: &ElasticFilter, index: &SnapshotIndex, offset: u64, most: usize) -> Result<Vec<u8>, Failure> {
         let length = self.imported_bytes() + index.snapshot_bytes();
         let taken = usize::try_from(length.saturating_sub(offset)).map_or(most, |left| left.min(most));
         let mut window = Window { skipped: offset, left: taken, bytes: reserved(taken)? };
         if let Some(imported) = &self.imported {
-            // A window takes everything.
+            // Writing to a window cannot fail.
             let _ = write_imported(imported, &mut window);
         }
         let Window { skipped, mut bytes, .. } = window;
@@ -115,7 +117,7 @@ impl Filter {
         Ok(bytes)
     }
 
-    /// Writes all bytes of such a dump, and allocates nothing.
+    /// Writes all bytes of a dump that contains a snapshot. Allocates nothing.
     pub(crate) fn write_dump(&self, writer: &mut impl Write) -> io::Result<()> {
         let Some(own) = &self.own else { return Ok(()) };
         if let Some(imported) = &self.imported {
@@ -124,40 +126,41 @@ impl Filter {
         own.write_to(writer)
     }
 
-    /// The length of such a dump.
+    /// Returns the length of a dump that contains a snapshot.
     pub(crate) fn dump_bytes(&self) -> u64 {
         self.imported_bytes() + self.own.as_ref().map_or(0, ElasticFilter::snapshot_bytes)
     }
 
-    /// The length of what comes before the snapshot.
+    /// Returns the length of the part before the snapshot.
     fn imported_bytes(&self) -> u64 {
         self.imported.as_deref().map_or(0, |imported| PREFIX_BYTES as u64 + dump_file_bytes(imported))
     }
 }
 
-/// A checksum of all that was imported.
+/// Returns a checksum of the imported filter.
 pub(crate) fn imported_checksum(imported: &RedisBloomFilter) -> u64 {
     imported.chunks().fold(0, |checksum, (_, bytes)| xxh3_64_with_seed(bytes, checksum))
 }
 
-/// Writes what comes before a snapshot.
+/// Writes the part before the snapshot.
 fn write_imported(imported: &RedisBloomFilter, writer: &mut impl Write) -> io::Result<()> {
     writer.write_all(&MAGIC)?;
     writer.write_all(&dump_file_bytes(imported).to_le_bytes())?;
     imported.write_dump(writer)
 }
 
-/// The length of [`RedisBloomFilter::to_dump`].
+/// Returns the length of [`RedisBloomFilter::to_dump`].
 fn dump_file_bytes(imported: &RedisBloomFilter) -> u64 {
     imported.chunks().map(|(_, bytes)| 16 + bytes.len() as u64).sum()
 }
 
-/// Keeps some of what is written.
+/// A writer that keeps one range of the bytes written.
 struct Window {
-    /// Bytes that are still to come before those.
+    /// Bytes still to skip before the range.
     skipped: u64,
+    /// Bytes of the range that are still to come.
     left: usize,
-    /// With room for what is left.
+    /// The bytes kept, with capacity for `left` more.
     bytes: Vec<u8>,
 }
 

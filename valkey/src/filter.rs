@@ -1,5 +1,5 @@
-//! The filter of a key: one of koel's, one that was imported from RedisBloom, or both: an imported one has too few bits of each
-//! item to grow, so new items go into a second one beside it.
+//! The filter of a key: one of koel's (the own filter), one imported from RedisBloom, or both. An imported filter knows too few
+//! bits of each item to grow, so new items go into an own filter beside it.
 
 use std::{
     cell::{Cell, RefCell},
@@ -10,53 +10,55 @@ use std::{
 use koel::{ElasticFilter, InsertError, InsertErrorKind, Xxh3, redisbloom::RedisBloomFilter};
 
 use crate::{
-    counts::{self, OfFilter},
+    counts::{self, FilterCounts},
     dump::{Dump, imported_checksum},
     plan::Plan,
-    reply::{Answer, Failure, reserved},
-    server::allocations,
+    reply::{Failure, ItemResult, reserved},
+    server::allocation_count,
     server::boxed,
 };
 
-/// The capacity of the filter for new items beside an imported one, if that has fewer.
-const LEAST_BESIDE: i64 = 1024;
+/// The least capacity of an own filter beside an imported one.
+const LEAST_CAPACITY_BESIDE: i64 = 1024;
 
-/// What a sub-filter of an imported filter takes beside its slots, at most.
+/// The most bytes of a sub-filter beside its slots, in an imported filter.
 const SUB_FILTER_BYTES: u64 = 96;
 
-/// Items that are handled together.
+/// The number of items in a batch.
 const BATCH: usize = 512;
 
-/// See the module.
+/// An own filter, an imported one, or both.
 pub(crate) struct Filter {
-    /// The capacity has no meaning as long as there are imported items only.
+    /// The plan of the own filter. Its capacity has no meaning while there is none.
     pub(crate) plan: Plan,
-    /// `None` as long as there are imported items only.
+    /// koel's filter. `None` while all items are imported.
     pub(crate) own: Option<ElasticFilter>,
     pub(crate) imported: Option<Box<RedisBloomFilter>>,
-    /// Items removed from the own filter since it was made or compacted.
+    /// The number of items removed from the own filter since it was created or compacted.
     pub(crate) deleted: u64,
-    /// The number of distinct items in the own filter, from when it was first needed: only where the filter must not expand.
-    different: Option<u64>,
-    /// What dumps have computed, until the next change.
+    /// The number of distinct items in the own filter. Computed when it is first needed, only for filters that must not expand.
+    distinct: Option<u64>,
+    /// Cached data for dumps, until the next change.
     pub(crate) dump: RefCell<Option<Box<Dump>>>,
-    /// Is the filter as it was when a dump of RedisBloom's chunks began? Their iterators have no room to say of what content they are.
-    pub(crate) is_as_dumped: Cell<bool>,
-    counted: OfFilter,
+    /// True if the filter is unchanged since a dump in RedisBloom's chunks began. Their iterators have no bits for a tag of the
+    /// content.
+    pub(crate) is_unchanged_since_dump: Cell<bool>,
+    counted: FilterCounts,
 }
 
-/// What bounds an insertion.
+/// The limits of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// For clients: the most bytes of a filter; and the capacity of one that does not expand, in different items.
+    /// For clients: the most bytes of a filter. In a filter that does not expand, the capacity also limits the number of distinct
+    /// items.
     Bytes(usize),
-    /// For what a primary or an append-only file says was done: nothing. The server that executed the client's command has
-    /// decided.
+    /// For commands from a primary or an append-only file. The server that executed the client's command has already applied its
+    /// limits.
     None,
 }
 
 impl Limit {
-    /// The most bytes of a filter.
+    /// Returns the most bytes of a filter.
     pub(crate) fn bytes(self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -65,22 +67,22 @@ impl Limit {
     }
 }
 
-/// Why an item was refused.
+/// The reason that an item was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The filter must not have more different items than its capacity.
+    /// The filter would exceed its capacity in distinct items, and must not expand.
     Capacity,
-    /// The filter may not take more bytes.
+    /// The filter would exceed its limit of bytes.
     Limit,
-    /// The filter can grow no further.
+    /// The filter cannot grow any further.
     Growth,
     OutOfMemory,
-    /// It has as many copies as can be counted. INFO counts it with those for which the filter cannot grow.
+    /// The item already has the most copies that can be counted. INFO includes this in `refused_growth`.
     Copies,
 }
 
 impl Refusal {
-    /// The reasons that INFO counts, by their names there.
+    /// The reasons that INFO counts, with the names of their fields.
     pub(crate) const COUNTED: [(&CStr, Self); 4] = [
         (c"refused_capacity", Self::Capacity),
         (c"refused_max_bytes", Self::Limit),
@@ -88,7 +90,7 @@ impl Refusal {
         (c"refused_out_of_memory", Self::OutOfMemory),
     ];
 
-    /// The place of its count in that list.
+    /// Returns the index of the reason's count in `COUNTED`.
     pub(crate) fn counter(self) -> usize {
         match self {
             Self::Capacity => 0,
@@ -100,48 +102,62 @@ impl Refusal {
 }
 
 impl Filter {
-    /// An empty filter.
+    /// Creates an empty filter.
     pub(crate) fn new(plan: Plan, limit: Limit) -> Result<Self, Failure> {
-        let failed =
+        let create_error =
             |reason: &dyn std::fmt::Display| Failure::new(format_args!("ERR Insufficient memory to create filter: {reason}"));
-        let params = plan.builder().params().map_err(|error| failed(&error))?;
+        let params = plan.builder().params().map_err(|error| create_error(&error))?;
         let (bytes, most) = (params.size_in_bytes(), limit.bytes());
         if bytes > most {
-            counts::refused(Refusal::Limit, 1);
-            return Err(failed(&format_args!(
+            counts::count_refusals(Refusal::Limit, 1);
+            return Err(create_error(&format_args!(
                 "it takes {bytes} bytes, and koel.max-bytes is {most}; {}, or raise koel.max-bytes with CONFIG SET",
                 plan.remedy(most as u64)
             )));
         }
         let own = ElasticFilter::new(params, Xxh3).map_err(|error| {
-            counts::refused(Refusal::OutOfMemory, 1);
-            failed(&error)
+            counts::count_refusals(Refusal::OutOfMemory, 1);
+            create_error(&error)
         })?;
-        Ok(Self::with(plan, Some(own), None, 0))
+        Ok(Self::from_parts(plan, Some(own), None, 0))
     }
 
-    /// A filter of these parts.
-    pub(crate) fn with(plan: Plan, own: Option<ElasticFilter>, imported: Option<Box<RedisBloomFilter>>, deleted: u64) -> Self {
+    /// Creates a filter from its parts.
+    pub(crate) fn from_parts(
+        plan: Plan,
+        own: Option<ElasticFilter>,
+        imported: Option<Box<RedisBloomFilter>>,
+        deleted: u64,
+    ) -> Self {
         let items = own.as_ref().map_or(0, ElasticFilter::len) as u64;
-        // Of an imported filter, what is there, not what its header says, which nothing vouches for.
+        // Counts the taken slots of an imported filter. Its header may be wrong.
         let taken = imported.as_ref().map_or(0, |imported| imported.taken());
-        let counted = OfFilter::new(items + taken, imported.is_some());
-        Self { plan, own, imported, deleted, different: None, dump: RefCell::new(None), is_as_dumped: Cell::new(false), counted }
+        let counted = FilterCounts::new(items + taken, imported.is_some());
+        Self {
+            plan,
+            own,
+            imported,
+            deleted,
+            distinct: None,
+            dump: RefCell::new(None),
+            is_unchanged_since_dump: Cell::new(false),
+            counted,
+        }
     }
 
-    /// The plan, and as long as there are imported items only, that of the filter that new items would go into. It follows from
-    /// the content, so that it is the same for every copy, whenever and from whatever that was read.
+    /// Returns the plan of the own filter. While there is none, returns the plan that it would be created with. That depends only
+    /// on the content, so it is the same for all copies of a filter.
     pub(crate) fn plan(&self) -> Plan {
         match &self.imported {
             Some(imported) if self.own.is_none() => {
                 let items = i64::try_from(imported.len()).unwrap_or(i64::MAX);
-                Plan { capacity: items.clamp(LEAST_BESIDE, 1 << 30), ..self.plan }
+                Plan { capacity: items.clamp(LEAST_CAPACITY_BESIDE, 1 << 30), ..self.plan }
             }
             _ => self.plan,
         }
     }
 
-    /// The number of items.
+    /// Returns the number of items.
     pub(crate) fn items(&self) -> u64 {
         self.counted.items()
     }
@@ -150,16 +166,16 @@ impl Filter {
         self.own.as_ref().is_none_or(ElasticFilter::is_empty) && self.imported.as_ref().is_none_or(|imported| imported.is_empty())
     }
 
-    /// To be called with every change, with the numbers of items that came and went.
-    fn change(&mut self, inserted: u64, removed: u64) {
+    /// Records a change, with the numbers of items inserted and removed. Must be called after every change.
+    fn record_change(&mut self, inserted: u64, removed: u64) {
         *self.dump.get_mut() = None;
-        self.is_as_dumped.set(false);
+        self.is_unchanged_since_dump.set(false);
         self.counted.change(inserted, removed);
     }
 
-    /// The own filter, to insert items, and how many it may take, whatever they are. Beyond them, it depends on whether an item is a
-    /// copy.
-    fn growing(&mut self, limit: Limit) -> Result<(&mut ElasticFilter, u64), Refusal> {
+    /// Returns the own filter, created if necessary, and how many items it accepts without a check of each. With 0, every item must
+    /// be checked.
+    fn own_for_insert(&mut self, limit: Limit) -> Result<(&mut ElasticFilter, u64), Refusal> {
         let plan = self.plan();
         let own = match &mut self.own {
             Some(own) => own,
@@ -176,73 +192,74 @@ impl Filter {
         own.set_max_bytes(limit.bytes());
         let room = match limit {
             Limit::Bytes(_) if plan.expansion > 0 => u64::MAX,
-            // All items may be different ones, which are not counted yet.
-            Limit::Bytes(_) if self.different.is_none() => plan.capacity.unsigned_abs().saturating_sub(own.len() as u64),
+            // The distinct items are not counted yet, so each item may be one.
+            Limit::Bytes(_) if self.distinct.is_none() => plan.capacity.unsigned_abs().saturating_sub(own.len() as u64),
             Limit::Bytes(_) => 0,
             Limit::None => {
-                self.different = None;
+                self.distinct = None;
                 u64::MAX
             }
         };
         Ok((own, room))
     }
 
-    /// The number of distinct items in the own filter. It follows from the content, so that all copies of a filter accept the same.
-    fn different(&mut self) -> u64 {
+    /// Returns the number of distinct items in the own filter. It depends only on the content, so all copies of a filter accept the
+    /// same items.
+    fn distinct(&mut self) -> u64 {
         match &self.own {
             None => 0,
-            // Its capacity is exceeded, or items were chosen to crowd a table.
+            // The filter exceeds its capacity, or items were chosen to crowd one table.
             Some(own) if has_later_generations(own) => u64::MAX,
-            Some(own) => *self.different.get_or_insert_with(|| own.distinct() as u64),
+            Some(own) => *self.distinct.get_or_insert_with(|| own.distinct() as u64),
         }
     }
 
-    /// Notes that a different item came, or went, where these are counted.
-    fn note_different(&mut self, has_come: bool, has_gone: bool) {
+    /// Updates the number of distinct items, if it is known, after a distinct item came or went.
+    fn update_distinct(&mut self, is_new: bool, is_gone: bool) {
         let is_counted = self.own.as_ref().is_some_and(|own| !has_later_generations(own));
-        self.different =
-            self.different.filter(|_| is_counted).map(|items| (items + u64::from(has_come)).saturating_sub(has_gone.into()));
+        self.distinct =
+            self.distinct.filter(|_| is_counted).map(|items| (items + u64::from(is_new)).saturating_sub(is_gone.into()));
     }
 
-    /// Inserts by `insert`, which says how many items it inserted. If it inserts none, nothing has changed.
-    fn inserting(&mut self, insert: impl FnOnce(&mut Self) -> usize) {
-        let has_none = self.own.is_none();
+    /// Inserts with `insert`, which returns the number of items that it inserted. If it inserts none, nothing changes.
+    fn insert_with(&mut self, insert: impl FnOnce(&mut Self) -> usize) {
+        let had_none = self.own.is_none();
         match insert(self) {
-            0 if has_none => (self.own, self.different) = (None, None),
+            0 if had_none => (self.own, self.distinct) = (None, None),
             0 => {}
-            inserted => self.change(inserted as u64, 0),
+            inserted => self.record_change(inserted as u64, 0),
         }
     }
 
-    /// Inserts an item, even if it is there.
+    /// Inserts an item, even if it is present.
     pub(crate) fn insert(&mut self, item: &[u8], limit: Limit) -> Result<(), Refusal> {
         let mut result = Ok(());
-        self.inserting(|filter| {
+        self.insert_with(|filter| {
             result = filter.insert_one(item, limit);
             result.is_ok().into()
         });
         result
     }
 
-    /// The same, without noting the change.
+    /// Inserts an item without recording the change. Counts a refusal.
     fn insert_one(&mut self, item: &[u8], limit: Limit) -> Result<(), Refusal> {
-        self.weigh_and_insert(item, limit).inspect_err(|&refusal| counts::refused(refusal, 1))
+        self.check_and_insert(item, limit).inspect_err(|&refusal| counts::count_refusals(refusal, 1))
     }
 
-    fn weigh_and_insert(&mut self, item: &[u8], limit: Limit) -> Result<(), Refusal> {
-        let (own, room) = self.growing(limit)?;
-        // A copy takes none of the capacity.
-        let is_another = room == 0 && own.count(item) == 0;
-        if is_another && self.different() >= self.plan.capacity.unsigned_abs() {
+    fn check_and_insert(&mut self, item: &[u8], limit: Limit) -> Result<(), Refusal> {
+        let (own, room) = self.own_for_insert(limit)?;
+        // A copy does not count toward the capacity.
+        let is_distinct = room == 0 && own.count(item) == 0;
+        if is_distinct && self.distinct() >= self.plan.capacity.unsigned_abs() {
             return Err(Refusal::Capacity);
         }
-        let (own, _) = self.growing(limit)?;
-        counting_growth(|| own.insert(item)).map_err(|error| refusal(error.kind()))?;
-        self.note_different(is_another, false);
+        let (own, _) = self.own_for_insert(limit)?;
+        counting_growth(|| own.insert(item)).map_err(|error| refusal_of(error.kind()))?;
+        self.update_distinct(is_distinct, false);
         Ok(())
     }
 
-    /// Inserts an item unless it is there. Returns true if it was inserted.
+    /// Inserts an item unless it is present. Returns true if it was inserted.
     pub(crate) fn insert_unique(&mut self, item: &[u8], limit: Limit) -> Result<bool, Refusal> {
         if self.contains(item) {
             return Ok(false);
@@ -250,59 +267,59 @@ impl Filter {
         self.insert(item, limit).map(|()| true)
     }
 
-    /// Inserts items, and adds an answer for each to the list, which must have room for them.
-    pub(crate) fn insert_all<'a>(&mut self, items: impl Iterator<Item = &'a [u8]>, limit: Limit, answers: &mut Vec<Answer>) {
-        self.inserting(|filter| {
-            each_batch(items, |batch| filter.insert_batch(batch, limit, answers));
-            inserted(answers)
+    /// Inserts items, and appends the result of each to `results`, which must have capacity for them.
+    pub(crate) fn insert_all<'a>(&mut self, items: impl Iterator<Item = &'a [u8]>, limit: Limit, results: &mut Vec<ItemResult>) {
+        self.insert_with(|filter| {
+            each_batch(items, |batch| filter.insert_batch(batch, limit, results));
+            count_inserted(results)
         });
     }
 
-    fn insert_batch(&mut self, items: &[&[u8]], limit: Limit, answers: &mut Vec<Answer>) {
+    fn insert_batch(&mut self, items: &[&[u8]], limit: Limit, results: &mut Vec<ItemResult>) {
         let mut left = items;
         while !left.is_empty() {
-            let (own, room) = match self.growing(limit) {
-                Ok(growing) => growing,
+            let (own, room) = match self.own_for_insert(limit) {
+                Ok(pair) => pair,
                 Err(refusal) => {
-                    counts::refused(refusal, left.len());
-                    return answers.extend(iter::repeat_n(Answer::Refused, left.len()));
+                    counts::count_refusals(refusal, left.len());
+                    return results.extend(iter::repeat_n(ItemResult::Refused, left.len()));
                 }
             };
             if room == 0 {
-                answers.push(if self.insert_one(left[0], limit).is_ok() { Answer::Inserted } else { Answer::Refused });
+                results.push(if self.insert_one(left[0], limit).is_ok() { ItemResult::Inserted } else { ItemResult::Refused });
                 left = &left[1..];
                 continue;
             }
-            let some = &left[..usize::try_from(room).map_or(left.len(), |room| left.len().min(room))];
-            let result = counting_growth(|| own.insert_batch(some));
-            let inserted = result.as_ref().map_or_else(InsertError::position, |()| some.len());
-            answers.extend(iter::repeat_n(Answer::Inserted, inserted));
+            let fitting = &left[..usize::try_from(room).map_or(left.len(), |room| left.len().min(room))];
+            let result = counting_growth(|| own.insert_batch(fitting));
+            let inserted = result.as_ref().map_or_else(InsertError::position, |()| fitting.len());
+            results.extend(iter::repeat_n(ItemResult::Inserted, inserted));
             let after = &left[inserted..];
             let mut refused = 0;
             if let Err(error) = &result {
-                // What is refused changes nothing, so that the same item is refused again.
+                // A refused item changes nothing, so equal items that follow are refused, too.
                 refused = after.iter().take_while(|&item| item == &after[0]).count();
-                counts::refused(refusal(error.kind()), refused);
-                answers.extend(iter::repeat_n(Answer::Refused, refused));
+                counts::count_refusals(refusal_of(error.kind()), refused);
+                results.extend(iter::repeat_n(ItemResult::Refused, refused));
             }
             left = &after[refused..];
         }
     }
 
-    /// The same, but inserts only items that are not there.
+    /// Inserts the items that are not present, and appends the result of each to `results`.
     pub(crate) fn insert_all_unique<'a>(
         &mut self,
         items: impl Iterator<Item = &'a [u8]>,
         limit: Limit,
-        answers: &mut Vec<Answer>,
+        results: &mut Vec<ItemResult>,
     ) {
-        self.inserting(|filter| {
-            answers.extend(items.map(|item| match filter.contains(item) {
-                true => Answer::Known,
-                false if filter.insert_one(item, limit).is_ok() => Answer::Inserted,
-                false => Answer::Refused,
+        self.insert_with(|filter| {
+            results.extend(items.map(|item| match filter.contains(item) {
+                true => ItemResult::Present,
+                false if filter.insert_one(item, limit).is_ok() => ItemResult::Inserted,
+                false => ItemResult::Refused,
             }));
-            inserted(answers)
+            count_inserted(results)
         });
     }
 
@@ -310,7 +327,7 @@ impl Filter {
         self.own.as_ref().is_some_and(|own| own.contains(item)) || self.imported.as_ref().is_some_and(|old| old.contains(item))
     }
 
-    /// Whether each of this many items is there.
+    /// Returns whether each item is present.
     pub(crate) fn contains_all<'a>(&self, items: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<Vec<bool>, Failure> {
         let mut found = reserved(items.len())?;
         each_batch(items, |batch| {
@@ -336,24 +353,24 @@ impl Filter {
 
     /// Removes one copy of an item. Returns true if there was one.
     pub(crate) fn remove(&mut self, item: &[u8]) -> bool {
-        // The own filter first: it tells items apart better.
+        // The own filter comes first: it distinguishes items better.
         let from_own = self.own.as_mut().is_some_and(|own| own.remove(item));
         if from_own {
             self.deleted += 1;
-            if self.different.is_some() {
+            if self.distinct.is_some() {
                 let is_gone = self.own.as_ref().is_none_or(|own| own.count(item) == 0);
-                self.note_different(false, is_gone);
+                self.update_distinct(false, is_gone);
             }
         }
         let is_removed = from_own || self.imported.as_mut().is_some_and(|imported| imported.remove(item));
         if is_removed {
-            self.change(0, 1);
+            self.record_change(0, 1);
         }
         is_removed
     }
 
-    /// Refuses a filter that cannot become the union of itself and others: there is an imported part, or it takes too many bytes.
-    pub(crate) fn weigh(&self, limit: Limit) -> Result<(), Failure> {
+    /// Returns an error if the filter cannot be part of a union: it has an imported part, or exceeds the limit.
+    pub(crate) fn check_union(&self, limit: Limit) -> Result<(), Failure> {
         let (Some(own), None) = (&self.own, &self.imported) else {
             return Err(Failure::new(
                 "ERR items that were imported from RedisBloom cannot be united, since 8 bits of each are known; fill a new filter \
@@ -362,7 +379,7 @@ impl Filter {
         };
         let (bytes, most) = (own.size_in_bytes(), limit.bytes());
         if bytes > most {
-            counts::refused(Refusal::Limit, 1);
+            counts::count_refusals(Refusal::Limit, 1);
             return Err(Failure::new(format_args!(
                 "ERR Insufficient memory to create filter: it takes {bytes} bytes, and koel.max-bytes is {most}; raise it with CONFIG SET"
             )));
@@ -370,29 +387,29 @@ impl Filter {
         Ok(())
     }
 
-    /// Makes the filter hold, of each item, the larger number of copies of both.
+    /// Unites the filter with another: each item gets the larger of its two numbers of copies.
     pub(crate) fn unite(&mut self, other: &Self, limit: Limit) -> Result<(), Failure> {
-        self.weigh(Limit::None)?;
-        other.weigh(Limit::None)?;
+        self.check_union(Limit::None)?;
+        other.check_union(Limit::None)?;
         let (Some(own), Some(others)) = (&mut self.own, &other.own) else { return Ok(()) };
         own.set_max_bytes(limit.bytes());
         let before = own.len() as u64;
         own.union(others).map_err(|error| Failure::new(format_args!("ERR the filters cannot be united: {error}")))?;
         let (items, most) = (own.len() as u64, self.plan.capacity.unsigned_abs());
-        self.different = None;
-        if limit != Limit::None && self.plan.expansion == 0 && items > most && self.different() > most {
+        self.distinct = None;
+        if limit != Limit::None && self.plan.expansion == 0 && items > most && self.distinct() > most {
             return Err(Failure::new(format_args!(
-                "Filter is full: the union has more than {most} different items, its capacity, and EXPANSION 0; unite them in one that \
+                "Filter is full: the union has more than {most} distinct items, its capacity, and EXPANSION 0; unite them in one that \
                  expands"
             )));
         }
-        self.change(items - before, 0);
+        self.record_change(items - before, 0);
         Ok(())
     }
 
-    /// Frees memory. Tables that there is no memory to join stay as they are. Returns true if anything has changed.
+    /// Frees memory. Tables stay as they are if there is no memory to merge them. Returns true if anything changed.
     pub(crate) fn compact(&mut self) -> bool {
-        let before = self.arrangement();
+        let before = self.compaction_state();
         if let Some(imported) = &mut self.imported {
             imported.compact();
         }
@@ -400,56 +417,59 @@ impl Filter {
             own.shrink();
         }
         self.deleted = 0;
-        let is_changed = self.arrangement() != before;
+        let is_changed = self.compaction_state() != before;
         if is_changed {
-            self.change(0, 0);
+            self.record_change(0, 0);
         }
         is_changed
     }
 
-    /// What compaction changes: tables that are joined are fewer.
-    fn arrangement(&self) -> (u64, usize, u64) {
+    /// Returns numbers that change with every compaction that has an effect: merged tables are fewer.
+    fn compaction_state(&self) -> (u64, usize, u64) {
         let imported = self.imported.as_deref().map_or(0, imported_checksum);
         (self.deleted, self.own.as_ref().map_or(0, ElasticFilter::shards), imported)
     }
 
-    /// A copy, or `None` if there is no memory for it. A dump that the filter has begun goes on with the copy, which takes its place while
-    /// the server defragments.
+    /// Returns a copy, or `None` if there is no memory for it. A dump of the original can continue from the copy, which replaces it
+    /// when the server defragments.
     pub(crate) fn copy(&self) -> Option<Self> {
         let own = self.own.as_ref().map(ElasticFilter::try_clone).transpose().ok()?;
         let imported = self.imported.as_ref().map(|imported| imported.try_clone()).transpose().ok()?;
         let imported = imported.map(boxed).transpose().ok()?;
-        Some(Self { is_as_dumped: self.is_as_dumped.clone(), ..Self::with(self.plan, own, imported, self.deleted) })
+        Some(Self {
+            is_unchanged_since_dump: self.is_unchanged_since_dump.clone(),
+            ..Self::from_parts(self.plan, own, imported, self.deleted)
+        })
     }
 
-    /// Bytes that the filter takes, as `koel.max-bytes` counts them: equal for all filters of the same content, while those of
-    /// `size_in_bytes` depend on how they came to it.
+    /// Returns the bytes that `koel.max-bytes` limits. They are equal for all filters with the same content, while `size_in_bytes`
+    /// depends on how a filter came to its content.
     pub(crate) fn charged_bytes(&self) -> u64 {
         let own = self.own.as_ref().map_or(0, ElasticFilter::charged_bytes) as u64;
-        let of_imported =
+        let imported_bytes =
             |imported: &RedisBloomFilter| imported.slots() as u64 + imported.sub_filters() as u64 * SUB_FILTER_BYTES;
-        size_of::<Self>() as u64 + own + self.imported.as_deref().map_or(0, of_imported)
+        size_of::<Self>() as u64 + own + self.imported.as_deref().map_or(0, imported_bytes)
     }
 
-    /// Bytes of memory, with those of the struct.
+    /// Returns the memory in bytes, including the struct.
     pub(crate) fn size_in_bytes(&self) -> usize {
         let dump = self.dump.borrow().as_ref().map_or(0, |dump| dump.size_in_bytes());
-        let behind = |total: Option<usize>, of_struct| total.map_or(0, |total| total - of_struct);
+        let heap_bytes = |total: Option<usize>, struct_bytes| total.map_or(0, |total| total - struct_bytes);
         size_of::<Self>()
-            + behind(self.own.as_ref().map(ElasticFilter::size_in_bytes), size_of::<ElasticFilter>())
+            + heap_bytes(self.own.as_ref().map(ElasticFilter::size_in_bytes), size_of::<ElasticFilter>())
             + self.imported.as_ref().map_or(0, |imported| imported.size_in_bytes())
             + dump
     }
 
-    /// The words for a refusal.
-    pub(crate) fn words(&self, refusal: Refusal, limit: Limit) -> Failure {
+    /// Returns the error for a refused item.
+    pub(crate) fn failure(&self, refusal: Refusal, limit: Limit) -> Failure {
         match refusal {
             Refusal::Copies => Failure::new(format_args!(
                 "Filter is full: this item has {} copies, the most that are counted; CF.ADDNX adds an item only once",
                 u32::MAX
             )),
             Refusal::Capacity => Failure::new(format_args!(
-                "Filter is full: its capacity is {} different items, and EXPANSION 0; reserve one that expands",
+                "Filter is full: its capacity is {} distinct items, and EXPANSION 0; reserve one that expands",
                 self.plan().capacity
             )),
             Refusal::Limit => Failure::new(format_args!(
@@ -466,27 +486,28 @@ impl Filter {
     }
 }
 
-/// True if a filter has grown beyond its plan. An item may then be in several generations, so that different ones are not counted.
+/// Returns true if a filter has grown beyond its plan. An item may then be in several generations, so distinct items cannot be
+/// counted.
 fn has_later_generations(own: &ElasticFilter) -> bool {
     own.buckets_per_lookup() > 2
 }
 
-/// Inserts by `insert`, and counts it if it takes memory.
+/// Inserts with `insert`, and counts an insertion that allocates memory.
 fn counting_growth<T>(insert: impl FnOnce() -> T) -> T {
-    let before = allocations();
+    let before = allocation_count();
     let result = insert();
-    if allocations() != before {
-        counts::grown();
+    if allocation_count() != before {
+        counts::count_growth();
     }
     result
 }
 
-/// How many of these were inserted.
-fn inserted(answers: &[Answer]) -> usize {
-    answers.iter().filter(|&&answer| answer == Answer::Inserted).count()
+/// Returns the number of inserted items.
+fn count_inserted(results: &[ItemResult]) -> usize {
+    results.iter().filter(|&&result| result == ItemResult::Inserted).count()
 }
 
-fn refusal(kind: InsertErrorKind) -> Refusal {
+fn refusal_of(kind: InsertErrorKind) -> Refusal {
     match kind {
         InsertErrorKind::TooManyCopies => Refusal::Copies,
         InsertErrorKind::Limit { .. } => Refusal::Limit,
@@ -495,7 +516,7 @@ fn refusal(kind: InsertErrorKind) -> Refusal {
     }
 }
 
-/// Passes on items in batches, without memory for all of them: clients decide how many there are.
+/// Calls `act` with batches of items. Needs no memory for all of them, because clients choose their number.
 fn each_batch<'a>(items: impl Iterator<Item = &'a [u8]>, mut act: impl FnMut(&[&'a [u8]])) {
     let (mut batch, mut len) = ([&[][..]; BATCH], 0);
     for item in items {
@@ -519,23 +540,23 @@ mod tests {
         Filter::new(Plan { capacity: 10, expansion, error_rate: 0.01, seed: 0 }, Limit::None).unwrap()
     }
 
-    fn insert_all(filter: &mut Filter, items: &[&[u8]], limit: Limit) -> Vec<Answer> {
-        let mut answers = Vec::with_capacity(items.len());
-        filter.insert_all(items.iter().copied(), limit, &mut answers);
-        assert_eq!(answers.len(), items.len());
-        answers
+    fn insert_all(filter: &mut Filter, items: &[&[u8]], limit: Limit) -> Vec<ItemResult> {
+        let mut results = Vec::with_capacity(items.len());
+        filter.insert_all(items.iter().copied(), limit, &mut results);
+        assert_eq!(results.len(), items.len());
+        results
     }
 
     const CLIENT: Limit = Limit::Bytes(1 << 30);
 
     #[test]
-    fn copies_are_refused_only_where_they_cannot_be_counted() {
+    fn copies_beyond_the_largest_count_are_refused() {
         let mut filter = filter(1);
         let items: Vec<&[u8]> = iter::repeat_n(&b"a"[..], 1000).chain([&b"b"[..]]).collect();
-        assert_eq!(insert_all(&mut filter, &items, CLIENT), [Answer::Inserted; 1001]);
+        assert_eq!(insert_all(&mut filter, &items, CLIENT), [ItemResult::Inserted; 1001]);
         assert_eq!((filter.count(b"a"), filter.count(b"b"), filter.items()), (1000, 1, 1001));
         assert!((0..1000).all(|_| filter.remove(b"a")) && !filter.remove(b"a") && filter.contains(b"b"));
-        // Copies are doubled, and one is added, until there are 2³² − 1.
+        // Doubles the copies and adds one, until there are 2³² − 1.
         filter.insert(b"a", CLIENT).unwrap();
         let one = filter.copy().unwrap().own.unwrap();
         let own = filter.own.as_mut().unwrap();
@@ -545,15 +566,18 @@ mod tests {
         }
         let before = own.to_bytes();
         assert_eq!(filter.insert(b"a", CLIENT), Err(Refusal::Copies));
-        assert_eq!(insert_all(&mut filter, &[b"a", b"a"], Limit::None), [Answer::Refused; 2]);
+        assert_eq!(insert_all(&mut filter, &[b"a", b"a"], Limit::None), [ItemResult::Refused; 2]);
         assert_eq!(filter.insert_unique(b"a", CLIENT), Ok(false));
         assert!(filter.count(b"a") == u32::MAX.into() && filter.own.as_ref().unwrap().to_bytes() == before);
-        let words = filter.words(Refusal::Copies, CLIENT).to_string();
-        assert!(words.starts_with("Filter is full") && words.contains("4294967295") && words.contains("CF.ADDNX"), "{words}");
+        let message = filter.failure(Refusal::Copies, CLIENT).to_string();
+        assert!(
+            message.starts_with("Filter is full") && message.contains("4294967295") && message.contains("CF.ADDNX"),
+            "{message}"
+        );
         assert!(filter.remove(b"a") && filter.insert(b"a", CLIENT).is_ok() && filter.insert(b"c", CLIENT).is_ok());
     }
 
-    /// Every reason has a count, and the one of its name.
+    /// Every reason has a count, with its own name.
     #[test]
     fn refusals_have_counts() {
         for (at, &(_, refusal)) in Refusal::COUNTED.iter().enumerate() {
@@ -563,38 +587,39 @@ mod tests {
     }
 
     #[test]
-    fn without_expansion_the_capacity_is_the_limit_of_clients() {
+    fn without_expansion_clients_cannot_exceed_the_capacity() {
         let mut filter = filter(0);
         let items: Vec<String> = (0..12).map(|n| n.to_string()).collect();
         let items: Vec<&[u8]> = items.iter().map(String::as_bytes).collect();
-        let answers = insert_all(&mut filter, &items, Limit::Bytes(1 << 30));
-        assert_eq!(answers[..10], [Answer::Inserted; 10]);
-        assert_eq!(answers[10..], [Answer::Refused; 2]);
+        let results = insert_all(&mut filter, &items, Limit::Bytes(1 << 30));
+        assert_eq!(results[..10], [ItemResult::Inserted; 10]);
+        assert_eq!(results[10..], [ItemResult::Refused; 2]);
         assert_eq!(filter.insert(b"x", Limit::Bytes(1 << 30)), Err(Refusal::Capacity));
         assert!(filter.remove(b"3") && filter.insert(b"x", Limit::Bytes(1 << 30)).is_ok());
-        // What a primary has done is done here.
+        // A primary's insertions are repeated without a limit.
         let others: [&[u8]; 2] = [b"y", b"z"];
-        assert_eq!(insert_all(&mut filter, &others, Limit::None), [Answer::Inserted; 2]);
+        assert_eq!(insert_all(&mut filter, &others, Limit::None), [ItemResult::Inserted; 2]);
         assert_eq!(filter.insert(b"v", Limit::Bytes(1 << 30)), Err(Refusal::Capacity));
     }
 
-    /// Each of as many different items as the capacity, eight times, and no other one; in either order, in one command or in many.
+    /// Inserts as many distinct items as the capacity, each eight times. The next distinct item is refused, for any order and any
+    /// number of commands.
     #[test]
-    fn copies_take_none_of_the_capacity() {
+    fn copies_do_not_count_toward_the_capacity() {
         let names: Vec<String> = (0..2000).map(|n| n.to_string()).collect();
         let items: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
-        let in_a_row = items.iter().flat_map(|&item| iter::repeat_n(item, 8)).collect::<Vec<_>>();
-        let by_passes = iter::repeat_n(&items, 8).flatten().copied().collect::<Vec<_>>();
-        for order in [in_a_row, by_passes] {
+        let grouped = items.iter().flat_map(|&item| iter::repeat_n(item, 8)).collect::<Vec<_>>();
+        let interleaved = iter::repeat_n(&items, 8).flatten().copied().collect::<Vec<_>>();
+        for order in [grouped, interleaved] {
             for size in [1, 700, usize::MAX] {
                 let mut filter = Filter::new(Plan { capacity: 2000, expansion: 0, error_rate: 0.0001, seed: 0 }, CLIENT).unwrap();
-                for some in order.chunks(size.min(order.len())) {
-                    assert!(insert_all(&mut filter, some, CLIENT).iter().all(|&answer| answer == Answer::Inserted));
+                for batch in order.chunks(size.min(order.len())) {
+                    assert!(insert_all(&mut filter, batch, CLIENT).iter().all(|&result| result == ItemResult::Inserted));
                 }
                 assert_eq!(filter.insert(b"another", CLIENT), Err(Refusal::Capacity));
-                assert_eq!(insert_all(&mut filter, &[b"0", b"another"], CLIENT), [Answer::Inserted, Answer::Refused]);
+                assert_eq!(insert_all(&mut filter, &[b"0", b"another"], CLIENT), [ItemResult::Inserted, ItemResult::Refused]);
                 assert!(filter.remove(b"0") && items.iter().all(|item| filter.count(item) == 8));
-                // The last copy makes room.
+                // Only removing the last copy makes room.
                 (0..7).for_each(|_| assert!(filter.remove(b"0")));
                 assert_eq!(filter.insert(b"another", CLIENT), Err(Refusal::Capacity));
                 assert!(filter.remove(b"0") && filter.insert(b"another", CLIENT).is_ok());
@@ -603,9 +628,10 @@ mod tests {
         }
     }
 
-    /// The number of different items is right where it is known, though items collide: a copy of the filter accepts the same.
+    /// The number of distinct items, where it is known, equals the filter's own count, although items collide. So a copy of the
+    /// filter accepts the same items.
     #[test]
-    fn different_items_are_counted() {
+    fn distinct_items_are_counted() {
         let plan = Plan { capacity: 500, expansion: 0, error_rate: 0.3, seed: 0 };
         let (mut filter, mut random) = (Filter::new(plan, CLIENT).unwrap(), 1_u64);
         let mut known = 0;
@@ -619,16 +645,16 @@ mod tests {
                 _ if turn % 10 == 0 => _ = filter.compact(),
                 _ => _ = filter.insert(b"y", if turn % 100 == 1 { Limit::None } else { CLIENT }),
             }
-            if let Some(different) = filter.different {
+            if let Some(distinct) = filter.distinct {
                 known += 1;
-                assert_eq!(filter.own.as_ref().unwrap().distinct() as u64, different, "after {turn}");
+                assert_eq!(filter.own.as_ref().unwrap().distinct() as u64, distinct, "after {turn}");
             }
         }
         assert!(known > 10_000 && filter.own.as_ref().unwrap().buckets_per_lookup() == 2, "{known}");
     }
 
     #[test]
-    fn a_limit_of_memory_is_kept() {
+    fn the_limit_of_bytes_is_kept() {
         let mut filter = filter(1);
         let limit = Limit::Bytes(filter.own.as_ref().unwrap().size_in_bytes() + 5000);
         let refused = (0..100_000_u32).find(|n| filter.insert(&n.to_le_bytes(), limit).is_err()).unwrap();
@@ -640,7 +666,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_equal() {
+    fn a_copy_of_a_filter_has_equal_bytes() {
         let mut filter = filter(1);
         (0..50_000_u32).for_each(|n| filter.insert(&n.to_le_bytes(), Limit::None).unwrap());
         let copy = filter.copy().unwrap();

@@ -1,11 +1,11 @@
-//! A module for Valkey and Redis: the CF.* commands of RedisBloom on koel's cuckoo filters. docs/VALKEY.md describes its use.
+//! A module for Valkey and Redis: RedisBloom's CF.* commands on koel's cuckoo filters. docs/VALKEY.md describes its use.
 //!
 //! ```text
 //! server ──▶ server/, the module API ──▶ commands/ ──▶ Stored ─┬─▶ Filter ──▶ koel::ElasticFilter, RedisBloomFilter
-//!                                     └──▶ stored.rs, RDB, AOF   └─▶ Load, chunks that have come so far
+//!                                     └──▶ stored.rs, RDB, AOF   └─▶ Load, the chunks that have arrived so far
 //! ```
 
-// Loads and rates are for people to read.
+// Load factors and rates are only displayed.
 #![allow(clippy::cast_precision_loss)]
 
 use std::ffi::CStr;
@@ -23,10 +23,10 @@ mod stored;
 
 const NAME: &CStr = c"koel";
 
-/// 0.1.0, as the server counts.
+/// 0.1.0, in the server's numbering.
 const VERSION: i32 = 100;
 
-/// Tells the server what the module has.
+/// Registers the module's commands, values and settings with the server.
 fn register(module: server::Module<'_>) -> server::Module<'_> {
     commands::register(module.arguments(settings::argument).category(c"cuckoo").values::<stored::Stored>())
         .info()

@@ -1,4 +1,4 @@
-//! Filters of which the chunks come one by one, as CF.LOADCHUNK brings them. Nobody sees them before they are complete.
+//! Filters that are loaded in chunks by CF.LOADCHUNK. They are invisible until they are complete.
 
 use std::{
     collections::VecDeque,
@@ -14,7 +14,7 @@ use koel::{
 };
 
 use crate::{
-    counts::{self, OfLoad},
+    counts::{self, LoadCount},
     dump::{MAGIC, PREFIX_BYTES, Position},
     filter::{Filter, Limit, Refusal},
     plan::Plan,
@@ -22,51 +22,51 @@ use crate::{
     server::boxed,
 };
 
-/// The start of every snapshot of koel's.
+/// The first bytes of every snapshot of koel's.
 const SNAPSHOT_MAGIC: [u8; 8] = *b"KOEL\r\n\x1a\n";
 
-/// RedisBloom's first iterator, that of its header.
-const FIRST: i64 = 1;
+/// RedisBloom's first iterator, which belongs to the header.
+const HEADER_ITERATOR: i64 = 1;
 
-/// What has come of a filter.
+/// A filter that is being loaded.
 pub(crate) struct Load {
     pub(crate) plan: Plan,
     pub(crate) deleted: u64,
-    pub(crate) arriving: Arriving,
-    /// When the last chunk came, or the value was read.
-    last: Instant,
-    _counted: OfLoad,
+    pub(crate) chunks: Chunks,
+    /// The time when the last chunk arrived, or the value was read.
+    last_arrival: Instant,
+    _counted: LoadCount,
 }
 
-/// Chunks that have come.
-pub(crate) enum Arriving {
+/// The chunks that have arrived.
+pub(crate) enum Chunks {
     RedisBloom(Loader),
     Own(Pieces),
 }
 
-/// The bytes of a dump of koel's, as they came.
+/// The chunks of a dump of koel's, as they arrived.
 pub(crate) struct Pieces {
-    pub(crate) moment: u64,
+    pub(crate) tag: u64,
     pub(crate) bytes: VecDeque<Vec<u8>>,
     received: u64,
-    /// Bytes of an imported filter, with the prefix, that come before the snapshot.
+    /// The length of the part before the snapshot, which is an imported filter with its prefix. 0 if there is none.
     before: u64,
     extent: SnapshotExtent,
 }
 
-/// Does a dump begin with this chunk?
+/// Returns true if this chunk begins a dump.
 pub(crate) fn is_first(iterator: i64, bytes: &[u8]) -> bool {
-    iterator == FIRST || bytes.starts_with(&SNAPSHOT_MAGIC) || bytes.starts_with(&MAGIC)
+    iterator == HEADER_ITERATOR || bytes.starts_with(&SNAPSHOT_MAGIC) || bytes.starts_with(&MAGIC)
 }
 
 impl Load {
     /// Takes the first chunk of a dump.
     pub(crate) fn start(iterator: i64, bytes: &[u8], plan: Plan, deleted: u64, limit: Limit) -> Result<Self, Failure> {
         let is_own = bytes.starts_with(&SNAPSHOT_MAGIC) || bytes.starts_with(&MAGIC);
-        let arriving = if is_own {
+        let chunks = if is_own {
             let mut pieces = Pieces::new();
             pieces.push(iterator, bytes, limit)?;
-            Arriving::Own(pieces)
+            Chunks::Own(pieces)
         } else {
             let loader = Loader::new(iterator.unsigned_abs(), bytes).map_err(|error| match error.kind() {
                 SnapshotErrorKind::Length => Failure::new(format_args!("Invalid header: {error}")),
@@ -74,112 +74,112 @@ impl Load {
             })?;
             let (slots, most) = (loader.slots(), limit.bytes());
             if slots > most as u64 {
-                counts::refused(Refusal::Limit, 1);
+                counts::count_refusals(Refusal::Limit, 1);
                 return Err(Failure::new(format_args!(
                     "Couldn't create filter! It takes {slots} bytes, and koel.max-bytes is {most}; raise it with CONFIG SET"
                 )));
             }
-            Arriving::RedisBloom(loader)
+            Chunks::RedisBloom(loader)
         };
-        Ok(Self::with(plan, deleted, arriving))
+        Ok(Self::with(plan, deleted, chunks))
     }
 
-    /// A load of which this has come.
-    pub(crate) fn with(plan: Plan, deleted: u64, arriving: Arriving) -> Self {
-        Self { plan, deleted, arriving, last: Instant::now(), _counted: OfLoad::new() }
+    /// Creates a load from what has arrived.
+    pub(crate) fn with(plan: Plan, deleted: u64, chunks: Chunks) -> Self {
+        Self { plan, deleted, chunks, last_arrival: Instant::now(), _counted: LoadCount::new() }
     }
 
-    /// The error of commands that need the whole filter. It says how far the load is, so that one that stalls can be told.
-    pub(crate) fn is_arriving(&self) -> Failure {
-        let seconds = self.last.elapsed().as_secs();
-        let failure = |came: fmt::Arguments<'_>| {
+    /// Returns the error for commands that need the whole filter. It states the progress, so that a stalled load is noticed.
+    pub(crate) fn incomplete(&self) -> Failure {
+        let seconds = self.last_arrival.elapsed().as_secs();
+        let failure = |progress: fmt::Arguments<'_>| {
             Failure::new(format_args!(
-                "ERR a filter is being loaded into this key: {came} have come, the last ones {seconds} s ago; send the rest with \
+                "ERR a filter is being loaded into this key: {progress} have come, the last ones {seconds} s ago; send the rest with \
                  CF.LOADCHUNK, or DEL the key"
             ))
         };
-        match &self.arriving {
-            Arriving::RedisBloom(loader) => {
+        match &self.chunks {
+            Chunks::RedisBloom(loader) => {
                 let received = loader.chunks().skip(1).map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
                 failure(format_args!("{received} of {} bytes", loader.slots()))
             }
-            Arriving::Own(pieces) => failure(format_args!("{} bytes", pieces.received)),
+            Chunks::Own(pieces) => failure(format_args!("{} bytes", pieces.received)),
         }
     }
 
-    /// What is left of one that was taken.
-    pub(crate) fn nothing() -> Self {
-        Self::with(crate::settings::default_plan(), 0, Arriving::Own(Pieces::new()))
+    /// Returns an empty load, to replace one that is moved out.
+    pub(crate) fn placeholder() -> Self {
+        Self::with(crate::settings::default_plan(), 0, Chunks::Own(Pieces::new()))
     }
 
-    /// Takes the next chunk. If it is refused, nothing has changed.
+    /// Takes the next chunk. An error changes nothing.
     pub(crate) fn push(&mut self, iterator: i64, bytes: &[u8], limit: Limit) -> Result<(), Failure> {
-        match &mut self.arriving {
-            Arriving::RedisBloom(loader) => loader.load(iterator.unsigned_abs(), bytes).map_err(|error| wrong_chunk(&error)),
-            Arriving::Own(pieces) => pieces.push(iterator, bytes, limit),
+        match &mut self.chunks {
+            Chunks::RedisBloom(loader) => loader.load(iterator.unsigned_abs(), bytes).map_err(|error| chunk_error(&error)),
+            Chunks::Own(pieces) => pieces.push(iterator, bytes, limit),
         }?;
-        self.last = Instant::now();
+        self.last_arrival = Instant::now();
         Ok(())
     }
 
     pub(crate) fn is_complete(&self) -> bool {
-        match &self.arriving {
-            Arriving::RedisBloom(loader) => loader.is_complete(),
-            Arriving::Own(pieces) => pieces.before <= pieces.received && pieces.extent.is_complete(),
+        match &self.chunks {
+            Chunks::RedisBloom(loader) => loader.is_complete(),
+            Chunks::Own(pieces) => pieces.before <= pieces.received && pieces.extent.is_complete(),
         }
     }
 
-    /// The filter.
+    /// Returns the filter.
     pub(crate) fn finish(self) -> Result<Filter, Failure> {
-        match self.arriving {
-            Arriving::RedisBloom(loader) => {
-                let imported = loader.finish().map_err(|error| wrong_chunk(&error))?;
-                Ok(Filter::with(self.plan, None, Some(boxed(imported)?), 0))
+        match self.chunks {
+            Chunks::RedisBloom(loader) => {
+                let imported = loader.finish().map_err(|error| chunk_error(&error))?;
+                Ok(Filter::from_parts(self.plan, None, Some(boxed(imported)?), 0))
             }
-            Arriving::Own(pieces) => {
-                let (own, imported) = pieces.finish().map_err(|error| wrong_chunk(&error))?;
+            Chunks::Own(pieces) => {
+                let (own, imported) = pieces.finish().map_err(|error| chunk_error(&error))?;
                 let imported = imported.map(boxed).transpose()?;
-                Ok(Filter::with(of_snapshot(&own, self.plan), Some(own), imported, self.deleted))
+                Ok(Filter::from_parts(plan_of_snapshot(&own, self.plan), Some(own), imported, self.deleted))
             }
         }
     }
 
     pub(crate) fn size_in_bytes(&self) -> usize {
-        let behind = match &self.arriving {
-            Arriving::RedisBloom(loader) => loader.size_in_bytes() - size_of::<Loader>(),
-            Arriving::Own(pieces) => pieces.bytes.iter().map(|piece| size_of::<Vec<u8>>() + piece.capacity()).sum(),
+        let heap_bytes = match &self.chunks {
+            Chunks::RedisBloom(loader) => loader.size_in_bytes() - size_of::<Loader>(),
+            Chunks::Own(pieces) => pieces.bytes.iter().map(|piece| size_of::<Vec<u8>>() + piece.capacity()).sum(),
         };
-        size_of::<Self>() + behind
+        size_of::<Self>() + heap_bytes
     }
 }
 
-fn wrong_chunk(error: &SnapshotError) -> Failure {
+fn chunk_error(error: &SnapshotError) -> Failure {
     Failure::new(format_args!("Couldn't load chunk! {error}"))
 }
 
-fn wrong_first_chunk(error: &SnapshotError) -> Failure {
+fn first_chunk_error(error: &SnapshotError) -> Failure {
     match error.kind() {
         SnapshotErrorKind::Magic
         | SnapshotErrorKind::Version
         | SnapshotErrorKind::HeaderChecksum
         | SnapshotErrorKind::Parameter => Failure::new(format_args!("Couldn't create filter! {error}")),
-        _ => wrong_chunk(error),
+        _ => chunk_error(error),
     }
 }
 
 impl Pieces {
     fn new() -> Self {
-        Self { moment: 0, bytes: VecDeque::new(), received: 0, before: 0, extent: SnapshotExtent::new() }
+        Self { tag: 0, bytes: VecDeque::new(), received: 0, before: 0, extent: SnapshotExtent::new() }
     }
 
     fn push(&mut self, iterator: i64, bytes: &[u8], limit: Limit) -> Result<(), Failure> {
         let length = bytes.len() as u64;
-        let position = Position::of_iterator(iterator).ok_or_else(|| Failure::new("Invalid position"))?;
+        let position = Position::from_iterator(iterator).ok_or_else(|| Failure::new("Invalid position"))?;
         let is_next = position.offset == self.received + length;
-        if !is_next || self.received > 0 && position.moment != self.moment {
-            // A damaged header is the better reason, and the one that RedisBloom gives.
+        if !is_next || self.received > 0 && position.tag != self.tag {
+            // If the header is damaged, this is the more helpful error, and RedisBloom's.
             if self.received == 0 && bytes.starts_with(&SNAPSHOT_MAGIC) {
-                self.extent.clone().push(bytes).map_err(|error| wrong_first_chunk(&error))?;
+                self.extent.clone().push(bytes).map_err(|error| first_chunk_error(&error))?;
             }
             return Err(Failure::new(format_args!(
                 "Invalid position: {iterator} does not follow byte {}; give the chunks of one dump in order, each once",
@@ -188,16 +188,16 @@ impl Pieces {
         }
         let most = limit.bytes();
         if self.received + length > most as u64 {
-            counts::refused(Refusal::Limit, 1);
+            counts::count_refusals(Refusal::Limit, 1);
             return Err(Failure::new(format_args!(
                 "Couldn't load chunk! The filter takes more than the {most} bytes of koel.max-bytes; raise it with CONFIG SET"
             )));
         }
-        let before = if self.received > 0 { self.before } else { before(bytes)? };
-        // What is left of the imported filter, or all of the chunk.
+        let before = if self.received > 0 { self.before } else { imported_bytes(bytes)? };
+        // The part of this chunk that belongs to the imported filter.
         let skipped = usize::try_from(before.saturating_sub(self.received)).map_or(bytes.len(), |left| left.min(bytes.len()));
         let mut extent = self.extent.clone();
-        let taken = extent.push(&bytes[skipped..]).map_err(|error| wrong_first_chunk(&error))?;
+        let taken = extent.push(&bytes[skipped..]).map_err(|error| first_chunk_error(&error))?;
         if taken < bytes.len() - skipped {
             return Err(Failure::new("Couldn't load chunk! It goes on after the end of the snapshot"));
         }
@@ -206,16 +206,16 @@ impl Pieces {
         piece.extend_from_slice(bytes);
         self.bytes.push_back(piece);
         self.received += length;
-        (self.moment, self.before, self.extent) = (position.moment, before, extent);
+        (self.tag, self.before, self.extent) = (position.tag, before, extent);
         Ok(())
     }
 
-    /// Reads the filter. Each piece is freed as soon as it was read, so that memory does not double.
+    /// Reads the filter. Frees each piece after reading it, so that memory does not double.
     fn finish(self) -> Result<(ElasticFilter, Option<RedisBloomFilter>), SnapshotError> {
         let has_both = self.before > 0;
-        let mut bytes = Draining { pieces: self.bytes, read: 0 };
+        let mut bytes = FreeingReader { pieces: self.bytes, read: 0 };
         let imported = if has_both {
-            // The first piece has all of the prefix.
+            // The first piece contains the whole prefix.
             bytes.read = PREFIX_BYTES;
             Some(RedisBloomFilter::read_dump((&mut bytes).take(self.before - PREFIX_BYTES as u64))?)
         } else {
@@ -225,8 +225,8 @@ impl Pieces {
     }
 }
 
-/// The plan of a filter that was read: the snapshot knows all but whether it may expand.
-pub(crate) fn of_snapshot(own: &ElasticFilter, plan: Plan) -> Plan {
+/// Returns the plan of a filter that was read. The snapshot determines everything except whether the filter may expand.
+pub(crate) fn plan_of_snapshot(own: &ElasticFilter, plan: Plan) -> Plan {
     let params = own.params();
     Plan {
         capacity: i64::try_from(params.capacity()).unwrap_or(i64::MAX),
@@ -236,8 +236,8 @@ pub(crate) fn of_snapshot(own: &ElasticFilter, plan: Plan) -> Plan {
     }
 }
 
-/// The bytes before the snapshot of a dump that begins with these.
-fn before(bytes: &[u8]) -> Result<u64, Failure> {
+/// Returns the length of the part before the snapshot, for a dump whose first chunk is `bytes`.
+fn imported_bytes(bytes: &[u8]) -> Result<u64, Failure> {
     let Some(rest) = bytes.strip_prefix(&MAGIC) else { return Ok(0) };
     let Some(length) = rest.first_chunk() else {
         return Err(Failure::new(format_args!(
@@ -249,14 +249,14 @@ fn before(bytes: &[u8]) -> Result<u64, Failure> {
     length.ok_or_else(|| Failure::new("Invalid header: the imported filter is longer than memory"))
 }
 
-/// Pieces that are freed as they are read.
-struct Draining {
+/// A reader of pieces that frees each one after reading it.
+struct FreeingReader {
     pieces: VecDeque<Vec<u8>>,
-    /// Bytes of the first piece that were read.
+    /// The bytes of the first piece that have been read.
     read: usize,
 }
 
-impl Read for Draining {
+impl Read for FreeingReader {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let Some(piece) = self.pieces.front() else { return Ok(0) };
         let taken = bytes.len().min(piece.len() - self.read);

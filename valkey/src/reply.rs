@@ -1,11 +1,11 @@
-//! What commands answer.
+//! Replies to commands, and their errors.
 
 use std::{
     ffi::CStr,
     fmt::{self, Write as _},
 };
 
-/// An answer. Made as a whole before anything is sent, so that an error never follows a part of one.
+/// A reply to a command. It is built completely before anything is sent, so that no error follows a partial reply.
 pub(crate) enum Reply {
     /// OK.
     Done,
@@ -14,25 +14,25 @@ pub(crate) enum Reply {
     Bool(bool),
     Integer(i64),
     Null,
-    Line(Words),
+    Line(Message),
     Bytes(Vec<u8>),
-    /// What became of each item, as numbers.
-    Answers(Vec<Answer>),
-    /// The same as booleans in RESP3.
-    Acceptances(Vec<Answer>),
+    /// The result of each item, as integers.
+    Results(Vec<ItemResult>),
+    /// The result of each item, as booleans in RESP3 and integers in RESP2.
+    ResultBools(Vec<ItemResult>),
     Bools(Vec<bool>),
-    /// The iterator of a dump, and its bytes, if there are more.
+    /// The iterator of a dump, and the bytes of a chunk, if there are more.
     Chunk(i64, Option<Vec<u8>>),
-    /// A map in RESP3, names and values in turn in RESP2.
+    /// A map in RESP3; alternating names and values in RESP2.
     Fields(Vec<(&'static str, Field)>),
 }
 
-/// What became of an item that was to be inserted. The numbers are those of the reply.
+/// The result of inserting an item. The numbers are those of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum ItemResult {
     Refused = -1,
-    /// It was there.
-    Known = 0,
+    /// The item was present, so it was not inserted.
+    Present = 0,
     Inserted = 1,
 }
 
@@ -51,23 +51,23 @@ impl fmt::Display for Field {
     }
 }
 
-/// An error, in words. They begin with those of RedisBloom, which clients know, where it has an error of this kind; a reason
-/// follows.
+/// An error message. Where RedisBloom has an error of this kind, the message begins with RedisBloom's text, which clients compare.
+/// A reason follows.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Failure(Words);
+pub(crate) struct Failure(Message);
 
-/// A line for the server.
+/// A line of text for the server.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Words {
-    Known(&'static CStr),
-    /// A line that ends with a zero, and has none before.
+pub(crate) enum Message {
+    Static(&'static CStr),
+    /// A line that ends with its only zero byte.
     Line(Vec<u8>),
 }
 
-impl Words {
-    /// A line with this text, if there is memory for it.
+impl Message {
+    /// Creates a line with this text. Returns an error if there is no memory for it.
     pub(crate) fn new(text: impl fmt::Display) -> Result<Self, Failure> {
-        let mut line = Line(Vec::new());
+        let mut line = LineWriter(Vec::new());
         match write!(line, "{text}").and_then(|()| line.push(0)) {
             Ok(()) => Ok(Self::Line(line.0)),
             Err(fmt::Error) => Err(Failure::out_of_memory()),
@@ -76,54 +76,55 @@ impl Words {
 
     pub(crate) fn as_c_str(&self) -> &CStr {
         match self {
-            Self::Known(words) => words,
+            Self::Static(text) => text,
             Self::Line(line) => CStr::from_bytes_with_nul(line).unwrap_or_default(),
         }
     }
 }
 
 impl Failure {
-    /// An error with this message. If there is no memory for the message, that is the error.
+    /// Creates an error with this message, or an out-of-memory error if there is no memory for the message.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
-        Words::new(message).map_or_else(|failure| failure, Self)
+        Message::new(message).map_or_else(|failure| failure, Self)
     }
 
     pub(crate) const fn exists() -> Self {
-        Self(Words::Known(c"ERR item exists"))
+        Self(Message::Static(c"ERR item exists"))
     }
 
     pub(crate) const fn not_found() -> Self {
-        Self(Words::Known(c"ERR not found"))
+        Self(Message::Static(c"ERR not found"))
     }
 
     pub(crate) const fn wrong_type() -> Self {
-        Self(Words::Known(c"WRONGTYPE Operation against a key holding the wrong kind of value"))
+        Self(Message::Static(c"WRONGTYPE Operation against a key holding the wrong kind of value"))
     }
 
     pub(crate) const fn out_of_memory() -> Self {
-        Self(Words::Known(c"ERR Insufficient memory"))
+        Self(Message::Static(c"ERR Insufficient memory"))
     }
 
     pub(crate) const fn panicked() -> Self {
-        Self(Words::Known(c"ERR internal error in koel, which the server's log describes; please report it"))
+        Self(Message::Static(c"ERR internal error in koel, which the server's log describes; please report it"))
     }
 
-    /// The words, for the server.
-    pub(crate) fn words(&self) -> &CStr {
+    /// Returns the message, for the server.
+    pub(crate) fn message(&self) -> &CStr {
         self.0.as_c_str()
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.words().to_str().unwrap_or_default())
+        f.write_str(self.message().to_str().unwrap_or_default())
     }
 }
 
-/// A line that grows as far as there is memory. Zeros would end it for the server, and ends of lines the reply.
-struct Line(Vec<u8>);
+/// A writer of a line, which fails if there is no memory. Control characters become spaces: a zero would end the line for the
+/// server, and a line break would end the reply.
+struct LineWriter(Vec<u8>);
 
-impl Line {
+impl LineWriter {
     fn push(&mut self, byte: u8) -> fmt::Result {
         self.0.try_reserve(1).map_err(|_| fmt::Error)?;
         self.0.push(byte);
@@ -131,16 +132,16 @@ impl Line {
     }
 }
 
-impl fmt::Write for Line {
+impl fmt::Write for LineWriter {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         text.bytes().try_for_each(|byte| self.push(byte.max(b' ')))
     }
 }
 
-/// An answer or an error.
+/// A reply or an error.
 pub(crate) type Outcome = Result<Reply, Failure>;
 
-/// An empty list with room for this many.
+/// Returns an empty list with capacity for `len` values.
 pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, Failure> {
     let mut list = Vec::new();
     list.try_reserve_exact(len).map_err(|_| Failure::out_of_memory())?;

@@ -7,13 +7,13 @@ use std::{
 
 use crate::{
     plan::{CAPACITIES, EXPANSIONS, Plan, integer, rate},
-    reply::{Failure, Words},
+    reply::{Failure, Message},
     server::{Alias, Number, Setting, Switch},
 };
 
 const DEFAULT_RATE: f64 = 0.01;
 
-/// The capacity of a filter that is made by its first item.
+/// The capacity of a filter that is created by its first item.
 pub(crate) static INITIAL_SIZE: Number = Number {
     name: c"initial-size",
     alias: Some(Alias {
@@ -25,7 +25,7 @@ pub(crate) static INITIAL_SIZE: Number = Number {
     value: AtomicI64::new(1024),
 };
 
-/// What a filter is planned to grow to, in multiples of its capacity; 0 if it does not grow.
+/// The size that a filter is planned to grow to, as a multiple of its capacity. 0 if it must not grow.
 pub(crate) static EXPANSION: Number = Number {
     name: c"expansion",
     alias: Some(Alias {
@@ -45,7 +45,7 @@ pub(crate) static MAX_BYTES: Number =
 pub(crate) static SEED: Number =
     Number { name: c"seed", alias: None, range: (0, i64::MAX), is_memory: false, value: AtomicI64::new(0) };
 
-/// RedisBloom's other settings, with its defaults.
+/// RedisBloom's other settings, with RedisBloom's defaults.
 pub(crate) static WITHOUT_EFFECT: [Number; 3] = [
     without_effect(c"cf-bucket-size", 2, c"RedisBloom's cf-bucket-size has no effect: buckets of koel's filters have four slots"),
     without_effect(
@@ -65,7 +65,7 @@ const fn without_effect(name: &'static CStr, default: i64, note: &'static CStr) 
     Number { name, alias, range: (0, i64::MAX), is_memory: false, value: AtomicI64::new(default) }
 }
 
-/// Does a filter that is being loaded look absent? Otherwise lookups are errors meanwhile.
+/// True if a filter that is being loaded looks absent to lookups. Otherwise lookups are errors.
 pub(crate) static ABSENT_WHILE_LOADING: Switch = Switch { name: c"absent-while-loading", value: AtomicBool::new(false) };
 
 /// The false-positive rate of new filters.
@@ -81,7 +81,7 @@ pub(crate) static ERROR_RATE: Setting = Setting::new(
 
 static RATE: AtomicU64 = AtomicU64::new(DEFAULT_RATE.to_bits());
 
-/// The plan of a filter of which nothing was said.
+/// Returns the plan of a filter that is created without options.
 pub(crate) fn default_plan() -> Plan {
     Plan {
         capacity: INITIAL_SIZE.value.load(Relaxed),
@@ -91,7 +91,7 @@ pub(crate) fn default_plan() -> Plan {
     }
 }
 
-/// The most bytes of a filter.
+/// Returns the most bytes of a filter.
 pub(crate) fn max_bytes() -> usize {
     usize::try_from(MAX_BYTES.value.load(Relaxed)).unwrap_or(usize::MAX)
 }
@@ -100,12 +100,12 @@ pub(crate) fn is_absent_while_loading() -> bool {
     ABSENT_WHILE_LOADING.value.load(Relaxed)
 }
 
-/// What an argument of RedisBloom's means here.
-enum Meaning {
-    /// A setting's default.
-    Of(&'static Number),
-    /// Nothing, for this reason.
-    None(&'static str),
+/// The effect of one of RedisBloom's module arguments.
+enum Effect {
+    /// It sets the default of a setting.
+    Default(&'static Number),
+    /// It has no effect, for this reason.
+    NoEffect(&'static str),
 }
 
 const PACKING: &str = "buckets of koel's filters have four slots";
@@ -113,27 +113,27 @@ const SEARCH: &str = "koel searches for room by its own rule";
 const GROWTH: &str = "koel.max-bytes bounds the growth of filters";
 const BLOOM: &str = "it is for Bloom filters, which koel does not have";
 
-static ARGUMENTS: [(&str, Meaning); 10] = [
-    ("CF_INITIAL_SIZE", Meaning::Of(&INITIAL_SIZE)),
-    ("CF_EXPANSION_FACTOR", Meaning::Of(&EXPANSION)),
-    ("CF_BUCKET_SIZE", Meaning::None(PACKING)),
-    ("CF_MAX_ITERATIONS", Meaning::None(SEARCH)),
-    ("CF_MAX_EXPANSIONS", Meaning::None(GROWTH)),
-    ("ERROR_RATE", Meaning::None(BLOOM)),
-    ("INITIAL_SIZE", Meaning::None(BLOOM)),
-    ("BF_ERROR_RATE", Meaning::None(BLOOM)),
-    ("BF_INITIAL_SIZE", Meaning::None(BLOOM)),
-    ("BF_EXPANSION_FACTOR", Meaning::None(BLOOM)),
+static ARGUMENTS: [(&str, Effect); 10] = [
+    ("CF_INITIAL_SIZE", Effect::Default(&INITIAL_SIZE)),
+    ("CF_EXPANSION_FACTOR", Effect::Default(&EXPANSION)),
+    ("CF_BUCKET_SIZE", Effect::NoEffect(PACKING)),
+    ("CF_MAX_ITERATIONS", Effect::NoEffect(SEARCH)),
+    ("CF_MAX_EXPANSIONS", Effect::NoEffect(GROWTH)),
+    ("ERROR_RATE", Effect::NoEffect(BLOOM)),
+    ("INITIAL_SIZE", Effect::NoEffect(BLOOM)),
+    ("BF_ERROR_RATE", Effect::NoEffect(BLOOM)),
+    ("BF_INITIAL_SIZE", Effect::NoEffect(BLOOM)),
+    ("BF_EXPANSION_FACTOR", Effect::NoEffect(BLOOM)),
 ];
 
-/// Takes an argument of RedisBloom's, whose names it writes in capitals with `_`, or, since its release 8, in small letters with `-`.
-/// Returns a line for the log. It sets a default: what the configuration says has precedence.
-pub(crate) fn argument(name: &[u8], value: Option<&[u8]>) -> Result<Words, Failure> {
-    let is_known = |known: &str| {
+/// Reads one of RedisBloom's module arguments and returns a line for the log. RedisBloom writes names in capitals with `_`; since
+/// its release 8, in small letters with `-`. The argument sets a default, which the server's configuration overrides.
+pub(crate) fn argument(name: &[u8], value: Option<&[u8]>) -> Result<Message, Failure> {
+    let has_name = |known: &str| {
         let same = |(a, b): (u8, &u8)| a == b.to_ascii_uppercase() || (a, *b) == (b'_', b'-');
         known.len() == name.len() && known.bytes().zip(name).all(same)
     };
-    let Some((known, meaning)) = ARGUMENTS.iter().find(|(known, _)| is_known(known)) else {
+    let Some((known, effect)) = ARGUMENTS.iter().find(|(known, _)| has_name(known)) else {
         let names = ARGUMENTS.each_ref().map(|(name, _)| *name).join(", ");
         return Err(Failure::new(format_args!(
             "{} is no argument that koel knows: those of RedisBloom are {names}; koel's own settings, such as koel.error-rate, \
@@ -142,9 +142,9 @@ pub(crate) fn argument(name: &[u8], value: Option<&[u8]>) -> Result<Words, Failu
         )));
     };
     let value = value.ok_or_else(|| Failure::new(format_args!("the argument {known} has no value")))?;
-    match meaning {
-        Meaning::None(reason) => Words::new(format_args!("RedisBloom's {known} has no effect: {reason}")),
-        Meaning::Of(number) => {
+    match effect {
+        Effect::NoEffect(reason) => Message::new(format_args!("RedisBloom's {known} has no effect: {reason}")),
+        Effect::Default(number) => {
             let setting = format_args!("koel.{}", number.name.to_str().unwrap_or_default()).to_string();
             let (least, most) = number.range;
             let size = integer(value).filter(|size| (least..=most).contains(size)).ok_or_else(|| {
@@ -154,7 +154,7 @@ pub(crate) fn argument(name: &[u8], value: Option<&[u8]>) -> Result<Words, Failu
                 ))
             })?;
             number.value.store(size, Relaxed);
-            Words::new(format_args!("RedisBloom's {known} {size} is the default of {setting}"))
+            Message::new(format_args!("RedisBloom's {known} {size} is the default of {setting}"))
         }
     }
 }

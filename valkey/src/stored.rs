@@ -1,4 +1,4 @@
-//! What a key holds, and how the server saves, loads, copies and frees it.
+//! The value of a key, and how the server saves, loads, copies and frees it.
 
 use std::io::{self, Read};
 
@@ -9,30 +9,30 @@ use koel::{
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
-    dump::{MOST_BYTES, Position},
+    dump::{MOST_CHUNK_BYTES, Position},
     filter::{Filter, Limit},
-    load::{Arriving, Load},
+    load::{Chunks, Load},
     plan::{Plan, Word},
     reply::Failure,
     server::{Digest, Handle, Loading, Rewriting, Saving, ServerBytes, Value, boxed},
 };
 
-/// See the module.
+/// The value of a key: a filter, or one that is being loaded.
 pub(crate) enum Stored {
     Filter(Filter),
-    /// Invisible until its last chunk has come.
+    /// Invisible until its last chunk has arrived.
     Load(Box<Load>),
 }
 
-/// The length of a piece, on the stack.
+/// The length of a piece in bytes, on the stack.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Filters of up to this many bytes are copied while the server defragments. The tables of others have pages of their own.
-const MOST_TO_MOVE: usize = 64 << 10;
+/// The largest filter, in bytes, that is copied while the server defragments. The tables of larger filters have pages of their own.
+const MOST_DEFRAGMENTED_BYTES: usize = 64 << 10;
 
 static HANDLE: Handle = Handle::new();
 
-// What a saved value begins with.
+// The first number of a saved value: flags for the parts of a filter, or the kind of a load.
 const OWN: u64 = 1;
 const IMPORTED: u64 = 2;
 const LOADING_OWN: u64 = 4;
@@ -61,14 +61,14 @@ impl Value for Stored {
                     save_chunks(stream, 0, imported.chunks());
                 }
             }
-            Self::Load(load) => match &load.arriving {
-                Arriving::Own(pieces) => {
+            Self::Load(load) => match &load.chunks {
+                Chunks::Own(pieces) => {
                     stream.number(LOADING_OWN);
                     save_plan(stream, &load.plan, load.deleted);
-                    stream.number(pieces.moment);
-                    save_chunks(stream, pieces.moment, (0..).zip(&pieces.bytes));
+                    stream.number(pieces.tag);
+                    save_chunks(stream, pieces.tag, (0..).zip(&pieces.bytes));
                 }
-                Arriving::RedisBloom(loader) => {
+                Chunks::RedisBloom(loader) => {
                     stream.number(LOADING_REDIS_BLOOM);
                     save_plan(stream, &load.plan, load.deleted);
                     save_chunks(stream, 0, loader.chunks());
@@ -85,20 +85,20 @@ impl Value for Stored {
                 Self::VERSION
             )));
         }
-        let kind = stream.number().ok_or_else(cut_off)?;
+        let kind = stream.number().ok_or_else(truncated)?;
         let (plan, deleted) = load_plan(stream)?;
         match kind {
             LOADING_OWN => load_pieces(stream, plan, deleted),
             LOADING_REDIS_BLOOM => {
                 let mut loader = None;
                 load_chunks(stream, &mut loader)?;
-                let loader = loader.ok_or_else(cut_off)?;
-                Ok(Self::Load(boxed(Load::with(plan, deleted, Arriving::RedisBloom(loader)))?))
+                let loader = loader.ok_or_else(truncated)?;
+                Ok(Self::Load(boxed(Load::with(plan, deleted, Chunks::RedisBloom(loader)))?))
             }
             _ if kind & !(OWN | IMPORTED) == 0 && kind != 0 => {
                 let own = (kind & OWN != 0).then(|| load_own(stream)).transpose()?;
                 let imported = (kind & IMPORTED != 0).then(|| boxed(load_imported(stream)?)).transpose()?;
-                Ok(Self::Filter(Filter::with(plan, own, imported, deleted)))
+                Ok(Self::Filter(Filter::from_parts(plan, own, imported, deleted)))
             }
             _ => Err(Failure::new(format_args!("{kind} is no kind of filter"))),
         }
@@ -107,8 +107,8 @@ impl Value for Stored {
     fn rewrite(&self, commands: &mut Rewriting<'_>) -> io::Result<()> {
         match self {
             Self::Filter(filter) => {
-                let options = filter.plan.options_of_chunks(filter.deleted);
-                if let Some(imported) = filter.is_only_imported() {
+                let options = filter.plan.chunk_options(filter.deleted);
+                if let Some(imported) = filter.imported_alone() {
                     imported.chunks().for_each(|(iterator, bytes)| emit(commands, iterator, bytes, iterator == 1, &options));
                     return Ok(());
                 }
@@ -122,17 +122,17 @@ impl Value for Stored {
                 pieces.finish();
             }
             Self::Load(load) => {
-                let options = load.plan.options_of_chunks(load.deleted);
-                match &load.arriving {
-                    Arriving::RedisBloom(loader) => {
+                let options = load.plan.chunk_options(load.deleted);
+                match &load.chunks {
+                    Chunks::RedisBloom(loader) => {
                         loader.chunks().for_each(|(iterator, bytes)| emit(commands, iterator, bytes, iterator == 1, &options));
                     }
-                    Arriving::Own(pieces) => {
+                    Chunks::Own(pieces) => {
                         let mut offset = 0;
                         for piece in &pieces.bytes {
                             let is_first = offset == 0;
                             offset += piece.len() as u64;
-                            let iterator = Position { moment: pieces.moment, offset }.iterator().unsigned_abs();
+                            let iterator = Position { tag: pieces.tag, offset }.iterator().unsigned_abs();
                             emit(commands, iterator, piece, is_first, &options);
                         }
                     }
@@ -157,7 +157,7 @@ impl Value for Stored {
                 let mut checksum = Checksum(0);
                 let mut pieces = Pieces::new(|piece| checksum.add(piece));
                 if let Some(own) = &filter.own {
-                    // Pieces take everything.
+                    // Writing to pieces cannot fail.
                     let _ = own.write_to(&mut pieces);
                 }
                 pieces.finish();
@@ -167,9 +167,9 @@ impl Value for Stored {
             }
             Self::Load(load) => {
                 let mut checksum = Checksum(1);
-                match &load.arriving {
-                    Arriving::RedisBloom(loader) => loader.chunks().for_each(|(_, bytes)| checksum.add(bytes)),
-                    Arriving::Own(pieces) => pieces.bytes.iter().for_each(|bytes| checksum.add(bytes)),
+                match &load.chunks {
+                    Chunks::RedisBloom(loader) => loader.chunks().for_each(|(_, bytes)| checksum.add(bytes)),
+                    Chunks::Own(pieces) => pieces.bytes.iter().for_each(|bytes| checksum.add(bytes)),
                 }
                 [1, checksum.0].into_iter().for_each(number);
             }
@@ -186,14 +186,14 @@ impl Value for Stored {
     fn copy(&self) -> Option<Self> {
         match self {
             Self::Filter(filter) => filter.copy().map(Self::Filter),
-            // A copy would go on with other chunks than its original.
+            // The original continues with chunks that the copy would miss.
             Self::Load(_) => None,
         }
     }
 
-    fn move_memory(&mut self) {
+    fn defragment(&mut self) {
         if let Self::Filter(filter) = self
-            && filter.size_in_bytes() <= MOST_TO_MOVE
+            && filter.size_in_bytes() <= MOST_DEFRAGMENTED_BYTES
             && let Some(copy) = filter.copy()
         {
             *self = Self::Filter(copy);
@@ -201,11 +201,11 @@ impl Value for Stored {
     }
 }
 
-fn cut_off() -> Failure {
+fn truncated() -> Failure {
     Failure::new("it is cut off")
 }
 
-/// The numbers of the plan, and a checksum of them.
+/// Saves the numbers of the plan, the number of removed items, and their checksum.
 fn save_plan(stream: &mut Saving, plan: &Plan, deleted: u64) {
     let Plan { capacity, expansion, error_rate, seed } = *plan;
     let signed = [capacity, expansion, seed].map(i64::unsigned_abs);
@@ -221,7 +221,7 @@ fn load_plan(stream: &mut Loading) -> Result<(Plan, u64), Failure> {
     let mut checksum = Checksum(0);
     let mut numbers = [0; 5];
     for number in &mut numbers {
-        *number = stream.number().ok_or_else(cut_off)?;
+        *number = stream.number().ok_or_else(truncated)?;
         checksum.add(&number.to_le_bytes());
     }
     if stream.number() != Some(checksum.0) {
@@ -231,14 +231,14 @@ fn load_plan(stream: &mut Loading) -> Result<(Plan, u64), Failure> {
     Ok((Plan { capacity, expansion, error_rate: f64::from_bits(numbers[3]), seed }, numbers[4]))
 }
 
-/// Of each chunk a 1, the iterator and the bytes; then a 0, and a checksum of all bytes, seeded with what else was saved.
+/// Saves each chunk as a 1, its iterator and its bytes. A 0 follows, and a checksum of all chunks, seeded with `seed`.
 fn save_chunks(stream: &mut Saving, seed: u64, chunks: impl Iterator<Item = (u64, impl AsRef<[u8]>)>) {
     let mut checksum = Checksum(seed);
     for (iterator, bytes) in chunks {
         stream.number(1);
         stream.number(iterator);
         checksum.add(&iterator.to_le_bytes());
-        for piece in bytes.as_ref().chunks(MOST_BYTES) {
+        for piece in bytes.as_ref().chunks(MOST_CHUNK_BYTES) {
             checksum.add(piece);
         }
         stream.bytes(bytes.as_ref());
@@ -247,19 +247,19 @@ fn save_chunks(stream: &mut Saving, seed: u64, chunks: impl Iterator<Item = (u64
     stream.number(checksum.0);
 }
 
-/// Passes on the chunks that were saved.
+/// Calls `act` with each saved chunk, then verifies the checksum.
 fn each_chunk(stream: &mut Loading, seed: u64, mut act: impl FnMut(u64, &[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
     let mut checksum = Checksum(seed);
     loop {
-        match stream.number().ok_or_else(cut_off)? {
+        match stream.number().ok_or_else(truncated)? {
             0 => break,
             1 => {}
             other => return Err(Failure::new(format_args!("{other} stands where 1 announces a chunk, or 0 the end"))),
         }
-        let iterator = stream.number().ok_or_else(cut_off)?;
-        let bytes = stream.bytes().ok_or_else(cut_off)?;
+        let iterator = stream.number().ok_or_else(truncated)?;
+        let bytes = stream.bytes().ok_or_else(truncated)?;
         checksum.add(&iterator.to_le_bytes());
-        for piece in bytes.chunks(MOST_BYTES) {
+        for piece in bytes.chunks(MOST_CHUNK_BYTES) {
             checksum.add(piece);
         }
         act(iterator, &bytes)?;
@@ -283,25 +283,25 @@ fn load_chunks(stream: &mut Loading, loader: &mut Option<Loader>) -> Result<(), 
 fn load_imported(stream: &mut Loading) -> Result<RedisBloomFilter, Failure> {
     let mut loader = None;
     load_chunks(stream, &mut loader)?;
-    loader.ok_or_else(cut_off)?.finish().map_err(Failure::new)
+    loader.ok_or_else(truncated)?.finish().map_err(Failure::new)
 }
 
 fn load_pieces(stream: &mut Loading, plan: Plan, deleted: u64) -> Result<Stored, Failure> {
-    let moment = stream.number().ok_or_else(cut_off)?;
+    let tag = stream.number().ok_or_else(truncated)?;
     let (mut load, mut offset): (Option<Load>, u64) = (None, 0);
-    each_chunk(stream, moment, |_, bytes| {
+    each_chunk(stream, tag, |_, bytes| {
         offset = offset.saturating_add(bytes.len() as u64);
-        let iterator = Position { moment, offset }.iterator();
+        let iterator = Position { tag, offset }.iterator();
         match &mut load {
             Some(load) => load.push(iterator, bytes, Limit::None),
             None => Load::start(iterator, bytes, plan, deleted, Limit::None).map(|new| load = Some(new)),
         }
     })?;
-    Ok(Stored::Load(boxed(load.ok_or_else(cut_off)?)?))
+    Ok(Stored::Load(boxed(load.ok_or_else(truncated)?)?))
 }
 
 fn load_own(stream: &mut Loading) -> Result<ElasticFilter, Failure> {
-    let left = stream.number().ok_or_else(cut_off)?;
+    let left = stream.number().ok_or_else(truncated)?;
     let mut reader = PieceReader { stream, left, piece: None, read: 0 };
     let own = ElasticFilter::read_from(&mut reader).map_err(Failure::new)?;
     if reader.left > 0 || reader.piece.is_some_and(|piece| reader.read < piece.len()) {
@@ -310,7 +310,7 @@ fn load_own(stream: &mut Loading) -> Result<ElasticFilter, Failure> {
     Ok(own)
 }
 
-/// Emits a chunk, with options if it is the first.
+/// Emits a chunk, with the options if it is the first.
 fn emit(commands: &mut Rewriting<'_>, iterator: u64, bytes: &[u8], is_first: bool, options: &[Word; 8]) {
     let iterator = i64::try_from(iterator).unwrap_or(i64::MAX);
     if is_first {
@@ -320,7 +320,7 @@ fn emit(commands: &mut Rewriting<'_>, iterator: u64, bytes: &[u8], is_first: boo
     }
 }
 
-/// A checksum of all that was added, in pieces that are always the same.
+/// A checksum of everything added. It depends on how the bytes are divided into pieces, so the pieces must always be the same.
 struct Checksum(u64);
 
 impl Checksum {
@@ -329,8 +329,8 @@ impl Checksum {
     }
 }
 
-/// Passes on what is written in pieces of one length, the last one excepted. They need no memory but the stack: what a filter is
-/// saved by has to work when there is none left.
+/// A writer that passes on what it gets in pieces of one length, except for the last. It uses only the stack, because saving a
+/// filter must work when no memory is left.
 struct Pieces<F> {
     pass_on: F,
     piece: [u8; PIECE_BYTES],
@@ -367,10 +367,10 @@ impl<F: FnMut(&[u8])> io::Write for Pieces<F> {
     }
 }
 
-/// Reads what it has saved.
+/// A reader of a snapshot that was saved in pieces.
 struct PieceReader<'a> {
     stream: &'a mut Loading,
-    /// Bytes of pieces that have not been loaded.
+    /// The bytes of pieces that have not been loaded.
     left: u64,
     piece: Option<ServerBytes>,
     read: usize,

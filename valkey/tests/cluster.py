@@ -1,4 +1,4 @@
-"""Clusters on the loopback interface, of servers with the module."""
+"""Clusters of servers with the module, on the loopback interface."""
 
 import redis
 from redis.cluster import ClusterNode, RedisCluster
@@ -23,7 +23,7 @@ class Cluster:
         wait_until(self.is_ready, 60, self.logs)
 
     def add(self):
-        """One more node, which knows the first one."""
+        """Adds a node that knows the first one."""
         node = Server(self.binary, *self.options, *OPTIONS, f"cluster-port {free_port()}", tcp=True)
         self.nodes.append(node)
         with node.connect() as call:
@@ -36,7 +36,7 @@ class Cluster:
         return node
 
     def add_replica(self, primary):
-        """One more, which follows this one."""
+        """Adds a replica of this primary."""
         replica = self.add()
         wait_until(self.is_ready, 60, self.logs)
         with replica.connect() as call:
@@ -45,12 +45,12 @@ class Cluster:
         wait_until(lambda: self.all_know_replica(replica, primary), 60, self.logs)
         return replica
 
-    def living(self):
+    def running(self):
         return [node for node in self.nodes if node.process.poll() is None]
 
     def is_ready(self):
-        """Every node that lives knows all, and that all slots are served."""
-        for node in self.living():
+        """Returns true if every running node knows all nodes and sees all slots served."""
+        for node in self.running():
             with node.connect() as call:
                 known = call("CLUSTER", "INFO").decode()
                 if "cluster_state:ok" not in known or f"cluster_known_nodes:{len(self.nodes)}\r" not in known:
@@ -61,29 +61,29 @@ class Cluster:
         return "\n".join(node.log() for node in self.nodes)
 
     def client(self):
-        nodes = [ClusterNode("127.0.0.1", node.port) for node in self.living()]
+        nodes = [ClusterNode("127.0.0.1", node.port) for node in self.running()]
         return RedisCluster(startup_nodes=nodes, socket_timeout=20, protocol=2)
 
     def owner(self, slot):
-        """The node that serves it."""
-        for node in self.living():
+        """Returns the node that serves the slot."""
+        for node in self.running():
             with node.connect() as call:
                 if serves(call("CLUSTER", "NODES").decode(), "myself", slot):
                     return node
-        raise LookupError(f"nobody serves {slot}")
+        raise LookupError(f"no node serves slot {slot}")
 
     def all_know(self, owner, slot):
-        """Whether every node says that this one serves it: a client may ask any of them."""
-        for node in self.living():
+        """Returns whether every node knows that this one serves the slot. A client may ask any of them."""
+        for node in self.running():
             with node.connect() as call:
                 if not serves(call("CLUSTER", "NODES").decode(), owner.id, slot):
                     return False
         return True
 
     def all_know_replica(self, replica, primary):
-        """Whether every node says that this one follows the other. Until its primary does, it ignores a `CLUSTER FAILOVER`, without a
-        word: Redis, and Valkey before 9, tell each other within a second or so."""
-        return all(self.says_replica(node, replica, primary) for node in self.living())
+        """Returns whether every node knows that `replica` follows `primary`. Until the primary knows, it silently ignores
+        `CLUSTER FAILOVER`: Redis, and Valkey before 9, spread this within about a second."""
+        return all(self.says_replica(node, replica, primary) for node in self.running())
 
     @staticmethod
     def says_replica(node, replica, primary):
@@ -97,10 +97,11 @@ class Cluster:
 
 
 def serves(nodes, name, slot):
-    """Whether one of the nodes in this list has the slot: that with this id, or `myself`, which said it."""
+    """Returns whether a node of this list serves the slot. `name` is the node's id, or `myself` for the node that returned the
+    list."""
     lines = [line.split() for line in nodes.splitlines()]
-    (its,) = [line for line in lines if name == line[0] or name in line[2].split(",")]
-    for part in its[8:]:
+    (fields,) = [line for line in lines if name == line[0] or name in line[2].split(",")]
+    for part in fields[8:]:
         first, _, last = part.partition("-")
         if first.isdigit() and int(first) <= slot <= int(last or first):
             return True

@@ -1,4 +1,4 @@
-"""Fixtures: every test that takes `server`, `call` or `start` runs with every server that is installed."""
+"""Fixtures. Every test that uses `server`, `call` or `start` runs with every installed server."""
 
 import sys
 
@@ -21,7 +21,7 @@ def pytest_sessionstart():
     if not servers.MODULE.exists():
         pytest.exit(f"{servers.MODULE} is missing: cargo build --release -p koel-valkey", 2)
     if not servers.found():
-        pytest.exit("there is no server: valkey/tests/servers.py says where it looks for one", 2)
+        pytest.exit("no server is installed: valkey/tests/servers.py says where it looks for one", 2)
 
 
 def pytest_report_header():
@@ -43,7 +43,7 @@ def pytest_sessionfinish():
 
 @pytest.fixture(scope="session")
 def shared(binary):
-    """One server for all tests that leave it as it was."""
+    """One server for all tests that do not stop or reconfigure it for good."""
     server = Server(binary)
     yield server
     server.close()
@@ -57,7 +57,7 @@ DEFAULTS = {
 
 @pytest.fixture
 def server(shared):
-    """A server without keys, with the default configuration. The test may not stop it."""
+    """A server without keys, with the default configuration. The test must not stop it."""
     with shared.connect() as call:
         for name, value in DEFAULTS.items():
             call("CONFIG", "SET", name, value)
@@ -68,21 +68,21 @@ def server(shared):
 
 @pytest.fixture
 def call(server):
-    """A connection to it, in protocol 2."""
+    """A connection to `server`, in protocol 2."""
     with server.connect() as connection:
         yield connection
 
 
 @pytest.fixture
 def call3(server):
-    """The same in protocol 3."""
+    """A connection to `server`, in protocol 3."""
     with server.connect(protocol=3) as connection:
         yield connection
 
 
 @pytest.fixture
 def start(binary):
-    """Starts servers of this test's own: `start("appendonly yes")`."""
+    """Starts servers for this test only: `start("appendonly yes")`."""
     own = []
 
     def start_one(*options, **keywords):

@@ -1,4 +1,4 @@
-"""Servers in which allocations of the module fail when a test says so."""
+"""Servers in which the module's allocations fail on demand."""
 
 import functools
 import mmap
@@ -19,11 +19,11 @@ ANY_NUMBER = (1 << 64) - 1
 
 @functools.cache
 def wrapper():
-    """The module that wraps another one; `None` without a C compiler."""
+    """Returns the path of a module that wraps another one, or `None` without a C compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         return None
-    # Tests run in several processes: each builds its own, and renames it.
+    # Tests run in several processes. Each builds its own file, and renames it.
     built = WRAPPER.with_name(f"failing-{os.getpid()}.so")
     subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", str(built), str(SOURCE), "-ldl"], check=True, timeout=60)
     built.rename(WRAPPER)
@@ -31,44 +31,45 @@ def wrapper():
 
 
 class FailingServer(Server):
-    """`with server.failing(...)`: allocations fail meanwhile."""
+    """A server whose allocations fail inside `with server.failing(...)`."""
 
     def __init__(self, binary, *options, **keywords):
-        self.orders = None
+        self.settings = None
         super().__init__(binary, *options, module=wrapper(), **keywords)
 
     def environment(self):
         path = self.folder / "failing"
         if not path.exists():
             path.write_bytes(bytes(8 * len(FIELDS)))
-        if self.orders is None:
+        if self.settings is None:
             with open(path, "r+b") as file:
-                self.orders = mmap.mmap(file.fileno(), 8 * len(FIELDS))
-        self.order()
+                self.settings = mmap.mmap(file.fileno(), 8 * len(FIELDS))
+        self.set_failures()
         return {"KOEL_VALKEY_FAILING": str(path), "KOEL_VALKEY_WRAPPED": str(MODULE)}
 
-    def order(self, least=0, most=0, passed=0, failing=ANY_NUMBER, chance=ALWAYS, random=1):
-        """Of allocations of these sizes, so many pass, and so many then fail with this chance of 65536."""
-        self.orders[:] = struct.pack("<7Q", least, most, passed, failing, chance, random, 0)
+    def set_failures(self, least=0, most=0, passed=0, failing=ANY_NUMBER, chance=ALWAYS, random=1):
+        """Sets which allocations fail. Of those with `least` to `most` bytes, the first `passed` succeed. Then up to `failing`
+        of them fail, each with a probability of `chance` / 65536."""
+        self.settings[:] = struct.pack("<7Q", least, most, passed, failing, chance, random, 0)
 
     def failed(self):
-        """How many have failed since."""
-        return struct.unpack_from("<Q", self.orders, 8 * FIELDS.index("failed"))[0]
+        """Returns how many allocations have failed since."""
+        return struct.unpack_from("<Q", self.settings, 8 * FIELDS.index("failed"))[0]
 
-    def failing(self, **orders):
-        return Failing(self, {"most": ANY_NUMBER, **orders})
+    def failing(self, **settings):
+        return Failing(self, {"most": ANY_NUMBER, **settings})
 
 
 class Failing:
-    """While it is entered, allocations fail."""
+    """A context in which allocations fail."""
 
-    def __init__(self, server, orders):
-        self.server, self.orders, self.failed = server, orders, 0
+    def __init__(self, server, settings):
+        self.server, self.settings, self.failed = server, settings, 0
 
     def __enter__(self):
-        self.server.order(**self.orders)
+        self.server.set_failures(**self.settings)
         return self
 
     def __exit__(self, *_):
         self.failed = self.server.failed()
-        self.server.order()
+        self.server.set_failures()

@@ -1,4 +1,4 @@
-"""What several tests do with filters: add many items, dump and load, and compare all that a server says of them."""
+"""Helpers of several tests: they add many items, dump and load filters, and compare everything that a server says about them."""
 
 import json
 import struct
@@ -14,7 +14,7 @@ INFO_FIELDS = [
     "Size", "Number of buckets", "Number of filters", "Number of items inserted", "Number of items deleted",
     "Bucket size", "Expansion rate", "Max iterations",
 ]
-"""Those of RedisBloom, in its order."""
+"""RedisBloom's fields, in its order."""
 
 MORE_FIELDS = ["Error rate", "False positive rate", "Capacity", "Maximum capacity", "Shards", "Imported items", "Seed"]
 
@@ -22,12 +22,12 @@ MOST_IN_CHUNK = 1 << 20
 
 
 def refused(message, call, *arguments):
-    """The error of this command, which must begin so."""
+    """Returns the error of this command. Asserts that it begins with `message`."""
     with pytest.raises(Refusal) as caught:
         call(*arguments)
-    said = str(caught.value)
-    assert said.startswith(message), f"{arguments[:2]}: {said!r} where {message!r} was expected"
-    return said
+    error = str(caught.value)
+    assert error.startswith(message), f"{arguments[:2]}: {error!r}, expected {message!r}"
+    return error
 
 
 def is_refused(call, *arguments):
@@ -42,31 +42,31 @@ def items(prefix, count, start=0):
     return [b"%b%d" % (prefix.encode(), n) for n in range(start, start + count)]
 
 
-def in_batches(some, size=1000):
-    return (some[start : start + size] for start in range(0, len(some), size))
+def in_batches(members, size=1000):
+    return (members[start : start + size] for start in range(0, len(members), size))
 
 
-def insert(call, key, some, size=1000):
-    """Adds all these by CF.INSERT, and returns the answers."""
-    replies = call.pipeline([("CF.INSERT", key, "ITEMS", *batch) for batch in in_batches(some, size)], at_a_time=8)
-    return [answer for reply in replies for answer in reply]
+def insert(call, key, members, size=1000):
+    """Adds items with CF.INSERT, and returns the result of each."""
+    replies = call.pipeline([("CF.INSERT", key, "ITEMS", *batch) for batch in in_batches(members, size)], at_a_time=8)
+    return [result for reply in replies for result in reply]
 
 
-def add_all(call, key, some):
-    """The same, and none may be refused."""
-    answers = insert(call, key, some)
-    assert answers == [1] * len(some), f"{len(some) - sum(answer == 1 for answer in answers)} refused"
+def add_all(call, key, members):
+    """Adds items with CF.INSERT. Asserts that none is refused."""
+    results = insert(call, key, members)
+    assert results == [1] * len(members), f"{len(members) - sum(result == 1 for result in results)} refused"
 
 
-def exist(call, key, some, size=1000):
-    """The answers of CF.MEXISTS."""
-    replies = call.pipeline([("CF.MEXISTS", key, *batch) for batch in in_batches(some, size)], at_a_time=8)
-    return [answer for reply in replies for answer in reply]
+def exist(call, key, members, size=1000):
+    """Returns the results of CF.MEXISTS."""
+    replies = call.pipeline([("CF.MEXISTS", key, *batch) for batch in in_batches(members, size)], at_a_time=8)
+    return [result for reply in replies for result in reply]
 
 
-def all_exist(call, key, some):
-    lost = [item for item, answer in zip(some, exist(call, key, some)) if answer != 1]
-    assert not lost, f"{len(lost)} of {len(some)} items are lost, {lost[:3]} …"
+def all_exist(call, key, members):
+    lost = [item for item, result in zip(members, exist(call, key, members)) if result != 1]
+    assert not lost, f"{len(lost)} of {len(members)} items are lost, {lost[:3]} …"
 
 
 def info(call, key):
@@ -74,7 +74,7 @@ def info(call, key):
 
 
 def dump(call, key):
-    """All chunks, each with its iterator, as RedisBloom's documentation says how to get them."""
+    """Returns all chunks with their iterators, in the way that RedisBloom's documentation describes."""
     iterator, chunks = 0, []
     while True:
         iterator, data = call("CF.SCANDUMP", key, iterator)
@@ -90,13 +90,13 @@ def load(call, key, chunks, *options):
         assert call("CF.LOADCHUNK", key, iterator, data, *options) == "OK"
 
 
-def joined(chunks):
+def joined_bytes(chunks):
     return b"".join(data for _, data in chunks)
 
 
 def snapshot(call, key):
-    """The bytes of all chunks."""
-    return joined(dump(call, key))
+    """Returns the bytes of all chunks."""
+    return joined_bytes(dump(call, key))
 
 
 def digest(call, key):
@@ -105,18 +105,18 @@ def digest(call, key):
 
 
 def state(call, key):
-    """All that can be seen of a filter. Two servers that agree about it have the same filter."""
+    """Returns everything visible of a filter. Equal states mean equal filters."""
     return info(call, key), call("CF.DEBUG", key), dump(call, key), digest(call, key)
 
 
 def states(call):
-    """The same of all keys. Of a filter that is being loaded, only the digest is seen."""
+    """Returns the states of all keys. Of a filter that is being loaded, only the digest is visible."""
     keys = sorted(call("KEYS", "*"))
     return {key: digest(call, key) if is_refused(call, "CF.INFO", key) else state(call, key) for key in keys}
 
 
 def differences(found, expected):
-    """What two results of `states` do not agree about, in few words."""
+    """Returns short descriptions of the differences between two results of `states`."""
     differing = [f"only one has {key}" for key in sorted(found.keys() ^ expected.keys())]
     for key in sorted(found.keys() & expected.keys()):
         if found[key] != expected[key]:
@@ -126,7 +126,7 @@ def differences(found, expected):
 
 def difference(found, expected):
     if isinstance(found, str) or isinstance(expected, str):
-        return ["the digest of what is being loaded"]
+        return ["the digest of a filter that is being loaded"]
     (fields, line, chunks, value), (other_fields, other_line, other_chunks, other_value) = found, expected
     named = [f"{name}: {fields[name]}, not {other}" for name, other in other_fields.items() if fields[name] != other]
     named += ["CF.DEBUG"] * (line != other_line)
@@ -134,7 +134,7 @@ def difference(found, expected):
 
 
 def fixtures():
-    """What RedisBloom wrote, and how it answered."""
+    """Returns the descriptions of the files that RedisBloom wrote, with its replies."""
     return json.loads((FIXTURES / "fixtures.json").read_text())
 
 
@@ -152,13 +152,13 @@ def fixture_named(name):
 
 
 def make_large(call, key):
-    """A filter of several chunks, with few items, so that it is soon made."""
+    """Creates a filter with several chunks but few items, which takes little time."""
     call("CF.RESERVE", key, 2_000_000)
     add_all(call, key, items("large-", 5000))
 
 
 def make_zoo(call):
-    """One key of every kind. Returns the chunks that are still to come, of the keys that are being loaded."""
+    """Creates one key of every kind. Returns the chunks that are still missing, for the keys that are being loaded."""
     call("CF.RESERVE", "empty", 1000)
     add_all(call, "plain", items("plain-", 3000))
     for item in items("plain-", 500):
@@ -173,14 +173,14 @@ def make_zoo(call):
     load(call, "mixed", chunks_of(fixture_named("rb_b4_n4000.chunks")))
     add_all(call, "mixed", items("new-", 5000))
     assert call("CF.DEL", "mixed", "new-0") == 1
-    rest = {"half imported": chunks_of(fixture_named("rb_grown_e2.chunks")), "half large": dump(call, "large")}
-    for key, chunks in rest.items():
+    missing_chunks = {"half imported": chunks_of(fixture_named("rb_grown_e2.chunks")), "half large": dump(call, "large")}
+    for key, chunks in missing_chunks.items():
         load(call, key, [chunks.pop(0), chunks.pop(0)])
-    return rest
+    return missing_chunks
 
 
-def check_zoo(call, rest):
-    """It holds what it should, and the loads that were interrupted can be completed."""
+def check_zoo(call, missing_chunks):
+    """Checks the contents of all keys of `make_zoo`, then completes the loads that were interrupted."""
     all_exist(call, "plain", items("plain-", 2500, 500))
     all_exist(call, "fixed", items("fixed-", 100))
     all_exist(call, "sharp", items("sharp-", 20_000))
@@ -189,7 +189,7 @@ def check_zoo(call, rest):
     assert info(call, "empty")["Number of items inserted"] == 0
     assert info(call, "plain")["Number of items deleted"] == 500
     refused("Filter is full", call, "CF.ADD", "fixed", "one more")
-    for key, chunks in rest.items():
+    for key, chunks in missing_chunks.items():
         load(call, key, chunks)
     all_exist(call, "half imported", items("key-", 6000))
     assert call("CF.SNAPSHOT", "half large") == call("CF.SNAPSHOT", "large")

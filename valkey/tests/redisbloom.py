@@ -1,5 +1,5 @@
-"""A stand-in for a server with RedisBloom: it dumps what RedisBloom wrote (tests/data/redisbloom), and replicates commands as
-RedisBloom does, word for word, also those that changed nothing. As a server of Redis 6, it sends replicas a whole RDB file."""
+"""A fake server with RedisBloom. It dumps what RedisBloom wrote (tests/data/redisbloom), and replicates commands as RedisBloom
+does: verbatim, even if they changed nothing. As a server of Redis 6 does, it sends replicas a complete RDB file."""
 
 import socket
 import struct
@@ -11,7 +11,7 @@ from wire import READERS, Connection, encode
 
 ID = "a" * 40
 FILE = bytes(range(256)) * 1000
-"""What stands for an RDB file: nobody reads it."""
+"""A fake RDB file, which nobody reads."""
 
 
 class Accepted(Connection):
@@ -25,7 +25,7 @@ class Accepted(Connection):
         line = self.stream.readline()
         return READERS[line[:1]](self, line[1:-2]) if line else None
 
-    def answer(self, reply):
+    def reply_with(self, reply):
         if reply is None:
             self.send(b"$-1\r\n")
         elif isinstance(reply, int):
@@ -37,12 +37,12 @@ class Accepted(Connection):
         else:
             self.send(b"*%d\r\n" % len(reply))
             for one in reply:
-                self.answer(one)
+                self.reply_with(one)
 
 
 class RedisBloom:
-    """Serves filters: a fixture for each key. `write` is what a client does; the filters stay as they were, as long as they are
-    dumped before."""
+    """A server of filters, one fixture per key. `write` replicates a client's command. The filters themselves do not change, so
+    they must be dumped first."""
 
     def __init__(self, filters, ending=b"$EOF:"):
         self.filters, self.ending, self.stream, self.replicas = filters, ending, encode("SELECT", 0), []
@@ -64,26 +64,26 @@ class RedisBloom:
 
     def execute(self, client, name, words):
         if name == "INFO":
-            client.answer(b"run_id:fake\r\nmaster_repl_offset:%d\r\n" % len(self.stream))
+            client.reply_with(b"run_id:fake\r\nmaster_repl_offset:%d\r\n" % len(self.stream))
         elif name == "SCAN":
-            client.answer([b"0", [key.encode() for key in self.filters]])
+            client.reply_with([b"0", [key.encode() for key in self.filters]])
         elif name == "TYPE":
-            client.answer("+MBbloomCF")
+            client.reply_with("+MBbloomCF")
         elif name == "EVAL":
-            client.answer(self.dump(words[2].decode(), words[4:]))
+            client.reply_with(self.dump(words[2].decode(), words[4:]))
         elif name == "REPLCONF" and words[0].upper() == b"ACK":
             self.acknowledged = int(words[1])
         elif name == "REPLCONF" and words[0] == b"rdb-filter-only":
-            client.answer("-ERR Unrecognized REPLCONF option: rdb-filter-only")
+            client.reply_with("-ERR Unrecognized REPLCONF option: rdb-filter-only")
         elif name == "PSYNC":
             self.begin(client)
         else:
-            client.answer("+OK")
+            client.reply_with("+OK")
 
     def begin(self, client):
-        client.answer("+FULLRESYNC %s 0" % ID)
+        client.reply_with("+FULLRESYNC %s 0" % ID)
         mark = b"b" * 40
-        # An empty line keeps the connection alive; the beginning of the mark stands in the file, too.
+        # An empty line keeps the connection alive. The beginning of the mark also occurs in the file.
         if self.ending == b"$EOF:":
             client.send(b"\n$EOF:" + mark + b"\r\n" + mark[:20] + FILE + mark)
         else:
@@ -93,13 +93,13 @@ class RedisBloom:
             self.replicas.append(client)
 
     def dump(self, key, probes):
-        """The reply of the script in migrate.py: answers as the fixture has them."""
-        fixture, place = self.filters[key], str(len(self.stream)).encode()
+        """Returns the reply of migrate.py's script, with the fixture's results."""
+        fixture, offset = self.filters[key], str(len(self.stream)).encode()
         self.dumped.add(key)
         about = [part for name in INFO_FIELDS for part in ("+" + name, fixture["info"][name])]
         hits = {b"%b%d" % (fixture["probe_prefix"].encode(), n) for n in fixture["probe_hits"]}
         chunks = [part for iterator, data in chunks_of(fixture) for part in (str(iterator).encode(), data)]
-        return [place, b"MBbloomCF", about, [int(probe in hits) for probe in probes], chunks, b"-1"]
+        return [offset, b"MBbloomCF", about, [int(probe in hits) for probe in probes], chunks, b"-1"]
 
     def write(self, *words):
         with self.lock:

@@ -1,8 +1,8 @@
-"""Finds the servers that are installed, and starts them with the module: in a folder of their own, on a unix socket or
-on ports of their own, with bounded memory, and ends them by their process id. No test talks to any other server.
+"""Finds the installed servers, and starts them with the module. Each has its own folder, its own unix socket or ports, and
+limited memory, and is stopped by its process id. Tests talk to no other server.
 
-The module is `target/release/libkoel_valkey.so`, or what KOEL_VALKEY_MODULE names. Servers are those on the PATH, in
-Python's packages, and what .ci/install unpacked; KOEL_VALKEY_SERVERS=PATH:PATH names others instead.
+The module is `target/release/libkoel_valkey.so`, or the file in KOEL_VALKEY_MODULE. Servers are searched on the PATH, in
+Python's packages, and where .ci/install unpacks them; KOEL_VALKEY_SERVERS=PATH:PATH names others instead.
 """
 
 import functools
@@ -28,15 +28,15 @@ FAILPOINT_MODULE = ROOT / "target/valkey/failpoint.so"
 COMMAND = TARGET / "release/koel"
 
 MOST_MEMORY = 4 << 30
-# Of addresses: so jemalloc must not keep those of memory that it gave back.
+# This limits the address space, so jemalloc must not retain the addresses of freed memory.
 ALLOCATOR = {"MALLOC_CONF": "retain:false", "JE_MALLOC_CONF": "retain:false"}
 SECONDS_TO_START = 30
 SECONDS_TO_STOP = 20
 
 started = []
-"""All servers that run, so that their logs can be shown and none is left behind."""
+"""All running servers, to show their logs and to stop them at the end."""
 
-given_ports = set()
+used_ports = set()
 
 
 class Binary:
@@ -49,7 +49,8 @@ class Binary:
         self.title = f"{kind.capitalize()} {version}"
 
     def is_at_least(self, **versions):
-        """`is_at_least(redis=(7, 4), valkey=(8, 0))`: false for a kind that is not named."""
+        """Returns true if the version is at least the one given for its kind: `is_at_least(redis=(7, 4), valkey=(8, 0))`. False
+        for a kind that is not named."""
         return self.kind in versions and self.number >= versions[self.kind]
 
     def __repr__(self):
@@ -58,11 +59,11 @@ class Binary:
 
 @functools.cache
 def found():
-    """The servers, one of each version, with the oldest Redis first."""
+    """Returns the servers, one of each version, with the oldest Redis first."""
     binaries = {}
     for path in candidates():
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
-        version = re.match(r"(Redis|Valkey) server v=([0-9.]+)", said)
+        output = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
+        version = re.match(r"(Redis|Valkey) server v=([0-9.]+)", output)
         if version:
             binary = Binary(path, version[1].lower(), version[2])
             binaries.setdefault(binary.name, binary)
@@ -82,11 +83,11 @@ def candidates():
 
 
 class Server:
-    """A server that runs. Options are lines of its configuration: `Server(binary, "appendonly yes")`."""
+    """A running server. Options are lines of its configuration: `Server(binary, "appendonly yes")`."""
 
     def __init__(self, binary, *options, tcp=False, module=MODULE):
         self.binary, self.options, self.module = binary, list(options), module
-        # Not pytest's folders: the path of a socket has 107 bytes at most.
+        # Not in pytest's folders: the path of a socket has at most 107 bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="koel-valkey-"))
         self.port = free_port() if tcp else 0
         self.address = ("127.0.0.1", self.port) if tcp else str(self.folder / "socket")
@@ -104,36 +105,36 @@ class Server:
         return "\n".join(lines + self.options) + "\n"
 
     def environment(self):
-        """Further variables that it is started with."""
+        """Returns additional environment variables for the server."""
         return {}
 
     def start(self):
         path = self.folder / "server.conf"
         path.write_text(self.configuration())
-        # What it says before it has a log.
+        # Output before the log is open.
         with open(self.folder / "output", "ab") as output:
             self.process = subprocess.Popen(
                 [self.binary.path, str(path)], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                 preexec_fn=limit_memory, env={**os.environ, **ALLOCATOR, **self.environment()},
             )
         started.append(self)
-        wait_until(self.answers, SECONDS_TO_START, self.log)
+        wait_until(self.is_ready, SECONDS_TO_START, self.log)
 
-    def answers(self):
-        """True if it is ready. Fails if it has ended."""
+    def is_ready(self):
+        """Returns true if the server is ready. Raises an error if it has ended."""
         if self.process.poll() is not None:
             raise AssertionError(f"{self.binary} ended with {self.process.returncode}:\n{self.log()}")
         try:
             with self.connect(timeout=5) as call:
                 return call("PING") == "PONG"
-        except (OSError, Refusal):  # not yet there, or still loading
+        except (OSError, Refusal):  # The server is not there yet, or still loading.
             return False
 
     def connect(self, protocol=2, timeout=60):
         return Connection(self.address, protocol, timeout)
 
     def log(self):
-        """The end of the log."""
+        """Returns the end of the log."""
         text = ""
         for name in ("output", "log"):
             path = self.folder / name
@@ -141,7 +142,7 @@ class Server:
         return "\n".join(text.splitlines()[-40:])
 
     def stop(self, how=signal.SIGTERM):
-        """Ends the process, and says how it ended."""
+        """Ends the process, and returns its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(how)
             try:
@@ -154,7 +155,7 @@ class Server:
         return self.process.returncode
 
     def kill(self):
-        """As if the power failed: neither it nor the children that it forked can do anything more."""
+        """Kills the server and its child processes, as a power failure would."""
         children = self.children()
         self.process.send_signal(signal.SIGKILL)
         for child in children:
@@ -165,12 +166,12 @@ class Server:
         self.stop()
 
     def children(self):
-        """The processes that it forked, to save something."""
+        """Returns the ids of the processes that the server forked to save something."""
         tasks = Path(f"/proc/{self.process.pid}/task").glob("*/children")
         return [int(child) for task in tasks for child in task.read_text().split()]
 
     def restart(self, *options, how=signal.SIGTERM):
-        """Ends and starts it again, with more options."""
+        """Restarts the server with additional options."""
         self.stop(how)
         self.options += options
         self.start()
@@ -185,28 +186,28 @@ def limit_memory():
 
 
 def free_port():
-    """A port of the loopback interface that nobody uses, and that was not given to another server: those of the processes
-    that pytest-xdist started differ in the remainder."""
+    """Returns a port of the loopback interface that nobody uses, and that no other server gets. Processes of pytest-xdist take
+    ports with different remainders."""
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     while True:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        if port // 2 % processes == number % processes and port not in given_ports:
-            given_ports.add(port)
+        if port // 2 % processes == number % processes and port not in used_ports:
+            used_ports.add(port)
             return port
 
 
 def wait_until(condition, seconds=30, explain=lambda: ""):
-    """Asks again and again, for so long at most. Returns what it was told."""
+    """Waits until the condition is true, and returns its result. Raises an error after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
-        answer = condition()
-        if answer:
-            return answer
+        result = condition()
+        if result:
+            return result
         if time.monotonic() > deadline:
-            raise AssertionError(f"not in {seconds} s: {getattr(condition, '__name__', condition)}\n{explain()}")
+            raise AssertionError(f"timeout after {seconds} s: {getattr(condition, '__name__', condition)}\n{explain()}")
         time.sleep(0.01)
 
 

@@ -1,4 +1,4 @@
-"""The methods for CF.* of redis-py and valkey-py, in both protocols."""
+"""The CF.* methods of redis-py and valkey-py, in both protocols."""
 
 import pytest
 import redis
@@ -15,7 +15,7 @@ CLIENTS = {
 
 @pytest.fixture(params=CLIENTS)
 def client(request, server, protocol):
-    """The client and its exception for refusals."""
+    """A client, with its exception for refusals."""
     make, error = CLIENTS[request.param]
     made = make(unix_socket_path=server.address, protocol=protocol, socket_timeout=30)
     made.refusal = error
@@ -78,8 +78,8 @@ def test_pipelines(client):
 
 
 @pytest.mark.parametrize("imported", [False, True])
-def test_what_lettuce_and_jedis_parse(server, protocol, imported):
-    """The types that their parsers cast to (docs/VALKEY.md): a value of another type would be an exception in each."""
+def test_replies_have_the_types_that_lettuce_and_jedis_parse(server, protocol, imported):
+    """Lettuce and Jedis cast to these types (docs/VALKEY.md). A value of another type would raise an exception there."""
     with server.connect(protocol) as call:
         if imported:
             load(call, "f", chunks_of(fixture_named("rb_b4_n4000.chunks")))
@@ -99,6 +99,6 @@ def test_what_lettuce_and_jedis_parse(server, protocol, imported):
                 assert reply[1] is None
                 break
             assert type(reply[1]) is bytes
-        answers = call("CF.INSERTNX", "f", "ITEMS", "a", "b", "b")
-        assert [type(answer) for answer in answers] == [int] * 3 and answers[1:] == [1, 0]
-        assert {type(answer) for answer in call("CF.INSERT", "f", "ITEMS", "c")} == {bool if protocol == 3 else int}
+        results = call("CF.INSERTNX", "f", "ITEMS", "a", "b", "b")
+        assert [type(result) for result in results] == [int] * 3 and results[1:] == [1, 0]
+        assert {type(result) for result in call("CF.INSERT", "f", "ITEMS", "c")} == {bool if protocol == 3 else int}

@@ -1,4 +1,4 @@
-"""Filters in a cluster: clients are led to the right node, slots move while they are written."""
+"""Filters in a cluster: clients are redirected to the right node, and slots migrate while they are written."""
 
 from contextlib import closing
 
@@ -30,7 +30,7 @@ def client(cluster):
 
 
 def test_all_nodes(cluster, client):
-    """Keys of every node by redis-py, which is told of the right one."""
+    """Uses keys of every node through redis-py, which follows redirections."""
     keys = [f"key {n}" for n in range(60)]
     for key in keys:
         assert client.execute_command("CF.INSERT", key, "ITEMS", key, "b") == [1, 1]
@@ -43,7 +43,7 @@ def test_all_nodes(cluster, client):
     assert sum(sizes) == len(keys) and all(sizes)
 
 
-def test_the_methods_of_the_client(client):
+def test_client_methods(client):
     filters = client.cf()
     assert filters.create("f", 1000) and filters.add("f", "a") == 1
     assert filters.insert("f", ["b", "c"]) == [1, 1]
@@ -51,17 +51,17 @@ def test_the_methods_of_the_client(client):
     assert filters.info("f").get("insertedNum") == 2 and len(INFO_FIELDS) == 8
 
 
-def test_moved(cluster, client):
+def test_moved_errors_name_the_owner(cluster, client):
     owner = cluster.owner(slot_of("f"))
     for node in cluster.nodes:
         if node is not owner:
             with node.connect() as call:
-                said = refused("MOVED", call, "CF.ADD", "f", "a")
-                assert said.endswith(f"127.0.0.1:{owner.port}")
+                error = refused("MOVED", call, "CF.ADD", "f", "a")
+                assert error.endswith(f"127.0.0.1:{owner.port}")
 
 
 class Writer(Worker):
-    """Adds items to KEYS through a client of the cluster."""
+    """A thread that adds items to KEYS through a client of the cluster."""
 
     def __init__(self, cluster):
         super().__init__()
@@ -72,20 +72,20 @@ class Writer(Worker):
 
     def turn(self, client):
         n = self.turns
-        key, some = KEYS[n % len(KEYS)], [f"item-{n}-{m}" for m in range(20)]
+        key, batch = KEYS[n % len(KEYS)], [f"item-{n}-{m}" for m in range(20)]
         assert client.execute_command("CF.ADD", key, f"single-{n}") == 1
         self.acknowledged.append((key, f"single-{n}"))
-        assert client.execute_command("CF.INSERT", key, "ITEMS", *some) == [1] * 20
-        self.acknowledged += [(key, item) for item in some]
+        assert client.execute_command("CF.INSERT", key, "ITEMS", *batch) == [1] * 20
+        self.acknowledged += [(key, item) for item in batch]
 
 
 def check_acknowledged(client, acknowledged):
     for key in KEYS:
-        some = [item for name, item in acknowledged if name == key]
-        for start in range(0, len(some), 1000):
-            batch = some[start : start + 1000]
-            found = client.execute_command("CF.MEXISTS", key, *batch)
-            assert found == [1] * len(batch), f"{found.count(0)} of {len(batch)} items of {key} are lost"
+        batch = [item for name, item in acknowledged if name == key]
+        for start in range(0, len(batch), 1000):
+            part = batch[start : start + 1000]
+            found = client.execute_command("CF.MEXISTS", key, *part)
+            assert found == [1] * len(part), f"{found.count(0)} of {len(part)} items of {key} are lost"
 
 
 def migrate_key_by_key(cluster, slot, source, target):
@@ -105,8 +105,8 @@ def migrate_key_by_key(cluster, slot, source, target):
                 call("CLUSTER", "SETSLOT", slot, "NODE", target.id)
 
 
-def migrate_as_a_whole(cluster, slot, source, target):
-    """Valkey 9: the source sends the slot as it sends a replica, and then hands it over."""
+def migrate_atomically(cluster, slot, source, target):
+    """Migrates a slot in Valkey 9: the source sends it as to a replica, then hands it over."""
     with source.connect() as call:
         call("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", target.id)
 
@@ -119,28 +119,28 @@ def migrate_as_a_whole(cluster, slot, source, target):
         wait_until(is_done, 60, source.log)
 
 
-@pytest.mark.parametrize("migrate", [migrate_key_by_key, migrate_as_a_whole])
-def test_migration_while_it_is_written(cluster, client, binary, migrate):
-    if migrate is migrate_as_a_whole and not binary.is_at_least(valkey=(9, 0)):
+@pytest.mark.parametrize("migrate", [migrate_key_by_key, migrate_atomically])
+def test_a_slot_migrates_while_it_is_written(cluster, client, binary, migrate):
+    if migrate is migrate_atomically and not binary.is_at_least(valkey=(9, 0)):
         pytest.skip("this server has no CLUSTER MIGRATESLOTS")
     slot = slot_of(KEYS[0])
     writer = Writer(cluster)
     writer.start()
     try:
-        writer.turns_more(150)
+        writer.wait_for_turns(150)
         for _ in range(2):
             source = cluster.owner(slot)
             target = next(node for node in cluster.nodes if node is not source)
             migrate(cluster, slot, source, target)
             wait_until(lambda target=target: cluster.owner(slot) is target)
-            writer.turns_more(50)
+            writer.wait_for_turns(50)
     finally:
         writer.finish()
     check_acknowledged(client, writer.acknowledged)
 
 
-def test_ask(cluster, client):
-    """While a slot moves, a new filter is made at its new place."""
+def test_ask_errors_lead_to_the_new_node(cluster, client):
+    """While a slot migrates, new filters are created at the target."""
     slot = slot_of(KEYS[0])
     source = cluster.owner(slot)
     target = next(node for node in cluster.nodes if node is not source)
@@ -158,10 +158,10 @@ def test_ask(cluster, client):
     assert client.execute_command("CF.EXISTS", KEYS[1], "b") == 1
 
 
-@pytest.mark.parametrize("migrate", [migrate_key_by_key, migrate_as_a_whole])
-def test_a_migrated_filter_is_the_same(cluster, client, binary, migrate):
-    """Whatever the new node's limit is: its former node has decided what it holds."""
-    if migrate is migrate_as_a_whole and not binary.is_at_least(valkey=(9, 0)):
+@pytest.mark.parametrize("migrate", [migrate_key_by_key, migrate_atomically])
+def test_migration_preserves_filters(cluster, client, binary, migrate):
+    """The limit of the target does not apply, because the source has already accepted the items."""
+    if migrate is migrate_atomically and not binary.is_at_least(valkey=(9, 0)):
         pytest.skip("this server has no CLUSTER MIGRATESLOTS")
     slot = slot_of(KEYS[0])
     source = cluster.owner(slot)

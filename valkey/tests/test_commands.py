@@ -24,7 +24,7 @@ def no(protocol):
 
 @pytest.fixture
 def full(protocol):
-    """What CF.INSERT says of an item that was refused."""
+    """The result of CF.INSERT for a refused item."""
     return -1 if protocol == 2 else False
 
 
@@ -62,13 +62,13 @@ def test_insert(ask, yes, full):
     same(ask("CF.INSERT", "h", "ITEMS", *"abcde", "a"), [yes] * 4 + [full, yes])
 
 
-def test_insert_takes_words_as_items(ask, yes):
+def test_words_after_items_are_items(ask, yes):
     same(ask("CF.INSERT", "f", "items", "ITEMS", "NOCREATE", "CAPACITY"), [yes] * 3)
     same(ask("CF.MEXISTS", "f", "ITEMS", "NOCREATE", "CAPACITY"), [yes] * 3)
 
 
 def test_insertnx(ask):
-    """Integers in protocol 3, too: a refusal must not look as if the item was there."""
+    """Integers in protocol 3, too: a refusal must be distinct from an item that is present."""
     same(ask("CF.INSERTNX", "f", "ITEMS", "a", "b", "a"), [1, 1, 0])
     same(ask("CF.RESERVE", "g", 4, "EXPANSION", 0), "OK")
     same(ask("CF.INSERTNX", "g", "ITEMS", "a", "b", "a", "c", "d", "e"), [1, 1, 0, 1, 1, -1])

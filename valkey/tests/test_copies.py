@@ -1,4 +1,5 @@
-"""Copies of items: any number up to 2³² − 1. They are never refused, never make a filter grow, and survive whatever a filter does."""
+"""Copies of items, up to 2³² − 1 of each. They are never refused, never make a filter grow, and survive everything that happens
+to a filter."""
 
 import subprocess
 
@@ -16,7 +17,7 @@ from wire import Refusal, same
 MOST = 2**32 - 1
 USERS = items("user", 10_000)
 MANY = [(b"one", 1), (b"eight", 8), (b"nine", 9), (b"many", 1000)]
-"""Items, and how often each is added to a filter."""
+"""Items, and how many copies of each are added to a filter."""
 
 
 def counts(call, key, some):
@@ -28,13 +29,13 @@ def refusals(replies):
 
 
 def remove_all(call, key, some):
-    """Each of them, in this order, is there to be removed."""
-    answers = call.pipeline([("CF.DEL", key, item) for item in some])
-    assert answers == [1] * len(some), f"{answers.count(0)} of {len(some)} were not there"
+    """Removes all items in this order. Asserts that each is present."""
+    results = call.pipeline([("CF.DEL", key, item) for item in some])
+    assert results == [1] * len(some), f"{results.count(0)} of {len(some)} were absent"
 
 
 def add_copies(call, key):
-    """Different items in plenty, and these between them."""
+    """Adds many distinct items, with the copies of MANY among them."""
     for part in range(4):
         add_all(call, key, items("item-", 1000, 1000 * part) + [item for item, copies in MANY for _ in range(-(copies // -4))])
     for item, copies in MANY:
@@ -42,7 +43,7 @@ def add_copies(call, key):
 
 
 def check_copies(call, key):
-    """They can be counted, and removed one by one."""
+    """Asserts that the copies of MANY can be counted and removed individually."""
     assert counts(call, key, [item for item, _ in MANY]) == [copies for _, copies in MANY]
     for item, copies in MANY:
         remove_all(call, key, [item] * copies)
@@ -51,14 +52,14 @@ def check_copies(call, key):
 
 
 @pytest.mark.parametrize("options", [[], ["EXPANSION", 0]], ids=["growing", "EXPANSION 0"])
-@pytest.mark.parametrize("order", ["in a row", "by passes", "CF.INSERT"])
-def test_every_user_eight_times(call, options, order):
-    """Into a filter that was reserved for all users."""
+@pytest.mark.parametrize("order", ["grouped", "interleaved", "CF.INSERT"])
+def test_eight_copies_of_every_user(call, options, order):
+    """The filter is reserved for all users."""
     call("CF.RESERVE", "f", len(USERS), *options)
     empty = info(call, "f")
-    if order == "in a row":
+    if order == "grouped":
         replies = call.pipeline([("CF.ADD", "f", user) for user in USERS for _ in range(8)])
-    elif order == "by passes":
+    elif order == "interleaved":
         replies = call.pipeline([("CF.ADD", "f", user) for _ in range(8) for user in USERS])
     else:
         replies = insert(call, "f", [user for user in USERS for _ in range(8)], 800)
@@ -74,7 +75,7 @@ def test_every_user_eight_times(call, options, order):
     once = info(call, "once")
     assert (found["Number of buckets"], found["Shards"]) == (once["Number of buckets"], once["Shards"])
     assert float(found["False positive rate"]) <= 0.01
-    # An item with further copies is charged more than it takes: a list that was longer may not be full.
+    # The charge of an item with copies exceeds its memory, because a list that was longer may not be full.
     assert found["Size"] <= once["Size"] + 17 * len(USERS) + 4096, found
     assert call("MEMORY", "USAGE", "f") <= call("MEMORY", "USAGE", "once") + 12 * len(USERS) + 4096
     for left in range(7, -1, -1):
@@ -111,8 +112,8 @@ def test_a_thousand_copies_of_one_item(call):
     assert found["Size"] <= before["Size"] and sum(counts(call, "f", items("item-", 500))) >= 500
 
 
-def test_in_another_value(call):
-    """By COPY, DUMP and RESTORE, DEBUG RELOAD, CF.SNAPSHOT, and by chunks, with several of them as well."""
+def test_copies_survive_dumps_and_reloads(call):
+    """Copies survive COPY, DUMP and RESTORE, DEBUG RELOAD, CF.SNAPSHOT, and dumps of one or several chunks."""
     add_copies(call, "f")
     make_large(call, "large")
     add_copies(call, "large")
@@ -130,7 +131,7 @@ def test_in_another_value(call):
         assert {digest(call, other) for other in others} == {digest(call, key)}
         for other in others:
             assert info(call, other) == info(call, key)
-        # They go on alike.
+        # Further changes have the same effect on all of them.
         for other in (key, *others):
             add_copies(call, other)
             same(call("CF.COMPACT", other), "OK")
@@ -140,7 +141,7 @@ def test_in_another_value(call):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_after_a_restart(start, way):
+def test_copies_survive_a_restart(start, way):
     server = start(*WAYS[way])
     with server.connect() as call:
         make_large(call, "large")
@@ -161,8 +162,8 @@ def test_after_a_restart(start, way):
             check_copies(call, key)
 
 
-def test_on_replicas(start):
-    """Before and after the full synchronisation, with other settings."""
+def test_copies_on_replicas(start):
+    """Before and after the full synchronization, with other settings."""
     primary, replica = start(tcp=True), start(*OTHER_SETTINGS, tcp=True)
     with primary.connect() as call:
         call("CF.RESERVE", "fixed", 4004, "EXPANSION", 0)
@@ -176,8 +177,8 @@ def test_on_replicas(start):
             call.pipeline([("CF.ADD", key, item) for item in USERS[:500] for _ in range(20)])
         call("CF.COMPACT", "f")
         call("CF.RESERVE", "fixed too", 300, "EXPANSION", 0)
-        answers = insert(call, "fixed too", [user for user in USERS[:400] for _ in range(20)])
-        assert answers.count(-1) > 1000
+        results = insert(call, "fixed too", [user for user in USERS[:400] for _ in range(20)])
+        assert results.count(-1) > 1000
         call("CF.UNION", "fixed too", "fixed too")
     same_states(primary, replica)
     with replica.connect() as call:
@@ -185,21 +186,21 @@ def test_on_replicas(start):
         call("CONFIG", "SET", "koel.max-bytes", "1gb")
         check_copies(call, "f")
         remove_all(call, "later", ["in one command"] * 5000)
-        # The capacity is its own from now on.
+        # From now on, the replica applies its own limits.
         assert set(counts(call, "fixed too", USERS[:300])) >= {20}
         assert is_refused(call, "CF.ADD", "fixed too", "another")
         same(call("CF.ADD", "fixed too", USERS[0]), 1)
 
 
-def test_the_capacity_counts_different_items(call):
-    """With EXPANSION 0: copies are accepted, however full the filter is, and the last one of an item makes room."""
+def test_the_capacity_counts_distinct_items(call):
+    """With EXPANSION 0, copies are accepted even in a full filter, and removing the last copy of an item makes room."""
     some, others = items("item-", 1000), items("other-", 1000)
     call("CF.RESERVE", "f", 1000, "EXPANSION", 0, "ERROR", 0.0001)
     assert insert(call, "f", some[:999] * 3) == [1] * 2997
     before = section(call)
     same(call("CF.INSERT", "f", "ITEMS", some[999], *others[:3], some[5], some[999]), [1, -1, -1, -1, 1, 1])
-    said = refused("Filter is full: its capacity is 1000 different items", call, "CF.ADD", "f", others[0])
-    assert "EXPANSION 0" in said
+    error = refused("Filter is full: its capacity is 1000 distinct items", call, "CF.ADD", "f", others[0])
+    assert "EXPANSION 0" in error
     same(call("CF.INSERTNX", "f", "ITEMS", some[3], others[3], some[4]), [0, -1, 0])
     assert is_refused(call, "CF.ADDNX", "f", others[0])
     assert section(call)["refused_capacity"] - before["refused_capacity"] == 6
@@ -212,7 +213,7 @@ def test_the_capacity_counts_different_items(call):
         remove_all(call, key, [some[0]])
         same(call("CF.INSERT", key, "ITEMS", others[0], others[0], some[0]), [1, 1, -1])
     assert digest(call, "g") == digest(call, "f") and snapshot(call, "h") == snapshot(call, "f")
-    # A union has too many, or not.
+    # One union fits the capacity, the next does not.
     call("CF.RESERVE", "u", 1000, "EXPANSION", 0, "ERROR", 0.0001)
     insert(call, "u", some[500:] * 12)
     same(call("CF.UNION", "u", "f"), "OK")
@@ -220,31 +221,31 @@ def test_the_capacity_counts_different_items(call):
     call("CF.RESERVE", "other", 1000, "EXPANSION", 0, "ERROR", 0.0001)
     call("CF.ADD", "other", others[500])
     before = digest(call, "u")
-    refused("Filter is full: the union has more than 1000 different items", call, "CF.UNION", "u", "other")
+    refused("Filter is full: the union has more than 1000 distinct items", call, "CF.UNION", "u", "other")
     assert digest(call, "u") == before
 
 
-def test_a_limit_of_memory(call):
-    """It counts for the list of items with copies. An item that is on it goes on being counted."""
+def test_the_byte_limit_includes_copies(call):
+    """The limit includes the list of items with copies. Copies of items on the list are still counted."""
     add_all(call, "f", USERS)
     insert(call, "f", USERS[:2000] * 20)
     call("CONFIG", "SET", "koel.max-bytes", info(call, "f")["Size"])
     before = section(call)
-    answers = insert(call, "f", USERS * 9)
-    assert {1, -1} == set(answers) and section(call)["refused_max_bytes"] - before["refused_max_bytes"] == answers.count(-1)
+    results = insert(call, "f", USERS * 9)
+    assert {1, -1} == set(results) and section(call)["refused_max_bytes"] - before["refused_max_bytes"] == results.count(-1)
     assert set(insert(call, "f", USERS[:2000])) == {1}
     all_exist(call, "f", USERS)
     if -1 in (replies := call.pipeline([("CF.ADD", "f", user) for user in USERS])):
         raise AssertionError(replies)
-    said = [str(reply) for reply in replies if isinstance(reply, Refusal)]
-    assert said and all(word.startswith("Maximum expansions reached") for word in said)
-    # Beside its struct.
+    errors = [str(reply) for reply in replies if isinstance(reply, Refusal)]
+    assert errors and all(error.startswith("Maximum expansions reached") for error in errors)
+    # The limit does not include the struct.
     assert info(call, "f")["Size"] <= int(call("CONFIG", "GET", "koel.max-bytes")[1]) + 1000
 
 
 @pytest.fixture
 def full(call, tmp_path):
-    """A filter with as many copies of an item as there can be: doubled by the command, and one more, again and again."""
+    """A filter with the most copies of an item. `koel merge` doubles the copies and adds one, repeatedly."""
     add_all(call, "f", ["a"])
     one, many = tmp_path / "one.koel", tmp_path / "many.koel"
     for path in (one, many):
@@ -257,19 +258,19 @@ def full(call, tmp_path):
     return "f"
 
 
-def test_the_most_copies(call, full):
+def test_the_largest_number_of_copies(call, full):
     same(call("CF.COUNT", full, "a"), MOST)
     assert info(call, full)["Number of items inserted"] == MOST and section(call)["items"] == MOST
-    before, changes = section(call), digest(call, full)
-    said = refused("Filter is full", call, "CF.ADD", full, "a")
-    assert f"{MOST} copies" in said and "CF.ADDNX" in said
+    before, before_digest = section(call), digest(call, full)
+    error = refused("Filter is full", call, "CF.ADD", full, "a")
+    assert f"{MOST} copies" in error and "CF.ADDNX" in error
     same(call("CF.INSERT", full, "ITEMS", "a", "a"), [-1, -1])
     same(call("CF.ADDNX", full, "a"), 0)
     same(call("CF.INSERTNX", full, "ITEMS", "a"), [0])
     after = section(call)
-    assert after["refused_growth"] - before["refused_growth"] == 3 and digest(call, full) == changes
+    assert after["refused_growth"] - before["refused_growth"] == 3 and digest(call, full) == before_digest
     same(call("CF.INSERT", full, "ITEMS", "b", "a", "b"), [1, -1, 1])
-    # Where a batch of the module ends, at 512, as well.
+    # Also where a batch of the module ends, at 512.
     runs = [("a", 510), ("b", 7), ("a", 3), ("b", 2), ("a", 600), ("c", 9), ("b", 1)]
     replies = [-1 if item == "a" else 1 for item, count in runs for _ in range(count)]
     same(call("CF.INSERT", full, "ITEMS", *(item for item, count in runs for _ in range(count))), replies)
@@ -280,7 +281,7 @@ def test_the_most_copies(call, full):
     assert is_refused(call, "CF.ADD", full, "a")
 
 
-def test_the_most_copies_in_other_values(call, full):
+def test_the_largest_number_of_copies_survives_dumps(call, full):
     load(call, "g", dump(call, full))
     same(call("RESTORE", "h", 0, call("DUMP", full)), "OK")
     same(call("CF.UNION", "g", full, "h"), "OK")

@@ -1,4 +1,4 @@
-"""The section of INFO: what it counts is what is there, whatever happened to it; and arguments of RedisBloom's."""
+"""The module's section of INFO, whose counts always match the keys; and RedisBloom's module arguments."""
 
 import pytest
 
@@ -17,8 +17,8 @@ def section(call):
     return {name.removeprefix("koel_"): int(value) for name, value in (line.split(":") for line in lines[2:])}
 
 
-def there(call):
-    """The same, of all keys, from what is said of each."""
+def expected_counts(call):
+    """Returns the counts of all keys, from the description of each."""
     counts = dict.fromkeys(FREED[:4], 0)
     for key in call("KEYS", "*"):
         if call("TYPE", key) != "koel-cuck":
@@ -33,20 +33,20 @@ def there(call):
     return counts
 
 
-def is_right(call):
+def counts_match(call):
     seen = section(call)
-    return {name: seen[name] for name in FREED[:4]} == there(call)
+    return {name: seen[name] for name in FREED[:4]} == expected_counts(call)
 
 
-def counts(call):
-    wait_until(lambda: is_right(call), 10, lambda: f"{section(call)}, but {there(call)}")
+def settled_counts(call):
+    wait_until(lambda: counts_match(call), 10, lambda: f"{section(call)}, but {expected_counts(call)}")
     return section(call)
 
 
-def test_counts_follow_the_keys(call):
+def test_counts_match_the_keys(call):
     empty = wait_until(lambda: not any(section(call)[name] for name in FREED) and section(call))
     rest = make_zoo(call)
-    seen = counts(call)
+    seen = settled_counts(call)
     assert seen["filters"] == 8 and seen["filters_with_imported_items"] == 3 and seen["half_loaded_filters"] == 2
     usages = sum(call("MEMORY", "USAGE", key) for key in call("KEYS", "*"))
     assert usages * 0.99 - 4096 < seen["bytes"] < usages
@@ -64,17 +64,17 @@ def test_counts_follow_the_keys(call):
         if command[0] == "PEXPIRE":
             wait_until(lambda: call("EXISTS", "plain") == 0)
         call("SELECT", 1)
-        others = there(call)
+        others = expected_counts(call)
         call("SELECT", 0)
         wait_until(
-            lambda: {name: section(call)[name] - others[name] for name in FREED[:4]} == there(call), 10,
-            lambda: f"after {command}: {section(call)}, but {there(call)} and {others}",
+            lambda: {name: section(call)[name] - others[name] for name in FREED[:4]} == expected_counts(call), 10,
+            lambda: f"after {command}: {section(call)}, but {expected_counts(call)} and {others}",
         )
     load(call, "half imported", rest["half imported"])
     call("SELECT", 1)
     call("FLUSHDB")
     call("SELECT", 0)
-    counts(call)
+    settled_counts(call)
     call("FLUSHALL", "ASYNC")
     wait_until(lambda: not any(section(call)[name] for name in FREED), 10, lambda: str(section(call)))
 
@@ -88,24 +88,24 @@ def test_counts_after_a_restart(start, way):
             call("SAVE")
         elif way != "AOF":
             rewrite(call)
-        before = counts(call)
+        before = settled_counts(call)
     server.restart()
     with server.connect() as call:
-        after = counts(call)
+        after = settled_counts(call)
     assert [after[name] for name in FREED[:4]] == [before[name] for name in FREED[:4]]
 
 
 def test_counts_of_a_replica(start):
-    """After a full sync in place of what it had, and after commands."""
+    """After a full sync that replaces the replica's keys, and after commands."""
     primary, replica = start(tcp=True), start(tcp=True)
-    with primary.connect() as call, replica.connect() as there_too:
+    with primary.connect() as call, replica.connect() as call_replica:
         make_zoo(call)
-        add_all(there_too, "its own", items("x", 100))
+        add_all(call_replica, "its own", items("x", 100))
         follow(primary, replica)
         wait_for_sync(primary, replica)
         for _ in range(2):
-            expected = counts(call)
-            seen = counts(there_too)
+            expected = settled_counts(call)
+            seen = settled_counts(call_replica)
             assert [seen[name] for name in FREED[:4]] == [expected[name] for name in FREED[:4]]
             add_all(call, "plain", items("more-", 5000))
             call("DEL", "large", "half large")
@@ -123,16 +123,16 @@ def test_growths_and_refusals(call):
     refused("Filter is full", call, "CF.ADDNX", "fixed", "one more")
     same(call("CF.ADD", "fixed", "item-1"), 1)
     call("CONFIG", "SET", "koel.max-bytes", "40kb")
-    binding = insert(call, "grown", items("item-", 50_000)).count(-1)
+    refused_items = insert(call, "grown", items("item-", 50_000)).count(-1)
     refused("ERR Insufficient memory", call, "CF.RESERVE", "large", 1_000_000)
     call("CONFIG", "SET", "koel.max-bytes", "1gb", "maxmemory", "100mb")
     refused("ERR Insufficient memory", call, "CF.RESERVE", "large", 500_000_000)
     after = section(call)
-    said = {name: after[name] - before[name] for name in after if name.startswith("refused")}
-    assert said == {
-        "refused_capacity": 51, "refused_max_bytes": binding + 1, "refused_growth": 0, "refused_out_of_memory": 1,
+    refusals = {name: after[name] - before[name] for name in after if name.startswith("refused")}
+    assert refusals == {
+        "refused_capacity": 51, "refused_max_bytes": refused_items + 1, "refused_growth": 0, "refused_out_of_memory": 1,
     }
-    assert after["growths"] > before["growths"] and binding > 0
+    assert after["growths"] > before["growths"] and refused_items > 0
 
 
 NO_OPS = [
@@ -150,7 +150,7 @@ CHANGES = [
 
 
 def make_watched(call):
-    """Keys for these commands. Returns the chunk that `half` waits for."""
+    """Creates the keys of these commands. Returns the chunk that `half` lacks."""
     call("CF.INSERT", "f", "ITEMS", "a", "b")
     call("CF.RESERVE", "full", 4, "EXPANSION", 0)
     call("CF.INSERT", "full", "ITEMS", *"bcde")
@@ -160,7 +160,7 @@ def make_watched(call):
     for key in ("imported", "compacted"):
         load(call, key, chunks_of(fixture_named("rb_grown_e2.chunks")))
     call("CF.DEL", "imported", "key-1")
-    # Each time, items move to the room that others left, until there is none.
+    # Each compaction moves items to the room that others left, until none is left.
     for _ in range(5):
         call("CF.COMPACT", "compacted")
     make_large(call, "large")
@@ -170,8 +170,8 @@ def make_watched(call):
 
 
 @pytest.mark.parametrize("command", NO_OPS + CHANGES, ids=lambda command: " ".join(map(str, command)))
-def test_what_breaks_a_watch(server, call, command):
-    """What changes a key, and nothing else; the same is counted as a change of the data."""
+def test_only_changes_break_a_watch(server, call, command):
+    """Only commands that change a key break a watch, and the server counts the same ones as changes of the data."""
     chunk, expected = make_watched(call), command in CHANGES
     if command == ("CF.LOADCHUNK", "half"):
         command = (*command, *chunk)
@@ -186,13 +186,13 @@ def test_what_breaks_a_watch(server, call, command):
     assert (is_change, is_broken) == (expected, expected)
 
 
-def words_of_log(server):
+def log_messages(server):
     return [line.split("> ", 1)[1] for line in server.log().splitlines() if "<koel> " in line or "<module> " in line]
 
 
 @pytest.fixture
 def with_arguments(binary):
-    """Starts a server that loads the module with these arguments."""
+    """Starts servers that load the module with these arguments."""
     own = []
 
     def start_one(arguments, *options):
@@ -205,7 +205,7 @@ def with_arguments(binary):
 
 
 def test_arguments_of_redisbloom(with_arguments):
-    """Both of its spellings; those for its Bloom filters, too. The configuration has precedence."""
+    """Both spellings are accepted, and arguments for Bloom filters, too. The configuration takes precedence."""
     server = with_arguments(
         "CF_INITIAL_SIZE 5000 cf-expansion-factor 7 CF_BUCKET_SIZE 4 CF_MAX_ITERATIONS 500 cf_max_expansions 4 ERROR_RATE 0.1 "
         "INITIAL_SIZE 99 BF_ERROR_RATE 0.1 BF_INITIAL_SIZE 99 BF_EXPANSION_FACTOR 2", "koel.expansion 3",
@@ -214,10 +214,10 @@ def test_arguments_of_redisbloom(with_arguments):
         call("CF.ADD", "f", "a")
         found = info(call, "f")
         assert (found["Capacity"], found["Expansion rate"], found["Bucket size"]) == (5000, 3, 4)
-    words = words_of_log(server)
-    assert "RedisBloom's CF_INITIAL_SIZE 5000 is the default of koel.initial-size" in words
-    assert sum("CF_EXPANSION_FACTOR 7 is the default of koel.expansion" in line for line in words) == 1
-    assert sum("has no effect" in line for line in words) == 8, words
+    messages = log_messages(server)
+    assert "RedisBloom's CF_INITIAL_SIZE 5000 is the default of koel.initial-size" in messages
+    assert sum("CF_EXPANSION_FACTOR 7 is the default of koel.expansion" in line for line in messages) == 1
+    assert sum("has no effect" in line for line in messages) == 8, messages
 
 
 @pytest.mark.parametrize("arguments, expected", [
@@ -226,14 +226,14 @@ def test_arguments_of_redisbloom(with_arguments):
     ("CF_INITIAL_SIZE many", "must be in the range [2,"), ("CF_EXPANSION_FACTOR 40000", "must be in the range [0, 32768]"),
     ("CF_BUCKET_SIZE 4 koel.expansion 3", "belong into the server's configuration"),
 ])
-def test_wrong_arguments(with_arguments, arguments, expected):
+def test_invalid_arguments(with_arguments, arguments, expected):
     with pytest.raises(AssertionError, match="ended with") as caught:
         with_arguments(arguments)
     assert expected in str(caught.value)
 
 
 def test_settings_of_redisbloom(start, binary):
-    """Redis 8 lets modules have settings without their name before them."""
+    """Redis 8 allows settings without the module's prefix."""
     options = ["cf-initial-size 4000", "cf-expansion-factor 5", "cf-bucket-size 4", "cf-max-iterations 9", "cf-max-expansions 2"]
     if not binary.is_at_least(redis=(8, 0)):
         with pytest.raises(AssertionError, match="Bad directive"):
@@ -246,21 +246,21 @@ def test_settings_of_redisbloom(start, binary):
         same(call("CONFIG", "GET", "koel.initial-size"), [b"koel.initial-size", b"4000"])
         call("CONFIG", "SET", "cf-initial-size", 77)
         same(call("CONFIG", "GET", "koel.initial-size"), [b"koel.initial-size", b"77"])
-    words = words_of_log(server)
-    assert sum("has no effect" in line for line in words) == 3 and any("cf-initial-size" in line for line in words)
+    messages = log_messages(server)
+    assert sum("has no effect" in line for line in messages) == 3 and any("cf-initial-size" in line for line in messages)
 
 
 def test_debug(call):
-    """In RedisBloom's words; of a filter of its own, all that it says itself."""
+    """The format is RedisBloom's. For an own filter, the values are those of CF.INFO."""
     fixture = fixture_named("rb_grown_e2.chunks")
     load(call, "f", chunks_of(fixture))
     call("CF.ADD", "g", "a")
     call("CF.ADD", "h", "b")
-    for key, said in [("f", fixture["info"]), ("g", info(call, "g"))]:
+    for key, fields in [("f", fixture["info"]), ("g", info(call, "g"))]:
         same(call("CF.DEBUG", key), (
             "bktsize:{Bucket size} buckets:{Number of buckets} items:{Number of items inserted} deletes:{Number of items deleted} "
             "filters:{Number of filters} max_iterations:{Max iterations} expansion:{Expansion rate}"
-        ).format(**said))
+        ).format(**fields))
     same(call("CF.DEBUG", "h"), call("CF.DEBUG", "g"))
     refused("ERR not found", call, "CF.DEBUG", "missing")
     refused("ERR wrong number", call, "CF.DEBUG")

@@ -1,4 +1,4 @@
-"""The server is killed, as if the power failed: what it acknowledged is there again, as far as it was to be saved."""
+"""The server is killed, as by a power failure. Afterwards, everything acknowledged that was to be saved is present."""
 
 import threading
 
@@ -9,11 +9,11 @@ from servers import FAILPOINT_MODULE, wait_until
 from wire import same
 
 
-def test_killed_while_it_writes(start):
-    """With `appendfsync always`, every acknowledged item is there after the restart."""
+def test_acknowledged_items_survive_a_kill(start):
+    """With `appendfsync always`, every acknowledged item is present after the restart."""
     server = start("appendonly yes", "appendfsync always")
     acknowledged, enough = [], threading.Event()
-    writer = threading.Thread(target=write_until_it_dies, args=(server, acknowledged, enough))
+    writer = threading.Thread(target=write_until_killed, args=(server, acknowledged, enough))
     writer.start()
     try:
         assert enough.wait(60)
@@ -28,8 +28,8 @@ def test_killed_while_it_writes(start):
         same(call("CF.ADD", "f", "afterwards"), 1)
 
 
-def write_until_it_dies(server, acknowledged, enough):
-    """Single additions and batches, in turn."""
+def write_until_killed(server, acknowledged, enough):
+    """Alternates single additions and batches, until the server is gone."""
     n = 0
     try:
         with server.connect() as call:
@@ -47,8 +47,8 @@ def write_until_it_dies(server, acknowledged, enough):
         enough.set()
 
 
-def test_killed_while_it_saves(start):
-    """The former file is loaded."""
+def test_a_kill_during_a_save_keeps_the_old_file(start):
+    """The server then loads the old file."""
     server = start("rdb-key-save-delay 200000")
     with server.connect() as call:
         call("CONFIG", "SET", "rdb-key-save-delay", 0)
@@ -66,8 +66,8 @@ def test_killed_while_it_saves(start):
         assert not differences(states(call), before)
 
 
-def test_killed_while_it_rewrites(start):
-    """The former AOF is loaded, with all that came since."""
+def test_a_kill_during_a_rewrite_keeps_the_old_aof(start):
+    """The server then loads the old AOF, with everything that was written since."""
     server = start("appendonly yes", "appendfsync always", "rdb-key-save-delay 200000")
     with server.connect() as call:
         make_zoo(call)
@@ -82,23 +82,23 @@ def test_killed_while_it_rewrites(start):
 
 
 def test_a_truncated_aof(start):
-    """Cut in the middle of a command, as after a power failure: the server loads what is whole."""
+    """The file ends in the middle of a command, as after a power failure. The server loads all complete commands."""
     server = start("appendonly yes", "aof-use-rdb-preamble no")
-    some = items("item-", 1000)
+    added = items("item-", 1000)
     with server.connect() as call:
-        for item in some:
+        for item in added:
             call("CF.ADD", "f", item)
     server.stop()
     path = next((server.folder / "appendonlydir").glob("*.incr.aof"))
     path.write_bytes(path.read_bytes()[:-7])
     server.start()
     with server.connect() as call:
-        all_exist(call, "f", some[:-1])
-        same(call("CF.COUNT", "f", some[-1]), 0)
+        all_exist(call, "f", added[:-1])
+        same(call("CF.COUNT", "f", added[-1]), 0)
 
 
 def test_a_panic_is_an_error(start):
-    """In the module's code, by a command that only a build for this test has. The server lives, and logs it."""
+    """A command that only the test build has panics in the module. The server survives and logs it."""
     if not FAILPOINT_MODULE.exists():
         pytest.skip(f"{FAILPOINT_MODULE} is missing: `just module` builds it")
     server = start(module=FAILPOINT_MODULE)

@@ -1,4 +1,4 @@
-"""The samples in valkey/deploy work on the servers that they are for."""
+"""The samples in valkey/deploy work on the servers that they are made for."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ SECRET = "secret"
 
 @pytest.fixture
 def deployed(binary, start, tmp_path):
-    """A server with the sample configuration, but for folders and port."""
+    """A server with the sample configuration, except for folders and port."""
     users = (FOLDER / "users.acl").read_text().replace("#SHA256", "#" + hashlib.sha256(SECRET.encode()).hexdigest())
     (tmp_path / "users.acl").write_text(users.replace("user default off", "user default on nopass +ping"))
     text = (FOLDER / f"{binary.kind}.conf").read_text()
@@ -40,15 +40,15 @@ def test_configuration(deployed):
     for line in deployed.options:
         name, value = line.split(" ", 1)
         if name not in ("loadmodule", "dir", "save", "client-output-buffer-limit", "aclfile"):
-            told = call("CONFIG", "GET", name)[1].decode()
+            actual = call("CONFIG", "GET", name)[1].decode()
             units = {"kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
             size = re.fullmatch("([0-9]+)([kmg]b)", value)
-            assert told == value or size and told in (value, str(int(size[1]) * units[size[2]])), name
+            assert actual == value or size and actual in (value, str(int(size[1]) * units[size[2]])), name
     same(call("CF.ADD", "f", "a"), 1)
     wait_until(lambda: b"aof_enabled:1" in call("INFO", "persistence"))
 
 
-def test_the_samples_differ_in_names_only():
+def test_the_samples_differ_only_in_names():
     one, other = ((FOLDER / f"{kind}.conf").read_text().splitlines()[1:] for kind in ("valkey", "redis"))
     assert [line.replace("valkey.conf", "redis.conf") for line in one] == other
 
@@ -65,7 +65,7 @@ def test_users(deployed):
         refused("NOPERM", call, *command)
 
 
-def test_the_user_that_moves_filters(deployed, start):
+def test_the_mover_can_migrate_filters(deployed, start):
     source = start()
     with source.connect() as call:
         fill(call)
@@ -74,7 +74,7 @@ def test_the_user_that_moves_filters(deployed, start):
 
 
 def test_the_category(call, binary):
-    """Servers that let modules have categories of commands."""
+    """Only some servers allow modules to have categories of commands."""
     if not binary.is_at_least(redis=(7, 4), valkey=(8, 0)):
         assert "Unknown command or category name" in refused("ERR", call, "ACL", "SETUSER", "some", "+@cuckoo")
         pytest.skip("this server has no categories for modules: users.acl names the commands")
@@ -88,8 +88,8 @@ def test_the_category(call, binary):
 
 def test_unit(tmp_path):
     if not shutil.which("systemd-analyze"):
-        pytest.skip("systemd-analyze is not here")
+        pytest.skip("systemd-analyze is not installed")
     unit = tmp_path / "koel-valkey.service"
     unit.write_text((FOLDER / unit.name).read_text().replace("/usr/bin/valkey-server", found()[0].path))
-    said = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=30, check=False)
-    assert unit.name not in said.stderr, said.stderr
+    result = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=30, check=False)
+    assert unit.name not in result.stderr, result.stderr

@@ -1,4 +1,4 @@
-"""CF.SCANDUMP, CF.LOADCHUNK and CF.SNAPSHOT of koel's own filters; the command `koel` opens what they give."""
+"""CF.SCANDUMP, CF.LOADCHUNK and CF.SNAPSHOT of koel's own filters. The command `koel` opens what they return."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from filters import (
-    MOST_IN_CHUNK, add_all, all_exist, chunks_of, differences, dump, exist, fixture_named, info, is_refused, items, joined, load,
+    MOST_IN_CHUNK, add_all, all_exist, chunks_of, differences, dump, exist, fixture_named, info, is_refused, items, joined_bytes, load,
     make_large, refused, snapshot, state, states,
 )
 from servers import COMMAND, wait_until
@@ -16,7 +16,7 @@ from wire import same
 
 @pytest.fixture
 def large(call):
-    """The chunks of the filter `large`: three or more."""
+    """The chunks of the filter `large`, three or more."""
     make_large(call, "large")
     chunks = dump(call, "large")
     assert len(chunks) >= 3
@@ -42,29 +42,29 @@ def test_round_trip(call):
 
 def test_chunks_are_a_snapshot(call, large):
     snapshot = call("CF.SNAPSHOT", "large")
-    assert joined(large) == snapshot and snapshot[:8] == b"KOEL\r\n\x1a\n"
+    assert joined_bytes(large) == snapshot and snapshot[:8] == b"KOEL\r\n\x1a\n"
     assert all(len(data) <= MOST_IN_CHUNK for _, data in large)
-    # A dump is as deterministic as the filter.
+    # Equal filters have equal dumps.
     assert dump(call, "large") == large
 
 
 def test_the_command_opens_a_dump(call, tmp_path):
-    some = items("item-", 50_000)
+    added = items("item-", 50_000)
     call("CF.RESERVE", "f", 1000, "ERROR", 0.001)
-    add_all(call, "f", some)
+    add_all(call, "f", added)
     path = tmp_path / "dump.koel"
-    path.write_bytes(joined(dump(call, "f")))
+    path.write_bytes(joined_bytes(dump(call, "f")))
     facts = json.loads(koel("info", path, "--json"))
     assert facts["items"] == 50_000
-    probes = some[:1000] + items("absent-", 20_000)
+    probes = added[:1000] + items("absent-", 20_000)
     expected = [item for item, answer in zip(probes, exist(call, "f", probes)) if answer]
     assert koel("query", "--verify", path, input=b"\n".join(probes) + b"\n").splitlines() == expected
     assert len(expected) < 1000 + 60
 
 
 @pytest.mark.parametrize("piece", [8, 63, 1000, 1 << 20])
-def test_a_filter_of_the_command_is_loaded(call, tmp_path, piece):
-    """In pieces of any size but the tiniest: the iterator of each is the offset of its end in the file."""
+def test_a_filter_of_the_koel_command_can_be_loaded(call, tmp_path, piece):
+    """Pieces may have any size except the smallest. The iterator of each is the offset of its end in the file."""
     path = tmp_path / "fruit.koel"
     koel("build", "-", "-o", path, "--grow", input=b"apple\nbanana\n")
     data = path.read_bytes()
@@ -83,8 +83,8 @@ def test_an_empty_filter_has_no_chunks(call):
     assert dump(call, "f") == []
 
 
-def test_a_loaded_filter_goes_on(call):
-    """As the original would: same items, same bytes."""
+def test_a_loaded_filter_behaves_like_the_original(call):
+    """The same items give the same bytes as in the original."""
     call("CF.RESERVE", "f", 5000, "SEED", 9)
     add_all(call, "f", items("item-", 3000))
     load(call, "g", dump(call, "f"), "EXPANSION", 1)
@@ -94,7 +94,7 @@ def test_a_loaded_filter_goes_on(call):
     assert call("CF.SNAPSHOT", "g") == call("CF.SNAPSHOT", "f")
 
 
-def test_expansion_and_deletions_can_be_given(call):
+def test_expansion_and_deletions_can_be_set(call):
     add_all(call, "f", items("item-", 100))
     load(call, "g", dump(call, "f"), "EXPANSION", 8, "DELETED", 77)
     found = info(call, "g")
@@ -109,24 +109,24 @@ def test_a_change_ends_a_dump(call, large, change):
     iterator, _ = call("CF.SCANDUMP", "large", 0)
     call(*change)
     assert "again" in refused("Invalid position", call, "CF.SCANDUMP", "large", iterator)
-    assert joined(dump(call, "large")) == call("CF.SNAPSHOT", "large")
+    assert joined_bytes(dump(call, "large")) == call("CF.SNAPSHOT", "large")
 
 
-def test_what_changes_nothing_does_not_end_a_dump(call, large):
+def test_lookups_do_not_end_a_dump(call, large):
     iterator, _ = call("CF.SCANDUMP", "large", 0)
     call("CF.EXISTS", "large", "large-1")
     call("CF.COUNT", "large", "large-1")
     same(call("CF.SCANDUMP", "large", iterator), list(large[1]))
 
 
-def test_another_filter_under_the_name_ends_a_dump(call, large):
+def test_replacing_the_filter_ends_a_dump(call, large):
     iterator, _ = call("CF.SCANDUMP", "large", 0)
     call("CF.ADD", "other", "a")
     call("RENAME", "other", "large")
     refused("Invalid position", call, "CF.SCANDUMP", "large", iterator)
 
 
-LOOK_UPS = [("CF.EXISTS", "f", "large-1"), ("CF.MEXISTS", "f", "large-1", "a"), ("CF.COUNT", "f", "large-1")]
+LOOKUPS = [("CF.EXISTS", "f", "large-1"), ("CF.MEXISTS", "f", "large-1", "a"), ("CF.COUNT", "f", "large-1")]
 DESCRIPTIONS = [("CF.INFO", "f"), ("CF.DEBUG", "f"), ("CF.SCANDUMP", "f", 0), ("CF.SNAPSHOT", "f")]
 WRITES = [
     ("CF.ADD", "f", "a"), ("CF.ADDNX", "f", "a"), ("CF.INSERT", "f", "ITEMS", "a"), ("CF.INSERTNX", "f", "ITEMS", "a"),
@@ -134,28 +134,28 @@ WRITES = [
 ]
 
 
-def test_a_filter_that_is_being_loaded(call, large):
+def test_commands_on_a_filter_that_is_being_loaded(call, large):
     load(call, "f", large[:2])
     received = sum(len(data) for _, data in large[:2])
-    for command in LOOK_UPS + DESCRIPTIONS + WRITES:
-        said = refused("ERR a filter is being loaded", call, *command)
-        assert f": {received} bytes have come, the last ones 0 s ago" in said or "ones 1 s ago" in said, said
-    # Those who want RedisBloom's answer can have it.
+    for command in LOOKUPS + DESCRIPTIONS + WRITES:
+        error = refused("ERR a filter is being loaded", call, *command)
+        assert f": {received} bytes have come, the last ones 0 s ago" in error or "ones 1 s ago" in error, error
+    # A setting gives RedisBloom's reply instead.
     call("CONFIG", "SET", "koel.absent-while-loading", "yes")
-    for command in LOOK_UPS:
+    for command in LOOKUPS:
         same(call(*command), call(command[0], "missing", *command[2:]))
     for command in DESCRIPTIONS + WRITES:
         refused("ERR a filter is being loaded", call, *command)
-    # An administrator finds it, among those that are there.
+    # Administrators find it among the other keys.
     same(sorted(call("SCAN", 0, "TYPE", "koel-cuck")[1]), [b"f", b"large"])
     same(call("EXISTS", "f"), 1)
     assert call("MEMORY", "USAGE", "f") > 2 << 20
     load(call, "f", large[2:])
-    assert snapshot(call, "f") == joined(large)
+    assert snapshot(call, "f") == joined_bytes(large)
     all_exist(call, "f", items("large-", 5000))
 
 
-def test_a_load_can_be_given_up(call, large):
+def test_a_load_can_be_aborted(call, large):
     load(call, "f", large[:2])
     same(call("DEL", "f"), 1)
     same(call("CF.ADD", "f", "a"), 1)
@@ -164,15 +164,15 @@ def test_a_load_can_be_given_up(call, large):
     same(call("CF.COUNT", "f", "a"), 1)
 
 
-def test_a_load_can_start_again(call, large):
+def test_a_load_can_be_restarted(call, large):
     load(call, "f", large[:2])
     load(call, "f", large[:1])
     refused("Invalid position", call, "CF.LOADCHUNK", "f", *large[2])
     load(call, "f", large[1:])
-    assert snapshot(call, "f") == joined(large)
+    assert snapshot(call, "f") == joined_bytes(large)
 
 
-def test_a_load_takes_each_chunk_once_and_in_order(call, large):
+def test_chunks_are_loaded_once_and_in_order(call, large):
     for chunk in large[1:]:
         assert is_refused(call, "CF.LOADCHUNK", "f", *chunk)
         same(call("EXISTS", "f"), 0)
@@ -182,15 +182,15 @@ def test_a_load_takes_each_chunk_once_and_in_order(call, large):
     refused("Invalid position", call, "CF.LOADCHUNK", "f", *large[1])
     load(call, "f", large[2:])
     refused("Couldn't load chunk!", call, "CF.LOADCHUNK", "f", *large[-1])
-    assert snapshot(call, "f") == joined(large)
+    assert snapshot(call, "f") == joined_bytes(large)
 
 
-def test_loads_side_by_side(call, large):
-    """Into two keys, and from two connections."""
+def test_concurrent_loads(call, large):
+    """Two keys are loaded alternately."""
     for chunk in large:
         load(call, "f", [chunk])
         load(call, "g", [chunk])
-    assert call("CF.SNAPSHOT", "f") == call("CF.SNAPSHOT", "g") == joined(large)
+    assert call("CF.SNAPSHOT", "f") == call("CF.SNAPSHOT", "g") == joined_bytes(large)
 
 
 @pytest.mark.parametrize("save", ["RDB", "AOF", "AOF with preamble", "AOF rewritten"])
@@ -218,19 +218,19 @@ def test_a_load_survives_a_restart(start, save):
 
 
 def test_a_snapshot_of_more_than_64_mib_is_refused(call):
-    """The limit is for one reply; the dump has none."""
+    """The limit is for a single reply. A dump in chunks has none."""
     call("CF.RESERVE", "f", 60_000_000)
     call("CF.ADD", "f", "a")
-    said = refused("", call, "CF.SNAPSHOT", "f")
-    assert "CF.SCANDUMP" in said
+    error = refused("", call, "CF.SNAPSHOT", "f")
+    assert "CF.SCANDUMP" in error
     iterator, data = call("CF.SCANDUMP", "f", 0)
     assert iterator > 0 and len(data) <= MOST_IN_CHUNK
 
 
 @pytest.mark.parametrize("way", ["RDB", "AOF", "AOF rewritten"])
-def test_a_dump_goes_on_after_a_restart(start, way):
-    """An iterator says at which byte of which content a dump is. So it goes on, or is an error if the content is another. Those of
-    RedisBloom's chunks have no room for that, and are an error after a restart."""
+def test_a_dump_continues_after_a_restart(start, way):
+    """An iterator has an offset and a tag of the content. So a dump continues after a restart, or is an error if the content
+    has changed. Iterators of RedisBloom's chunks have no room for a tag, so these are always an error after a restart."""
     server = start(*(["appendonly yes", "aof-use-rdb-preamble no"] if way.startswith("AOF") else []))
     keys = ["large", "mixed"]
     with server.connect() as call:
@@ -261,8 +261,8 @@ def test_a_dump_goes_on_after_a_restart(start, way):
                 assert "has changed" in refused("Invalid position", call, "CF.SCANDUMP", key, iterator)
 
 
-def test_a_dump_goes_on_after_a_failover(start):
-    """At the promoted replica, of which the filter came by commands, in other portions than those of the clients."""
+def test_a_dump_continues_after_a_failover(start):
+    """The promoted replica got the filter by commands, divided differently from the clients' commands."""
     primary, replica = start(tcp=True), start(tcp=True)
     follow(primary, replica)
     with primary.connect() as call:
@@ -286,7 +286,7 @@ def test_a_dump_goes_on_after_a_failover(start):
 
 
 def test_iterators_of_other_dumps_are_refused(call):
-    """What RedisBloom's chunks have for iterators is no position in a snapshot, nor the other way round."""
+    """An iterator of RedisBloom's chunks is no position in a snapshot, and vice versa."""
     load(call, "f", chunks_of(fixture_named("rb_grown_e2.chunks")))
     old, _ = call("CF.SCANDUMP", "f", 0)
     call("CF.ADD", "f", "new")
@@ -297,8 +297,8 @@ def test_iterators_of_other_dumps_are_refused(call):
     refused("Invalid position", call, "CF.SCANDUMP", "g", new)
 
 
-def test_a_dump_goes_on_with_a_copy(call):
-    """As while a server defragments, which moves filters by copying them."""
+def test_a_dump_continues_with_a_copy(call):
+    """A server that defragments moves filters by copying them."""
     load(call, "f", chunks_of(fixture_named("rb_grown_e2.chunks")))
     iterator, _ = call("CF.SCANDUMP", "f", 0)
     call("COPY", "f", "g")
@@ -307,8 +307,8 @@ def test_a_dump_goes_on_with_a_copy(call):
     refused("Invalid position", call, "CF.SCANDUMP", "g", iterator)
 
 
-def test_a_damaged_header_is_named(call):
-    """Whatever the iterator: RedisBloom's is 1."""
+def test_a_damaged_header_is_reported(call):
+    """With any iterator, RedisBloom's first one (1) included."""
     add_all(call, "f", items("a-", 100))
     header = bytearray(call("CF.SNAPSHOT", "f"))
     header[9] ^= 1

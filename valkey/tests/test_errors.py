@@ -1,4 +1,4 @@
-"""What is refused, and the words in which it is: clients compare them."""
+"""Refusals and their messages, which clients compare."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from wire import same
 TOO_MANY = 1099511627777
 CAPACITY_RANGE = "Capacity must be in the range [2 * BUCKETSIZE, 1099511627776]"
 
-WRONG_NUMBERS = [
+WRONG_ARITIES = [
     ("CF.RESERVE",), ("CF.RESERVE", "f"),
     ("CF.ADD",), ("CF.ADD", "f"), ("CF.ADD", "f", "a", "b"),
     ("CF.ADDNX",), ("CF.ADDNX", "f"), ("CF.ADDNX", "f", "a", "b"),
@@ -29,10 +29,10 @@ WRONG_NUMBERS = [
 
 
 def test_wrong_number_of_arguments(call, call3):
-    for command in WRONG_NUMBERS:
+    for command in WRONG_ARITIES:
         for ask in (call, call3):
-            said = refused("ERR wrong number of arguments", ask, *command)
-            assert command[0].lower() in said.lower()
+            error = refused("ERR wrong number of arguments", ask, *command)
+            assert command[0].lower() in error.lower()
     assert call("DBSIZE") == 0
 
 
@@ -67,16 +67,16 @@ def test_reserve(call):
     assert call("DBSIZE") == 0
 
 
-def test_reserve_takes_what_is_just_within_the_ranges(call):
-    within = [[4], [510, "BUCKETSIZE", 255], [2, "BUCKETSIZE", 1]]
-    within += [[1000, "MAXITERATIONS", 65535], [1000, "MAXITERATIONS", 1]]
-    within += [[1000, "EXPANSION", 32768], [1000, "EXPANSION", 0], [1000, "SEED", 0], [1000, "SEED", 2**63 - 1]]
-    for number, arguments in enumerate(within):
+def test_reserve_accepts_the_limits_of_the_ranges(call):
+    accepted = [[4], [510, "BUCKETSIZE", 255], [2, "BUCKETSIZE", 1]]
+    accepted += [[1000, "MAXITERATIONS", 65535], [1000, "MAXITERATIONS", 1]]
+    accepted += [[1000, "EXPANSION", 32768], [1000, "EXPANSION", 0], [1000, "SEED", 0], [1000, "SEED", 2**63 - 1]]
+    for number, arguments in enumerate(accepted):
         same(call("CF.RESERVE", f"f{number}", *arguments), "OK")
         same(call("CF.ADD", f"f{number}", "a"), 1)
 
 
-def test_reserve_of_what_exists(call):
+def test_reserve_of_an_existing_key(call):
     call("CF.ADD", "f", "a")
     refused("ERR item exists", call, "CF.RESERVE", "f", 1000)
     same(call("CF.COUNT", "f", "a"), 1)
@@ -106,8 +106,8 @@ ON_A_STRING = [
 def test_wrong_type(call, call3):
     call("SET", "s", "value")
     for command in ON_A_STRING:
-        said = refused("", call, *command)
-        assert said.startswith("WRONGTYPE") or command[0] == "CF.RESERVE" and said == "ERR item exists", (command, said)
+        error = refused("", call, *command)
+        assert error.startswith("WRONGTYPE") or command[0] == "CF.RESERVE" and error == "ERR item exists", (command, error)
     refused("", call, "CF.LOADCHUNK", "s", 1, "bytes")
     same(call("CF.EXISTS", "s", "a"), 0)
     same(call("CF.MEXISTS", "s", "a", "b"), [0, 0])
@@ -137,16 +137,16 @@ def test_loadchunk(call):
     assert call("EXISTS", "g") == 0
 
 
-def test_unknown_words(call):
+def test_loadchunk_refuses_invalid_options(call):
     call("CF.ADD", "f", "a")
     iterator, data = call("CF.SCANDUMP", "f", 0)
-    for words in (["SIZE", 1], ["EXPANSION", "x"], ["DELETED", -1], ["EXPANSION", 32769], ["EXPANSION"]):
-        assert is_refused(call, "CF.LOADCHUNK", "g", iterator, data, *words), words
+    for options in (["SIZE", 1], ["EXPANSION", "x"], ["DELETED", -1], ["EXPANSION", 32769], ["EXPANSION"]):
+        assert is_refused(call, "CF.LOADCHUNK", "g", iterator, data, *options), options
     assert call("EXISTS", "g") == 0
 
 
-def test_no_memory_by_maxmemory(call):
-    """What may need memory is refused when the server has no more; what gives back or reads is not."""
+def test_maxmemory_refuses_commands_that_allocate(call):
+    """Without free memory, the server refuses commands that may allocate, but not those that free memory or only read."""
     add_all(call, "f", items("item-", 1000))
     iterator, data = call("CF.SCANDUMP", "f", 0)
     call("CONFIG", "SET", "maxmemory", 1)

@@ -1,8 +1,8 @@
-"""A replica takes over while clients write, in a cluster and with Sentinel: nothing is lost that counts as acknowledged, a dump that
-the former primary began goes on, and both servers have the same filters afterwards.
+"""A replica takes over while clients write, in a cluster and with Sentinel. Nothing acknowledged is lost, a dump that the old
+primary began continues, and both servers have the same filters afterwards.
 
-A planned failover loses no answer of the primary's. A primary that is killed may take with it what no replica has: so only what
-`WAIT` confirms counts there.
+A planned failover loses none of the primary's replies. A primary that is killed may lose what no replica has, so there only
+items that `WAIT` confirms count as acknowledged.
 """
 
 import contextlib
@@ -13,35 +13,36 @@ import redis
 from redis.sentinel import Sentinel
 
 from cluster import Cluster, slot_of
-from filters import all_exist, differences, joined, make_large, states
+from filters import all_exist, differences, joined_bytes, make_large, states
 from servers import Binary, Server, found, wait_until
 from wire import Connection, Refusal
 from workers import Worker
 
 KEYS = [f"{{slot}}-{n}" for n in range(6)]
-STILL = "{slot}-still"
-"""Nobody writes to this one."""
+UNCHANGED = "{slot}-still"
+"""A key that nobody writes to."""
 
 ENOUGH = 2000
 
 
 class Writer(Worker):
-    """Adds items to KEYS at the server whose address `find` gives, and asks again when that is gone or is no primary any more."""
+    """A thread that adds items to KEYS at the server whose address `find` returns. It asks again when that server is gone or no
+    longer the primary."""
 
     def __init__(self, find):
         super().__init__()
-        self.find, self.call, self.acknowledged, self.only_confirmed = find, None, {key: [] for key in KEYS}, False
+        self.find, self.call, self.acknowledged, self.needs_confirmation = find, None, {key: [] for key in KEYS}, False
 
     def connect(self):
         return contextlib.nullcontext()
 
     def turn(self, _):
-        key, some = KEYS[self.turns % len(KEYS)], [b"item-%d-%d" % (self.turns, m) for m in range(20)]
+        key, batch = KEYS[self.turns % len(KEYS)], [b"item-%d-%d" % (self.turns, m) for m in range(20)]
         try:
             self.call = self.call or Connection(self.find(), timeout=5)
-            assert self.call("CF.INSERT", key, "ITEMS", *some) == [1] * len(some)
-            if not self.only_confirmed or self.call("WAIT", 1, 1000) == 1:
-                self.acknowledged[key] += some
+            assert self.call("CF.INSERT", key, "ITEMS", *batch) == [1] * len(batch)
+            if not self.needs_confirmation or self.call("WAIT", 1, 1000) == 1:
+                self.acknowledged[key] += batch
         except (OSError, LookupError, Refusal):
             self.call = None
             self.stopping.wait(0.02)
@@ -49,8 +50,8 @@ class Writer(Worker):
     def count(self):
         return sum(map(len, self.acknowledged.values()))
 
-    def writes_more(self, explain):
-        """Until so many more are acknowledged."""
+    def wait_for_writes(self, explain):
+        """Waits until ENOUGH more items are acknowledged."""
         goal = self.count() + ENOUGH
         wait_until(lambda: self.failure or self.count() >= goal, 60, explain)
         self.check()
@@ -66,23 +67,23 @@ def is_role(server, role):
         return b"role:%b\r" % role in text and (role == b"master" or b"master_link_status:up" in text)
 
 
-def survives(writer, primary, replica, fail_over, explain):
-    """Lets the writer write before, while and after `fail_over` makes the replica the primary."""
+def check_failover(writer, primary, replica, fail_over, explain):
+    """Lets the writer write before, during and after `fail_over`, which makes the replica the primary."""
     with primary.connect() as call:
-        if not call("EXISTS", STILL):
-            make_large(call, STILL)
-        iterator, chunk = call("CF.SCANDUMP", STILL, 0)
+        if not call("EXISTS", UNCHANGED):
+            make_large(call, UNCHANGED)
+        iterator, chunk = call("CF.SCANDUMP", UNCHANGED, 0)
         chunks = [(iterator, chunk)]
         call("WAIT", 1, 5000)
     writer.start()
     try:
-        writer.writes_more(explain)
+        writer.wait_for_writes(explain)
         fail_over()
         wait_until(lambda: is_role(replica, b"master"), 60, explain)
         if primary.process.poll() is not None:
-            # It becomes a replica: without one, nothing is confirmed.
+            # The old primary becomes a replica. Without a replica, nothing is confirmed.
             primary.start()
-        writer.writes_more(explain)
+        writer.wait_for_writes(explain)
     finally:
         writer.finish()
     wait_until(lambda: is_role(primary, b"slave"), 60, explain)
@@ -90,10 +91,10 @@ def survives(writer, primary, replica, fail_over, explain):
         for key, acknowledged in writer.acknowledged.items():
             all_exist(here, key, acknowledged)
         while iterator:
-            iterator, chunk = here("CF.SCANDUMP", STILL, iterator)
+            iterator, chunk = here("CF.SCANDUMP", UNCHANGED, iterator)
             chunks.append((iterator, chunk or b""))
-        assert len(chunks) > 3 and joined(chunks) == here("CF.SNAPSHOT", STILL)
-        # The replica has everything: nobody writes now.
+        assert len(chunks) > 3 and joined_bytes(chunks) == here("CF.SNAPSHOT", UNCHANGED)
+        # The replica has everything, because nobody writes now.
         here("CF.ADD", KEYS[0], "last")
         assert here("WAIT", 1, 5000) == 1
         if "cluster-enabled yes" in primary.options:
@@ -106,52 +107,52 @@ def survives(writer, primary, replica, fail_over, explain):
 
 @pytest.fixture(scope="module")
 def cluster(binary):
-    """Three primaries, one of them with a replica. Some slots may be without a server while nodes are down."""
+    """Three primaries, one of them with a replica. While nodes are down, some slots may have no server."""
     made = Cluster(binary, options=["cluster-require-full-coverage no"])
-    made.add_replica(made.owner(slot_of(STILL)))
+    made.add_replica(made.owner(slot_of(UNCHANGED)))
     yield made
     made.close()
 
 
 def planned(cluster, primary, replica):
-    ask(replica)
+    request_failover(replica)
 
 
 def elected(cluster, primary, replica):
-    """The other primaries notice that one is gone, and elect its replica."""
+    """Kills the primary. The other primaries notice it and elect the replica."""
     primary.kill()
 
 
 def forced(cluster, primary, replica):
-    """At once: the primary is not waited for, but the others must agree."""
+    """Fails over immediately, without waiting for the primary, but with the others' agreement."""
     primary.kill()
-    ask(replica, "FORCE")
+    request_failover(replica, "FORCE")
 
 
 def taken_over(cluster, primary, replica):
-    """Two of three primaries are gone, so that there is no majority that could agree."""
+    """Fails over without agreement: two of three primaries are gone, so there is no majority."""
     other = next(node for node in cluster.nodes if node not in (primary, replica))
     other.kill()
     primary.kill()
-    ask(replica, "TAKEOVER")
+    request_failover(replica, "TAKEOVER")
 
 
-def ask(replica, *how):
+def request_failover(replica, *how):
     with replica.connect() as call:
         assert call("CLUSTER", "FAILOVER", *how) == "OK"
 
 
 @pytest.mark.parametrize("how", [planned, elected, forced, taken_over])
 def test_cluster(cluster, how):
-    primary = cluster.owner(slot_of(STILL))
+    primary = cluster.owner(slot_of(UNCHANGED))
     (replica,) = [node for node in cluster.nodes if cluster.says_replica(primary, node, primary)]
 
     def find():
-        return cluster.owner(slot_of(STILL)).address
+        return cluster.owner(slot_of(UNCHANGED)).address
 
     writer = Writer(find)
-    writer.only_confirmed = how is not planned
-    survives(writer, primary, replica, lambda: how(cluster, primary, replica), cluster.logs)
+    writer.needs_confirmation = how is not planned
+    check_failover(writer, primary, replica, lambda: how(cluster, primary, replica), cluster.logs)
     for node in cluster.nodes:
         if node.process.poll() is not None:
             node.start()
@@ -164,7 +165,7 @@ NAME = "koel"
 
 
 class Watcher(Server):
-    """A sentinel, which is the server's program by another name."""
+    """A sentinel, which is the server's program under another name."""
 
     def __init__(self, binary, primary, folder):
         path = Path(folder) / f"{binary.kind}-sentinel"
@@ -182,7 +183,7 @@ class Watcher(Server):
 def watched(binary, tmp_path):
     """A primary, its replica, and a sentinel that knows both."""
     if binary is not found()[0] and not binary.is_at_least(valkey=(9, 0)):
-        pytest.skip("the oldest and the newest show it")
+        pytest.skip("testing the oldest and the newest server suffices")
     primary = Server(binary, tcp=True)
     replica = Server(binary, f"replicaof 127.0.0.1 {primary.port}", tcp=True)
     servers = [primary, replica]
@@ -199,7 +200,7 @@ def watched(binary, tmp_path):
 
 
 def test_sentinel(watched):
-    """Clients ask it which server is the primary."""
+    """Clients ask the sentinel for the primary."""
     primary, replica, sentinel = watched
     client = Sentinel([("127.0.0.1", sentinel.port)], socket_timeout=5)
 
@@ -210,5 +211,5 @@ def test_sentinel(watched):
             raise LookupError from error
 
     writer = Writer(find)
-    writer.only_confirmed = True
-    survives(writer, primary, replica, primary.kill, sentinel.log)
+    writer.needs_confirmation = True
+    check_failover(writer, primary, replica, primary.kill, sentinel.log)

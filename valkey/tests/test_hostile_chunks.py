@@ -1,4 +1,4 @@
-"""CF.LOADCHUNK of bytes that no dump has: they are refused, nothing changes, and the server lives."""
+"""CF.LOADCHUNK of bytes that no dump has: they are refused, nothing changes, and the server survives."""
 
 import random
 
@@ -9,7 +9,7 @@ from filters import (
 )
 from wire import Refusal, same
 
-# The last one if a later chunk comes for a key that is missing, as in RedisBloom.
+# The last one is for a later chunk of a missing key, as in RedisBloom.
 ERRORS = ("Invalid position", "Invalid header", "Couldn't create filter!", "Couldn't load chunk!", "ERR not found")
 
 
@@ -21,7 +21,7 @@ def small(call):
 
 
 def try_to_load(call, key, chunks):
-    """True if all were taken; otherwise the error is one of those that clients know."""
+    """Returns true if all chunks were accepted. Asserts that an error is one that clients know."""
     for iterator, data in chunks:
         try:
             call("CF.LOADCHUNK", key, iterator, data)
@@ -32,7 +32,7 @@ def try_to_load(call, key, chunks):
 
 
 def is_invisible(call, key):
-    """There is no filter, or one that is being loaded, as every command says."""
+    """Returns true if there is no filter. If one is being loaded, asserts that every command says so."""
     if not call("EXISTS", key):
         return (call("CF.EXISTS", key, "item-1"), call("CF.SNAPSHOT", key)) == (0, None) and is_refused(call, "CF.INFO", key)
     for command in [("CF.EXISTS", key, "item-1"), ("CF.SNAPSHOT", key), ("CF.INFO", key)]:
@@ -56,19 +56,19 @@ def test_random_bytes(server, call):
 
 
 @pytest.mark.parametrize("head", ["koel", "RedisBloom"])
-def test_random_bytes_after_a_good_beginning(call, small, head):
+def test_random_bytes_after_a_valid_prefix(call, small, head):
     choose = random.Random(2)
-    good = small[0][1][:16] if head == "koel" else chunks_of(fixture_named("rb_default.chunks"))[0][1][:24]
+    prefix = small[0][1][:16] if head == "koel" else chunks_of(fixture_named("rb_default.chunks"))[0][1][:24]
     for length in (0, 8, 14, 16, 22, 24, 48, 56, 1000):
-        for iterator in (1, length + len(good), length + len(good) + 1):
-            try_to_load(call, "f", [(iterator, good + choose.randbytes(length))])
+        for iterator in (1, length + len(prefix), length + len(prefix) + 1):
+            try_to_load(call, "f", [(iterator, prefix + choose.randbytes(length))])
             assert is_invisible(call, "f")
             call("DEL", "f")
 
 
-def test_every_bit_of_a_header(call, small):
-    """A koel snapshot has checksums: every flip is found at the latest with the last chunk. Only if it promises more
-    bytes are these still waited for."""
+def test_flipped_bits_of_a_header(call, small):
+    """Checksums reveal every flip with the last chunk at the latest. If the header promises more bytes, the load waits for
+    them."""
     (iterator, data), *rest = small
     choose = random.Random(3)
     for bit in [*range(8 * 96), *choose.sample(range(8 * len(data)), 500)]:
@@ -82,17 +82,17 @@ def test_truncated(call, small):
     (iterator, data), *rest = small
     choose = random.Random(4)
     for length in [*range(0, 100), *choose.sample(range(len(data)), 100), len(data) - 1]:
-        for given in (iterator, iterator - len(data) + length):
-            try_to_load(call, "f", [(given, data[:length]), *rest])
-            assert is_invisible(call, "f"), (length, given)
+        for iterator_given in (iterator, iterator - len(data) + length):
+            try_to_load(call, "f", [(iterator_given, data[:length]), *rest])
+            assert is_invisible(call, "f"), (length, iterator_given)
             call("DEL", "f")
 
 
 def test_longer(call, small):
     (iterator, data), *rest = small
     for more in (b"\0", b"\0" * 8, data):
-        for given in (iterator, iterator + len(more)):
-            assert not try_to_load(call, "f", [(given, data + more), *rest])
+        for iterator_given in (iterator, iterator + len(more)):
+            assert not try_to_load(call, "f", [(iterator_given, data + more), *rest])
             assert is_invisible(call, "f")
             call("DEL", "f")
 
@@ -104,28 +104,28 @@ def test_a_damaged_last_chunk_drops_the_load(call):
     load(call, "f", chunks[:-1])
     refused(ERRORS, call, "CF.LOADCHUNK", "f", iterator, flipped(data, 8 * len(data) - 1))
     same(call("EXISTS", "f"), 0)
-    # The same damage further to the front is noticed then, too.
+    # Damage nearer to the front is also noticed then.
     load(call, "f", chunks[:1])
     damaged = [(at, flipped(data, 4 * len(data))) for at, data in chunks[1:]]
     assert not try_to_load(call, "f", damaged) and is_invisible(call, "f")
 
 
 def test_a_refused_chunk_changes_nothing(call):
-    """In the middle: the right one is taken afterwards."""
+    """Within a load, the valid chunk is accepted afterwards."""
     make_large(call, "large")
     chunks = dump(call, "large")
     load(call, "f", chunks[:1])
     iterator, data = chunks[1]
-    wrong_ones = [(iterator + 1, data), (iterator, data[:-1]), (iterator - 1, data), (1, b""), (iterator, data + b"\0")]
-    for given, wrong in wrong_ones:
-        if not try_to_load(call, "f", [(given, wrong)]):
+    invalid_chunks = [(iterator + 1, data), (iterator, data[:-1]), (iterator - 1, data), (1, b""), (iterator, data + b"\0")]
+    for iterator_given, invalid in invalid_chunks:
+        if not try_to_load(call, "f", [(iterator_given, invalid)]):
             assert is_invisible(call, "f")
     load(call, "f", chunks[1:])
     assert call("CF.SNAPSHOT", "f") == call("CF.SNAPSHOT", "large")
 
 
-def test_flips_in_what_redisbloom_wrote(server, call):
-    """Its chunks have no checksum: of the slots, any are good. Of the header, what cannot be is refused."""
+def test_flipped_bits_in_redisbloom_chunks(server, call):
+    """RedisBloom's chunks have no checksum. Any slots are valid, but invalid headers are refused."""
     for fixture in fixtures():
         for number, (iterator, data) in enumerate(chunks_of(fixture)):
             choose = random.Random(number)
@@ -140,27 +140,27 @@ def test_flips_in_what_redisbloom_wrote(server, call):
 
 
 def use(call, key):
-    """Nothing that is asked of such a filter may harm the server."""
-    some = items("key-", 20)
-    exist(call, key, some)
-    call.pipeline([("CF.DEL", key, item) for item in some] + [("CF.COUNT", key, item) for item in some])
+    """Runs commands on a damaged filter, which must not harm the server."""
+    members = items("key-", 20)
+    exist(call, key, members)
+    call.pipeline([("CF.DEL", key, item) for item in members] + [("CF.COUNT", key, item) for item in members])
     call("CF.COMPACT", key)
     call("CF.INFO", key)
     dump(call, key)
 
 
-def test_counts_that_are_wrong(call):
-    """What a header says of its items is believed by nobody but those who ask for it."""
+def test_wrong_counts_in_a_header(call):
+    """Only the commands that report a header's counts use them."""
     (iterator, header), *rest = chunks_of(fixture_named("rb_default.chunks"))
     load(call, "good", [(iterator, header), *rest])
-    good = call("INFO", "koel")
+    expected = call("INFO", "koel")
     call("DEL", "good")
     for count in (0, 1, 2**63, 2**64 - 1):
-        # The numbers of items and of deleted ones.
+        # The numbers of items and of deleted items.
         load(call, "f", [(iterator, count.to_bytes(8, "little") + header[8:16] + count.to_bytes(8, "little") + header[24:]), *rest])
-        assert call("INFO", "koel").split()[:4] == good.split()[:4]
+        assert call("INFO", "koel").split()[:4] == expected.split()[:4]
         same(call("CF.DEL", "f", "key-1"), 1)
-        # The filter for new items would be planned for as many.
+        # The filter for new items would be planned for that many.
         is_refused(call, "CF.ADD", "f", "new")
         assert call("CF.INFO", "f") and call("CF.DEBUG", "f")
         call("DEL", "f")
@@ -170,15 +170,15 @@ def test_counts_that_are_wrong(call):
 def test_wrong_iterators_of_redisbloom(call):
     chunks = chunks_of(fixture_named("rb_grown_e2.chunks"))
     for number, (iterator, data) in enumerate(chunks):
-        for wrong in {0, 1, 2, iterator - 1, iterator + 1, 2**63 - 1} - {iterator}:
-            if number or wrong != 1:
-                assert not try_to_load(call, "f", [(wrong, data)]), (number, wrong)
+        for invalid in {0, 1, 2, iterator - 1, iterator + 1, 2**63 - 1} - {iterator}:
+            if number or invalid != 1:
+                assert not try_to_load(call, "f", [(invalid, data)]), (number, invalid)
         load(call, "f", [(iterator, data)])
     assert dump(call, "f") == chunks
 
 
-def test_promises_take_no_memory(server, call):
-    """A header that promises a huge filter, and nothing after it."""
+def test_sizes_in_a_header_allocate_no_memory(server, call):
+    """The header promises a huge filter, and nothing follows."""
     header = bytearray(chunks_of(fixture_named("rb_default.chunks"))[0][1])
     before = used_memory(call)
     for buckets in (2**20, 2**30, 2**31, 2**32, 2**62, 2**63):
@@ -198,7 +198,7 @@ def used_memory(call):
 
 
 def test_chunks_of_other_filters_do_not_fit(call, small):
-    """Neither another filter's of koel nor RedisBloom's go on where this one stopped."""
+    """Chunks of another koel filter, or of RedisBloom's, do not continue a load."""
     make_large(call, "large")
     chunks = dump(call, "large")
     call("CF.RESERVE", "other", 2_000_000, "SEED", 5)

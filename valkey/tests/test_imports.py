@@ -1,4 +1,4 @@
-"""Filters that RedisBloom wrote (tests/data/redisbloom): answers and bytes that come out are RedisBloom's."""
+"""Filters that RedisBloom wrote (tests/data/redisbloom). Lookups and dumped bytes equal RedisBloom's."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ import pytest
 
 from filters import (
     FIXTURES, INFO_FIELDS, add_all, all_exist, chunks_of, difference, digest, dump, exist, fixture_named, fixtures,
-    info, items, joined, load, refused, snapshot, state,
+    info, items, joined_bytes, load, refused, snapshot, state,
 )
 from servers import COMMAND, wait_until
 from wire import same
@@ -20,8 +20,8 @@ def fixture(request):
     return request.param
 
 
-def kept(fixture):
-    """The items that are in it."""
+def remaining(fixture):
+    """Returns the items of the fixture that were not deleted."""
     deleted = fixture["delete_every"]
     every = items(fixture["key_prefix"], fixture["added"])
     return [item for n, item in enumerate(every) if not deleted or n % deleted]
@@ -29,15 +29,15 @@ def kept(fixture):
 
 def test_answers(call, fixture):
     load(call, "f", chunks_of(fixture))
-    answers = exist(call, "f", items(fixture["probe_prefix"], fixture["probe_count"]))
-    assert [n for n, answer in enumerate(answers) if answer] == fixture["probe_hits"]
-    all_exist(call, "f", kept(fixture))
+    results = exist(call, "f", items(fixture["probe_prefix"], fixture["probe_count"]))
+    assert [n for n, result in enumerate(results) if result] == fixture["probe_hits"]
+    all_exist(call, "f", remaining(fixture))
     keys = items(fixture["key_prefix"], fixture["added"])[:: fixture["count_every"]]
     assert call.pipeline([("CF.COUNT", "f", key) for key in keys]) == fixture["counts"]
 
 
 def test_info(call, fixture):
-    """All of RedisBloom's fields but one: Size is what this server takes."""
+    """All of RedisBloom's fields, except Size, which is what this server needs."""
     load(call, "f", chunks_of(fixture))
     found = info(call, "f")
     expected = {**fixture["info"], "Size": found["Size"]}
@@ -51,15 +51,15 @@ def test_bytes(call, fixture):
     assert dump(call, "f") == chunks
 
 
-def test_it_has_no_snapshot(call, fixture):
-    """That is a format of koel's own filters."""
+def test_imported_filters_have_no_snapshot(call, fixture):
+    """Snapshots are a format of koel's own filters."""
     load(call, "f", chunks_of(fixture))
     assert "CF.SCANDUMP" in refused("ERR", call, "CF.SNAPSHOT", "f")
     call("CF.ADD", "f", "a")
     assert "CF.SCANDUMP" in refused("ERR", call, "CF.SNAPSHOT", "f")
 
 
-def test_the_empty_filter_has_nothing_to_load(call):
+def test_an_empty_filter_has_no_chunks(call):
     fixture = fixture_named("rb_empty.chunks")
     assert chunks_of(fixture) == []
     call("CF.RESERVE", "f", *fixture["reserve"])
@@ -67,47 +67,47 @@ def test_the_empty_filter_has_nothing_to_load(call):
 
 
 def test_padded_header(call):
-    """RedisBloom's header has two more bytes where its compiler does not pack it."""
+    """RedisBloom's header has two more bytes if its compiler does not pack it."""
     fixture = fixture_named("rb_b4_n4000.chunks")
     (iterator, header), *rest = chunks_of(fixture)
     padded = header + b"\0\0" if len(header) == 38 else header[:38]
     load(call, "f", [(iterator, padded), *rest])
-    all_exist(call, "f", kept(fixture))
+    all_exist(call, "f", remaining(fixture))
 
 
 def test_removals(call, fixture):
     chunks = chunks_of(fixture)
     load(call, "f", chunks)
-    some = kept(fixture)
-    assert set(call.pipeline([("CF.DEL", "f", item) for item in some[:500]])) == {1}
-    all_exist(call, "f", some[500:])
+    present = remaining(fixture)
+    assert set(call.pipeline([("CF.DEL", "f", item) for item in present[:500]])) == {1}
+    all_exist(call, "f", present[500:])
     found, deleted = info(call, "f"), fixture["info"]["Number of items deleted"]
-    assert found["Number of items inserted"] == len(some) - 500
+    assert found["Number of items inserted"] == len(present) - 500
     if found["Number of filters"] == 1:
         assert found["Number of items deleted"] == deleted + 500
-        # It is RedisBloom's filter still.
-        assert len(joined(dump(call, "f"))) == len(joined(chunks))
+        # It is still RedisBloom's filter.
+        assert len(joined_bytes(dump(call, "f"))) == len(joined_bytes(chunks))
 
 
 def test_compaction(call, fixture):
     load(call, "f", chunks_of(fixture))
     same(call("CF.COMPACT", "f"), "OK")
-    all_exist(call, "f", kept(fixture))
+    all_exist(call, "f", remaining(fixture))
     load(call, "g", dump(call, "f"))
     assert snapshot(call, "g") == snapshot(call, "f")
 
 
 def test_new_items(call, fixture):
-    """They go into a filter of koel's beside it."""
+    """New items go into an own filter beside the imported one."""
     chunks = chunks_of(fixture)
     load(call, "f", chunks)
-    old, new = kept(fixture), items("new-", 10_000)
+    old, new = remaining(fixture), items("new-", 10_000)
     add_all(call, "f", new)
     all_exist(call, "f", old + new)
     found = info(call, "f")
     assert found["Imported items"] == len(old) and found["Number of items inserted"] == len(old) + len(new)
-    assert found["Size"] >= len(joined(chunks)) + 10_000
-    # At most as many more are found as koel's filter may have: 1 % of 20,000, and five standard deviations.
+    assert found["Size"] >= len(joined_bytes(chunks)) + 10_000
+    # Additional hits are at most those of koel's filter: 1 % of 20,000, plus five standard deviations.
     hits = sum(exist(call, "f", items(fixture["probe_prefix"], fixture["probe_count"])))
     assert len(fixture["probe_hits"]) <= hits <= len(fixture["probe_hits"]) + 200 + 5 * 14.2
 
@@ -119,26 +119,26 @@ def test_dumps_with_new_items(call, fixture):
     both = dump(call, "f")
     assert both != chunks
     load(call, "g", both)
-    assert snapshot(call, "g") == joined(both)
-    all_exist(call, "g", kept(fixture) + items("new-", 3000))
+    assert snapshot(call, "g") == joined_bytes(both)
+    all_exist(call, "g", remaining(fixture) + items("new-", 3000))
     for key in ("f", "g"):
         add_all(call, key, items("later-", 3000))
     assert snapshot(call, "g") == snapshot(call, "f")
 
 
-def test_without_its_new_items_it_is_as_before(call):
-    """What is removed from the new filter leaves RedisBloom's chunks as they were."""
+def test_removing_new_items_restores_the_lookups(call):
+    """Removing the new items leaves RedisBloom's chunks unchanged."""
     fixture = fixture_named("rb_b4_n4000.chunks")
     load(call, "f", chunks_of(fixture))
     before = exist(call, "f", items("probe-", 20_000))
     add_all(call, "f", items("new-", 100))
     assert set(call.pipeline([("CF.DEL", "f", item) for item in items("new-", 100)])) == {1}
     assert exist(call, "f", items("probe-", 20_000)) == before
-    all_exist(call, "f", kept(fixture))
+    all_exist(call, "f", remaining(fixture))
 
 
 def test_copies_in_both_filters(call):
-    """CF.COUNT adds up, CF.ADDNX sees both, and CF.DEL takes one copy after the other."""
+    """CF.COUNT adds up both filters, CF.ADDNX looks in both, and CF.DEL removes the copies one at a time."""
     fixture = fixture_named("rb_b1_n3000.chunks")
     load(call, "f", chunks_of(fixture))
     counted = call("CF.COUNT", "f", "key-0")
@@ -154,7 +154,8 @@ def test_copies_in_both_filters(call):
 
 
 def test_copies_in_several_sub_filters(call):
-    """Each item has 1 to 20 copies, a sub-filter has room for four: RedisBloom's counts arrive, and every copy can be removed."""
+    """Each item has 1 to 20 copies, and a sub-filter has room for four. RedisBloom's counts are preserved, and every copy can
+    be removed."""
     fixture = json.loads((FIXTURES / "copies.json").read_text())
     chunks, copies = chunks_of(fixture), fixture["copies"]
     keys = items(fixture["key_prefix"], len(copies))
@@ -165,7 +166,7 @@ def test_copies_in_several_sub_filters(call):
     same(call("COPY", "f", "grown"), 1)
     load(call, "compacted", chunks)
     same(call("CF.COMPACT", "compacted"), "OK")
-    # More copies go into the filter beside it.
+    # Further copies go into the own filter beside it.
     add_all(call, "grown", [key for key in keys for _ in range(30)])
     load(call, "again", dump(call, "grown"))
     for key, more in [("f", 0), ("compacted", 0), ("grown", 30), ("again", 30)]:
@@ -178,14 +179,14 @@ def test_copies_in_several_sub_filters(call):
         assert info(call, key)["Number of items inserted"] == 0 and sum(exist(call, key, keys)) == 0
 
 
-def test_a_filter_that_does_not_grow_takes_no_new_items(call):
-    """RedisBloom's with EXPANSION 0: the header's last field. Then nothing may grow beside it."""
+def test_expansion_0_is_imported(call):
+    """The last field of RedisBloom's header is EXPANSION 0."""
     fixture = fixture_named("rb_b1_n3000.chunks")
     (iterator, header), *rest = chunks_of(fixture)
     fixed = header[:36] + b"\0\0" + header[38:]
     load(call, "f", [(iterator, fixed), *rest])
     assert info(call, "f")["Expansion rate"] == 0
-    all_exist(call, "f", kept(fixture))
+    all_exist(call, "f", remaining(fixture))
 
 
 def test_copies_of_the_key(call, fixture):
@@ -198,32 +199,33 @@ def test_copies_of_the_key(call, fixture):
     assert digest(call, "f") != "0" * 40
 
 
-def test_while_it_is_loaded_it_is_invisible(call, fixture):
+def test_a_filter_is_invisible_while_it_is_loaded(call, fixture):
     chunks = chunks_of(fixture)
     sizes = [len(data) for _, data in chunks[1:]]
     for count in range(1, len(chunks)):
         load(call, "f", chunks[:count])
-        said = refused("ERR a filter is being loaded", call, "CF.EXISTS", "f", "key-0")
-        assert f": {sum(sizes[: count - 1])} of {sum(sizes)} bytes have come" in said, said
+        error = refused("ERR a filter is being loaded", call, "CF.EXISTS", "f", "key-0")
+        assert f": {sum(sizes[: count - 1])} of {sum(sizes)} bytes have come" in error, error
         refused("ERR a filter is being loaded", call, "CF.ADD", "f", "a")
     load(call, "f", chunks[len(chunks) - 1 :])
-    all_exist(call, "f", kept(fixture))
+    all_exist(call, "f", remaining(fixture))
 
 
-def test_the_command_agrees(call, fixture, tmp_path):
-    """`koel query` of the file, and the server that loaded it."""
+def test_the_koel_command_agrees_with_the_server(call, fixture, tmp_path):
+    """`koel query` on the file finds the same items as the server that loaded it."""
     load(call, "f", chunks_of(fixture))
     probes = items(fixture["probe_prefix"], 5000)
-    expected = [item for item, answer in zip(probes, exist(call, "f", probes)) if answer]
-    said = subprocess.run(
+    expected = [item for item, result in zip(probes, exist(call, "f", probes)) if result]
+    result = subprocess.run(
         [COMMAND, "query", FIXTURES / fixture["file"]], input=b"\n".join(probes) + b"\n", capture_output=True,
         timeout=60, check=False,
     )
-    assert said.stdout.splitlines() == expected, said.stderr
+    assert result.stdout.splitlines() == expected, result.stderr
 
 
 def test_new_items_go_into_the_same_filter_everywhere(start):
-    """The filter beside an imported one is made for the items that are there by then, whatever it was read from."""
+    """An own filter beside an imported one is sized by the items present at that moment, no matter where the imported one was
+    read from."""
     server = start("appendonly yes", "aof-use-rdb-preamble no")
     with server.connect() as call:
         load(call, "f", chunks_of(fixture_named("rb_b4_n4000.chunks")))

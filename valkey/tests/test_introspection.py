@@ -1,4 +1,4 @@
-"""What the server tells clients, proxies and administrators: keys, flags and categories of commands, the module."""
+"""What the server tells clients, proxies and administrators: keys, flags and categories of commands, and the module."""
 
 import pytest
 
@@ -13,7 +13,7 @@ WRITES = {
 READS = {"cf.exists", "cf.mexists", "cf.count", "cf.info", "cf.debug", "cf.scandump", "cf.snapshot"}
 NEED_MEMORY = {"cf.reserve", "cf.add", "cf.addnx", "cf.insert", "cf.insertnx", "cf.loadchunk", "cf.union"}
 FAST = {"cf.exists", "cf.count"}
-"""At least these: one item each, and no table is split or joined."""
+"""Commands that must be fast: they use one item, and split or merge no table."""
 
 ARGUMENTS = {
     "cf.reserve": [1000], "cf.insert": ["ITEMS", "a"], "cf.insertnx": ["NOCREATE", "ITEMS", "a", "b"], "cf.compact": [],
@@ -30,14 +30,14 @@ TOKENS = {
 
 
 def commands(call):
-    """Of every command: arity, flags, first key, last key, step, ACL categories, …"""
+    """Returns for every command: arity, flags, first key, last key, step, ACL categories, …"""
     every = {entry[0].decode().lower(): entry[1:] for entry in call("COMMAND")}
     every = {name: entry for name, entry in every.items() if name.startswith("cf.")}
     every.pop("cf.panic", None)
     return every
 
 
-def test_there_are_these_commands(call):
+def test_the_list_of_commands(call):
     assert set(commands(call)) == WRITES | READS
 
 
@@ -64,7 +64,7 @@ def test_key_specifications(call):
 
 
 def test_documentation(call):
-    """What a client shows as a hint, in every command: the key, and the options that the summary names."""
+    """Every command documents what clients show as hints: the key, and the options that the summary names."""
     for name, entry in commands(call).items():
         (_, fields), = zip(*[iter(call("COMMAND", "DOCS", name))] * 2)
         docs = fields_of(fields)
@@ -73,7 +73,7 @@ def test_documentation(call):
         assert (arguments[0][b"name"], arguments[0][b"type"]) == (b"key", b"key"), name
         tokens = {argument[b"token"] for argument in arguments if b"token" in argument}
         assert tokens == TOKENS.get(name, set()), name
-        # As many as the command asks for, at least.
+        # The arity requires at least this many words.
         needed = [argument for argument in arguments if "optional" not in argument.get(b"flags", [])]
         words = 1 + sum(2 if b"token" in argument else 1 for argument in needed)
         arity = entry[0]
@@ -81,14 +81,14 @@ def test_documentation(call):
 
 
 def fields_of(reply):
-    """A map, as RESP2 gives it."""
+    """Returns a map from its form in RESP2."""
     return dict(zip(reply[::2], reply[1::2]))
 
 
 def need_categories_of_modules(binary):
-    """Modules cannot put their commands into categories before."""
+    """Skips the test on servers without categories for modules."""
     if not binary.is_at_least(redis=(7, 4), valkey=(8, 0)):
-        pytest.skip("on this server, commands of modules are in no category")
+        pytest.skip("this server has no categories for modules")
 
 
 def test_categories(call, binary):

@@ -1,4 +1,4 @@
-"""What a filter can hold at most, what a server may be asked at most, and what the answer is beyond."""
+"""The limits of filters and of commands, and the replies beyond them."""
 
 import re
 
@@ -30,8 +30,8 @@ NUMBERS = [
 ]
 
 
-def test_numbers_at_the_edges(server, call):
-    """Whatever the number: a reply, a server that lives, and no key of a command that was refused."""
+def test_extreme_numbers(server, call):
+    """For any number, there is a reply, the server survives, and a refused command creates no key."""
     call("CF.RESERVE", "full", 4, "EXPANSION", 0)
     add_all(call, "full", [b"a", b"b", b"c", b"d"])
     for command in NUMBERS:
@@ -44,7 +44,7 @@ def test_numbers_at_the_edges(server, call):
 
 
 def test_more_copies_than_buckets_have_slots(call):
-    """Nine of one item, whose two buckets have eight slots; and of each item in a filter that has room for a few."""
+    """Nine copies of one item, whose two buckets have eight slots; then nine of each item in a filter with a small capacity."""
     for _ in range(9):
         same(call("CF.ADD", "f", "a"), 1)
     same(call("CF.INSERT", "f", "ITEMS", "a", "b"), [1, 1])
@@ -64,19 +64,19 @@ def test_more_copies_than_buckets_have_slots(call):
     ("name", "value", "rest"),
     [("maxmemory", "60mb", []), ("koel.max-bytes", "20mb", []), ("koel.max-bytes", "20mb", ["EXPANSION", 0, "ERROR", 0.001])],
 )
-def test_a_reservation_that_fits(call, name, value, rest):
-    """What `maxmemory` or `koel.max-bytes` have no room for is refused with the capacity that fits, and that does fit."""
+def test_refused_reservations_name_a_capacity_that_fits(call, name, value, rest):
+    """A reservation beyond `maxmemory` or `koel.max-bytes` is refused. The error names a capacity that fits, and it does."""
     call("CONFIG", "SET", name, value)
-    said = refused("ERR Insufficient memory to create filter: it takes", call, "CF.RESERVE", "f", 100_000_000, *rest)
-    fits = int(re.search("reserve a capacity of at most ([0-9]+)", said)[1])
-    assert name in said and fits > 1_000_000
+    error = refused("ERR Insufficient memory to create filter: it takes", call, "CF.RESERVE", "f", 100_000_000, *rest)
+    fits = int(re.search("reserve a capacity of at most ([0-9]+)", error)[1])
+    assert name in error and fits > 1_000_000
     refused("ERR Insufficient memory", call, "CF.RESERVE", "f", fits + fits // 8, *rest)
-    # Memory that is used changes a little from command to command.
+    # The used memory varies slightly from command to command.
     same(call("CF.RESERVE", "f", fits - fits // 100, *rest), "OK")
 
 
 def test_a_reservation_larger_than_all_memory(call):
-    """What can be evicted counts as free; this is refused nevertheless."""
+    """Memory that can be evicted counts as free, but this reservation exceeds all memory."""
     call("CONFIG", "SET", "maxmemory", "60mb")
     call("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     try:
@@ -88,27 +88,27 @@ def test_a_reservation_larger_than_all_memory(call):
 @pytest.mark.parametrize("capacity", [4, 5, 100, 1000, 30_000])
 def test_a_filter_that_does_not_grow(call, capacity):
     call("CF.RESERVE", "f", capacity, "EXPANSION", 0, "ERROR", "0.000001")
-    some = items("item-", capacity)
-    add_all(call, "f", some)
+    members = items("item-", capacity)
+    add_all(call, "f", members)
     refused("Filter is full", call, "CF.ADD", "f", "one more")
     refused("Filter is full", call, "CF.ADDNX", "f", "one more")
     same(call("CF.INSERT", "f", "ITEMS", "one more", "and another"), [-1, -1])
-    same(call("CF.INSERTNX", "f", "ITEMS", "one more", some[0]), [-1, 0])
+    same(call("CF.INSERTNX", "f", "ITEMS", "one more", members[0]), [-1, 0])
     assert info(call, "f")["Number of items inserted"] == capacity
-    all_exist(call, "f", some)
-    same(call("CF.DEL", "f", some[0]), 1)
+    all_exist(call, "f", members)
+    same(call("CF.DEL", "f", members[0]), 1)
     same(call("CF.ADD", "f", "one more"), 1)
     refused("Filter is full", call, "CF.ADD", "f", "and another")
 
 
 def test_items_that_collide_count_once(call):
-    """At a high rate, some different items look alike, and a few more than the capacity are accepted: as copies, each of which is
-    there, can be counted and removed."""
+    """At a high rate, some distinct items collide, so slightly more items than the capacity are accepted: as copies, each of
+    which is present, and can be counted and removed."""
     call("CF.RESERVE", "f", 2000, "EXPANSION", 0, "ERROR", 0.1)
-    some = items("item-", 4000)
-    answers = insert(call, "f", some)
-    accepted = [item for item, answer in zip(some, answers) if answer == 1]
-    assert 2000 <= len(accepted) <= 2000 * 1.2 and set(answers[:2000]) == {1}
+    members = items("item-", 4000)
+    results = insert(call, "f", members)
+    accepted = [item for item, result in zip(members, results) if result == 1]
+    assert 2000 <= len(accepted) <= 2000 * 1.2 and set(results[:2000]) == {1}
     assert info(call, "f")["Number of items inserted"] == len(accepted)
     all_exist(call, "f", accepted)
     assert set(call.pipeline([("CF.DEL", "f", item) for item in accepted])) == {1}
@@ -123,8 +123,8 @@ def test_in_protocol_3_full_is_false(call3):
 
 def test_memory_of_a_reserved_filter(call):
     call("CONFIG", "SET", "koel.max-bytes", "1mb")
-    said = refused("ERR Insufficient memory to create filter", call, "CF.RESERVE", "f", 100_000_000)
-    assert "1048576" in said and "koel.max-bytes" in said
+    error = refused("ERR Insufficient memory to create filter", call, "CF.RESERVE", "f", 100_000_000)
+    assert "1048576" in error and "koel.max-bytes" in error
     refused("ERR Insufficient memory to create filter", call, "CF.RESERVE", "f", 100_000_000, "EXPANSION", 0)
     refused("ERR Insufficient memory", call, "CF.INSERT", "f", "CAPACITY", 100_000_000, "ITEMS", "a")
     same(call("EXISTS", "f"), 0)
@@ -133,30 +133,30 @@ def test_memory_of_a_reserved_filter(call):
 
 def test_memory_of_a_filter_that_grows(call, call3):
     call("CONFIG", "SET", "koel.max-bytes", "64kb")
-    some = items("item-", 80_000)
-    answers = insert(call, "f", some, 100)
-    assert set(answers) == {1, -1} and info(call, "f")["Size"] < (64 << 10) * 1.3
-    refused("Maximum expansions reached", *command_refused(call, some))
-    same(call3("CF.INSERT", "f", "ITEMS", command_refused(call, some)[-1]), [False])
-    added = [item for item, answer in zip(some, answers) if answer == 1]
+    members = items("item-", 80_000)
+    results = insert(call, "f", members, 100)
+    assert set(results) == {1, -1} and info(call, "f")["Size"] < (64 << 10) * 1.3
+    refused("Maximum expansions reached", *refused_command(call, members))
+    same(call3("CF.INSERT", "f", "ITEMS", refused_command(call, members)[-1]), [False])
+    added = [item for item, result in zip(members, results) if result == 1]
     all_exist(call, "f", added)
     assert info(call, "f")["Number of items inserted"] == len(added)
     call("CONFIG", "SET", "koel.max-bytes", "1gb")
-    add_all(call, "f", [item for item, answer in zip(some, answers) if answer == -1])
-    all_exist(call, "f", some)
+    add_all(call, "f", [item for item, result in zip(members, results) if result == -1])
+    all_exist(call, "f", members)
 
 
-def command_refused(call, some):
-    """An addition that the limit forbids. Others may find room in a table that is not full."""
-    for item in reversed(some):
+def refused_command(call, members):
+    """Returns an addition that the limit forbids. Other items may find room in a table that is not full."""
+    for item in reversed(members):
         if call("CF.INSERT", "f", "NOCREATE", "ITEMS", item) == [-1]:
             return call, "CF.ADD", "f", item
         call("CF.DEL", "f", item)
     raise AssertionError("everything was accepted")
 
 
-def test_memory_that_the_system_does_not_have(server, call):
-    """The limit of the server's memory, not the module's: 4 GiB, as servers.py starts it."""
+def test_reservations_beyond_the_address_space(server, call):
+    """The limit is the server's address space of 4 GiB, set in servers.py, not the module's limit."""
     call("CONFIG", "SET", "koel.max-bytes", 1 << 40)
     refused("ERR Insufficient memory", call, "CF.RESERVE", "f", 1099511627776, "EXPANSION", 0)
     same(call("EXISTS", "f"), 0)
@@ -165,7 +165,7 @@ def test_memory_that_the_system_does_not_have(server, call):
 
 
 def test_refused_items_in_a_row(call):
-    """Between items of which copies are accepted; also where a batch of the module ends, at 512."""
+    """Refused items alternate with accepted copies, also where a batch of the module ends, at 512."""
     call("CF.RESERVE", "f", 4, "EXPANSION", 0)
     runs = [("a", 2), ("b", 1), ("c", 500), ("d", 1), ("e", 510), ("a", 7), ("f", 3), ("b", 2), ("e", 600), ("c", 9), ("f", 1)]
     expected = [1 if item in "abcd" else -1 for item, count in runs for _ in range(count)]
@@ -213,8 +213,8 @@ def test_settings_of_new_filters(call):
     call("CONFIG", "SET", "koel.error-rate", "0.0001")
     call("CONFIG", "SET", "koel.expansion", "0")
     call("CONFIG", "SET", "koel.initial-size", "10")
-    some = items("item-", 12)
-    assert [is_refused(call, "CF.ADD", "f", item) for item in some] == [False] * 10 + [True] * 2
+    members = items("item-", 12)
+    assert [is_refused(call, "CF.ADD", "f", item) for item in members] == [False] * 10 + [True] * 2
     found = info(call, "f")
     assert float(found["Error rate"]) == 0.0001 and found["Expansion rate"] == 0 and found["Capacity"] == 10
 
@@ -239,12 +239,12 @@ def test_a_module_that_is_loaded_later(start):
         call("CF.ADD", "f", "a")
         assert float(info(call, "f")["Error rate"]) == 0.001
         refused("ERR", call, "MODULE", "LOADEX", MODULE)
-        # A module with a type of its own stays.
+        # A module with its own data type cannot be unloaded.
         refused("ERR", call, "MODULE", "UNLOAD", "koel")
         same(call("CF.EXISTS", "f", "a"), 1)
 
 
-def test_settings_that_are_refused_at_the_start(start):
+def test_invalid_settings_prevent_loading(start):
     server = start(module=None)
     with server.connect() as call:
         refused("ERR", call, "MODULE", "LOADEX", MODULE, "CONFIG", "koel.error-rate", "2")

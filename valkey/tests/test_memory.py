@@ -1,5 +1,5 @@
-"""Memory that runs out in the module: nothing that was acknowledged is lost, what cannot be done is an error, and the server
-lives. KOEL_VALKEY_SECONDS makes the random load last so long; its counts are printed (`pytest -s`)."""
+"""The module runs out of memory: nothing acknowledged is lost, commands that cannot be executed return an error, and the server
+survives. KOEL_VALKEY_SECONDS sets the duration of the random load; its counts are printed (`pytest -s`)."""
 
 import os
 import random
@@ -23,12 +23,12 @@ SECONDS = float(os.environ.get("KOEL_VALKEY_SECONDS", "2"))
 FAILURES = [
     {"passed": 0}, {"passed": 2}, {"passed": 20}, {"least": 1000}, {"least": 50_000}, {"least": 50_000, "passed": 1},
 ]
-"""Of allocations of so many bytes and more, so many succeed first; all that follow fail."""
+"""Of the allocations with at least `least` bytes, the first `passed` succeed, and all others fail."""
 
 
 @pytest.fixture
 def start_failing(binary):
-    """Starts servers of this test's own in which allocations can fail."""
+    """Starts servers for this test only, in which allocations can fail."""
     if wrapper() is None:
         pytest.skip("there is no C compiler for failing.c")
     own = []
@@ -43,7 +43,7 @@ def start_failing(binary):
 
 
 def saved(call, command, done, status):
-    """True if a file was written by a child, False if the server says that it failed."""
+    """Returns true if a child process wrote a file, false if the server reports a failure."""
     before = field(call, "stats", "total_forks")
     call(command)
     wait_until(lambda: field(call, "stats", "total_forks") > before)
@@ -66,19 +66,19 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_file_is_whole_or_the_former_one(start_failing, way):
+def test_a_failed_save_keeps_the_old_file(start_failing, way):
     options, save = WAYS[way]
     server = start_failing(*options)
     with server.connect() as call:
         make_zoo(call)
         assert save(call)
-        former = states(call)
+        old = states(call)
     is_log = "appendonly yes" in options
-    for n, orders in enumerate(FAILURES):
+    for n, settings in enumerate(FAILURES):
         with server.connect() as call:
             add_all(call, "plain", items(f"more-{n}-", 100))
             present = states(call)
-            with server.failing(**orders) as failing:
+            with server.failing(**settings) as failing:
                 is_saved = save(call)
             failed = failing.failed
             assert not differences(states(call), present)
@@ -86,14 +86,14 @@ def test_a_file_is_whole_or_the_former_one(start_failing, way):
         server.start()
         with server.connect() as call:
             found = states(call)
-            # A log has all that came since.
-            expected = present if is_saved or is_log else former
-            assert not differences(found, expected), f"{failed} allocations failed, and it says {is_saved}"
-            former = found
+            # A log contains everything since then.
+            expected = present if is_saved or is_log else old
+            assert not differences(found, expected), f"{failed} allocations failed, reported as saved: {is_saved}"
+            old = found
 
 
 def test_saving_needs_no_memory(start_failing):
-    """Not a single allocation: of everything that is saved, by any way, and of what compares filters."""
+    """Saving in any way and computing digests make no allocation at all."""
     server = start_failing("appendonly yes", "aof-use-rdb-preamble no")
     with server.connect() as call:
         make_zoo(call)
@@ -110,7 +110,7 @@ def test_saving_needs_no_memory(start_failing):
 
 @pytest.mark.parametrize("passed", [0, 3, 10])
 def test_dump_restore_and_copy(start_failing, passed):
-    """An error, or a value that is the same; never a part of one."""
+    """Each command returns an error or an equal value, never a part of one."""
     server = start_failing()
     with server.connect() as call:
         make_zoo(call)
@@ -135,7 +135,7 @@ def test_dump_restore_and_copy(start_failing, passed):
 
 
 def is_linked(replica):
-    """False also while it cannot be asked."""
+    """Returns true if the replica is linked. False also while it does not answer."""
     try:
         with replica.connect() as call:
             return replication(call).get("master_link_status") == "up"
@@ -145,7 +145,7 @@ def is_linked(replica):
 
 @pytest.mark.parametrize("side", ["primary", "replica"])
 def test_full_sync(start_failing, side):
-    """A replica has everything in the end, or is not linked."""
+    """In the end, a replica has everything, or is not linked."""
     primary, replica = start_failing(tcp=True), start_failing(tcp=True)
     failing_one = primary if side == "primary" else replica
     with primary.connect() as call:
@@ -156,18 +156,18 @@ def test_full_sync(start_failing, side):
             wait_until(lambda: failing_one.failed() or is_linked(replica), 30, replica.log)
         wait_until(lambda: is_linked(replica) or replica.process.poll() is not None, 30, replica.log)
         if replica.process.poll() is not None:
-            # It had no memory to load a filter, and said so in its log.
+            # The replica had no memory to load a filter, and logged it.
             replica.restart()
             follow(primary, replica)
         wait_for_sync(primary, replica)
-    with replica.connect() as there:
-        assert not differences(states(there), expected)
-        there("REPLICAOF", "NO", "ONE")
-        check_zoo(there, rest)
+    with replica.connect() as call_replica:
+        assert not differences(states(call_replica), expected)
+        call_replica("REPLICAOF", "NO", "ONE")
+        check_zoo(call_replica, rest)
 
 
 class Load:
-    """A random load of all commands, with what was acknowledged."""
+    """A random load of all commands, which records what was acknowledged."""
 
     def __init__(self, call, seed):
         self.call, self.choose, self.counts = call, random.Random(seed), Counter()
@@ -184,7 +184,7 @@ class Load:
         return self.choose.sample(known, min(count, len(known)))
 
     def send(self, *command):
-        """The reply, or `None` if it is an error."""
+        """Returns the reply, or `None` for an error."""
         reply = self.call.pipeline([command])[0]
         self.counts[command[0] + (" refused" if isinstance(reply, Refusal) else "")] += 1
         return None if isinstance(reply, Refusal) else reply
@@ -201,21 +201,21 @@ class Load:
 
     def add_unique(self, key):
         (item,) = self.new_items(1)
-        # 0 says that it is probably there.
+        # 0 means that the item is probably present.
         if self.send("CF.ADDNX", key, item):
             self.acknowledged[key][item] += 1
 
     def insert(self, key):
-        self.insert_by("CF.INSERT", key)
+        self.insert_with("CF.INSERT", key)
 
     def insert_unique(self, key):
-        self.insert_by("CF.INSERTNX", key)
+        self.insert_with("CF.INSERTNX", key)
 
-    def insert_by(self, command, key):
+    def insert_with(self, command, key):
         some = self.new_items(self.choose.choice([1, 10, 700, 3000])) + self.some_items(key, 5)
         some += self.some_items(key, 400) * self.choose.choice([0, 0, 3, 12])
-        for item, answer in zip(some, self.send(command, key, "ITEMS", *some) or []):
-            if answer == 1:
+        for item, result in zip(some, self.send(command, key, "ITEMS", *some) or []):
+            if result == 1:
                 self.acknowledged[key][item] += 1
 
     def remove(self, key):
@@ -225,15 +225,15 @@ class Load:
                 if not self.acknowledged[key][item]:
                     del self.acknowledged[key][item]
 
-    def ask(self, key):
+    def query(self, key):
         some = self.some_items(key, self.choose.choice([1, 100, 1000]))
         if some:
-            answers = self.send("CF.MEXISTS", key, *some)
-            assert answers is None or all(answers)
+            results = self.send("CF.MEXISTS", key, *some)
+            assert results is None or all(results)
             assert self.send("CF.EXISTS", key, some[0]) == 1
             assert all(self.send("CF.COUNT", key, item) >= self.acknowledged[key][item] for item in some[:10])
 
-    def look(self, key):
+    def describe(self, key):
         self.send("CF.INFO", key)
         self.send("CF.SNAPSHOT", key)
         self.send("MEMORY", "USAGE", key)
@@ -255,7 +255,7 @@ class Load:
             self.acknowledged[other] = Counter(self.acknowledged[key])
 
     def restore(self, key):
-        """By DUMP, and by chunks."""
+        """Copies a filter by DUMP and RESTORE, or by chunks."""
         other = f"key {self.choose.randrange(6)}"
         payload = self.send("DUMP", key)
         if other == key or payload is None:
@@ -263,7 +263,7 @@ class Load:
         if self.send("RESTORE", other, 0, payload, "REPLACE") == "OK":
             self.acknowledged[other] = Counter(self.acknowledged[key])
             return
-        # The server has deleted nothing.
+        # The server did not delete the old key.
         try:
             chunks = dump(self.call, key)
         except Refusal:
@@ -275,7 +275,7 @@ class Load:
             self.send("DEL", other)
 
     def unite(self, key):
-        """Items are removed from neither afterwards: of two that were taken for one another, the union may have one."""
+        """Unites two filters. Nothing is removed from a union: of two items that collide, it may have only one."""
         other, union = f"key {self.choose.randrange(6)}", f"union {self.choose.randrange(2)}"
         for source in (key, other):
             if self.send("CF.UNION", union, source):
@@ -298,14 +298,14 @@ class Load:
 
 
 COMMANDS = {
-    "add": 30, "add_unique": 10, "insert": 20, "insert_unique": 10, "remove": 10, "ask": 10, "look": 4, "compact": 4,
+    "add": 30, "add_unique": 10, "insert": 20, "insert_unique": 10, "remove": 10, "query": 10, "describe": 4, "compact": 4,
     "reserve": 3, "delete": 1, "copy": 3, "restore": 3, "load_imported": 1,
     "unite": 4,
 }
 
 
 def test_random_load(start_failing):
-    """Every size, and a share of the allocations that differs from phase to phase."""
+    """Allocations of all sizes fail, with a probability that varies from phase to phase."""
     server = start_failing()
     choose, failed, deadline, rounds = random.Random(20), 0, time.monotonic() + SECONDS, 0
     with server.connect() as call:

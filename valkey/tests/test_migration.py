@@ -1,5 +1,6 @@
-"""valkey/migrate.py: filters move while clients write, and every acknowledged item is there. The source is koel on Redis 7 with
-filters that RedisBloom wrote, so that the protocol is a real server's; a stand-in (redisbloom.py) replicates as RedisBloom does."""
+"""valkey/migrate.py: filters move while clients write, and no acknowledged item is lost. The source is koel on Redis 7 with
+filters that RedisBloom wrote, so that the protocol is a real server's. A fake server (redisbloom.py) replicates as RedisBloom
+does."""
 
 import random
 import signal
@@ -13,7 +14,7 @@ from cluster import Cluster
 from filters import add_all, all_exist, chunks_of, dump, exist, fixture_named, info, items, load
 from redisbloom import RedisBloom
 from servers import ROOT, Server, found, free_port, wait_until
-from test_imports import kept
+from test_imports import remaining
 from wire import encode
 from workers import Worker
 
@@ -22,27 +23,27 @@ NAMES = ["rb_grown_e2.chunks", "rb_deleted.chunks", "rb_b4_n4000.chunks"]
 
 
 class Run:
-    """The script, while it runs."""
+    """A running script."""
 
     def __init__(self, source, target, *options):
         self.process = subprocess.Popen(
             [sys.executable, SCRIPT, url(source), url(target), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        self.said, self.printed = [], []
-        pairs = ((self.process.stderr, self.said), (self.process.stdout, self.printed))
+        self.stderr_lines, self.stdout_lines = [], []
+        pairs = ((self.process.stderr, self.stderr_lines), (self.process.stdout, self.stdout_lines))
         self.readers = [threading.Thread(target=lambda stream, lines: lines.extend(stream), args=pair) for pair in pairs]
         for reader in self.readers:
             reader.start()
 
     def wait_for(self, words):
-        wait_until(lambda: self.has_said(words) or self.process.poll() is not None, 60, self.text)
-        assert self.has_said(words), self.text()
+        wait_until(lambda: self.has_line(words) or self.process.poll() is not None, 60, self.text)
+        assert self.has_line(words), self.text()
 
-    def has_said(self, words):
-        return any(words in line for line in self.said)
+    def has_line(self, words):
+        return any(words in line for line in self.stderr_lines)
 
     def text(self):
-        return "".join(self.said + self.printed)
+        return "".join(self.stderr_lines + self.stdout_lines)
 
     def end(self, code=0):
         assert self.process.wait(60) == code, self.text()
@@ -63,7 +64,8 @@ def url(server):
 
 
 class Writer(Worker):
-    """Adds, once more and anew, and removes. `present` has the copies of each item that must be there."""
+    """A thread that adds new items and copies, and removes some. `present` has the number of copies of each item that must be
+    present."""
 
     def __init__(self, server, prefix="w"):
         super().__init__()
@@ -75,20 +77,20 @@ class Writer(Worker):
     def turn(self, call):
         n = self.turns
         key = self.random.choice([*NAMES, "own", "later", "mixed"])
-        some = [f"{self.prefix}-{n}-{m}" for m in range(10)]
-        assert call("CF.INSERT", key, "ITEMS", *some) == [1] * 10
-        for item in some:
+        batch = [f"{self.prefix}-{n}-{m}" for m in range(10)]
+        assert call("CF.INSERT", key, "ITEMS", *batch) == [1] * 10
+        for item in batch:
             self.present[key, item] = 1
-        assert call("CF.ADD", key, some[0]) == 1 and call("CF.ADD", key, some[1]) == 1
-        self.present[key, some[0]] = self.present[key, some[1]] = 2
-        call("CF.ADDNX", key, some[2])
-        for item in some[1:4]:
+        assert call("CF.ADD", key, batch[0]) == 1 and call("CF.ADD", key, batch[1]) == 1
+        self.present[key, batch[0]] = self.present[key, batch[1]] = 2
+        call("CF.ADDNX", key, batch[2])
+        for item in batch[1:4]:
             assert call("CF.DEL", key, item) == 1
             self.present[key, item] -= 1
 
 
 def fill(call):
-    # Rates so low that no item of this test is taken for another.
+    # The rates are so low that no items of this test collide.
     call("CONFIG", "SET", "koel.error-rate", "0.0000001")
     for name in NAMES:
         load(call, name, chunks_of(fixture_named(name)))
@@ -108,8 +110,8 @@ def fill(call):
 
 def check(call, present):
     for name in NAMES:
-        all_exist(call, name, kept(fixture_named(name)))
-    all_exist(call, "mixed", kept(fixture_named("rb_b1_n3000.chunks")) + items("early-", 3000))
+        all_exist(call, name, remaining(fixture_named(name)))
+    all_exist(call, "mixed", remaining(fixture_named("rb_b1_n3000.chunks")) + items("early-", 3000))
     all_exist(call, "own", items("early-", 3000))
     all_exist(call, "large", items("large-", 3000))
     for key in {key for key, _ in present}:
@@ -127,49 +129,49 @@ def source():
     server.close()
 
 
-def test_a_live_writer_moves(source, server, call):
+def test_writers_change_over_without_loss(source, server, call):
     """Writers change over to the target while others still write to the source. Nothing is lost."""
     call("CONFIG", "SET", "koel.error-rate", "0.0000001")
     writers = [Writer(source), Writer(server, "moved")]
     writers[0].start()
     try:
-        writers[0].turns_more(100)
+        writers[0].wait_for_turns(100)
         run = Run(source, server, "--until-idle", "0.5")
         run.wait_for("caught up")
-        writers[0].turns_more(100)
+        writers[0].wait_for_turns(100)
         writers[1].start()
-        writers[1].turns_more(100)
+        writers[1].wait_for_turns(100)
     finally:
         for writer in writers:
             if writer.ident:
                 writer.finish()
-    said = run.end()
+    output = run.end()
     present = {at: copies for writer in writers for at, copies in writer.present.items()}
     check(call, present)
-    # Copies, too: every write was replayed once.
+    # Copies are counted, too: every write was replayed once.
     own = [(at, copies) for at, copies in present.items() if at[0] in ("own", "later")]
     assert call.pipeline([("CF.COUNT", *at) for at, _ in own]) == [copies for _, copies in own]
-    assert "9 filters moved" in said or "10 filters moved" in said
+    assert "9 filters moved" in output or "10 filters moved" in output
     assert sorted(key for key in call("KEYS", "*") if b"koel-migrate" in key) == []
-    # A filter that nobody wrote is the same to the byte.
-    with source.connect() as there:
-        assert call("CF.SNAPSHOT", "empty") == there("CF.SNAPSHOT", "empty")
-        assert b"connected_slaves:0" in there("INFO", "replication")
+    # A filter that nobody wrote to has the same bytes.
+    with source.connect() as call_source:
+        assert call("CF.SNAPSHOT", "empty") == call_source("CF.SNAPSHOT", "empty")
+        assert b"connected_slaves:0" in call_source("INFO", "replication")
 
 
-def test_it_goes_on_where_it_was(source, server, call):
-    """Killed at any place, it loses and repeats no write."""
+def test_an_interrupted_migration_continues(source, server, call):
+    """A script that is killed anywhere loses and repeats no write."""
     call("CONFIG", "SET", "koel.error-rate", "0.0000001")
     writer = Writer(source)
     writer.start()
     try:
-        writer.turns_more(50)
+        writer.wait_for_turns(50)
         for _ in range(3):
             run = Run(source, server, "--probes", "10")
             run.wait_for("filters found")
-            writer.turns_more(30)
+            writer.wait_for_turns(30)
             run.interrupt(signal.SIGKILL)
-            writer.turns_more(20)
+            writer.wait_for_turns(20)
     finally:
         writer.finish()
     run = Run(source, server, "--until-idle", "0.3")
@@ -179,8 +181,8 @@ def test_it_goes_on_where_it_was(source, server, call):
     assert call.pipeline([("CF.COUNT", *at) for at, _ in own]) == [copies for _, copies in own]
 
 
-def test_what_was_missed_is_not_passed_over(source, server, call):
-    """The source has forgotten the writes behind the place where the script was."""
+def test_missing_writes_are_an_error(source, server, call):
+    """The source no longer has the writes after the position of the script."""
     Run(source, server, "--until-idle", "0.1", "--match", "none").end()
     run = Run(source, server)
     run.wait_for("caught up")
@@ -194,28 +196,28 @@ def test_what_was_missed_is_not_passed_over(source, server, call):
 def test_commands_that_cannot_be_replayed(source, server, call):
     run = Run(source, server)
     run.wait_for("caught up")
-    with source.connect() as there:
-        there("RENAME", "own", "renamed")
-        there("DEL", "large")
-        there("PERSIST", "expires")
-        there("CF.ADD", "expires", "last")
+    with source.connect() as call_source:
+        call_source("RENAME", "own", "renamed")
+        call_source("DEL", "large")
+        call_source("PERSIST", "expires")
+        call_source("CF.ADD", "expires", "last")
     wait_until(lambda: call("CF.EXISTS", "expires", "last"))
-    said = run.interrupt()
-    assert run.process.returncode == 1 and "b'own' is not right at the target: RENAME changed it" in said
+    output = run.interrupt()
+    assert run.process.returncode == 1 and "b'own' is not right at the target: RENAME changed it" in output
     assert call("EXISTS", "large") == 0 and call("PTTL", "expires") == -1
 
 
 def test_keys_that_are_not_moved(source, server, call):
-    """They are named with the reason, and the others move."""
+    """The report names these keys with the reason, and the others move."""
     call("SET", "own", "mine")
-    said = Run(source, server, "--until-idle", "0.1", "--most-at-once", "8000000").end(1)
-    assert "b'own' is not right at the target: the target has this key already; delete it" in said
-    assert "b'large' is not right at the target: it has" in said and "--most-at-once is 8000000" in said
+    output = Run(source, server, "--until-idle", "0.1", "--most-at-once", "8000000").end(1)
+    assert "b'own' is not right at the target: the target has this key already; delete it" in output
+    assert "b'large' is not right at the target: it has" in output and "--most-at-once is 8000000" in output
     assert call("GET", "own") == b"mine" and call("CF.EXISTS", "fixed", "a") == 1
     call("DEL", "own")
     call("CONFIG", "SET", "koel.max-bytes", "100kb")
-    said = Run(source, server, "--until-idle", "0.1", "--match", "large").end(1)
-    assert "the target does not load it" in said and "koel.max-bytes" in said
+    output = Run(source, server, "--until-idle", "0.1", "--match", "large").end(1)
+    assert "the target does not load it" in output and "koel.max-bytes" in output
 
 
 def test_errors(source, server, start):
@@ -228,19 +230,19 @@ def test_errors(source, server, start):
     assert "usage:" in subprocess.run([sys.executable, SCRIPT, "--help"], capture_output=True, text=True, check=True).stdout
 
 
-def test_a_user_with_few_rights(source, server, call):
-    """Those that the help names suffice at the source."""
+def test_the_documented_rights_suffice(source, server, call):
+    """The rights in the script's help suffice at the source."""
     rights = "+psync +replconf +info +scan +type +eval +cf.info +cf.scandump +cf.exists +cf.snapshot +pttl +time +select ~*"
-    with source.connect() as there:
-        there("ACL", "SETUSER", "mover", "on", ">secret", "-@all", *rights.split())
-        there("CONFIG", "SET", "requirepass", "other")
+    with source.connect() as call_source:
+        call_source("ACL", "SETUSER", "mover", "on", ">secret", "-@all", *rights.split())
+        call_source("CONFIG", "SET", "requirepass", "other")
     Run(f"unix://mover:secret@{source.address}", server, "--until-idle", "0.1").end()
     assert call("CF.EXISTS", "own", "early-1") == 1
 
 
 @pytest.mark.parametrize("ending", [b"$EOF:", b"$"])
-def test_what_redisbloom_replicates(server, call, ending):
-    """Commands that changed nothing at the source change nothing that matters at the target."""
+def test_replaying_redisbloom_commands(server, call, ending):
+    """Commands that changed nothing at the source do no harm at the target."""
     names, empty = [*NAMES, "rb_empty.chunks", "rb_fixed"], fixture_named("rb_empty.chunks")
     fixed = {**empty, "info": {**empty["info"], "Expansion rate": 0}}
     source = RedisBloom({name: fixed if name == "rb_fixed" else fixture_named(name) for name in names}, ending)
@@ -260,7 +262,7 @@ def test_what_redisbloom_replicates(server, call, ending):
         source.write("CF.RESERVE", "rb_new", 100, "BUCKETSIZE", 4, "MAXITERATIONS", 50, "EXPANSION", 2)
         source.filters["rb_new"] = fixture_named("rb_b4_n4000.chunks")
         source.write("MULTI")
-        source.write("CF.ADDNX", NAMES[1], "key-1")  # It was there.
+        source.write("CF.ADDNX", NAMES[1], "key-1")  # It is present.
         source.write("CF.INSERT", "rb_empty.chunks", "CAPACITY", 4, "ITEMS", *[f"n{n}" for n in range(5000)])
         source.write("EXEC")
         for _ in range(20):
@@ -272,39 +274,39 @@ def test_what_redisbloom_replicates(server, call, ending):
         source.write("CF.DEL", NAMES[1], "key-1")
         source.write("CF.DEL", "rb_empty.chunks", "n0")
         source.write("CF.COMPACT", NAMES[0])
-        said = run.end(1)
+        output = run.end(1)
     finally:
         source.close()
     wait_until(lambda: source.acknowledged == len(source.stream))
-    assert "1 writes were refused by the target, as CF.ADD of b'rb_fixed': Filter is full" in said
-    assert "1 writes were refused by the target, as CF.INSERT of b'rb_fixed': CF.INSERT answered -1" in said
-    assert "2 removals were replayed" in said and "4 filters moved" not in said
+    assert "1 writes were refused by the target, as CF.ADD of b'rb_fixed': Filter is full" in output
+    assert "1 writes were refused by the target, as CF.INSERT of b'rb_fixed': CF.INSERT answered -1" in output
+    assert "2 removals were replayed" in output and "4 filters moved" not in output
     all_exist(call, "rb_empty.chunks", items("n", 4999, 1) + [b"same"])
     all_exist(call, "rb_fixed", items("n", 1024))
     assert [call("CF.COUNT", *at) for at in (("rb_empty.chunks", "same"), ("rb_fixed", "n1"), ("rb_fixed", "n2"))] == [20, 2, 2]
     assert exist(call, "rb_empty.chunks", ["n0"]) == [0] and info(call, "rb_empty.chunks")["Error rate"] == b"0.0001"
     assert exist(call, NAMES[2], ["before the dump: its chunks have it", "of another database"]) == [0, 0]
-    all_exist(call, NAMES[1], [item for item in kept(fixture) if item != b"key-1"])
+    all_exist(call, NAMES[1], [item for item in remaining(fixture) if item != b"key-1"])
     assert dump(call, NAMES[2]) == chunks_of(fixture_named(NAMES[2]))
 
 
-def test_a_wrong_dump_is_noticed(server, call):
-    """The probes are answered differently: the filter does not become visible."""
+def test_a_wrong_dump_is_refused(server, call):
+    """The probes give other results, so the filter does not become visible."""
     fixture = dict(fixture_named(NAMES[2]))
     fixture["probe_hits"] = fixture["probe_hits"][:-1]
     file = server.folder / "items"
     file.write_bytes(b"\n".join(items(fixture["probe_prefix"], fixture["probe_count"])) + b"\n")
     source = RedisBloom({"f": fixture})
     try:
-        said = Run(source, server, "--until-idle", "0.1", "--probes", "0", "--items", str(file)).end(1)
+        output = Run(source, server, "--until-idle", "0.1", "--probes", "0", "--items", str(file)).end(1)
     finally:
         source.close()
-    assert "1 of 20000 probes are answered differently" in said and not call("EXISTS", "f")
+    assert "1 of 20000 probes are answered differently" in output and not call("EXISTS", "f")
 
 
 def test_into_a_cluster(source, binary):
     if binary is not found()[0] and not binary.is_at_least(valkey=(9, 0)):
-        pytest.skip("the oldest and the newest show it")
+        pytest.skip("testing the oldest and the newest server suffices")
     cluster = Cluster(binary)
     writer = Writer(source)
     try:
@@ -314,7 +316,7 @@ def test_into_a_cluster(source, binary):
         writer.start()
         run = Run(source, cluster.nodes[0], "--until-idle", "0.3")
         run.wait_for("caught up")
-        writer.turns_more(100)
+        writer.wait_for_turns(100)
         writer.finish()
         run.end()
         client = cluster.client()
@@ -328,7 +330,7 @@ def test_into_a_cluster(source, binary):
 
 
 def test_an_append_only_file_of_redisbloom_opens(start):
-    """One that was written with `aof-use-rdb-preamble no` has commands only."""
+    """A file that was written with `aof-use-rdb-preamble no` contains only commands."""
     server = start("appendonly yes")
     server.stop()
     (base,) = (server.folder / "appendonlydir").glob("*.base.*")
@@ -341,7 +343,7 @@ def test_an_append_only_file_of_redisbloom_opens(start):
     server.start()
     with server.connect() as call:
         for name in NAMES:
-            all_exist(call, name, kept(fixture_named(name)))
+            all_exist(call, name, remaining(fixture_named(name)))
         all_exist(call, "f", range(1, 100))
         assert call("CF.EXISTS", NAMES[0], "later") == 1
         call("BGREWRITEAOF")

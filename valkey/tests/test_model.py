@@ -1,7 +1,7 @@
-"""Random commands, with restarts, replicas, RESTOREd copies and limits: what was acknowledged is there, and all servers that
-should have the same filters do, whatever they were read from.
+"""Random commands, with restarts, replicas, RESTOREd copies and limits. Everything acknowledged is present, and servers that
+should have the same filters do, no matter where these were read from.
 
-KOEL_VALKEY_TURNS makes more of it, and KOEL_VALKEY_SEED other ones."""
+KOEL_VALKEY_TURNS sets the number of turns, and KOEL_VALKEY_SEED the seed."""
 
 import os
 import random
@@ -21,17 +21,18 @@ KEYS = 5
 
 
 def test_a_copy_accepts_what_its_original_accepts(start):
-    """While a limit binds: the copy by RESTORE, by COPY, by chunks, and the original after restarts of each kind."""
+    """At a binding limit, the original after any kind of restart accepts the same items as its copies by RESTORE, by COPY and
+    by chunks."""
     server = start("appendonly yes", "appendfsync always")
-    some = items("item-", 45_000)
+    candidates = items("item-", 45_000)
     limits = {"a": 20_000, "b": 31_000, "c": 33_000, "mixed": 35_000}
     with server.connect() as call:
         load(call, "mixed", chunks_of(fixture_named("rb_b4_n4000.chunks")))
         for key, limit in limits.items():
             call("CONFIG", "SET", "koel.max-bytes", limit)
-            answers = insert(call, key, some[:30_000])
-            # So that tables are joined, and leave gaps.
-            added = [item for item, answer in zip(some, answers) if answer == 1]
+            results = insert(call, key, candidates[:30_000])
+            # Removals make tables merge and leave gaps.
+            added = [item for item, result in zip(candidates, results) if result == 1]
             call.pipeline([("CF.DEL", key, item) for item in added[:8000]])
             insert(call, key, items("other-", 3000))
             call("CONFIG", "SET", "koel.max-bytes", "1gb")
@@ -43,53 +44,53 @@ def test_a_copy_accepts_what_its_original_accepts(start):
         with server.connect() as call:
             restart(call)
         server.restart()
-        batch = some[25_000 + 5000 * n :][:5000]
+        batch = candidates[25_000 + 5000 * n :][:5000]
         with server.connect() as call:
             for key, limit in limits.items():
                 call("CONFIG", "SET", "koel.max-bytes", limit + 1000 * n)
-                answers = insert(call, key, batch)
-                seen[key] |= set(answers)
+                results = insert(call, key, batch)
+                seen[key] |= set(results)
                 for way in ("chunks", "COPY", "RESTORE"):
                     other = f"{key} by {way}"
                     accepted = insert(call, other, batch)
-                    is_same = accepted == answers
-                    assert is_same, f"{other}: {accepted.count(1)} accepted where {answers.count(1)} were"
+                    is_same = accepted == results
+                    assert is_same, f"{other}: {accepted.count(1)} accepted where {results.count(1)} were"
                     assert digest(call, other) == digest(call, key), difference(state(call, other), state(call, key))
-    assert all(-1 in answers for answers in seen.values()) and any(1 in answers for answers in seen.values()), seen
+    assert all(-1 in results for results in seen.values()) and any(1 in results for results in seen.values()), seen
 
 
 def test_replicas_and_files_have_no_limit(start):
-    """What a primary has accepted is accepted by its replica and by the server that reads its append-only file, of which the
-    limits are lower; and a client has no limit of its own that either of them would obey."""
+    """A replica, and a server that reads the append-only file, accept everything that the primary accepted, although their
+    limits are lower. Clients cannot set a limit that either of them would apply."""
     primary = start("appendonly yes", "appendfsync always", tcp=True)
     replica = start("koel.max-bytes 1kb", "koel.expansion 0", tcp=True)
     follow(primary, replica)
     wait_for_sync(primary, replica)
-    some = items("x", 20_000)
+    candidates = items("x", 20_000)
     with primary.connect() as call:
-        reply = call.pipeline([("CF.INSERT", "a", "MAXBYTES", 7000, "ITEMS", *some)])[0]
-        acknowledged = [item for item, answer in zip(some, reply) if answer == 1] if isinstance(reply, list) else []
+        reply = call.pipeline([("CF.INSERT", "a", "MAXBYTES", 7000, "ITEMS", *candidates)])[0]
+        acknowledged = [item for item, result in zip(candidates, reply) if result == 1] if isinstance(reply, list) else []
         call.pipeline([("CF.RESERVE", "b", 1000, "MAXBYTES", 7000)])
         call("CF.RESERVE", "fixed", 1000, "EXPANSION", 0)
-        insert(call, "b", some)
-        insert(call, "fixed", some[:2000])
+        insert(call, "b", candidates)
+        insert(call, "fixed", candidates[:2000])
         expected = {key: digest(call, key) for key in call("KEYS", "*")}
     wait_for_sync(primary, replica)
     with replica.connect() as call:
         all_exist(call, "a", acknowledged)
-        all_exist(call, "b", some)
+        all_exist(call, "b", candidates)
         assert {key: digest(call, key) for key in call("KEYS", "*")} == expected
     assert "CRITICAL" not in replica.log()
     primary.restart("koel.max-bytes 1kb", "koel.expansion 0")
     with primary.connect() as call:
         all_exist(call, "a", acknowledged)
-        all_exist(call, "b", some)
+        all_exist(call, "b", candidates)
         assert {key: digest(call, key) for key in call("KEYS", "*")} == expected
 
 
-def test_what_is_replicated(start):
-    """A command of which everything took effect goes as it is; otherwise the items that were inserted, and of new filters all
-    numbers."""
+def test_only_effects_are_replicated(start):
+    """A command is replicated unchanged if all of it took effect. Otherwise the inserted items are, and all parameters of new
+    filters."""
     server = start("appendonly yes", "appendfsync always", "aof-use-rdb-preamble no")
     with server.connect() as call:
         call("CF.RESERVE", "fixed", 4, "EXPANSION", 0)
@@ -98,12 +99,12 @@ def test_what_is_replicated(start):
         same(call("CF.ADDNX", "fixed", "a"), 0)
         call("CF.ADD", "new", "a")
         same(call("CF.INSERT", "new", "ITEMS", *["a"] * 8, "b"), [1] * 9)
-        # A full filter takes copies of what it has.
+        # A full filter accepts copies of its items.
         same(call("CF.INSERT", "fixed", "ITEMS", "e", "a", "f", "a"), [-1, 1, -1, 1])
     path = next((server.folder / "appendonlydir").glob("*.incr.aof"))
     lines = [line for line in path.read_bytes().split(b"\r\n") if line[:1] not in (b"$", b"*", b"#")]
     words = b" ".join(lines).decode().split("CF.")[1:]
-    # Several commands of one are a transaction.
+    # Several replicated commands of one command form a transaction.
     assert [re.sub(" *(SELECT 0|MULTI|EXEC)", "", word).strip() for word in words] == [
         "RESERVE fixed 4 EXPANSION 0 ERROR 1e-2 SEED 0", "INSERT fixed ITEMS a b", "INSERT fixed NOCREATE ITEMS c d",
         "RESERVE new 1024 EXPANSION 1 ERROR 1e-2 SEED 0", "ADD new a", "INSERT new ITEMS a a a a a a a a b",
@@ -113,11 +114,11 @@ def test_what_is_replicated(start):
 
 class Model:
     """A primary with an append-only file; its replica, with other settings; a twin, which executes the same commands on filters
-    that were read from the primary's values; and what was acknowledged."""
+    read from the primary's values; and the acknowledged items."""
 
     def __init__(self, start, seed):
         self.choose = random.Random(seed)
-        low = "koel.max-bytes 1kb"  # Nothing is weighed while a file is loaded.
+        low = "koel.max-bytes 1kb"  # Limits do not apply while a file is loaded.
         self.primary = start("appendonly yes", "appendfsync always", low, tcp=True)
         self.twin = start(low)
         self.replica = start(*OTHER_SETTINGS, tcp=True)
@@ -137,10 +138,10 @@ class Model:
             call("CONFIG", "SET", "koel.max-bytes", limit)
 
     def send(self, *command):
-        """The reply of both, `None` for an error."""
+        """Returns the reply of both, or `None` for an error."""
         first, second = (call.pipeline([command])[0] for call in (self.to_primary, self.to_twin))
-        # Compared outside the assertion, of which pytest would explain long lists at length.
-        is_same = timeless(first) == timeless(second)
+        # Compared outside the assertion, because pytest would explain long lists in detail.
+        is_same = without_times(first) == without_times(second)
         assert is_same, f"{command[:3]}: {str(first)[:200]}, its twin {str(second)[:200]}"
         self.commands[command[0]] += 1
         return None if isinstance(first, Refusal) else first
@@ -153,9 +154,9 @@ class Model:
         known = list(self.acknowledged[key])[-3000:]
         return self.choose.sample(known, min(count, len(known)))
 
-    def acknowledge(self, key, some, answers):
-        for item, answer in zip(some, answers or []):
-            if answer == 1:
+    def acknowledge(self, key, members, results):
+        for item, result in zip(members, results or []):
+            if result == 1:
                 self.acknowledged[key][item] += 1
 
     def turn(self):
@@ -163,16 +164,16 @@ class Model:
         getattr(self, name)(f"key {self.choose.randrange(KEYS)}")
 
     def insert(self, key):
-        some = self.new_items(self.choose.choice([1, 20, 3000, 12_000])) + self.known_items(key, 10)
-        some += some[:1] * self.choose.choice([0, 0, 9, 2000]) + some[:50] * self.choose.choice([0, 0, 12, 60])
+        members = self.new_items(self.choose.choice([1, 20, 3000, 12_000])) + self.known_items(key, 10)
+        members += members[:1] * self.choose.choice([0, 0, 9, 2000]) + members[:50] * self.choose.choice([0, 0, 12, 60])
         if self.choose.random() < 0.2:
-            some += self.known_items(key, 3000) * self.choose.choice([1, 5])
-            self.choose.shuffle(some)
+            members += self.known_items(key, 3000) * self.choose.choice([1, 5])
+            self.choose.shuffle(members)
         if self.choose.random() < 0.4:
             self.change_limit(key)
         command = self.choose.choice(["CF.INSERT", "CF.INSERTNX"])
         options = self.choose.choice([[], [], ["NOCREATE"], ["CAPACITY", 3000], ["ERROR", "0.0007"]])
-        self.acknowledge(key, some, self.send(command, key, *options, "ITEMS", *some))
+        self.acknowledge(key, members, self.send(command, key, *options, "ITEMS", *members))
 
     def add(self, key):
         for item in self.new_items(20) + self.known_items(key, 3) * self.choose.choice([1, 1, 20]):
@@ -180,7 +181,7 @@ class Model:
 
     def remove(self, key):
         for item in self.known_items(key, self.choose.choice([1, 10, 100])):
-            # One of its copies, half of them, or all.
+            # Removes one copy, half of them, or all.
             copies = self.acknowledged[key][item]
             for _ in range(min(self.choose.choice([1, 1, (copies + 1) // 2, copies]), 200)):
                 assert self.send("CF.DEL", key, item) == 1
@@ -188,32 +189,32 @@ class Model:
             if not self.acknowledged[key][item]:
                 del self.acknowledged[key][item]
 
-    def ask(self, key):
-        some = self.known_items(key, 500)
-        if some:
-            assert all(self.send("CF.MEXISTS", key, *some, *self.new_items(2000))[: len(some)])
-            for item in [*some[:20], max(self.acknowledged[key], key=self.acknowledged[key].get)]:
+    def query(self, key):
+        members = self.known_items(key, 500)
+        if members:
+            assert all(self.send("CF.MEXISTS", key, *members, *self.new_items(2000))[: len(members)])
+            for item in [*members[:20], max(self.acknowledged[key], key=self.acknowledged[key].get)]:
                 assert self.send("CF.COUNT", key, item) >= self.acknowledged[key][item]
 
     def compact(self, key):
         self.send("CF.COMPACT", key)
 
     def change_limit(self, key):
-        """Mostly to one that binds soon."""
+        """Sets a limit, usually one that soon binds."""
         found = self.to_primary("MEMORY", "USAGE", key) or 1 << 16
         self.set_limit(self.choose.choice([1 << 30] + [max(1024, int(found * self.choose.uniform(0.95, 1.15)))] * 4))
 
     def transact(self, key):
-        some = self.new_items(2)
+        members = self.new_items(2)
         for call in (self.to_primary, self.to_twin):
             call("MULTI")
-        self.send("CF.ADD", key, some[0])
-        self.send("CF.INSERT", key, "ITEMS", some[1], some[1])
+        self.send("CF.ADD", key, members[0])
+        self.send("CF.INSERT", key, "ITEMS", members[1], members[1])
         reply = self.send("EXEC")
         if not isinstance(reply[0], Refusal):
-            self.acknowledge(key, some[:1], [reply[0]])
+            self.acknowledge(key, members[:1], [reply[0]])
         if not isinstance(reply[1], Refusal):
-            self.acknowledge(key, [some[1]] * 2, reply[1])
+            self.acknowledge(key, [members[1]] * 2, reply[1])
 
     def reserve(self, key):
         self.delete(key)
@@ -226,7 +227,7 @@ class Model:
         self.acknowledged[key].clear()
 
     def load(self, key):
-        """RedisBloom's chunks; or those of another key, and sometimes only the first of them."""
+        """Loads RedisBloom's chunks or those of another key, sometimes without the last one."""
         self.delete(key)
         other = f"key {self.choose.randrange(KEYS)}"
         chunks, known = self.imported, Counter(items("key-", 3800))
@@ -248,7 +249,7 @@ class Model:
             self.acknowledged[other] = Counter(self.acknowledged[key])
 
     def unite(self, key):
-        """Items are removed from neither afterwards: of two that were taken for one another, the union may have one."""
+        """Unites two filters. Nothing is removed from a union: of two items that collide, it may have only one."""
         union = f"union {self.choose.randrange(2)}"
         sources = [key, f"key {self.choose.randrange(KEYS)}"]
         if self.choose.random() < 0.3:
@@ -257,7 +258,7 @@ class Model:
             for source in sources:
                 self.acknowledged[union] |= self.acknowledged[source]
 
-    # What happens now and then.
+    # Occasional events.
 
     def restart(self):
         self.primary.restart()
@@ -279,7 +280,7 @@ class Model:
             same(self.to_twin("RESTORE", key, 0, self.to_primary("DUMP", key)), "OK")
 
     def sync(self):
-        """A new replica."""
+        """Restarts the replica, for a full sync."""
         self.replica.restart()
         follow(self.primary, self.replica)
 
@@ -289,27 +290,27 @@ class Model:
         self.connect()
         self.commands[name] += 1
         expected = states(self.to_primary)
-        # As lists of words, since pytest would explain the dumps at length.
+        # As lists of short texts, because pytest would explain the dumps in detail.
         assert not differences(states(self.to_twin), expected), f"the twin, after {name}"
         wait_until(lambda: self.replica.process.poll() is None)
         wait_for_sync(self.primary, self.replica)
         with self.replica.connect() as call:
             assert not differences(states(call), expected), f"the replica, after {name}"
         assert "CRITICAL" not in self.replica.log() and "CRITICAL" not in self.primary.log()
-        for key, some in self.acknowledged.items():
-            if some:
-                all_exist(self.to_primary, key, list(some))
+        for key, members in self.acknowledged.items():
+            if members:
+                all_exist(self.to_primary, key, list(members))
                 is_union = key.startswith("union")
-                assert is_union or info(self.to_primary, key)["Number of items inserted"] >= sum(some.values())
+                assert is_union or info(self.to_primary, key)["Number of items inserted"] >= sum(members.values())
 
 
-def timeless(reply):
-    """As text, without how long it is ago that something came."""
+def without_times(reply):
+    """Returns a reply as text, without the time since the last chunk."""
     return re.sub(r"ones \d+ s ago", "", repr(reply))
 
 
 TURN = {
-    "insert": 30, "add": 10, "remove": 12, "ask": 10, "compact": 4, "change_limit": 3, "transact": 4, "reserve": 4, "delete": 1,
+    "insert": 30, "add": 10, "remove": 12, "query": 10, "compact": 4, "change_limit": 3, "transact": 4, "reserve": 4, "delete": 1,
     "load": 5, "copy": 4, "unite": 6,
 }
 EVENTS = ["restart", "kill", "rewrite", "reload", "restore", "restore", "sync"]

@@ -1,4 +1,4 @@
-"""Filters in RDB and AOF files, in DUMP, RESTORE and COPY: all is as before. Their memory, and how it is given back."""
+"""Filters in RDB and AOF files, and in DUMP, RESTORE and COPY, are preserved. Tests of their memory, and of how it is freed."""
 
 import random
 import struct
@@ -14,7 +14,7 @@ from wire import same
 
 
 def field(call, section, name):
-    """A number that INFO says."""
+    """Returns a number from INFO."""
     for line in call("INFO", section).decode().split("\r\n"):
         if line.startswith(f"{name}:"):
             return int(line.split(":")[1])
@@ -49,7 +49,7 @@ def test_restart(start, way):
             call("SAVE")
         elif way != "AOF":
             rewrite(call)
-            # What comes after the rewriting is in the file as commands.
+            # Later changes are in the file as commands.
             add_all(call, "plain", items("later-", 100))
             call("CF.DEL", "mixed", "new-1")
             call("CF.ADD", "mixed", "new-1")
@@ -61,7 +61,7 @@ def test_restart(start, way):
 
 
 def test_rewriting_twice(start):
-    """The AOF that the rewritten one is rewritten to is as good."""
+    """An AOF that is rewritten twice is equivalent."""
     server = start("appendonly yes", "aof-use-rdb-preamble no")
     with server.connect() as call:
         make_zoo(call)
@@ -74,7 +74,7 @@ def test_rewriting_twice(start):
         assert not differences(states(call), before)
 
 
-def test_writing_while_the_file_is_rewritten(start):
+def test_writes_during_a_rewrite(start):
     server = start("appendonly yes", "aof-use-rdb-preamble no")
     with server.connect() as call:
         make_zoo(call)
@@ -89,8 +89,8 @@ def test_writing_while_the_file_is_rewritten(start):
         assert not differences(states(call), before)
 
 
-def test_settings_of_the_restarted_server_do_not_matter(start):
-    """A filter keeps its parameters, whether it comes from a file of values or of commands."""
+def test_filters_keep_their_parameters_after_a_restart(start):
+    """A filter keeps its parameters, whether it is loaded from values (RDB) or from commands (AOF)."""
     for options in WAYS["RDB"], WAYS["AOF"]:
         server = start(*options)
         with server.connect() as call:
@@ -108,7 +108,7 @@ def test_settings_of_the_restarted_server_do_not_matter(start):
 
 
 def test_debug_reload(call):
-    """Saves and loads without a restart; the server checks that the value is the same."""
+    """Saves and loads without a restart. The server checks that the value is equal."""
     make_zoo(call)
     before = states(call)
     same(call("DEBUG", "RELOAD"), "OK")
@@ -124,7 +124,7 @@ def test_copy_and_restore(call):
         same(call("RESTORE", "restored", 0, call("DUMP", key)), "OK")
         assert digest(call, "restored") == digest(call, key), key
         if key.startswith("half"):
-            # A load has one place to go on.
+            # A load can continue in only one key.
             assert is_refused(call, "COPY", key, "copy")
         else:
             same(call("COPY", key, "copy"), 1)
@@ -143,7 +143,7 @@ def test_a_copy_is_independent(call):
         assert state(call, key) == before
 
 
-def test_digests_tell_filters_apart(call):
+def test_digests_distinguish_filters(call):
     add_all(call, "f", items("item-", 1000))
     add_all(call, "g", items("item-", 1000))
     assert digest(call, "f") == digest(call, "g") != "0" * 40
@@ -152,7 +152,7 @@ def test_digests_tell_filters_apart(call):
 
 
 def crc64(data):
-    """CRC-64 of Jones, which ends a payload of DUMP."""
+    """Returns the CRC-64 (Jones) that ends a payload of DUMP."""
     crc = 0
     for byte in data:
         crc = CRC_TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
@@ -171,32 +171,32 @@ def crc_table():
 CRC_TABLE = crc_table()
 
 
-def sealed(payload):
-    """With the checksum that belongs to it."""
+def with_checksum(payload):
+    """Returns the payload with a valid checksum."""
     return payload[:-8] + struct.pack("<Q", crc64(payload[:-8]))
 
 
 @pytest.mark.parametrize("key", ["plain", "mixed", "half"])
 def test_damaged_payloads(server, call, key):
-    """The server's own checksum is made anew: only the module's is in the way. Damage is refused, and harms nobody."""
-    # Compressed, some bytes can be others that are expanded to the same.
+    """The server's own checksum is recomputed, so only the module's is checked. Damage is refused and does no harm."""
+    # In a compressed payload, different bytes can expand to the same content.
     call("CONFIG", "SET", "rdbcompression", "no")
-    make_small_ones(call)
+    make_small_filters(call)
     payload = call("DUMP", key)
-    assert sealed(payload) == payload
+    assert with_checksum(payload) == payload
     choose = random.Random(key)
-    # Byte 0 says that it is a module's value, and the last ten are version and checksum.
+    # Byte 0 is the type of a module's value, and the last ten bytes are the version and the checksum.
     places = range(8, 8 * (len(payload) - 10))
     restored = []
     for bit in [*places[: 8 * 60], *choose.sample(places, 150), *places[-8 * 12 :]]:
         changed = bytearray(payload)
         changed[bit // 8] ^= 1 << bit % 8
-        if not is_refused(call, "RESTORE", "r", 0, sealed(bytes(changed))):
+        if not is_refused(call, "RESTORE", "r", 0, with_checksum(bytes(changed))):
             restored.append(f"bit {bit % 8} of byte {bit // 8} is another")
         call("DEL", "r")
     for length in choose.sample(range(11, len(payload) - 10), 40):
         cut = payload[:length] + payload[-10:]
-        if not is_refused(call, "RESTORE", "r", 0, sealed(cut)):
+        if not is_refused(call, "RESTORE", "r", 0, with_checksum(cut)):
             restored.append(f"cut to {length} of {len(payload)} bytes")
         call("DEL", "r")
     assert server.process.poll() is None
@@ -204,7 +204,7 @@ def test_damaged_payloads(server, call, key):
     same(call("RESTORE", "r", 0, payload), "OK")
 
 
-def make_small_ones(call):
+def make_small_filters(call):
     chunks = chunks_of(fixture_named("rb_default.chunks"))
     add_all(call, "plain", items("item-", 1000))
     load(call, "mixed", chunks)
@@ -213,7 +213,7 @@ def make_small_ones(call):
 
 
 def test_a_damaged_file_is_refused(start):
-    """The server says so and ends, as it does for values of its own."""
+    """The server logs the damage and ends, as it does for its own values."""
     server = start("rdbchecksum no")
     with server.connect() as call:
         add_all(call, "f", items("item-", 50_000))
@@ -232,7 +232,7 @@ def test_memory_usage(call):
     for key in KINDS:
         usage = call("MEMORY", "USAGE", key)
         if not key.startswith("half"):
-            # What it is charged, which follows from its content, and is never less than what it takes.
+            # The charged size depends only on the content, and is never less than the memory.
             size = info(call, key)["Size"]
             assert usage <= size + 256 and size <= usage * 1.1 + 2048, (key, usage, size)
     wait_until(lambda: field(call, "memory", "lazyfree_pending_objects") == 0)
@@ -243,8 +243,8 @@ def test_memory_usage(call):
 
 
 @pytest.mark.parametrize("reserves, count, most", [(False, 1, 760), (True, 5, 780)], ids=["one item", "reserved, five"])
-def test_small_filters_take_little(call, reserves, count, most):
-    """All that the server has for a key, its name included, as the mean of 2,000."""
+def test_small_filters_need_little_memory(call, reserves, count, most):
+    """The memory of a key, its name included, averaged over 2,000 keys."""
     wait_until(lambda: field(call, "memory", "lazyfree_pending_objects") == 0)
     before = used_memory(call)
     keys = [f"key:{n:06}" for n in range(2000)]
@@ -259,7 +259,7 @@ WAYS_TO_FREE = [("DEL", "large", "other"), ("UNLINK", "large", "other"), ("FLUSH
 
 
 @pytest.mark.parametrize("how", WAYS_TO_FREE, ids=" ".join)
-def test_memory_is_given_back(call, how):
+def test_memory_is_freed(call, how):
     wait_until(lambda: field(call, "memory", "lazyfree_pending_objects") == 0)
     before = used_memory(call)
     make_large(call, "large")
@@ -284,8 +284,8 @@ def test_overwritten_and_expired(call):
 
 
 def test_defragmentation(start):
-    """Where the server can move allocations, they are moved while filters are used. (Only Redis with jemalloc calls the
-    module for it.)"""
+    """If the server can move allocations, it does so while filters are in use. (Only Redis with jemalloc calls the module for
+    it.)"""
     server = start("active-defrag-ignore-bytes 1", "active-defrag-threshold-lower 0", "active-defrag-cycle-min 50")
     with server.connect() as call:
         if is_refused(call, "CONFIG", "SET", "activedefrag", "yes"):

@@ -1,4 +1,4 @@
-"""Replicas have the same filters, byte for byte: whatever was sent, whenever they came, however they are configured."""
+"""Replicas have equal filters, byte for byte, for any commands, at any time of the sync, with any configuration."""
 
 import random
 import re
@@ -20,7 +20,7 @@ OTHER_SETTINGS = [
 
 @pytest.fixture
 def pair(start):
-    """A primary, and a server that is to be its replica, with quite different settings."""
+    """A primary, and a server that becomes its replica, with different settings."""
     return start(tcp=True), start(*OTHER_SETTINGS, tcp=True)
 
 
@@ -35,7 +35,7 @@ def replication(call):
 
 
 def wait_for_sync(primary, replica):
-    """Until the replica has all that the primary has."""
+    """Waits until the replica has everything that the primary has."""
     with primary.connect() as to_primary, replica.connect() as to_replica:
 
         def has_all():
@@ -47,7 +47,7 @@ def wait_for_sync(primary, replica):
 
 
 def synced(pair):
-    """The two, after the first sync."""
+    """Returns the two servers after the first sync."""
     follow(*pair)
     wait_for_sync(*pair)
     return pair
@@ -72,7 +72,7 @@ def test_full_sync(pair):
 
 
 def test_commands(pair):
-    """All of them after the sync, so that the replica executes them itself."""
+    """All commands come after the sync, so the replica executes them itself."""
     primary, replica = synced(pair)
     with primary.connect() as call:
         rest = make_zoo(call)
@@ -99,7 +99,7 @@ CREATIONS = [
 
 
 def test_creation(pair):
-    """With the settings of the primary, also when these change."""
+    """New filters get the primary's settings, even when these change."""
     primary, replica = synced(pair)
     with primary.connect() as call:
         for n, (name, _, *arguments) in enumerate(CREATIONS):
@@ -115,21 +115,21 @@ def test_creation(pair):
 
 
 def test_refused_items(pair):
-    """Filters that are full, for which copies are not refused, and the limit of memory, which is another one on the replica."""
+    """Full filters, which accept only copies, and the memory limit, which differs on the replica."""
     primary, replica = synced(pair)
     with primary.connect() as call:
-        some = ["a"] * 100 + ["b"] + ["c"] * 9 + ["d"]
-        same(call("CF.INSERT", "copies", "ITEMS", *some), [1] * 111)
+        batch = ["a"] * 100 + ["b"] + ["c"] * 9 + ["d"]
+        same(call("CF.INSERT", "copies", "ITEMS", *batch), [1] * 111)
         same(call("CF.ADD", "copies", "a"), 1)
         call("CF.RESERVE", "fixed", 100, "EXPANSION", 0)
         assert insert(call, "fixed", items("item-", 150)) == [1] * 100 + [-1] * 50
         same(call("CF.INSERTNX", "fixed", "ITEMS", "item-1", "new"), [0, -1])
         call("CONFIG", "SET", "koel.max-bytes", "40kb")
-        answers = insert(call, "grown", items("item-", 50_000))
-        assert set(answers) == {1, -1}
+        results = insert(call, "grown", items("item-", 50_000))
+        assert set(results) == {1, -1}
         call("CONFIG", "SET", "koel.max-bytes", "1gb")
         add_all(call, "grown", items("later-", 40_000))
-        # Nothing was taken, and nothing is sent, but the filter was made.
+        # The filter was created, but nothing was inserted, so nothing is sent.
         call("CF.RESERVE", "full", 4, "EXPANSION", 0)
         same(call("CF.INSERT", "full", "ITEMS", 1, 2, 3, 4), [1] * 4)
         same(call("CF.INSERT", "full", "ITEMS", 5, 6), [-1, -1])
@@ -138,7 +138,7 @@ def test_refused_items(pair):
     same_states(primary, replica)
 
 
-def test_what_changes_nothing_is_not_sent(pair):
+def test_commands_without_effect_are_not_replicated(pair):
     primary, replica = synced(pair)
     with primary.connect() as call:
         call("CF.RESERVE", "f", 4, "EXPANSION", 0)
@@ -146,8 +146,8 @@ def test_what_changes_nothing_is_not_sent(pair):
         call("CF.ADD", "g", "a")
         sent = call("INFO", "commandstats")
         wait_for_sync(primary, replica)
-        with replica.connect() as there:
-            there("CONFIG", "RESETSTAT")
+        with replica.connect() as to_replica:
+            to_replica("CONFIG", "RESETSTAT")
             for command in [
                 ("CF.ADD", "f", 5), ("CF.INSERT", "f", "ITEMS", 5, 6), ("CF.ADDNX", "g", "a"),
                 ("CF.INSERTNX", "g", "ITEMS", "a"),
@@ -157,19 +157,19 @@ def test_what_changes_nothing_is_not_sent(pair):
             ]:
                 is_refused(call, *command)
             same_states_by_digest(primary, replica)
-            assert b"cmdstat_cf." not in there("INFO", "commandstats").lower(), sent
+            assert b"cmdstat_cf." not in to_replica("INFO", "commandstats").lower(), sent
 
 
 def same_states_by_digest(primary, replica):
-    """Without commands of the module."""
+    """Compares without commands of the module."""
     wait_for_sync(primary, replica)
-    with primary.connect() as here, replica.connect() as there:
-        for key in here("KEYS", "*"):
-            assert here("DEBUG", "DIGEST-VALUE", key) == there("DEBUG", "DIGEST-VALUE", key)
+    with primary.connect() as to_primary, replica.connect() as to_replica:
+        for key in to_primary("KEYS", "*"):
+            assert to_primary("DEBUG", "DIGEST-VALUE", key) == to_replica("DEBUG", "DIGEST-VALUE", key)
 
 
 class Writer(Worker):
-    """Changes filters, with a fixed seed."""
+    """A thread that changes filters, with a fixed seed."""
 
     def __init__(self, server):
         super().__init__()
@@ -188,26 +188,26 @@ class Writer(Worker):
             call("CF.COMPACT", key)
 
 
-def test_sync_while_it_is_written(pair):
-    """The file that is sent is of a moment; everything after it comes as commands."""
+def test_full_sync_during_writes(pair):
+    """The file is a snapshot of one moment, and later changes come as commands."""
     primary, replica = pair
     with primary.connect() as call:
         make_large(call, "large")
     writer = Writer(primary)
     writer.start()
     try:
-        writer.turns_more(20)
+        writer.wait_for_turns(20)
         follow(primary, replica)
         with replica.connect() as call:
             wait_until(lambda: replication(call).get("master_link_status") == "up", 60, replica.log)
-        writer.turns_more(20)
+        writer.wait_for_turns(20)
     finally:
         writer.finish()
     same_states(primary, replica)
 
 
 def test_partial_sync(pair):
-    """The link breaks again and again while the primary is written, and each time only what was missed is sent."""
+    """The link breaks repeatedly while the primary is written to. Each time, only the missing part is sent."""
     primary, replica = pair
     with primary.connect() as call:
         call("CONFIG", "SET", "repl-backlog-size", "64mb")
@@ -217,9 +217,9 @@ def test_partial_sync(pair):
         writer.start()
         try:
             for _ in range(3):
-                writer.turns_more(10)
+                writer.wait_for_turns(10)
                 call("CLIENT", "KILL", "TYPE", "replica")
-                writer.turns_more(5)
+                writer.wait_for_turns(5)
         finally:
             writer.finish()
         same_states(primary, replica)
@@ -228,7 +228,7 @@ def test_partial_sync(pair):
 
 
 def test_half_loaded_filters(pair):
-    """A full sync between two chunks."""
+    """A full sync happens between two chunks."""
     primary, replica = pair
     with primary.connect() as call:
         make_large(call, "large")
@@ -237,16 +237,16 @@ def test_half_loaded_filters(pair):
         load(call, "g", chunks_of(fixture_named("rb_grown_e2.chunks"))[:2])
         follow(primary, replica)
         wait_for_sync(primary, replica)
-        with replica.connect() as there:
-            refused("ERR a filter is being loaded", there, "CF.EXISTS", "f", "large-1")
-            said = refused("ERR a filter is being loaded", there, "CF.INFO", "g")
-            assert re.search(r": \d+ of \d+ bytes have come", said), said
+        with replica.connect() as to_replica:
+            refused("ERR a filter is being loaded", to_replica, "CF.EXISTS", "f", "large-1")
+            error = refused("ERR a filter is being loaded", to_replica, "CF.INFO", "g")
+            assert re.search(r": \d+ of \d+ bytes have come", error), error
         load(call, "f", chunks[1:])
         load(call, "g", chunks_of(fixture_named("rb_grown_e2.chunks"))[2:])
     same_states(primary, replica)
-    with replica.connect() as there:
-        all_exist(there, "f", items("large-", 5000))
-        all_exist(there, "g", items("key-", 6000))
+    with replica.connect() as to_replica:
+        all_exist(to_replica, "f", items("large-", 5000))
+        all_exist(to_replica, "g", items("key-", 6000))
 
 
 def test_a_replica_only_reads(pair):
@@ -262,7 +262,7 @@ def test_a_replica_only_reads(pair):
 
 
 def test_promotion(pair):
-    """The replica becomes the primary of the former one: its own settings count for new filters only."""
+    """The replica becomes the primary of the old one. Its own settings apply only to new filters."""
     primary, replica = pair
     follow(primary, replica)
     with primary.connect() as call:
@@ -288,13 +288,13 @@ def test_a_promoted_replica_has_its_own_limit(pair):
     wait_for_sync(primary, replica)
     with replica.connect() as call:
         call("REPLICAOF", "NO", "ONE")
-        answers = insert(call, "f", items("more-", 50_000))
-        assert -1 in answers
+        results = insert(call, "f", items("more-", 50_000))
+        assert -1 in results
         all_exist(call, "f", items("item-", 20_000))
 
 
 def test_a_chain(start):
-    """A replica of a replica; the one in the middle has other settings."""
+    """A replica of a replica. The one in the middle has other settings."""
     first, middle, last = start(tcp=True), start(*OTHER_SETTINGS, tcp=True), start(tcp=True)
     follow(first, middle)
     follow(middle, last)

@@ -1,4 +1,4 @@
-"""CF.UNION: of each item, the larger number of copies."""
+"""CF.UNION: each item gets the larger number of copies."""
 
 from filters import (
     add_all, all_exist, chunks_of, digest, dump, fixture_named, info, insert, items, load, refused, state,
@@ -22,7 +22,7 @@ def test_copies(call):
 
 
 def test_many_copies(call):
-    """The larger number, whichever filter has it, however many there are."""
+    """The result is the larger number, for any numbers of copies in either filter."""
     numbers = {"x": (9, 1), "y": (3, 17), "z": (1000, 999), "w": (0, 500), "v": (500, 0), "u": (60, 60)}
     for key in "ab":
         call("CF.RESERVE", key, 10_000)
@@ -40,14 +40,14 @@ def test_many_copies(call):
     before = digest(call, "a")
     same(call("CF.UNION", "a", "b", "c"), "OK")
     assert digest(call, "a") == before
-    # Copies go one by one.
+    # Copies are removed one at a time.
     for copies in range(1000):
         same(call("CF.DEL", "a", "z"), 1)
     same(call("CF.COUNT", "a", "z"), 0)
 
 
 def test_large_filters(call):
-    """Two halves that share a third, and grow."""
+    """Two filters that have a third of all items in common, and grow."""
     for n, key in enumerate("ab"):
         call("CF.RESERVE", key, 1000, "EXPANSION", 200)
         add_all(call, key, items("item-", 60_000, 30_000 * n))
@@ -56,7 +56,7 @@ def test_large_filters(call):
     assert 89_000 <= info(call, "a")["Number of items inserted"] <= 90_000
 
 
-def test_what_is_refused_changes_nothing(call):
+def test_refused_unions_change_nothing(call):
     call("CF.RESERVE", "a", 1000)
     call("CF.RESERVE", "b", 1000)
     call("CF.RESERVE", "other seed", 1000, "SEED", 1)
@@ -89,7 +89,7 @@ def test_what_is_refused_changes_nothing(call):
 
 
 def test_replicas_and_files(start):
-    """The union is theirs, too, whatever their limits are."""
+    """Replicas and files get the union, regardless of their limits."""
     primary, replica = start("appendonly yes", tcp=True), start("koel.max-bytes 1kb", tcp=True)
     follow(primary, replica)
     with primary.connect() as call:
@@ -108,8 +108,8 @@ def test_replicas_and_files(start):
         assert {key: digest(call, key) for key in "abc"} == expected
 
 
-def test_its_keys(call):
-    """As clusters and access control see them."""
+def test_keys_of_the_command(call):
+    """The keys as clusters and access control see them."""
     assert call("COMMAND", "GETKEYS", "CF.UNION", "a", "b", "c") == [b"a", b"b", b"c"]
     assert call("COMMAND", "GETKEYS", "CF.ADD", "a", "b") == [b"a"]
     call("CF.ADD", "a", "x")

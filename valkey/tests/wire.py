@@ -1,5 +1,5 @@
-"""A small client of the Redis protocol, versions 2 and 3, that keeps the exact types of replies: `+OK` is a `str`, a
-bulk string is `bytes`, `:1` an `int`, `#t` a `bool`. It sends many commands together, which usual clients do slowly.
+"""A small client of the Redis protocol, versions 2 and 3, that keeps the exact types of replies: `+OK` is a `str`, a bulk
+string is `bytes`, `:1` an `int`, `#t` a `bool`. It sends many commands at once, which other clients do slowly.
 """
 
 import socket
@@ -13,11 +13,12 @@ class Refusal(Exception):
 
 
 class Pairs(list):
-    """A map of RESP3, in its order."""
+    """A map of RESP3, in the order of the reply."""
 
 
 class Connection:
-    """Call it with a command: it returns the reply, or raises `Refusal`. The address is a path or a host and a port."""
+    """A connection that is called with a command: returns the reply, or raises `Refusal`. The address is a path, or a host and
+    a port."""
 
     def __init__(self, address, protocol=2, timeout=60):
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
@@ -30,7 +31,7 @@ class Connection:
 
     def __call__(self, *arguments):
         self.send(encode(*arguments))
-        return refuse(self.read())
+        return raise_refusal(self.read())
 
     def __enter__(self):
         return self
@@ -39,19 +40,20 @@ class Connection:
         self.close()
 
     def pipeline(self, commands, at_a_time=500):
-        """Replies to all commands; refusals are among them. Few enough are sent together that all buffers have room."""
+        """Returns the replies to all commands, refusals among them. Sends at most `at_a_time` commands at once, so that all
+        buffers have room."""
         commands, replies = list(commands), []
         for start in range(0, len(commands), at_a_time):
-            some = commands[start : start + at_a_time]
-            self.send(b"".join(encode(*command) for command in some))
-            replies += [self.read() for _ in some]
+            batch = commands[start : start + at_a_time]
+            self.send(b"".join(encode(*command) for command in batch))
+            replies += [self.read() for _ in batch]
         return replies
 
     def send(self, data):
         self.socket.sendall(data)
 
     def read(self):
-        """The next reply; a refusal is returned, not raised."""
+        """Returns the next reply. A refusal is returned, not raised."""
         line = self.stream.readline()
         if not line.endswith(b"\r\n"):
             raise ConnectionError("the server closed the connection")
@@ -93,14 +95,14 @@ READERS = {
 }
 
 
-def refuse(reply):
+def raise_refusal(reply):
     if isinstance(reply, Refusal):
         raise reply
     return reply
 
 
 def encode(*arguments):
-    """The bytes of a command."""
+    """Returns the bytes of a command."""
     parts = [b"*%d\r\n" % len(arguments)]
     for argument in arguments:
         if not isinstance(argument, bytes):
@@ -110,12 +112,12 @@ def encode(*arguments):
 
 
 def same(reply, expected):
-    """Equal, and of the same types: 1 is not True, and a simple string is no bulk string."""
+    """Asserts that both are equal and have the same types: 1 is not True, and a simple string is not a bulk string."""
     assert repr(reply) == repr(expected)
 
 
 def pairs(reply):
-    """A reply of names and values, in either protocol, as a list of both."""
+    """Returns a reply of names and values as a list of pairs, in either protocol."""
     if isinstance(reply, Pairs):
         return list(reply)
     return list(zip(reply[::2], reply[1::2]))

@@ -1,4 +1,4 @@
-"""Threads that write while something else happens."""
+"""Threads that write while a test does something else."""
 
 import threading
 
@@ -6,7 +6,7 @@ from servers import wait_until
 
 
 class Worker(threading.Thread):
-    """Works in turns until it is told to stop. `turn` is one of them, with what `connect` gives."""
+    """A thread that works in turns until it is stopped. `turn` does one of them, with the result of `connect`."""
 
     def __init__(self):
         super().__init__()
@@ -21,8 +21,8 @@ class Worker(threading.Thread):
         except Exception as failure:
             self.failure = failure
 
-    def turns_more(self, count):
-        """Waits until it has done so many more."""
+    def wait_for_turns(self, count):
+        """Waits until the thread has done `count` more turns."""
         goal = self.turns + count
         wait_until(lambda: self.failure or self.turns >= goal, 60)
         self.check()

@@ -1,4 +1,4 @@
-//! How the programs end: with their answer, or with the words of an error.
+//! The exit code of the programs: their result, or a failure with the message of an error.
 
 use std::{fmt::Display, process::ExitCode};
 

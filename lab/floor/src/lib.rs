@@ -1,5 +1,5 @@
-//! The memory floor of a cuckoo filter: the least time that a lookup can take. Any lookup hashes its key and reads two
-//! buckets; the [`Floor`] does that, in as much memory and in pages of the same kind, and ignores what it reads.
+//! The memory floor of a cuckoo filter: the least time that a lookup can take. Every lookup hashes its key and reads two
+//! buckets. A [`Floor`] does only that, in as much memory as a table takes and in pages of the same kind.
 //!
 //! The `koel` benchmarks divide their times by those of the floor.
 //!
@@ -19,70 +19,71 @@ use std::io;
 
 use memmap2::MmapMut;
 
-/// Bytes of one read.
+/// The length of one read, in bytes.
 pub const READ: usize = 8;
 
-/// Keys that dense reads hash before they read the first position.
+/// The number of keys that dense reads hash before they read any position.
 const AHEAD: usize = 64;
 
-/// In which order the keys are hashed and the memory is read.
+/// The order in which keys are hashed and memory is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// Hashes a key, then reads its two positions: a plain loop. As many reads are under way at a time as fit, together with
-    /// the hashing between them, into the processor's window of instructions.
+    /// Hashes a key, then reads its two positions, in a plain loop. The processor overlaps as many reads as fit into its
+    /// instruction window, together with the hashing between them.
     Plain,
-    /// Hashes 64 keys, then reads their positions. More reads are under way at a time, as in a batch that prefetches; where
-    /// memory is slow, such a batch can be faster than plain reads. (Safe Rust has no prefetch instruction. No instruction
-    /// waits for these reads either.)
+    /// Hashes 64 keys, then reads their positions. This overlaps more reads, as a batch with prefetches does, which can be
+    /// faster than plain reads where memory is slow. (Safe Rust has no prefetch instruction, but no instruction waits for
+    /// these reads either.)
     Dense,
 }
 
 impl Reads {
-    /// Both of them.
+    /// Both orders.
     pub const ALL: [Self; 2] = [Self::Plain, Self::Dense];
 }
 
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Not zero: the system maps all pages that were never written to one page of zeros, which stays in the cache.
-const FILLING: u8 = 0x5a;
+/// The byte that fills the memory. Without a write, the system would map every page to one shared page of zeros, which stays
+/// in the cache. It is not 0, so that tests can see the write.
+const FILL_BYTE: u8 = 0x5a;
 
-/// Memory to read at random positions.
+/// A block of memory that is read at random positions.
 pub struct Floor {
     map: MmapMut,
-    /// Where the map has the first huge page.
+    /// The offset of the first huge page in the map.
     start: usize,
     len: usize,
 }
 
 impl Floor {
-    /// Allocates memory in place of a table of `len` bytes: on Linux, from 2 MiB on in huge pages, as tables are.
+    /// Allocates as much memory as a table of `len` bytes takes. On Linux, it is in huge pages from 2 MiB on, as tables are.
     ///
     /// # Errors
-    /// If the memory could not be allocated.
+    /// If the memory cannot be allocated.
     pub fn new(len: usize) -> io::Result<Self> {
-        // Only a map that is a huge page longer is sure to contain an aligned one.
+        // One more huge page leaves room to align the start.
         let all = len.checked_add(READ + HUGE_PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
         let mut map = MmapMut::map_anon(all)?;
         let start = map.as_ptr().align_offset(HUGE_PAGE);
         #[cfg(target_os = "linux")]
         if len >= HUGE_PAGE {
-            // As in a table, the incomplete last page stays small. A system that refuses leaves all pages small.
+            // As in a table, the incomplete last page stays small. If the system refuses huge pages, all pages stay small.
             _ = map.advise_range(memmap2::Advice::HugePage, start, len - len % HUGE_PAGE);
         }
-        map[start..start + len + READ].fill(FILLING);
+        map[start..start + len + READ].fill(FILL_BYTE);
         Ok(Self { map, start, len })
     }
 
-    /// The two positions of a key with this hash, both below the table's length.
+    /// Returns the two positions of a key with this hash. Both are below the table's length.
     #[inline]
     #[must_use]
     pub fn positions(&self, hash: u64) -> [usize; 2] {
         [position(hash, self.len), position(second_hash(hash), self.len)]
     }
 
-    /// Reads [`READ`] bytes at both positions of each key. The result is of use only to `black_box`, without which the
-    /// compiler removes the reads.
+    /// Reads [`READ`] bytes at both positions of each key. Pass the result to `black_box`; otherwise, the compiler removes the
+    /// reads.
     ///
     /// # Panics
     /// If a position is greater than the table's length.
@@ -90,7 +91,7 @@ impl Floor {
     #[must_use]
     pub fn read(&self, reads: Reads, keys: &[u64], positions: impl Fn(u64) -> [usize; 2]) -> u64 {
         let bytes = &self.map[self.start..][..self.len + READ];
-        // The exclusive or of everything.
+        // Combines all words by exclusive or, so that no read can be left out.
         let read = |sum, positions: [usize; 2]| positions.iter().fold(sum, |sum, &position| sum ^ word(bytes, position));
         match reads {
             Reads::Plain => keys.iter().fold(0, |sum, &key| read(sum, positions(key))),
@@ -105,7 +106,7 @@ impl Floor {
     }
 }
 
-/// The position of a hash among `len`: the upper half of the product, as with buckets.
+/// Maps a hash to a position below `len`: the upper half of their product, as tables map hashes to buckets.
 #[inline]
 #[must_use]
 #[allow(clippy::cast_possible_truncation, reason = "below the length")]
@@ -113,7 +114,7 @@ pub fn position(hash: u64, len: usize) -> usize {
     ((u128::from(hash) * len as u128) >> 64) as usize
 }
 
-/// A second hash, whose high bits, and with them its [`position`], do not depend on those of the first.
+/// Returns a second hash. If the first is uniform, the high bits of the two, and so their [`position`]s, are independent.
 #[inline]
 #[must_use]
 pub fn second_hash(hash: u64) -> u64 {
@@ -143,11 +144,11 @@ mod tests {
     }
 
     #[test]
-    fn plain_and_dense_reads_read_the_same() {
+    fn plain_and_dense_reads_return_the_same() {
         let mut floor = Floor::new(1000).expect("there is memory");
         let bytes: Vec<u8> = (0..1000 + READ as u64).map(|n| second_hash(n).to_be_bytes()[0]).collect();
         floor.map[floor.start..][..bytes.len()].copy_from_slice(&bytes);
-        // Fewer than a block of dense reads, one block, and more that are no multiple of it.
+        // The numbers of keys are below one block of dense reads, one block, and above it but no multiple of it.
         for keys in [0, 1, 63, 64, 65, 1000] {
             let keys: Vec<u64> = (1..=keys).map(second_hash).collect();
             let positions = |key| [position(key, 1000), position(second_hash(key), 1000)];
@@ -159,10 +160,10 @@ mod tests {
     }
 
     #[test]
-    fn all_of_the_memory_has_been_written_to() {
+    fn all_memory_is_written() {
         for len in [0, 1, 4097, 5 << 20] {
             let floor = Floor::new(len).expect("there is memory");
-            assert!(floor.map[floor.start..][..len + READ].iter().all(|&byte| byte == FILLING), "{len}");
+            assert!(floor.map[floor.start..][..len + READ].iter().all(|&byte| byte == FILL_BYTE), "{len}");
             assert_eq!(floor.map[floor.start..].as_ptr().addr() % HUGE_PAGE, 0, "{len}");
         }
         for len in [usize::MAX, usize::MAX / 2] {
@@ -171,17 +172,17 @@ mod tests {
     }
 
     #[test]
-    fn the_last_position_is_the_length() {
+    fn the_length_is_a_valid_position() {
         let floor = Floor::new(100).expect("there is memory");
         for reads in Reads::ALL {
-            // Two reads of the same bytes cancel out.
+            // Both positions have the same bytes, so their exclusive or is 0.
             assert_eq!(floor.read(reads, &[0], |_| [0, 100]), 0);
         }
     }
 
     #[test]
     #[should_panic = "follow the last position"]
-    fn nothing_is_read_beyond_it() {
+    fn reading_beyond_the_length_panics() {
         _ = Floor::new(100).expect("there is memory").read(Reads::Plain, &[0], |_| [0, 101]);
     }
 }

@@ -1,10 +1,10 @@
-//! Items that are inserted several times, into filters with room for as many different items as there are: koel beside other cuckoo
-//! filters and a quotient filter. Prints tables in Markdown.
+//! Inserts items several times into filters that are sized for the number of distinct items: koel, other cuckoo filters, and a
+//! quotient filter. Prints tables in Markdown.
 //!
 //! ```sh
 //! cargo run --release -p koel-peers --example copies
-//! cargo run --release -p koel-peers --example copies -- 1000 # so many different items
-//! cargo run --release -p koel-peers --example copies -- copies.svg # draws the chart, too
+//! cargo run --release -p koel-peers --example copies -- 1000 # the number of distinct items
+//! cargo run --release -p koel-peers --example copies -- copies.svg # also draws the chart
 //! ```
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -34,20 +34,20 @@ const COPIES: [usize; 8] = [1, 2, 3, 4, 6, 8, 16, 50];
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The number of allocated bytes on the heap.
-fn live() -> usize {
+/// Returns the number of allocated bytes on the heap.
+fn allocated_bytes() -> usize {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated.saturating_sub(stats.bytes_deallocated)
 }
 
-/// The last step of `SplitMix64`: different numbers give different keys, which look random.
+/// Applies the last step of `SplitMix64`: distinct numbers give distinct keys, which look random.
 fn mix(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     n ^ n >> 31
 }
 
-/// A fast hasher, for filters that hash in each of the many steps before they refuse an item.
+/// A fast hasher, for filters that hash in each step of an eviction walk.
 #[derive(Clone, Default)]
 struct Mixer(u64);
 
@@ -68,9 +68,9 @@ impl Hasher for Mixer {
     }
 }
 
-/// A filter under test. Methods return `None` if it does not support them.
+/// A filter under test. `remove` and `count` return `None` if the filter does not support them.
 trait Multiset {
-    /// False if the filter says that it has no room.
+    /// Returns false if the filter reports that it has no room.
     fn insert(&mut self, key: u64) -> bool;
     fn contains(&self, key: u64) -> bool;
     fn remove(&mut self, key: u64) -> Option<bool>;
@@ -104,7 +104,7 @@ macro_rules! koel {
 koel!(CuckooFilter, ElasticFilter);
 
 impl Multiset for cuckoofilter::CuckooFilter<Mixer> {
-    /// A refused item is in the filter all the same, and another item was dropped for it.
+    /// Inserts an item. A refused item is in the filter, but another item was dropped for it.
     fn insert(&mut self, key: u64) -> bool {
         self.add(&key).is_ok()
     }
@@ -118,8 +118,8 @@ impl Multiset for cuckoofilter::CuckooFilter<Mixer> {
     }
 }
 
-/// It has no room for more than eight copies in a table, and then adds one of twice the size. Without an end, the copies of one
-/// item would take all memory.
+/// A list of tables. A table has room for at most eight copies of an item; for more, the list adds a table of twice the size.
+/// The size is limited, so that the copies of one item do not take all memory.
 struct List(ScalableCuckooFilter<u64, Mixer>);
 
 impl List {
@@ -139,7 +139,7 @@ impl Multiset for List {
         self.0.contains(&key)
     }
 
-    /// After growth, its debug assertions may panic.
+    /// Does nothing in debug builds, where the crate's assertions may panic after growth.
     fn remove(&mut self, key: u64) -> Option<bool> {
         (!cfg!(debug_assertions)).then(|| self.0.remove(&key))
     }
@@ -163,8 +163,9 @@ impl Multiset for qfilter::Filter {
     }
 }
 
-/// The rule of Go's linvon/cuckoo-filter, on a table of its format: once an item has found no room, all further insertions are
-/// refused. Go's library keeps that item beside the table, and finds room by at most 500 random steps; here, koel finds it.
+/// A filter with the rule of Go's linvon/cuckoo-filter, in its table format: once an item has found no room, all further
+/// insertions are refused. Go's library keeps that item beside the table, and searches for room in at most 500 random steps.
+/// Here, koel searches.
 struct Go {
     filter: GoFilter,
     is_full: bool,
@@ -185,13 +186,13 @@ impl Multiset for Go {
     }
 }
 
-/// The rule of RedisBloom, with its hash and its constants: an item goes into the newest sub-filter with a free slot in one of its
-/// two buckets; if none has one, the newest sub-filter is to make room, in 20 steps; if these do not suffice, they are undone, and
-/// there is another sub-filter of the same size, unless EXPANSION is 0.
+/// A filter with RedisBloom's rule, hash and constants. An item goes into the newest sub-filter that has a free slot in one of
+/// the item's two buckets. If there is none, the newest sub-filter evicts items in at most 20 steps. If that fails, the steps
+/// are undone, and a sub-filter of the same size is added, unless EXPANSION is 0.
 pub(crate) struct RedisBloom {
     pub(crate) bucket_size: usize,
     pub(crate) grows: bool,
-    /// The slots of each sub-filter: a power of two of buckets. Empty ones are 0.
+    /// The slots of each sub-filter, which has a power of two of buckets. Empty slots are 0.
     pub(crate) filters: Vec<Vec<u8>>,
 }
 
@@ -211,19 +212,19 @@ impl RedisBloom {
         (hash % 255) as u8 + 1
     }
 
-    /// The other bucket of a fingerprint, before the remainder by the number of buckets.
+    /// Returns the other bucket of a fingerprint, which must still be reduced modulo the number of buckets.
     fn other(fingerprint: u8, bucket: u64) -> u64 {
         bucket ^ (u64::from(fingerprint) * 0x5bd1_e995)
     }
 
-    /// The numbers of the slots of a bucket.
+    /// Returns the indices of a bucket's slots.
     fn bucket(&self, bucket: u64) -> std::ops::Range<usize> {
         let buckets = self.filters[0].len() / self.bucket_size;
         let start = bucket as usize % buckets * self.bucket_size;
         start..start + self.bucket_size
     }
 
-    /// The sub-filter and the number of each slot that may have the item, from the newest sub-filter.
+    /// Iterates over the slots that may have the item, from the newest sub-filter on, as sub-filter and slot index.
     fn slots(&self, hash: u64) -> impl Iterator<Item = (usize, usize)> {
         let (first, second) = (self.bucket(hash), self.bucket(Self::other(Self::fingerprint(hash), hash)));
         (0..self.filters.len()).rev().flat_map(move |filter| first.clone().chain(second.clone()).map(move |slot| (filter, slot)))
@@ -250,7 +251,8 @@ impl RedisBloom {
         }
     }
 
-    /// Puts the fingerprint in the place of another one, and that in the place of the next.
+    /// Puts the fingerprint in place of another one, moves that one to its other bucket, and so on until there is a free slot.
+    /// Undoes all steps and returns false if there is none.
     fn make_room(&mut self, hash: u64, mut fingerprint: u8) -> bool {
         let newest = self.filters.len() - 1;
         let (mut bucket, mut moved) = (hash, Vec::new());
@@ -296,34 +298,34 @@ impl Multiset for RedisBloom {
     }
 }
 
-/// How an empty filter is made, for so many different items and so many copies of each.
-type Make = fn(usize, usize) -> anyhow::Result<Box<dyn Multiset>>;
+/// A function that builds an empty filter, given the numbers of distinct items and of copies of each.
+type Build = fn(usize, usize) -> anyhow::Result<Box<dyn Multiset>>;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
-    make: Make,
+    build: Build,
     /// True if the filter must hold all copies.
     is_exact: bool,
-    /// True if its size is fixed. The chart shows these filters.
+    /// True if the size is fixed. The chart shows only these filters.
     pub(crate) is_fixed: bool,
 }
 
 pub(crate) fn kinds() -> Vec<Kind> {
-    let fixed = |name, make| Kind { name, make, is_exact: false, is_fixed: true };
-    let growing = |name, make| Kind { name, make, is_exact: false, is_fixed: false };
-    let koel: Make = |items, _| Ok(Box::new(CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build()?));
-    let koel_growing: Make = |_, _| Ok(Box::new(ElasticFilter::builder().false_positive_rate(RATE).build()?));
-    let cuckoo: Make = |items, _| Ok(Box::new(cuckoofilter::CuckooFilter::<Mixer>::with_capacity(items)));
-    let go: Make = |items, _| {
+    let fixed = |name, build| Kind { name, build, is_exact: false, is_fixed: true };
+    let growing = |name, build| Kind { name, build, is_exact: false, is_fixed: false };
+    let koel: Build = |items, _| Ok(Box::new(CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build()?));
+    let koel_growing: Build = |_, _| Ok(Box::new(ElasticFilter::builder().false_positive_rate(RATE).build()?));
+    let cuckoo: Build = |items, _| Ok(Box::new(cuckoofilter::CuckooFilter::<Mixer>::with_capacity(items)));
+    let go: Build = |items, _| {
         let builder = CuckooFilter::builder().capacity(items).false_positive_rate(RATE).addressing(Addressing::PowerOfTwo);
         let filter = GoFilter::try_from(builder.hasher(MetroHash64).seed(1337).build()?)?;
         Ok(Box::new(Go { filter, is_full: false }))
     };
-    let quotient: Make = |items, _| Ok(Box::new(qfilter::Filter::new(items as u64, RATE)?));
-    let growing_quotient: Make =
+    let quotient: Build = |items, _| Ok(Box::new(qfilter::Filter::new(items as u64, RATE)?));
+    let growing_quotient: Build =
         |items, copies| Ok(Box::new(qfilter::Filter::new_resizeable(items as u64, (items * copies) as u64, RATE)?));
-    let list: Make = |items, _| {
+    let list: Build = |items, _| {
         let builder = ScalableCuckooFilterBuilder::new().initial_capacity(items).false_positive_probability(RATE);
         Ok(Box::new(List(builder.hasher(Mixer::default()).finish())))
     };
@@ -340,32 +342,32 @@ pub(crate) fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// The result of all insertions. Shares are in per cent.
+/// The result of all insertions. Shares and the rate are in per cent.
 #[derive(Clone, Copy)]
 pub(crate) struct Figures {
     pub(crate) refused: f64,
-    /// Different items that are absent afterwards.
+    /// The number of distinct items that are absent afterwards.
     pub(crate) absent: usize,
-    /// Different items whose count is another number.
+    /// The share of distinct items whose count is wrong.
     pub(crate) miscounted: Option<f64>,
-    /// Copies that could not be removed.
+    /// The share of copies that could not be removed.
     pub(crate) stuck: Option<f64>,
     pub(crate) rate: f64,
-    /// For each different item.
+    /// The bits per distinct item.
     pub(crate) bits: f64,
 }
 
-/// Inserts all of these in their order: every item as often. Then counts every item, and removes every copy.
+/// Inserts `copies` copies of each item, in this order. Then counts every item, and removes every copy.
 fn run(kind: Kind, items: &[u64], copies: usize, order: impl Iterator<Item = u64>) -> anyhow::Result<Figures> {
     let per_cent = |part: usize, all: usize| 100.0 * part as f64 / all as f64;
     let all = items.len() * copies;
-    let before = live();
-    let mut filter = (kind.make)(items.len(), copies)?;
+    let before = allocated_bytes();
+    let mut filter = (kind.build)(items.len(), copies)?;
     let refused = order.filter(|&key| !black_box(filter.insert(key))).count();
-    let bits = 8.0 * live().saturating_sub(before) as f64 / items.len() as f64;
+    let bits = 8.0 * allocated_bytes().saturating_sub(before) as f64 / items.len() as f64;
     let absent = items.iter().filter(|&&key| !black_box(filter.contains(key))).count();
-    let others = (0..10 * items.len()).map(|n| mix((1 << 40) + n as u64));
-    let rate = per_cent(others.filter(|&key| black_box(filter.contains(key))).count(), 10 * items.len());
+    let absent_keys = (0..10 * items.len()).map(|n| mix((1 << 40) + n as u64));
+    let rate = per_cent(absent_keys.filter(|&key| black_box(filter.contains(key))).count(), 10 * items.len());
     let counts: Option<Vec<u64>> = items.iter().map(|&key| black_box(filter.count(key))).collect();
     let miscounted = counts.as_ref().map(|counts| counts.iter().filter(|&&count| count != copies as u64).count());
     let mut removed = Some(0);
@@ -381,15 +383,18 @@ fn run(kind: Kind, items: &[u64], copies: usize, order: impl Iterator<Item = u64
         let left = items.iter().filter(|&&key| black_box(filter.contains(key))).count();
         ensure!(refused + absent + left == 0, "{copies}: {refused} refused, {absent} absent, {left} left");
         ensure!(stuck == Some(0), "{copies}: copies could not be removed: {stuck:?}");
-        // Different items are counted as one if they share fingerprint and buckets, which a thousandth does.
+        // Distinct items with the same fingerprint and buckets count as one. About one item in a thousand collides with another.
         let most = all + copies * (items.len() / 500 + 10);
-        ensure!(least >= Some(&(copies as u64)) && sum <= most as u64, "{copies}: an item counts {least:?}; all count {sum}");
+        ensure!(
+            least >= Some(&(copies as u64)) && sum <= most as u64,
+            "{copies}: the least count is {least:?}, and the sum {sum}"
+        );
     }
     let [miscounted, stuck] = [miscounted.map(|n| per_cent(n, items.len())), stuck.map(|n| per_cent(n, all))];
     Ok(Figures { refused: per_cent(refused, all), absent, miscounted, stuck, rate, bits })
 }
 
-/// All copies in random order, always the same.
+/// Returns all copies in a random order, which is always the same.
 fn shuffled(items: &[u64], copies: usize) -> Vec<u64> {
     let mut order = items.repeat(copies);
     for n in (1..order.len()).rev() {
@@ -398,7 +403,7 @@ fn shuffled(items: &[u64], copies: usize) -> Vec<u64> {
     order
 }
 
-/// A filter's figures for each number of copies: by passes over all items, and in random order.
+/// A filter's figures for each number of copies, inserted in passes over all items and in random order.
 pub(crate) type Row = (Kind, Vec<[Figures; 2]>);
 
 pub(crate) fn measure(items: usize, copies: &[usize]) -> anyhow::Result<Vec<Row>> {
@@ -424,7 +429,7 @@ fn table(out: &mut impl Write, title: &str, rows: &[Row], copies: &[usize], cell
     rows.iter().try_for_each(|(kind, figures)| writeln!(out, "| {} | {} |", kind.name, line(figures.iter().map(cell).collect())))
 }
 
-/// A share, or a dash if there is none.
+/// Formats a share, or a dash if there is none.
 fn share(share: Option<f64>) -> String {
     match share {
         None => String::from("–"),
@@ -450,7 +455,7 @@ pub(crate) fn print(out: &mut impl Write, rows: &[Row], items: usize, copies: &[
     table(out, title, rows, copies, |[passes, _]| format!("{:.1} / {}", passes.bits, share(Some(passes.rate))))
 }
 
-/// Items that are absent after insertions in random order, of filters of fixed size.
+/// Draws the shares of items that are absent from filters of fixed size after insertions in random order.
 pub(crate) fn draw(rows: &[Row], items: usize, copies: &[usize]) -> Chart {
     let share = |absent: usize| 100.0 * absent as f64 / items as f64;
     let fixed = rows.iter().filter(|(kind, _)| kind.is_fixed).enumerate().map(|(colour, (kind, figures))| {

@@ -1,9 +1,9 @@
-//! Many small filters, each of one block of keys: koel as structs, snapshots and bare tables, beside xorf and fastbloom. Prints a table
-//! in Markdown.
+//! Compares many small filters, each with one block of keys: koel's as structs, snapshots and bare tables, and those of xorf and
+//! fastbloom. Prints a table in Markdown.
 //!
 //! ```sh
 //! cargo run --release -p koel-peers --example small
-//! cargo run --release -p koel-peers --example small -- 10000 1 # so many keys in all, and rounds
+//! cargo run --release -p koel-peers --example small -- 10000 1 # the numbers of keys in all and of rounds
 //! ```
 
 #![warn(clippy::print_stderr)]
@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const RATE: f64 = 1.0 / 256.0;
 
-/// XXH3 as a hasher of the standard library, so that all filters hash alike.
+/// XXH3 as a hasher for the standard library, so that all filters hash alike.
 #[derive(Default)]
 struct StdXxh3(u64);
 
@@ -45,17 +45,20 @@ fn digest(key: u64) -> u64 {
     xxh3_64_with_seed(&key.to_le_bytes(), 0)
 }
 
-/// The last step of `SplitMix64`: different numbers give different keys, which look random.
+/// Applies the last step of `SplitMix64`: distinct numbers give distinct keys, which look random.
 fn mix(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     n ^ n >> 31
 }
 
-/// The keys of one run, in blocks; and which filter is asked for which key, in random order.
+/// The keys of one run.
 struct Work {
+    /// The keys of each filter.
     blocks: Vec<Vec<u64>>,
+    /// The lookups of present keys, as the index of a filter and a key, with filters in random order.
     present: Vec<(usize, u64)>,
+    /// The lookups of absent keys.
     absent: Vec<(usize, u64)>,
 }
 
@@ -74,28 +77,28 @@ impl Work {
     }
 }
 
-/// The measurements of one kind of filter: bytes of a filter, and nanoseconds.
+/// The measurements of one kind of filter: bytes per filter, and nanoseconds.
 #[derive(Clone, Copy)]
 struct Row {
     name: &'static str,
     bytes: f64,
-    /// For each key.
+    /// The time per key.
     build: f64,
-    /// `None` for structs, which are never opened.
+    /// The time to open a filter; `None` for structs, which are never opened.
     open: Option<f64>,
     present: f64,
     absent: f64,
     rate: f64,
 }
 
-/// The time of `run` in nanoseconds, divided by `times`.
+/// Returns the result of `run`, and its time in nanoseconds, divided by `times`.
 fn timed<T>(times: usize, run: impl FnOnce() -> T) -> (T, f64) {
     let start = Instant::now();
     let result = run();
     (result, start.elapsed().as_secs_f64() * 1e9 / times as f64)
 }
 
-/// Opens filters in random order, one at a time; then looks up all keys in filters that are open.
+/// Opens filters in random order, one at a time. Then opens all filters, and looks up all keys in them.
 fn measure<V>(
     (name, bytes, build): (&'static str, usize, f64),
     work: &Work,
@@ -111,20 +114,20 @@ fn measure<V>(
     let found = |keys: &[(usize, u64)]| {
         timed(keys.len(), || keys.iter().filter(|&&(n, key)| black_box(contains(&views[n], key))).count())
     };
-    let ((hits, present), (wrong, absent)) = (found(&work.present), found(&work.absent));
+    let ((hits, present), (false_positives, absent)) = (found(&work.present), found(&work.absent));
     ensure!(hits == work.keys(), "{name}: {} keys were lost", work.keys() - hits);
-    let (bytes, rate) = (bytes as f64 / count as f64, wrong as f64 / work.keys() as f64);
+    let (bytes, rate) = (bytes as f64 / count as f64, false_positives as f64 / work.keys() as f64);
     Ok(Row { name, bytes, build, open: open_time, present, absent, rate })
 }
 
-/// An empty filter, planned for one per cent more than the keys of a block, so that no filter refuses one.
-fn planned(block: usize) -> anyhow::Result<CuckooFilter> {
+/// Returns an empty filter, planned for one per cent more keys than a block has, so that no filter refuses a key.
+fn empty_filter(block: usize) -> anyhow::Result<CuckooFilter> {
     let capacity = block + block / 100;
     Ok(CuckooFilter::builder().capacity(capacity).false_positive_rate(RATE).build()?)
 }
 
-/// Fills one filter for each block, one after the other in the same memory, and writes it.
-fn written(
+/// Fills and writes a filter for each block, one after the other in the same memory. Returns the bytes and the time per key.
+fn write_filters(
     work: &Work,
     mut filter: CuckooFilter,
     write: impl Fn(&CuckooFilter, &mut Vec<u8>) -> io::Result<()>,
@@ -142,7 +145,7 @@ fn written(
 }
 
 fn structs(work: &Work, block: usize) -> anyhow::Result<Row> {
-    let params = planned(block)?.params();
+    let params = empty_filter(block)?.params();
     let filled = |keys: &Vec<u64>| {
         let mut filter = CuckooFilter::new(params, Xxh3)?;
         filter.insert_batch(keys)?;
@@ -155,23 +158,24 @@ fn structs(work: &Work, block: usize) -> anyhow::Result<Row> {
 }
 
 fn snapshots(work: &Work, block: usize) -> anyhow::Result<Row> {
-    let filter = planned(block)?;
+    let filter = empty_filter(block)?;
     let stride = filter.to_bytes().len();
-    let (bytes, time) = written(work, filter, |filter, bytes| filter.write_to(bytes))?;
+    let (bytes, time) = write_filters(work, filter, |filter, bytes| filter.write_to(bytes))?;
     let open = |n: usize| Ok(FilterView::over(&bytes[n * stride..][..stride])?);
     measure(("koel, snapshots", bytes.len(), time), work, true, open, |view, key| view.contains(&key))
 }
 
 fn bare_tables(work: &Work, block: usize) -> anyhow::Result<Row> {
-    let filter = planned(block)?;
+    let filter = empty_filter(block)?;
     let params = filter.params();
-    let (mut bytes, time) = written(work, filter, |filter, bytes| filter.write_table(bytes))?;
+    let (mut bytes, time) = write_filters(work, filter, |filter, bytes| filter.write_table(bytes))?;
     bytes.extend([0; 4]);
     let open = |n: usize| Ok(FilterView::over_table(params, block, &bytes[n * params.bare_table_bytes()..])?);
     measure(("koel, bare tables", bytes.len(), time), work, true, open, |view, key| view.contains(&key))
 }
 
-/// Descriptor and fingerprints one after the other. The caller keeps where each begins, as xorf does not say how long one is.
+/// Measures xorf's filters, each stored as a descriptor and fingerprints. The caller keeps the start of each, because xorf does not
+/// store the length.
 fn fuse(work: &Work) -> anyhow::Result<Row> {
     const DESCRIPTOR: usize = BinaryFuse8::DESCRIPTOR_LEN;
     let (built, time) = timed(work.keys(), || {
@@ -196,7 +200,7 @@ fn fuse(work: &Work) -> anyhow::Result<Row> {
     measure(kind, work, true, open, |view, key| view.contains(&digest(key)))
 }
 
-/// It has no view, so the bytes are those of its bits and its struct.
+/// Measures fastbloom's filters. The crate has no view, so the bytes are those of the bits and the struct.
 fn bloom(work: &Work, block: usize) -> anyhow::Result<Row> {
     let filled = |keys: &Vec<u64>| {
         let mut filter: Bloom = BloomFilter::with_false_pos(RATE).hasher(BuildHasherDefault::default()).expected_items(block);
@@ -209,7 +213,7 @@ fn bloom(work: &Work, block: usize) -> anyhow::Result<Row> {
     measure(kind, work, false, |n| Ok(&filters[n]), |filter, key| filter.contains(&key))
 }
 
-/// The medians of the rounds.
+/// Returns the medians of the rounds for one kind of filter.
 fn median(rounds: &[Vec<Row>], kind: usize) -> Row {
     let of = |figure: fn(&Row) -> f64| {
         let mut figures: Vec<f64> = rounds.iter().map(|rows| figure(&rows[kind])).collect();

@@ -1,4 +1,4 @@
-//! The comparison as an experiment of the laboratory: what is compared, and what the files say of it.
+//! Defines the comparison as an experiment of the laboratory: the sets of filters, and the texts of the result files.
 
 use koel_lab::{About, Column, Experiment, Findings, Interrupt, Interrupted, Measured, Role, Scope, Stopwatch};
 use serde::{Deserialize, Serialize};
@@ -11,24 +11,28 @@ use crate::{
     rivals,
 };
 
-/// What is compared.
+/// A set of filters to compare.
 pub(crate) struct Set {
-    /// With which its files begin.
+    /// The beginning of the names of result files.
     pub(crate) name: &'static str,
     title: &'static str,
     about: &'static str,
-    /// Koel's filters, and those of other crates, as near as possible to a false-positive rate, for a number of items.
+    /// The functions that return koel's filters and those of other crates, given a false-positive rate and a number of items. Rates
+    /// are as near as possible to the given one.
     contestants: [fn(f64, usize) -> Vec<Contestant>; 2],
-    /// The keys, and the most that one of the filters takes for an item while it is built.
+    /// The bytes that an item takes at most: those of its keys, and those of the largest filter while it is built.
     pub(crate) bytes_per_item: u64,
-    /// Its table, and the beginning and the end of the caption.
+    /// The columns of the table.
     pub(crate) columns: &'static [findings::Column],
+    /// The beginning of the table's caption.
     pub(crate) built: &'static str,
+    /// The end of the table's caption.
     pub(crate) note: &'static str,
     /// The topics of the charts: lookups, building, removals.
     pub(crate) topics: [&'static str; 3],
-    /// Whether a filter does what all of them were asked for, and what the others do instead.
+    /// Returns true if a filter meets the requirements of the comparison.
     pub(crate) is_comparable: fn(&Row) -> bool,
+    /// A description of the filters that do not meet them.
     pub(crate) others: &'static str,
 }
 
@@ -38,7 +42,7 @@ impl Set {
     }
 }
 
-/// Each filter is built for the number of items that it gets.
+/// The filters of a fixed size. Each is built for the number of items that it gets.
 pub(crate) static FIXED: Set = Set {
     name: "peers",
     title: "Koel and other filters",
@@ -51,7 +55,7 @@ pub(crate) static FIXED: Set = Set {
             so the number of items determines their load, and with it their size, speed and ε. Filters that accept a hasher use \
             XXH3, as koel does; otherwise, or if their own is faster, the row names it.",
     contestants: [ours::fixed, rivals::fixed],
-    // A static filter.
+    // A static filter takes the most.
     bytes_per_item: 60,
     columns: &findings::FIXED,
     built: "Built for",
@@ -62,7 +66,7 @@ pub(crate) static FIXED: Set = Set {
     others: "filters with a rate of their own, higher or lower; the table has it, and the overhead, which takes it into account",
 };
 
-/// Each filter begins small and grows with its items.
+/// The filters that begin small and grow with their items.
 pub(crate) static GROWING: Set = Set {
     name: "growth",
     title: "Koel and other filters that grow",
@@ -73,7 +77,7 @@ pub(crate) static GROWING: Set = Set {
             further; koel grows beyond its plan. In its second row, aleph-filter is built for a lower ε, which doubles with its \
             size, up to the promised one. A Bloom filter that has its final size from the beginning shows what growth costs.",
     contestants: [ours::growing, rivals::growing],
-    // aleph-filter with 10 M items, while it doubles.
+    // aleph-filter takes the most: this was measured with 10 M items, while it doubles.
     bytes_per_item: 300,
     columns: &findings::GROWING,
     built: "Grown to",
@@ -89,7 +93,7 @@ pub(crate) static GROWING: Set = Set {
     others: "filters that did not keep the promised rate, or lost items when others were removed",
 };
 
-/// The comparison, as the options of the command define it.
+/// A comparison, as the command's options define it.
 #[derive(Clone, Copy)]
 pub(crate) struct Peers {
     pub(crate) set: &'static Set,
@@ -98,18 +102,18 @@ pub(crate) struct Peers {
     pub(crate) rounds: u32,
 }
 
-/// A round, in which every filter is measured. With a case for each filter, a machine that becomes slower, or a run that is
-/// continued later, would put some filters at a disadvantage.
+/// A round that measures every filter. With one case per filter, a machine that becomes slower, or a run that is continued later,
+/// would put some filters at a disadvantage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Case {
     pub(crate) items: usize,
-    /// The false-positive rate of all filters, in billionths: an integer, so that cases can be compared for equality.
+    /// The false-positive rate of all filters, in billionths. It is an integer, so that cases can be compared for equality.
     rate_per_billion: u32,
     round: u32,
 }
 
 impl Case {
-    /// The round with this number, from 1.
+    /// Returns the case of a round. Rounds are numbered from 1.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is at most 1")]
     pub(crate) fn new(items: usize, rate: f64, round: u32) -> Self {
         Self { items, rate_per_billion: (rate * 1e9).round() as u32, round }
@@ -161,17 +165,17 @@ impl Experiment for Peers {
     }
 
     fn measure(&self, case: &Case, _: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Entry>> {
-        // The same number of items always gives the same keys, whatever the seed.
+        // Keys depend only on the number of items, not on the seed.
         let keys = Keys::new(case.items)?;
         Ok(round(&self.set.contestants(case.rate(), case.items), &keys, &mut Stopwatch::new(), interrupt)?)
     }
 
     fn findings(&self, measured: &[Measured<Case, Entry>]) -> Findings {
-        findings::of(self.set, measured)
+        findings::findings(self.set, measured)
     }
 }
 
-/// Measures every filter once. If one fails, the others are still measured.
+/// Measures every filter once. If one of them fails, it still measures the others.
 pub(crate) fn round(
     contestants: &[Contestant],
     keys: &Keys,

@@ -1,5 +1,5 @@
-//! What the results show: a table, notes on its rows, and charts of times, with the smallest filters first. A row that other work on
-//! the processor disturbed has a star in the table and a mark of its own in the charts, and is in no headline.
+//! Presents the results: a table, notes on its rows, and charts of times with the smallest filters first. A row that other work on
+//! the processor disturbed has a star in the table and a special mark in the charts, and is not in a finding.
 
 use koel_lab::{Axis, Chart, Findings, Mark, Measured, Quartiles, Series, Table, percent};
 
@@ -9,7 +9,7 @@ use crate::{
     peer::Family,
 };
 
-pub(crate) fn of(set: &Set, measured: &[Measured<Case, Entry>]) -> Findings {
+pub(crate) fn findings(set: &Set, measured: &[Measured<Case, Entry>]) -> Findings {
     let rows = Row::all(measured);
     Findings { charts: charts(set, &rows), tables: tables(set, measured, &rows), warnings: warning(&rows).into_iter().collect() }
 }
@@ -26,7 +26,7 @@ pub(crate) fn markdown(set: &Set, measured: &[Measured<Case, Entry>]) -> String 
     text
 }
 
-/// The results, and the notes on them if there are any.
+/// Returns the table of results, and a table of notes if there are any.
 fn tables(set: &Set, measured: &[Measured<Case, Entry>], rows: &[Row]) -> Vec<Table> {
     let Some(Measured { case, .. }) = measured.first() else { return Vec::new() };
     let rounds = match measured.len() {
@@ -48,7 +48,7 @@ fn tables(set: &Set, measured: &[Measured<Case, Entry>], rows: &[Row]) -> Vec<Ta
     [table].into_iter().chain((!noted.rows.is_empty()).then_some(noted)).collect()
 }
 
-/// Which filters other work disturbed in too many rounds, if any.
+/// Returns a warning about filters that other work disturbed in too many rounds.
 fn warning(rows: &[Row]) -> Option<String> {
     let disturbed: Vec<_> = rows.iter().filter(|row| row.disturbed().is_some()).map(|row| &*row.facts.filter).collect();
     (!disturbed.is_empty()).then(|| {
@@ -62,7 +62,7 @@ fn warning(rows: &[Row]) -> Option<String> {
     })
 }
 
-/// A column: its header, and its cell for a filter. `None`: not supported, or not known.
+/// A column of the table. `cell` returns `None` if the value is unknown or the filter does not support the operation.
 pub(crate) struct Column {
     header: &'static str,
     cell: fn(&Row) -> Option<String>,
@@ -78,7 +78,7 @@ const REMOVE: Column = Column { header: "remove ns", cell: |row| time(row, |samp
 const RATE: Column = Column {
     header: "measured ε",
     cell: |row| match row.rate()? {
-        // Fewer than one item was found.
+        // No absent item was found.
         0.0 => Some(format!("< {}", percent(1.0 / row.items as f64, 0))),
         rate => Some(percent(rate, 2)),
     },
@@ -92,14 +92,14 @@ const LOST: Column = Column { header: "lost by removals", cell: |row| Some(row.l
 pub(crate) const FIXED: [Column; 9] = [FILTER, ADD, FIND_ABSENT, FIND_PRESENT, FIND_MIXED, REMOVE, RATE, BITS, OVERHEAD];
 pub(crate) const GROWING: [Column; 9] = [FILTER, ADD, FIND_ABSENT, FIND_PRESENT, REMOVE, RATE, KEPT, BITS, LOST];
 
-/// The median of a time with its quartiles, without quartiles that look the same.
+/// Formats the median of a time with its quartiles, or without them if they look equal.
 fn time(row: &Row, of: fn(&Sample) -> Option<f64>) -> Option<String> {
     let time = row.time(of)?;
     let [low, median, high] = [time.low, time.median, time.high].map(|time| format!("{time:.1}"));
     Some(if low == high { median } else { format!("{median} ({low}–{high})") })
 }
 
-/// What a reader must know about the row.
+/// Returns notes on problems of a row.
 fn notes(row: &Row) -> Vec<String> {
     if let Some(error) = &row.failure {
         return vec![format!("could not be measured: {error}")];
@@ -128,13 +128,13 @@ fn notes(row: &Row) -> Vec<String> {
     notes
 }
 
-/// Whether the measured rate is within a factor of 3 of the expected one, with a margin for small counts.
+/// Returns true if the measured rate is within a factor of 3 of the expected one, with a margin for small counts.
 pub(crate) fn is_likely(sample: &Sample, items: usize) -> bool {
     let (seen, expected) = (sample.rate * items as f64, sample.expected_rate * items as f64);
     seen <= 3.0 * expected + 10.0 && expected <= 3.0 * seen + 10.0
 }
 
-// The charts.
+// Charts.
 
 /// A filter in a chart.
 struct Point<'a> {
@@ -152,7 +152,7 @@ fn charts(set: &Set, rows: &[Row]) -> Vec<Chart> {
     ]
 }
 
-/// What the colours say.
+/// The names of the colors in the legend.
 const KINDS: [&str; 4] = ["koel", "others that remove items", "others without removal", "a lock in each call"];
 const DISTURBED: (usize, &str) = (Chart::MOST_COLOURS - 1, "disturbed by other work");
 
@@ -170,7 +170,7 @@ fn chart(set: &Set, rows: &[Row], [file, topic, label, what]: [&str; 4], time: f
     let mut points: Vec<_> =
         rows.iter().filter_map(|row| Some(Point { row, bits: row.bits_per_item()?, time: row.time(time)? })).collect();
     points.sort_by(|one, other| one.bits.total_cmp(&other.bits));
-    // Rows are counted from below, and the smallest filter is at the top.
+    // Rows are numbered from the lowest, and the smallest filter is in the highest.
     let names =
         points.iter().rev().map(|Point { row, bits, time }| format!("{}: {:.1} ns, {bits:.1} bits", name(row), time.median));
     let rows_of_names = Axis::rows(names.collect());
@@ -178,9 +178,9 @@ fn chart(set: &Set, rows: &[Row], [file, topic, label, what]: [&str; 4], time: f
     for (kind, name) in KINDS.into_iter().enumerate().chain([DISTURBED]) {
         for (mark, comparable) in [(Mark::Dots, true), (Mark::Rings, false)] {
             let is_in = |row: &Row| colour(row) == kind && (set.is_comparable)(row) == comparable;
-            let places = (0..).map(f64::from).zip(points.iter().rev()).filter(|(_, point)| is_in(point.row));
+            let positions = (0..).map(f64::from).zip(points.iter().rev()).filter(|(_, point)| is_in(point.row));
             let (at, quartiles): (Vec<_>, Vec<_>) =
-                places.map(|(place, Point { time, .. })| ((time.median, place), (time.low, time.high))).unzip();
+                positions.map(|(position, Point { time, .. })| ((time.median, position), (time.low, time.high))).unzip();
             if !at.is_empty() {
                 let is_new = series.iter().all(|other| other.colour != kind);
                 series.push(Series::new(if is_new { name } else { "" }, kind, at).marked(mark).within(quartiles));
@@ -190,7 +190,7 @@ fn chart(set: &Set, rows: &[Row], [file, topic, label, what]: [&str; 4], time: f
     let times = points.iter().flat_map(|point| [point.time.low, point.time.high]);
     let x = Axis { range: ends(times), ..Axis::log(label) };
     let some_failed = rows.iter().any(|row| row.failure.is_some());
-    // After a failure, the smallest may be missing.
+    // After a failure, the smallest filter may be missing.
     let finding = if some_failed { None } else { finding(set, &points, what) };
     Chart::new(file, topic, [x, rows_of_names], series).showing(finding).captioned(format!(
         "The smallest filters are at the top; bars are quartiles of the rounds. The title compares the smallest two that remove \
@@ -199,7 +199,7 @@ fn chart(set: &Set, rows: &[Row], [file, topic, label, what]: [&str; 4], time: f
     ))
 }
 
-/// A short name: without what every reader sees from the colour, or can do without.
+/// Returns a short name, without the parts that the color shows or that readers do not need.
 fn name(row: &Row) -> String {
     let is_ours = row.facts.filter.starts_with("koel ");
     let is_detail = |part: &str| {
@@ -211,13 +211,13 @@ fn name(row: &Row) -> String {
     name.replace("0000000", "0 M").replace("000000", " M")
 }
 
-/// The smallest of koel's filters beside the smallest of the others that can delete, too: of those that do what all were asked for,
-/// without locks, and not disturbed. `None` without such a filter.
+/// Returns a sentence that compares koel's smallest filter with the smallest of the others. Only filters that are comparable,
+/// undisturbed and without locks count, and only if they support deletion. Returns `None` if there is no such pair.
 fn finding(set: &Set, points: &[Point<'_>], what: &str) -> Option<String> {
     let smallest = |kind: usize| {
-        let these = points.iter().filter(|point| colour(point.row) == kind && (set.is_comparable)(point.row));
-        // Of equal ones, the first: without batches.
-        these.filter(|point| point.row.deletes()).min_by(|one, other| one.bits.total_cmp(&other.bits))
+        let comparable = points.iter().filter(|point| colour(point.row) == kind && (set.is_comparable)(point.row));
+        // Among filters of equal size, the first is the one without batches.
+        comparable.filter(|point| point.row.deletes()).min_by(|one, other| one.bits.total_cmp(&other.bits))
     };
     let (ours, theirs) = (smallest(0)?, smallest(1)?);
     let [(bits, ns), (their_bits, their_ns)] = [ours, theirs].map(|point| (point.bits, point.time.median));
@@ -225,7 +225,7 @@ fn finding(set: &Set, points: &[Point<'_>], what: &str) -> Option<String> {
     Some(format!("Koel: {ns:.1} ns per {what}, {bits:.1} bits per item; {them}: {their_ns:.1} ns, {their_bits:.1} bits"))
 }
 
-/// The nearest round numbers below and above all values: whole powers of ten would leave most of a chart empty.
+/// Returns the nearest round numbers below and above all values. Powers of ten alone would leave most of a chart empty.
 fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
     let round = |value: f64| {

@@ -1,12 +1,13 @@
-//! Compares koel with other filters of crates.io at one false-positive rate, as an experiment of the laboratory; with `--growing`,
-//! it compares filters that grow.
+//! Compares koel with other filters from crates.io at one false-positive rate, as an experiment of the laboratory. With
+//! `--growing`, it compares filters that grow.
 //!
-//! All filters get the same keys in one process and one thread, round by round, so that a machine that becomes slower does so
-//! for all of them. Every answer is used and counted, and the times of a filter that loses keys do not count.
+//! All filters get the same keys in one process and one thread, round by round, so that a machine that becomes slower affects
+//! all of them. Every result of a lookup is counted, and a filter that loses keys has no times unless its documentation or code
+//! admits it.
 
 // `println!` and `eprintln!` panic when their pipe is closed.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
-// Times, rates and sizes are rounded for display anyway.
+// Times, rates and sizes are rounded for display.
 #![allow(clippy::cast_precision_loss)]
 
 mod experiment;
@@ -33,16 +34,17 @@ use crate::{
     measure::Row,
 };
 
-/// An item takes 24 bytes of keys, and one of the peers counts items in 32 bits.
+/// The greatest number of items. Each takes 24 bytes of keys, and one of the peers counts items in 32 bits.
 const MOST_ITEMS: u64 = 1 << 32;
 
-/// Below, ten million absent keys give too few hits; above, whole bits are too coarse for rates to be comparable.
+/// The range of rates. At lower rates, ten million absent keys give too few hits; at higher ones, whole bits are too coarse to
+/// compare filters.
 const RATES: std::ops::RangeInclusive<f64> = 1e-6..=0.1;
 
-/// Compares koel with other filters of crates.io at one false-positive rate, and prints a table in Markdown.
+/// Compares koel with other filters from crates.io at one false-positive rate, and prints a table in Markdown.
 ///
-/// Each filter is built from the same keys. Then it looks up as many absent keys, all present ones, and as many of which half
-/// are present; if it supports deletion, all items are removed, the first half in blocks of 1024. The table has the medians of all
+/// Each filter is built from the same keys. Then it looks up as many absent keys, all present ones, and as many mixed keys, half of
+/// them present; if it supports deletion, all items are removed, the first half in blocks of 1024. The table has the medians of all
 /// rounds. Takes about 60 bytes of memory per item, most of them while the static filters are built, and with the defaults some
 /// minutes, during which the machine should do nothing else.
 ///
@@ -76,7 +78,7 @@ struct Options {
     #[arg(long, value_name = "N", default_value = "10000000", value_parser = value_parser!(u64).range(1..=MOST_ITEMS))]
     items: u64,
 
-    /// How many times everything is measured, from 1 to 1000
+    /// The number of rounds, from 1 to 1000; each measures everything once
     #[arg(long, value_name = "R", default_value = "5", value_parser = value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
@@ -96,7 +98,7 @@ fn rate(text: &str) -> Result<f64, String> {
 
 fn main() -> ExitCode {
     run(Options::parse()).unwrap_or_else(|error| {
-        // If that fails, there is nowhere left to report it.
+        // If this fails, there is nowhere left to report it.
         writeln!(io::stderr(), "koel-peers: {error:#}").ok();
         ExitCode::FAILURE
     })
@@ -106,7 +108,7 @@ fn main() -> ExitCode {
 fn run(Options { rate, growing, items, rounds, out, again }: Options) -> anyhow::Result<ExitCode> {
     let set = if growing { &GROWING } else { &FIXED };
     let peers = Peers { set, rate, items: usize::try_from(items).context("--items")?, rounds };
-    // There is no seed, since the keys are always the same; --items limits the size.
+    // The seed is not used, since the keys are always the same, and --items limits the size.
     let settings = Settings { folder: out, scope: Scope { quick: false, seed: 0, max_slots: None }, threads: 1, again };
     let plan = Plan::new(peers, &settings)?;
     let outcome = koel_lab::run("koel-peers", vec![plan], &settings)?;

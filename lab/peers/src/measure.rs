@@ -1,4 +1,4 @@
-//! Times the life of a filter: building, lookups, emptying. A row has the results of all rounds, and their medians.
+//! Times the life of a filter: building, lookups and removals. A row has the results of all rounds, and their medians.
 
 use anyhow::{bail, ensure};
 use koel_lab::{Measured, Quartiles, Stopwatch};
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     experiment::Case,
-    peer::{Facts, Keys, live},
+    peer::{Facts, Keys, allocated_bytes},
 };
 
-/// Keys of all ages are removed first: every other block of so many.
+/// The number of keys in a block. Every other block is removed first, so that the removed keys are of all ages.
 const BLOCK: usize = 1024;
 
-/// Builds a filter with these keys, and measures it until it is empty.
+/// A function that builds a filter with these keys, and measures it until it is empty.
 type Life = dyn Fn(&Keys, &mut Watch<'_>) -> anyhow::Result<Sample>;
 
 /// A filter with its parameters, for a number of items.
@@ -23,11 +23,12 @@ pub(crate) struct Contestant {
 }
 
 impl Contestant {
-    /// A filter, by what it does: it is built with all keys in it, and then has an expected false-positive rate; it finds so many
-    /// of some keys, and removes so many of some. `None` if it does not support deletion.
+    /// Returns a filter that is defined by its operations. `build` returns a filter with all keys, and `expected_rate` its expected
+    /// false-positive rate. `find` and `remove` return how many of the keys they found or removed; `remove` returns `None` if the
+    /// filter does not support deletion.
     ///
-    /// Each function works on all keys, so that its loop is compiled for that filter without dynamic calls, and a filter with
-    /// batch operations can use them. The others use [`count`](crate::peer::count).
+    /// Each function works on a list of keys, so that its loop is compiled for that filter without dynamic calls, and may use batch
+    /// operations. Filters without batch operations use [`count`](crate::peer::count).
     pub(crate) fn new<F: 'static>(
         facts: Facts,
         build: impl Fn(&[u64]) -> anyhow::Result<F> + 'static,
@@ -37,10 +38,10 @@ impl Contestant {
     ) -> Self {
         let life = move |keys: &Keys, watch: &mut Watch<'_>| -> anyhow::Result<Sample> {
             let items = keys.len();
-            let before = live();
+            let before = allocated_bytes();
             let (filter, add_ns) = watch.time(|| build(&keys.present));
             let mut filter = filter?;
-            let bytes = live().saturating_sub(before);
+            let bytes = allocated_bytes().saturating_sub(before);
             let expected_rate = expected_rate(&filter);
 
             let (hits, find_absent_ns) = watch.time(|| find(&filter, &keys.absent));
@@ -50,7 +51,7 @@ impl Contestant {
             let (least, most) = (keys.mixed_present.saturating_sub(lost), keys.mixed_present + hits);
             ensure!(
                 (least..=most).contains(&mixed),
-                "of the mixed keys, {mixed} were found, but by the answers for the same keys before, it must be {least} to {most}"
+                "of the mixed keys, {mixed} were found, but the earlier lookups of the same keys allow {least} to {most}"
             );
             let (rate, bits_per_item) = (hits as f64 / items as f64, 8.0 * bytes as f64 / items as f64);
             let times = Sample { add_ns, find_absent_ns, find_present_ns, find_mixed_ns, ..Sample::default() };
@@ -73,15 +74,15 @@ impl Contestant {
         Self { facts, may_lose: false, life: Box::new(life) }
     }
 
-    /// The same filter, whose documentation or code admits that it may lose keys. Lost keys are then a note and not a failure.
-    pub(crate) fn that_may_lose(self) -> Self {
+    /// Marks a filter whose documentation or code admits that it may lose keys. Lost keys are then noted, and are not a failure.
+    pub(crate) fn allow_lost_keys(self) -> Self {
         Self { may_lose: true, ..self }
     }
 
     /// Measures one round.
     ///
     /// # Errors
-    /// If the filter cannot be built, loses a key although it must not, or gives inconsistent answers.
+    /// If the filter cannot be built, loses a key although it must not, or gives inconsistent results.
     pub(crate) fn measure(&self, keys: &Keys, watch: &mut Stopwatch) -> anyhow::Result<Sample> {
         let mut watch = Watch { inner: watch, items: keys.len(), disturbed: 0 };
         let sample = (self.life)(keys, &mut watch)?;
@@ -106,7 +107,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// The result of the work, and how many nanoseconds it took per item.
+    /// Returns the result of the work, and the nanoseconds that it took per item.
     fn time<T>(&mut self, work: impl FnOnce() -> T) -> (T, f64) {
         let (result, lap) = self.inner.time(work);
         self.disturbed += u32::from(lap.disturbed);
@@ -114,7 +115,7 @@ impl Watch<'_> {
     }
 }
 
-/// The results of one round, as the columns of the experiment describe them.
+/// The results of one round; the experiment's columns describe them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
     pub(crate) add_ns: f64,
@@ -132,7 +133,7 @@ pub(crate) struct Sample {
     pub(crate) disturbed: u32,
 }
 
-/// The results of one round of a filter, or why there are none: plain figures, as in files.
+/// The results of one round of a filter, or the error, as in files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     #[serde(flatten)]
@@ -158,7 +159,7 @@ impl Entry {
     }
 }
 
-/// The results of all rounds of a filter; none after a failure.
+/// The results of all rounds of a filter. After a failure, there are none.
 pub(crate) struct Row {
     pub(crate) facts: Facts,
     pub(crate) items: usize,
@@ -167,16 +168,16 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A row for each filter, in the order of the first round.
+    /// Returns a row for each filter, in the order of the first round.
     pub(crate) fn all(measured: &[Measured<Case, Entry>]) -> Vec<Self> {
         let mut rows: Vec<Self> = Vec::new();
         for Measured { case, rows: entries } in measured {
             for Entry { facts, found } in entries {
-                let place = rows.iter().position(|row| row.facts.filter == facts.filter).unwrap_or_else(|| {
+                let index = rows.iter().position(|row| row.facts.filter == facts.filter).unwrap_or_else(|| {
                     rows.push(Self { facts: facts.clone(), items: case.items, samples: Vec::new(), failure: None });
                     rows.len() - 1
                 });
-                let row = &mut rows[place];
+                let row = &mut rows[index];
                 match found {
                     Found::Figures(sample) if row.failure.is_none() => row.samples.push(sample.clone()),
                     Found::Figures(_) => {}
@@ -190,7 +191,8 @@ impl Row {
         rows
     }
 
-    /// The quartiles of a time, in nanoseconds per item, of the rounds that were not disturbed, or of all if too many were.
+    /// Returns the quartiles of a time in the undisturbed rounds, or in all rounds if too many were disturbed, in nanoseconds
+    /// per item.
     pub(crate) fn time(&self, of: impl Fn(&Sample) -> Option<f64>) -> Option<Quartiles> {
         let all = self.disturbed().is_some();
         Quartiles::of(self.samples.iter().filter(|sample| all || sample.disturbed == 0).filter_map(of))
@@ -212,26 +214,28 @@ impl Row {
         self.samples.iter().any(|sample| sample.remove_ns.is_some())
     }
 
-    /// Items that were lost when others were removed: the most in a round. `None` if it does not support deletion.
+    /// Returns the greatest number of items that a round lost when others were removed, or `None` if the filter does not support
+    /// deletion.
     pub(crate) fn lost_by_removal(&self) -> Option<usize> {
         self.samples.iter().filter_map(|sample| sample.lost_by_removal).max()
     }
 
-    /// Whether the measured rate is the one that was asked for, or lower, with a margin of three standard deviations. `None` if
-    /// the rate cannot be chosen.
+    /// Returns true if the measured rate is at most the requested one, with a margin of three standard deviations, or `None` if the
+    /// rate cannot be chosen.
     pub(crate) fn keeps_rate(&self) -> Option<bool> {
         let (rate, asked, items) = (self.rate()?, self.facts.asked_rate?, self.items as f64);
         Some(rate * items <= asked * items + 3.0 * (asked * items).sqrt())
     }
 
-    /// Bits per item beyond log₂(1/ε), which any filter with that rate needs: comparable between rates. `None` without a false
-    /// positive, since ε is then unknown.
+    /// Returns the bits per item beyond the log₂(1/ε) that any filter with this rate needs, which makes different rates comparable.
+    /// Returns `None` without a false positive, since ε is then unknown.
     pub(crate) fn overhead(&self) -> Option<f64> {
         let rate = self.rate().filter(|&rate| rate > 0.0)?;
         Some(self.bits_per_item()? + rate.log2())
     }
 
-    /// How many rounds other work on the processor disturbed, and of how many, if that is half of them or more.
+    /// Returns the number of rounds that other work on the processor disturbed, and the number of all rounds. Returns `None` if
+    /// less than half of the rounds were disturbed.
     pub(crate) fn disturbed(&self) -> Option<(usize, usize)> {
         let rounds = self.samples.len();
         let disturbed = self.samples.iter().filter(|sample| sample.disturbed > 0).count();

@@ -1,4 +1,4 @@
-//! The rows of koel: filters of a fixed size, and filters that grow from [`GROWN_FROM`] items, or from koel's own choice.
+//! Koel's rows: filters of a fixed size, and filters that grow from [`GROWN_FROM`] items or from koel's default.
 
 use std::hint::black_box;
 
@@ -10,13 +10,13 @@ use crate::{
     peer::{Facts, Family, GROWN_FROM, count},
 };
 
-/// Items per batch: a realistic number for a caller, whose answers fit into the first-level cache.
+/// The number of items per batch. It is realistic for a caller, and the results fit into the first-level cache.
 const BATCH: usize = 1024;
 
 pub(crate) fn fixed(rate: f64, items: usize) -> Vec<Contestant> {
     let [packed, single] = [TableKind::Packed, TableKind::Single].map(|table| Fixed::near(table, rate));
     let fuller = Fixed { load: 0.97, ..packed };
-    // A table of the same size as the packed one.
+    // This table has the same size as the packed one.
     let small = Fixed { fingerprint_bits: packed.fingerprint_bits - 1, asked_rate: None, ..single };
     let rows = [(packed, false), (fuller, false), (packed, true), (fuller, true), (small, false), (single, false)];
     rows.map(|(plan, in_batches)| plan.contestant(items, in_batches)).into()
@@ -24,34 +24,34 @@ pub(crate) fn fixed(rate: f64, items: usize) -> Vec<Contestant> {
 
 pub(crate) fn growing(rate: f64, items: usize) -> Vec<Contestant> {
     let first = Some(GROWN_FROM.min(items));
-    // Only a tenth of the items, so that it must grow beyond its plan.
-    let too_few = first.max(Some(items / 10));
+    // A filter that is planned for a tenth of the items must grow beyond its plan.
+    let tenth = first.max(Some(items / 10));
     let exclusive = [
         (None, None, false),
         (None, None, true),
         (first, None, false),
         (first, None, true),
         (first, Some(items), false),
-        (first, too_few, false),
+        (first, tenth, false),
     ]
     .map(|(capacity, most, in_batches)| {
-        let facts = told("ElasticFilter", Family::Koel, rate, capacity, most);
-        contestant(facts, in_batches, move || grown(rate, capacity, most, ElasticBuilder::build))
+        let facts = growing_facts("ElasticFilter", Family::Koel, rate, capacity, most);
+        contestant(facts, in_batches, move || build_growing(rate, capacity, most, ElasticBuilder::build))
     });
-    // Each call takes a lock, though there is only one thread.
-    let shared = contestant(told("SharedFilter", Family::Locked, rate, first, None), false, move || {
-        grown(rate, first, None, ElasticBuilder::build_shared)
+    // Each call takes a lock, although there is only one thread.
+    let shared = contestant(growing_facts("SharedFilter", Family::Locked, rate, first, None), false, move || {
+        build_growing(rate, first, None, ElasticBuilder::build_shared)
     });
     exclusive.into_iter().chain([shared]).collect()
 }
 
-/// A filter that grows, by what it is told of the number of its items: how many there are at the beginning, and in the end.
-fn told(name: &str, family: Family, rate: f64, capacity: Option<usize>, most: Option<usize>) -> Facts {
+/// Returns the facts of a growing filter with these settings for its number of items, at the beginning and at the end.
+fn growing_facts(name: &str, family: Family, rate: f64, capacity: Option<usize>, most: Option<usize>) -> Facts {
     let part = |name, number: Option<usize>| number.map_or_else(String::new, |number| format!(", {name} {number}"));
     Facts::new(&format!("koel {name}{}{}", part("capacity", capacity), part("max_capacity", most)), family, Some(rate))
 }
 
-fn grown<F>(
+fn build_growing<F>(
     rate: f64,
     capacity: Option<usize>,
     most: Option<usize>,
@@ -62,7 +62,7 @@ fn grown<F>(
     Ok(build(most.into_iter().fold(builder, ElasticBuilder::max_capacity))?)
 }
 
-/// A filter of koel's, with one call for each key or for each [`BATCH`] of them.
+/// Returns one of koel's filters, which takes single keys or batches of [`BATCH`] keys. `empty` returns the empty filter.
 fn contestant<F: Insert<u64> + 'static>(
     mut facts: Facts,
     in_batches: bool,
@@ -101,18 +101,18 @@ fn contestant<F: Insert<u64> + 'static>(
     )
 }
 
-/// The number of positive answers of `ask` to all keys, [`BATCH`] of them at a time.
-fn count_in_batches(keys: &[u64], mut ask: impl FnMut(&[u64], &mut [bool])) -> usize {
-    let mut answers = [false; BATCH];
+/// Calls `operation` with [`BATCH`] keys at a time, and returns the number of keys for which its result is true.
+fn count_in_batches(keys: &[u64], mut operation: impl FnMut(&[u64], &mut [bool])) -> usize {
+    let mut results = [false; BATCH];
     let batches = keys.chunks(BATCH).map(|batch| {
-        let answers = &mut answers[..batch.len()];
-        ask(batch, answers);
-        black_box(&*answers).iter().filter(|&&answer| answer).count()
+        let results = &mut results[..batch.len()];
+        operation(batch, results);
+        black_box(&*results).iter().filter(|&&result| result).count()
     });
     batches.sum()
 }
 
-/// A table of a fixed size, and its load.
+/// A plan of a fixed table: its kind, its fingerprints and its load.
 #[derive(Clone, Copy)]
 struct Fixed {
     table: TableKind,
@@ -122,15 +122,15 @@ struct Fixed {
 }
 
 impl Fixed {
-    /// The table whose rate at a load of 0.95 is nearest to this one.
+    /// Returns the plan whose rate at a load of 0.95 is nearest to this one.
     fn near(table: TableKind, rate: f64) -> Self {
         let plan = |fingerprint_bits| Self { table, fingerprint_bits, load: 0.95, asked_rate: Some(rate) };
         let distance = |plan: &Self| (plan.rate() / rate).log2().abs();
         let plans = table.fingerprint_bits().map(plan);
-        plans.min_by(|one, other| distance(one).total_cmp(&distance(other))).expect("there are fingerprints")
+        plans.min_by(|one, other| distance(one).total_cmp(&distance(other))).expect("there are several lengths")
     }
 
-    /// The false-positive rate at its load, which does not depend on the size.
+    /// Returns the false-positive rate at the planned load, which does not depend on the size.
     fn rate(&self) -> f64 {
         let tiny = self.builder().buckets(2).params().expect("any table can have two buckets");
         tiny.false_positive_rate_at(self.load)
@@ -140,7 +140,8 @@ impl Fixed {
         CuckooFilter::builder().table(self.table).fingerprint_bits(self.fingerprint_bits)
     }
 
-    /// For a table that reaches its load with all items; or, if it is so small that they might not fit, for the capacity.
+    /// Returns a builder for a table that reaches its load with all items. If such a table is so small that the items might not
+    /// fit, returns a builder for their number as capacity.
     fn builder_for(&self, items: usize) -> anyhow::Result<Builder> {
         let safe = self.builder().capacity(items).params()?;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "items are 2³² at most")]

@@ -1,4 +1,4 @@
-//! What is compared, the keys, and the memory that a filter takes.
+//! Describes a filter, generates the keys, and measures the memory that a filter takes.
 
 use std::{alloc::System, hint::black_box};
 
@@ -6,8 +6,8 @@ use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-/// The kind of structure, independent of the crate. Koel's filters are a kind of their own, and so are those, koel's or not, that
-/// take a lock in each call.
+/// The kind of structure, independent of the crate. Koel's filters are their own kind. So are all filters that take a lock in each
+/// call, koel's included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Family {
@@ -26,7 +26,7 @@ pub(crate) enum Family {
 pub(crate) struct Facts {
     pub(crate) filter: String,
     pub(crate) family: Family,
-    /// The rate that it is built for. `None` if its rate cannot be chosen, which its name then says.
+    /// The rate that the filter is built for. `None` if its rate cannot be chosen; the name then says so.
     pub(crate) asked_rate: Option<f64>,
 }
 
@@ -37,22 +37,23 @@ impl Facts {
     }
 }
 
-/// The number of items that filters which grow have room for at the beginning.
+/// The number of items for which growing filters have room at the beginning.
 pub(crate) const GROWN_FROM: usize = 1000;
 
-/// The number of keys with a positive answer. The compiler cannot remove any call.
+/// Returns the number of keys for which `operation` returns true. The compiler cannot remove any call.
 #[inline]
-pub(crate) fn count(keys: &[u64], mut answer: impl FnMut(u64) -> bool) -> usize {
-    keys.iter().filter(|&&key| black_box(answer(key))).count()
+pub(crate) fn count(keys: &[u64], mut operation: impl FnMut(u64) -> bool) -> usize {
+    keys.iter().filter(|&&key| black_box(operation(key))).count()
 }
 
-/// The keys, the same for all filters: those that are inserted, as many that are not, and as many of which about half are.
+/// The keys for all filters: the present ones, which are inserted; as many absent ones; and as many mixed ones, about half of which
+/// are present.
 pub(crate) struct Keys {
     pub(crate) present: Vec<u64>,
     pub(crate) absent: Vec<u64>,
-    /// Present and absent keys in random order, so that neither a filter nor a branch predictor can guess the answer.
+    /// Present and absent keys in random order, so that a branch predictor cannot guess the result of a lookup.
     pub(crate) mixed: Vec<u64>,
-    /// How many of the mixed keys are present.
+    /// The number of mixed keys that are present.
     pub(crate) mixed_present: usize,
 }
 
@@ -63,11 +64,11 @@ impl Keys {
             bail!("--items: {items} given, but the keys, of 24 bytes per item, could not be allocated; give fewer");
         }
         let items = items as u64;
-        let goes_in = |n: u64| mix(!n) & 1 == 0;
+        let is_present = |n: u64| mix(!n) & 1 == 0;
         present.extend((0..items).map(mix));
         absent.extend((items..2 * items).map(mix));
-        mixed.extend((0..items).map(|n| mix(if goes_in(n) { n } else { items + n })));
-        Ok(Self { present, absent, mixed, mixed_present: (0..items).filter(|&n| goes_in(n)).count() })
+        mixed.extend((0..items).map(|n| mix(if is_present(n) { n } else { items + n })));
+        Ok(Self { present, absent, mixed, mixed_present: (0..items).filter(|&n| is_present(n)).count() })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -75,8 +76,8 @@ impl Keys {
     }
 }
 
-/// The last step of `SplitMix64` (Steele, Lea and Flood, 2014): a bijection, so that different numbers give different keys,
-/// which look random.
+/// Applies the last step of `SplitMix64` (Steele, Lea and Flood, 2014). It is a bijection, so distinct numbers give distinct keys.
+/// These look random.
 fn mix(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -86,9 +87,9 @@ fn mix(n: u64) -> u64 {
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The number of allocated bytes on the heap: the same measure for all filters, whatever they report.
-pub(crate) fn live() -> usize {
+/// Returns the number of allocated bytes on the heap. It measures all filters in the same way, unlike their own reports.
+pub(crate) fn allocated_bytes() -> usize {
     let stats = ALLOCATOR.stats();
-    // The two counts are not read atomically: while tests run in parallel, the difference may be negative.
+    // The two counts are not read atomically, so their difference may be negative while tests run in parallel.
     stats.bytes_allocated.saturating_sub(stats.bytes_deallocated)
 }

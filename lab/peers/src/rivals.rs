@@ -1,5 +1,5 @@
-//! The other crates. Each filter is built for the requested false-positive rate, or the nearest one that it offers, as its
-//! documentation recommends: for the number of items that it will get, or to grow up to that number.
+//! The filters of other crates. Each is built for the requested false-positive rate, or the nearest one that it offers. As its
+//! documentation recommends, it is built for the number of items that it will get, or to grow to that number.
 
 use std::{
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hasher},
@@ -35,7 +35,7 @@ pub(crate) fn fixed(rate: f64, items: usize) -> Vec<Contestant> {
     ]
 }
 
-/// Filters that grow from [`GROWN_FROM`] items to all of them; and a Bloom filter, which cannot.
+/// Returns filters that grow from [`GROWN_FROM`] items to all of them, and a Bloom filter, which cannot grow.
 pub(crate) fn growing(rate: f64, items: usize) -> Vec<Contestant> {
     vec![
         quotient(rate, items, true),
@@ -46,7 +46,7 @@ pub(crate) fn growing(rate: f64, items: usize) -> Vec<Contestant> {
     ]
 }
 
-/// XXH3 as a hasher of the standard library. On little-endian machines, it hashes a `u64` as koel does.
+/// XXH3 as a hasher for the standard library. On little-endian machines, it hashes a `u64` as koel does.
 #[derive(Clone, Default)]
 struct Xxh3(u64);
 
@@ -62,12 +62,12 @@ impl Hasher for Xxh3 {
     }
 }
 
-/// The hash of a key, for filters that accept hashes.
+/// Returns the hash of a key, for filters that accept hashes.
 fn digest(key: u64) -> u64 {
     xxh3_64_with_seed(&key.to_le_bytes(), 0)
 }
 
-/// The whole number of bits nearest to log₂ of `ratio`, at least 1.
+/// Returns the whole number of bits nearest to log₂ of `ratio`, but at least 1.
 #[expect(clippy::cast_possible_truncation, reason = "a logarithm of ratios between rates")]
 fn nearest_bits(ratio: f64) -> i32 {
     (ratio.log2().round() as i32).max(1)
@@ -79,24 +79,25 @@ fn no_removal<F>(_: &mut F, _: &[u64]) -> Option<usize> {
 
 // Cuckoo filters with plain buckets.
 
-/// The load of the smallest table whose number of buckets, of four slots each, is a power of two.
+/// Returns the load of the smallest table for these items whose buckets have four slots and whose number of buckets is a power
+/// of two.
 fn load_of_four(items: usize) -> f64 {
     items as f64 / (4.0 * items.div_ceil(4).next_power_of_two() as f64)
 }
 
-/// It has fingerprints of 8 bits only. An insertion that finds no free slot drops another item.
+/// A cuckoo filter that has only fingerprints of 8 bits. An insertion that finds no free slot drops another item.
 fn cuckoo<H: Hasher + Default + 'static>(items: usize, hasher: &str) -> Contestant {
     let name = format!("cuckoofilter 0.5, f = 8, load {:.2}, {hasher}", load_of_four(items));
     Contestant::new(
         Facts::new(&name, Family::Cuckoo, None),
         |keys| {
             let mut filter = cuckoofilter::CuckooFilter::<H>::with_capacity(keys.len());
-            // A refusal means that an item is lost, mostly another one. Lost items are counted later.
+            // A refusal means that an item is lost, usually another one. Lost items are counted later.
             count(keys, |key| filter.add(&key).is_ok());
             Ok(filter)
         },
         move |filter| {
-            // A slot takes one byte.
+            // Each slot takes one byte.
             let slots = filter.memory_usage() - size_of_val(filter);
             let match_one = (items as f64 / slots as f64).min(1.0) / 255.0;
             1.0 - (1.0 - match_one).powi(8)
@@ -104,17 +105,17 @@ fn cuckoo<H: Hasher + Default + 'static>(items: usize, hasher: &str) -> Contesta
         |filter, keys| count(keys, |key| filter.contains(&key)),
         |filter, keys| Some(count(keys, |key| filter.delete(&key))),
     )
-    .that_may_lose()
+    .allow_lost_keys()
 }
 
-/// A list of tables: when the last one is full, it adds one of twice the size, whose fingerprints are a bit longer, so that the
-/// rates of all together stay below the promised one. With more than one table, a removal may remove another item's fingerprint
-/// from the wrong one.
+/// A list of cuckoo tables. When the last table is full, the filter adds one of twice the size. Its fingerprints are one bit
+/// longer, so that the sum of the rates stays below the promised rate. With more than one table, a removal may remove another
+/// item's fingerprint from a wrong table.
 ///
-/// It begins with a table for all items, or to grow, with one for [`GROWN_FROM`].
+/// The filter begins with a table for all items, or for [`GROWN_FROM`] items if it grows.
 fn cuckoo_list(rate: f64, items: usize, grows: bool) -> Contestant {
     let load = load_of_four(items);
-    // The length of fingerprints, at least four bits, with which a table for all items comes nearest to the rate.
+    // With this length of fingerprints, at least four bits, a table for all items comes nearest to the rate.
     let bits = nearest_bits(8.0 * load / rate).max(4);
     // Fingerprints of a first table have ⌈log₂(2/ε) + 3⌉ bits. The factor 1.5 avoids rounding errors at the steps.
     let (name, capacity, probability, expected_rate) = if grows {
@@ -134,19 +135,19 @@ fn cuckoo_list(rate: f64, items: usize, grows: bool) -> Contestant {
         move |_| expected_rate,
         |filter, keys| count(keys, |key| filter.contains(&key)),
         move |filter, keys| {
-            // Of an item whose fingerprint is 0, it claims in any table with an empty slot to have removed it. Where it grows, its
-            // debug assertions notice that, and panic.
+            // It claims to have removed an item whose fingerprint is 0 from any table with an empty slot. If it grows, its debug
+            // assertions detect that and panic.
             let panics = cfg!(debug_assertions) && grows;
             (!panics).then(|| count(keys, |key| filter.remove(&key)))
         },
     )
-    .that_may_lose()
+    .allow_lost_keys()
 }
 
 // Quotient filters.
 
-/// The load of a quotient filter, given a power of two of slots, at least 64, of which it fills at most 95 %; and the length of
-/// remainders with which the rate comes nearest to the requested one.
+/// Returns the load of a quotient filter, and the length of remainders whose rate is nearest to the requested one. The number
+/// of slots is a power of two, at least 64, and items fill at most 95 % of them.
 fn load_and_remainder_bits(rate: f64, items: usize) -> (f64, i32) {
     let slots = (items as u64).next_power_of_two().max(64);
     let slots = if items as u64 <= (19 * slots).div_ceil(20) { slots } else { 2 * slots };
@@ -154,8 +155,8 @@ fn load_and_remainder_bits(rate: f64, items: usize) -> (f64, i32) {
     (load, nearest_bits(load / rate))
 }
 
-/// A quotient filter. It grows when it is full, if it is planned to, from [`GROWN_FROM`] items to all of them: it is copied into one
-/// of twice the size, with remainders that are one bit shorter. Beyond the plan, it does not grow.
+/// A quotient filter. If `grows` is set, it grows from [`GROWN_FROM`] items to all of them: when it is full, it is copied to one of
+/// twice the size, whose remainders are one bit shorter. It does not grow beyond that plan.
 fn quotient(rate: f64, items: usize, grows: bool) -> Contestant {
     let (load, bits) = load_and_remainder_bits(rate, items);
     let name = if grows {
@@ -166,7 +167,7 @@ fn quotient(rate: f64, items: usize, grows: bool) -> Contestant {
     Contestant::new(
         Facts::new(&name, Family::Quotient, Some(rate)),
         move |keys| {
-            // It panics without these instructions.
+            // Without these instructions, the crate panics.
             #[cfg(target_arch = "x86_64")]
             if !(is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt")) {
                 bail!("it needs a processor with BMI2 and POPCNT, such as x86-64 ones since 2015; this one lacks them");
@@ -177,7 +178,7 @@ fn quotient(rate: f64, items: usize, grows: bool) -> Contestant {
                 qfilter::Filter::new(items as u64, 2_f64.powi(-bits))?
             };
             for key in keys {
-                // `insert` skips items that are found already, of which the second could then not be removed.
+                // `insert` skips items that are found already, and a skipped item could not be removed later.
                 filter.insert_duplicated(key)?;
             }
             Ok(filter)
@@ -188,12 +189,12 @@ fn quotient(rate: f64, items: usize, grows: bool) -> Contestant {
     )
 }
 
-/// A quotient filter whose fingerprints lose a bit at each doubling, after Dayan, Bercea and Pagh (PVLDB 17(11)). In this crate, new
-/// items get fingerprints as short as those of old ones, so that the rate doubles with the size. When no bits are left, an item
-/// matches everything in its slot, takes two slots after the next doubling, and is merged with others there: the removal of one then
-/// removes all.
+/// A quotient filter whose fingerprints lose a bit at each doubling, after Dayan, Bercea and Pagh (PVLDB 17(11)). In this
+/// crate, new items get fingerprints as short as those of old ones, so the rate doubles with the size. An item without bits
+/// matches everything in its slot. After the next doubling, it takes two slots and is merged with others there; removing one of
+/// them then removes all.
 ///
-/// If it is planned, it is built for a lower rate, so that it has the promised one when it has doubled as often as it must.
+/// If `planned` is set, it is built for a lower rate, which rises to the promised one by the doublings that the items need.
 fn aleph(rate: f64, items: usize, planned: bool) -> Contestant {
     let first = GROWN_FROM.min(items);
     let (plan, growth) = if planned {
@@ -209,14 +210,14 @@ fn aleph(rate: f64, items: usize, planned: bool) -> Contestant {
             Ok(filter)
         },
         |filter| {
-            // One slot's items are compared, on average as many as the load, by what is left of their fingerprints.
+            // A lookup compares the remaining fingerprint bits of one slot's items. Their mean number is the load.
             let matches = filter.load_factor() / f64::from(filter.fp_bits()).exp2();
             -(-matches).exp_m1()
         },
         |filter, keys| count(keys, |key| filter.contains(&key.to_le_bytes())),
         |filter, keys| Some(count(keys, |key| filter.delete(&key.to_le_bytes()))),
     )
-    .that_may_lose()
+    .allow_lost_keys()
 }
 
 // Bloom filters.
@@ -227,7 +228,7 @@ fn one_hash_bloom<S: BuildHasher + Default + 'static>(rate: f64, items: usize, h
         Facts::new(&format!("fastbloom 0.17, {hasher}"), Family::Bloom, Some(rate)),
         move |keys| {
             let mut filter = empty_bloom::<S>(rate, items);
-            // The answer, whether the item was found before, is not needed.
+            // The result, which says whether the item was found before, is not needed.
             count(keys, |key| filter.insert(&key));
             Ok(filter)
         },
@@ -241,7 +242,8 @@ fn empty_bloom<S: BuildHasher + Default>(rate: f64, items: usize) -> BloomFilter
     BloomFilter::with_false_pos(rate).hasher(S::default()).expected_items(items)
 }
 
-/// The same behind a lock, as several threads would share it. It cannot grow, so it has room for all items from the beginning.
+/// A Bloom filter behind a lock, as several threads would share it. It cannot grow, so it has room for all items from the
+/// beginning.
 fn locked_bloom(rate: f64, items: usize) -> Contestant {
     fn lock<T>(filter: &Mutex<T>) -> MutexGuard<'_, T> {
         filter.lock().unwrap_or_else(PoisonError::into_inner)
@@ -275,7 +277,7 @@ fn two_hash_bloom(rate: f64) -> Contestant {
     )
 }
 
-/// A counting Bloom filter, with counters of four bits. Its two hashes are XXH3, and cannot be chosen.
+/// A counting Bloom filter with counters of four bits. Its two hashes are XXH3, and cannot be chosen.
 fn counting_bloom(rate: f64, items: usize) -> Contestant {
     Contestant::new(
         Facts::new("fastbloom-rs 0.5, counting Bloom, XXH3", Family::Counting, Some(rate)),
@@ -285,13 +287,13 @@ fn counting_bloom(rate: f64, items: usize) -> Contestant {
             Ok(filter)
         },
         move |filter| {
-            // From the numbers of counters and of hashes, which it rounds up.
+            // The filter rounds up the numbers of counters and of hashes.
             let (counters, hashes) = (filter.config().size as f64, f64::from(filter.config().hashes));
             (1.0 - (-hashes * items as f64 / counters).exp()).powf(hashes)
         },
         |filter, keys| count(keys, |key| filter.contains(&key.to_le_bytes())),
         |filter, keys| {
-            // It does not return whether the item was found. Items that it fails to remove are found afterwards.
+            // `remove` does not return whether the item was found. Later lookups find the items that it fails to remove.
             keys.iter().for_each(|key| filter.remove(&key.to_le_bytes()));
             Some(keys.len())
         },
@@ -302,10 +304,10 @@ const WORDS: i32 = 8;
 const WORD_BITS: u32 = 32;
 const BLOCK_BITS: usize = 256;
 
-/// A blocked Bloom filter, of which a lookup reads one cache line, as in Parquet files: blocks of eight words of 32 bits, in each
-/// of which an item sets one bit. It accepts hashes.
+/// A blocked Bloom filter, as in Parquet files. A lookup reads one cache line. Blocks have eight words of 32 bits, and an item
+/// sets one bit in each word of its block. The filter accepts hashes.
 ///
-/// Its constructor takes a whole number of bits per item; by the number of blocks, the rate can be chosen freely.
+/// Its constructor takes a whole number of bits per item, but the number of blocks allows any rate.
 fn blocked_bloom(rate: f64, items: usize) -> Contestant {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "items are 2³² at most")]
     let blocks = (items as f64 / items_per_block(rate)).ceil() as usize;
@@ -313,7 +315,7 @@ fn blocked_bloom(rate: f64, items: usize) -> Contestant {
         Facts::new("sbbf-rs-safe 0.3, blocked Bloom, XXH3", Family::Blocked, Some(rate)),
         move |keys| {
             let mut filter = sbbf_rs_safe::Filter::new(BLOCK_BITS, blocks);
-            // The answer, whether the item was found before, is not needed.
+            // The result, which says whether the item was found before, is not needed.
             count(keys, |key| filter.insert_hash(digest(key)));
             Ok(filter)
         },
@@ -323,7 +325,7 @@ fn blocked_bloom(rate: f64, items: usize) -> Contestant {
     )
 }
 
-/// The mean number of items per block with which a blocked Bloom filter has this rate, by bisection.
+/// Returns the mean number of items per block at which a blocked Bloom filter has this rate, by bisection.
 fn items_per_block(rate: f64) -> f64 {
     // A block with as many items as bits has a rate of nearly 1.
     let (mut low, mut high) = (0.0, f64::from(WORD_BITS) * f64::from(WORDS));
@@ -334,7 +336,8 @@ fn items_per_block(rate: f64) -> f64 {
     low
 }
 
-/// The rate, given the mean number of items per block: it is Poisson distributed, and a block errs if all of its words do.
+/// Returns the rate, given the mean number of items per block. This number is Poisson distributed, and a block gives a false
+/// positive if all of its words do.
 fn rate_of_blocks(mean: f64) -> f64 {
     let (mut chance, mut unset, mut rate) = ((-mean).exp(), 1.0, 0.0);
     for items in 1..1000 {
@@ -347,12 +350,12 @@ fn rate_of_blocks(mean: f64) -> f64 {
 
 // Binary fuse filters.
 
-/// A static filter, built from all keys at once. It accepts hashes.
+/// A static filter, which is built from all keys at once and accepts hashes.
 fn fuse<F>(name: &str, bits: i32) -> Contestant
 where
     F: xorf::Filter<u64> + for<'a> TryFrom<&'a [u64], Error = &'static str> + 'static,
 {
-    /// It counts its slots, of which there are more than items, in 32 bits.
+    /// The greatest number of items. The filter has more slots than items, and counts them in 32 bits.
     const MOST: usize = 3_800_000_000;
     Contestant::new(
         Facts::new(&format!("xorf 0.13, {name}"), Family::Fuse, None),
@@ -376,16 +379,16 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn all_hash_alike() {
+    fn all_filters_hash_alike() {
         for key in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
             assert_eq!(koel::hash::Uniform::new(digest(key)), koel::Xxh3.hash(0, &key.to_le_bytes()));
             assert_eq!(BuildHasherDefault::<Xxh3>::default().hash_one(key), digest(key));
         }
     }
 
-    /// The values are those of the table of sizes in Parquet's specification.
+    /// The values are from the table of sizes in Parquet's specification.
     #[test]
-    fn as_many_bits_as_parquet_says() {
+    fn bits_match_parquets_specification() {
         for (rate, bits) in [(0.1, 6.0), (0.01, 10.5), (0.001, 16.9), (0.0001, 26.4), (0.00001, 41.0)] {
             let found = BLOCK_BITS as f64 / items_per_block(rate);
             assert!((found - bits).abs() < 0.06, "{rate}: {found}, not {bits}");

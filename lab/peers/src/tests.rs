@@ -1,4 +1,4 @@
-//! All filters, with few items, and filters that break their promises. No test depends on a time.
+//! Tests all filters with few items, and filters that break their promises. No test depends on times.
 
 use std::{cell::Cell, collections::HashSet};
 
@@ -14,8 +14,8 @@ use crate::{
 const ITEMS: usize = 20_000;
 const RATE: f64 = 0.001;
 
-/// One round of a set, in which no filter fails.
-fn all(set: &Set, rate: f64, items: usize) -> Vec<Row> {
+/// Measures one round of a set, and checks that no filter fails.
+fn measure_all(set: &Set, rate: f64, items: usize) -> Vec<Row> {
     let keys = Keys::new(items).unwrap();
     let rows = experiment::round(&set.contestants(rate, items), &keys, &mut Stopwatch::new(), &Interrupt::new()).unwrap();
     let rows = Row::all(&[Measured { case: Case::new(items, rate, 1), rows }]);
@@ -27,39 +27,39 @@ fn all(set: &Set, rate: f64, items: usize) -> Vec<Row> {
     rows
 }
 
-/// With whole bits, the rate is within half a bit of the requested one, at the load that they are chosen for.
+/// Fingerprints have whole numbers of bits, so rates differ from the requested one by up to half a bit, at the planned load.
 #[test]
-fn every_filter_finds_its_keys_at_the_rate_that_is_asked_for() {
-    for asked in [0.1, 0.02, RATE, 0.0001] {
-        let rows = all(&FIXED, asked, ITEMS);
+fn filters_find_their_keys_at_the_requested_rate() {
+    for requested in [0.1, 0.02, RATE, 0.0001] {
+        let rows = measure_all(&FIXED, requested, ITEMS);
         for row in &rows {
             let (name, sample) = (&row.facts.filter, &row.samples[0]);
-            assert!(asked > RATE || (sample.lost, sample.stuck, sample.left) == (0, 0, 0), "{name}: {sample:?}");
+            assert!(requested > RATE || (sample.lost, sample.stuck, sample.left) == (0, 0, 0), "{name}: {sample:?}");
             assert_eq!(row.facts.asked_rate.is_none(), name.ends_with(", its own ε"), "{name}");
             if let Some(rate) = row.facts.asked_rate {
-                assert!(rate.to_bits() == asked.to_bits(), "{name}: {rate}");
-                assert!((sample.expected_rate / rate).log2().abs() < 0.55, "{asked}, {name}: {sample:?}");
+                assert!(rate.to_bits() == requested.to_bits(), "{name}: {rate}");
+                assert!((sample.expected_rate / rate).log2().abs() < 0.55, "{requested}, {name}: {sample:?}");
             }
         }
         for row in &rows {
-            assert_eq!(row.deletes(), removes(&row.facts), "{}", row.facts.filter);
+            assert_eq!(row.deletes(), supports_deletion(&row.facts), "{}", row.facts.filter);
         }
     }
 }
 
-/// Whether filters of this kind support deletion.
-fn removes(facts: &Facts) -> bool {
+/// Returns true if filters of this kind support deletion.
+fn supports_deletion(facts: &Facts) -> bool {
     match facts.family {
         Family::Bloom | Family::Blocked | Family::Fuse => false,
-        // The other one is a Bloom filter.
+        // The other locked filter is a Bloom filter.
         Family::Locked => facts.filter.starts_with("koel"),
         Family::Counting | Family::Quotient | Family::Aleph | Family::Cuckoo | Family::Koel => true,
     }
 }
 
-/// The rivals and their versions are those of Cargo.toml, and docs/DEPENDENCIES.md has them all.
+/// The rivals' versions are those in Cargo.toml, and docs/DEPENDENCIES.md lists all of their crates.
 #[test]
-fn every_rival_is_named_by_its_crate_and_version() {
+fn rivals_are_named_by_crate_and_version() {
     let mut rivals = Vec::new();
     for set in [&FIXED, &GROWING] {
         let mut names = HashSet::new();
@@ -74,12 +74,12 @@ fn every_rival_is_named_by_its_crate_and_version() {
     for rival in &rivals {
         let is_named = peers.iter().any(|(name, about)| {
             let version = about.split('"').nth(1).expect("its version");
-            named(rival, name).is_some_and(|begin| version.starts_with(begin))
+            version_in(rival, name).is_some_and(|begin| version.starts_with(begin))
         });
         assert!(is_named, "the name of a filter begins with a crate and a version as in Cargo.toml, but this does not: {rival}");
     }
     for (name, _) in peers {
-        let is_measured = rivals.iter().any(|rival| named(rival, name).is_some());
+        let is_measured = rivals.iter().any(|rival| version_in(rival, name).is_some());
         assert!(is_measured, "no filter in lab/peers/src/rivals.rs is of the crate {name}");
         let has_it = |line: &str| line.split('|').nth(1).is_some_and(|cell| cell.split(',').any(|part| part.trim() == name));
         let is_explained = include_str!("../../../docs/DEPENDENCIES.md").lines().any(has_it);
@@ -87,61 +87,61 @@ fn every_rival_is_named_by_its_crate_and_version() {
     }
 }
 
-/// The version in the name of a filter of this crate.
-fn named<'a>(filter: &'a str, name: &str) -> Option<&'a str> {
+/// Returns the version in the name of a filter, or `None` if the filter is not from this crate.
+fn version_in<'a>(filter: &'a str, name: &str) -> Option<&'a str> {
     filter.strip_prefix(name)?.strip_prefix(' ')?.split([' ', ',']).next()
 }
 
 #[test]
-fn every_filter_grows_and_all_but_one_keep_what_they_promise() {
-    let rows = all(&GROWING, RATE, ITEMS);
+fn all_filters_grow_and_all_but_one_keep_their_promises() {
+    let rows = measure_all(&GROWING, RATE, ITEMS);
     assert_eq!(rows.iter().filter(|row| row.facts.filter.starts_with("koel ")).count(), 7);
     for row in &rows {
         let (name, family, sample) = (&*row.facts.filter, row.facts.family, &row.samples[0]);
         assert_eq!(row.facts.asked_rate, Some(RATE), "{name}");
-        // Its fingerprints are five bits shorter than at the beginning.
+        // This filter's fingerprints are five bits shorter than at the beginning.
         assert_eq!(row.keeps_rate(), Some(name != "aleph-filter 0.1, XXH3"), "{name}: {sample:?}");
         let panics = cfg!(debug_assertions) && name.starts_with("scalable_cuckoo_filter");
-        assert_eq!(row.deletes(), removes(&row.facts) && !panics, "{name}");
+        assert_eq!(row.deletes(), supports_deletion(&row.facts) && !panics, "{name}");
         assert_eq!(row.lost_by_removal().is_some(), row.deletes(), "{name}");
         assert_eq!(family == Family::Locked, name.contains(" in a Mutex") || name.contains("SharedFilter"), "{name}");
         if name.starts_with("koel") || family == Family::Quotient {
             assert_eq!((sample.lost, sample.stuck, sample.left, sample.lost_by_removal), (0, 0, 0, Some(0)), "{name}");
         }
     }
-    // With fewer items than at the beginning, there is nothing to grow.
+    // With at most as many items as at the beginning, filters do not grow.
     for (set, items) in [(&FIXED, 1), (&GROWING, 1), (&GROWING, 2), (&GROWING, 3), (&GROWING, GROWN_FROM)] {
-        all(set, RATE, items);
+        measure_all(set, RATE, items);
     }
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
-    /// Loses its first key.
-    Forgets,
-    /// Claims to remove all keys, but keeps them.
-    Clings,
-    /// Finds all keys in its third lookup, that of the mixed keys.
-    Wavers,
-    /// The first removal takes another item with it.
-    Careless,
+    /// The filter loses its first key.
+    LosesKey,
+    /// The filter claims to remove all keys, but keeps them.
+    KeepsRemoved,
+    /// The filter finds all keys in its third lookup, which has the mixed keys.
+    Inconsistent,
+    /// The first removal removes another item, too.
+    RemovesOther,
 }
 
 fn faulty(fault: Fault) -> Contestant {
     type Filter = (Vec<u64>, Cell<usize>);
     Contestant::new(
         facts("faulty", Family::Koel),
-        move |keys| Ok((keys[usize::from(fault == Fault::Forgets)..].to_vec(), Cell::new(0))),
+        move |keys| Ok((keys[usize::from(fault == Fault::LosesKey)..].to_vec(), Cell::new(0))),
         |_| 0.0,
-        move |(all, asked): &Filter, keys| {
-            asked.set(asked.get() + 1);
-            let all_of_them = fault == Fault::Wavers && asked.get() == 3;
-            keys.iter().filter(|key| all_of_them || all.contains(key)).count()
+        move |(all, lookups): &Filter, keys| {
+            lookups.set(lookups.get() + 1);
+            let finds_all = fault == Fault::Inconsistent && lookups.get() == 3;
+            keys.iter().filter(|key| finds_all || all.contains(key)).count()
         },
         move |(all, _): &mut Filter, keys| match fault {
-            Fault::Forgets | Fault::Wavers => None,
-            Fault::Clings => Some(keys.len()),
-            Fault::Careless => {
+            Fault::LosesKey | Fault::Inconsistent => None,
+            Fault::KeepsRemoved => Some(keys.len()),
+            Fault::RemovesOther => {
                 let (is_first, before) = (all.len() == 100, all.len());
                 all.retain(|key| !keys.contains(key));
                 let removed = before - all.len();
@@ -155,30 +155,31 @@ fn faulty(fault: Fault) -> Contestant {
 }
 
 #[test]
-fn a_broken_promise_is_a_failure_unless_it_is_admitted() {
+fn lost_keys_are_failures_unless_allowed() {
     let keys = Keys::new(100).unwrap();
-    assert!((30..70).contains(&keys.mixed_present), "about half: {}", keys.mixed_present);
+    assert!((30..70).contains(&keys.mixed_present), "about half should be present: {}", keys.mixed_present);
     assert_eq!(keys.mixed.iter().filter(|key| keys.present.contains(key)).count(), keys.mixed_present);
     for (fault, error) in [
-        (Fault::Forgets, "of 100 keys, 1 were not found"),
-        (Fault::Clings, "100 were found after all had been removed"),
-        (Fault::Wavers, "of the mixed keys, 100 were found"),
-        (Fault::Careless, "1 were lost when others were removed"),
+        (Fault::LosesKey, "of 100 keys, 1 were not found"),
+        (Fault::KeepsRemoved, "100 were found after all had been removed"),
+        (Fault::Inconsistent, "of the mixed keys, 100 were found"),
+        (Fault::RemovesOther, "1 were lost when others were removed"),
     ] {
         let found = faulty(fault).measure(&keys, &mut Stopwatch::new()).unwrap_err().to_string();
         assert!(found.contains(error), "{found}");
     }
-    let admitted = |fault| faulty(fault).that_may_lose().measure(&keys, &mut Stopwatch::new()).unwrap();
-    assert_eq!(admitted(Fault::Forgets).lost, 1);
-    let sample = admitted(Fault::Careless);
+    let allowed = |fault| faulty(fault).allow_lost_keys().measure(&keys, &mut Stopwatch::new()).unwrap();
+    assert_eq!(allowed(Fault::LosesKey).lost, 1);
+    let sample = allowed(Fault::RemovesOther);
     assert_eq!((sample.lost, sample.stuck, sample.left, sample.lost_by_removal), (0, 1, 0, Some(1)));
 }
 
 #[test]
-fn a_failure_in_a_round_keeps_nobody_else_from_it() {
+fn a_failure_does_not_affect_other_filters() {
     let keys = Keys::new(100).unwrap();
-    let some = [faulty(Fault::Forgets).that_may_lose(), faulty(Fault::Clings), faulty(Fault::Forgets).that_may_lose()];
-    let entries = experiment::round(&some, &keys, &mut Stopwatch::new(), &Interrupt::new()).unwrap();
+    let contestants =
+        [faulty(Fault::LosesKey).allow_lost_keys(), faulty(Fault::KeepsRemoved), faulty(Fault::LosesKey).allow_lost_keys()];
+    let entries = experiment::round(&contestants, &keys, &mut Stopwatch::new(), &Interrupt::new()).unwrap();
     let failed: Vec<_> = entries.iter().map(|entry| matches!(entry.found, Found::Nothing { .. })).collect();
     assert_eq!(failed, [false, true, false]);
     for entry in entries {
@@ -187,7 +188,7 @@ fn a_failure_in_a_round_keeps_nobody_else_from_it() {
     }
     let interrupt = Interrupt::new();
     interrupt.set();
-    assert!(experiment::round(&some, &keys, &mut Stopwatch::new(), &interrupt).is_err());
+    assert!(experiment::round(&contestants, &keys, &mut Stopwatch::new(), &interrupt).is_err());
 }
 
 fn facts(filter: &str, family: Family) -> Facts {
@@ -203,35 +204,35 @@ fn row(samples: impl IntoIterator<Item = Sample>) -> Row {
     Row { facts: facts("a filter", Family::Koel), items: 10_000_000, samples: samples.into_iter().collect(), failure: None }
 }
 
-/// What one round of these filters shows.
+/// Returns the findings of one round with these results.
 fn findings(set: &Set, rows: &[Entry]) -> Findings {
-    findings::of(set, &[Measured { case: Case::new(1000, RATE, 1), rows: rows.to_vec() }])
+    findings::findings(set, &[Measured { case: Case::new(1000, RATE, 1), rows: rows.to_vec() }])
 }
 
 #[test]
-fn a_row_is_the_medians_of_undisturbed_rounds() {
-    let of = |adds: &[(f64, u32)]| {
+fn rows_have_medians_of_undisturbed_rounds() {
+    let add_times = |adds: &[(f64, u32)]| {
         let row = row(adds.iter().map(|&(add, disturbed)| Sample { disturbed, ..sample(add, 0.001) }));
         (row.time(|sample| Some(sample.add_ns)).map(|time| [time.low, time.median, time.high]), row.disturbed())
     };
-    assert_eq!(of(&[]), (None, None));
-    assert_eq!(of(&[(5.0, 0)]), (Some([5.0; 3]), None));
-    assert_eq!(of(&[(5.0, 0), (100.0, 0), (4.0, 0), (6.0, 0)]), (Some([4.75, 5.5, 29.5]), None));
-    assert_eq!(of(&[(1.0, 0), (90.0, 2), (3.0, 0)]), (Some([1.5, 2.0, 2.5]), None));
-    // Too many are disturbed: all count.
-    assert_eq!(of(&[(1.0, 0), (90.0, 2), (3.0, 1), (4.0, 0)]), (Some([2.5, 3.5, 25.5]), Some((2, 4))));
+    assert_eq!(add_times(&[]), (None, None));
+    assert_eq!(add_times(&[(5.0, 0)]), (Some([5.0; 3]), None));
+    assert_eq!(add_times(&[(5.0, 0), (100.0, 0), (4.0, 0), (6.0, 0)]), (Some([4.75, 5.5, 29.5]), None));
+    assert_eq!(add_times(&[(1.0, 0), (90.0, 2), (3.0, 0)]), (Some([1.5, 2.0, 2.5]), None));
+    // If too many rounds are disturbed, all of them count.
+    assert_eq!(add_times(&[(1.0, 0), (90.0, 2), (3.0, 1), (4.0, 0)]), (Some([2.5, 3.5, 25.5]), Some((2, 4))));
     assert_eq!(row([sample(1.0, 0.0), sample(4.0, 0.5), sample(2.0, 0.25)]).overhead(), Some(11.0));
 }
 
 #[test]
-fn a_promise_has_a_margin_for_chance() {
+fn rates_have_a_margin_for_chance() {
     let keeps = |rate| row([sample(1.0, rate)]).keeps_rate();
-    // 10,000 are expected, with a standard deviation of 100.
+    // 10,000 false positives are expected, with a standard deviation of 100.
     assert_eq!([0.000_3, 0.001_029, 0.001_031, 0.75].map(keeps), [Some(true), Some(true), Some(false), Some(false)]);
 }
 
 #[test]
-fn tables_say_what_is_known_and_what_went_wrong() {
+fn tables_have_the_results_and_the_errors() {
     let removed = |rate, lost| Sample { remove_ns: Some(4.0), lost_by_removal: Some(lost), ..sample(1.25, rate) };
     let entry = |name, sample| Entry::new(facts(name, Family::Koel), sample);
     let mut entries = vec![
@@ -254,7 +255,12 @@ fn tables_say_what_is_known_and_what_went_wrong() {
     ];
     assert_eq!(table.rows, expected);
     let noted: Vec<_> = notes.rows.iter().map(|note| &*note[0]).collect();
-    assert_eq!(noted, ["bad", "bad", "disturbed", "failed"], "what was lost, and a rate that nobody expects: {:?}", notes.rows);
+    assert_eq!(
+        noted,
+        ["bad", "bad", "disturbed", "failed"],
+        "lost items and an unexpected rate should be noted: {:?}",
+        notes.rows
+    );
     assert_eq!(notes.rows[3][1], "could not be measured: no room: too large");
     assert_eq!(grown.warnings.len(), 1);
     let fixed = findings(&FIXED, &entries);
@@ -262,12 +268,12 @@ fn tables_say_what_is_known_and_what_went_wrong() {
     entries.clear();
     let empty = findings(&FIXED, &entries);
     assert!(empty.charts.iter().all(|chart| chart.series.is_empty()));
-    assert!(findings::of(&FIXED, &[]).tables.is_empty());
+    assert!(findings::findings(&FIXED, &[]).tables.is_empty());
 }
 
-/// Headlines compare koel with another crate: neither with a lock, nor disturbed, nor after a failure.
+/// Findings compare koel with another crate, without locked or disturbed filters. After a failure, there is no finding.
 #[test]
-fn headlines_compare_like_with_like() {
+fn findings_compare_similar_filters() {
     let entry = |name: &str, family, bits_per_item, disturbed, lost| {
         let (remove_ns, lost_by_removal) = (Some(4.0), Some(lost));
         Entry::new(facts(name, family), Ok(Sample { remove_ns, bits_per_item, lost_by_removal, disturbed, ..sample(1.0, 0.001) }))
@@ -285,7 +291,7 @@ fn headlines_compare_like_with_like() {
     let Findings { charts, .. } = findings(&GROWING, &entries);
     let expected = "Koel: 2.0 ns per lookup, 12.0 bits per item; qfilter: 2.0 ns, 13.0 bits";
     assert_eq!(charts[0].finding.as_deref(), Some(expected));
-    // Every filter has a row of its own, the smallest one at the top, and every kind an entry in the legend.
+    // Every filter has its own row, with the smallest filter at the top, and every kind has an entry in the legend.
     let names = &charts[0].y.names;
     assert_eq!(names.first().map(|name| &**name), Some("qfilter 0.3, max_capacity 1 M: 2.0 ns, 13.0 bits"));
     assert_eq!(names.last().map(|name| &**name), Some("SharedFilter: 2.0 ns, 10.0 bits"));
@@ -294,7 +300,7 @@ fn headlines_compare_like_with_like() {
     assert_eq!(rows, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let legend: Vec<_> = charts[0].series.iter().map(|series| &*series.name).collect();
     let expected = ["koel", "others that remove items", "", "a lock in each call", "disturbed by other work"];
-    assert_eq!(legend, expected, "the second of the others is hollow");
+    assert_eq!(legend, expected, "the second mark of the others is hollow");
 
     entries.push(Entry::new(facts("failed", Family::Cuckoo), Err(anyhow::anyhow!("too large"))));
     assert_eq!(chart(&entries).finding, None);
@@ -303,7 +309,7 @@ fn headlines_compare_like_with_like() {
 }
 
 #[test]
-fn rounds_are_cases_with_the_rate_that_is_asked_for() {
+fn rounds_are_cases_with_the_requested_rate() {
     let scope = Scope { quick: false, seed: 0, max_slots: None };
     for rate in [0.1, 0.02, RATE, 0.000_001] {
         let peers = Peers { set: &FIXED, rate, items: 5, rounds: 3 };

@@ -1,4 +1,4 @@
-//! The command as users run it.
+//! Tests the command as users run it.
 
 use std::{
     collections::HashSet,
@@ -15,16 +15,16 @@ fn peers_into(folder: &Path, arguments: &str) -> Output {
     output.expect("cargo has built the command")
 }
 
-/// The command's output, if it succeeds.
+/// Runs the command, checks that it succeeds, and returns its output.
 fn printed(folder: &Path, arguments: &str) -> String {
     let Output { status, stdout, stderr } = peers_into(folder, arguments);
     assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
     String::from_utf8(stdout).expect("text")
 }
 
-/// The cells of the table's rows, without the header.
+/// Returns the cells of the table's rows, without the header.
 fn rows(stdout: &str) -> Vec<Vec<&str>> {
-    // The notes are a table of their own.
+    // The notes are a separate table.
     let lines = stdout.lines().take_while(|line| line.starts_with('|')).skip(2);
     lines.map(|line| line.trim_matches('|').split('|').map(str::trim).collect()).collect()
 }
@@ -36,13 +36,13 @@ fn record(folder: &Path, name: &str) -> Value {
     record
 }
 
-/// In a process of its own, since the allocator counts the memory of the whole process.
+/// Runs the command in a separate process, because the allocator counts the memory of a whole process.
 #[test]
-fn bits_per_item_are_the_tables() {
+fn bits_per_item_match_the_table_sizes() {
     let folder = tempfile::tempdir().expect("a folder");
     let stdout = printed(folder.path(), "--items 20000 --rounds 1");
-    // The sizes of their tables are known: koel's fingerprints at their load, a power of two of slots or of quotients, segments of
-    // 1024 slots. Besides the table they have almost nothing, except for one with a list of tables, a list of items and a random
+    // The sizes of the tables are known: koel's fingerprints at their load, a power of two of slots or of quotients, or segments of
+    // 1024 slots. Filters have almost no other memory, except for one that has a list of tables, a list of items and a random
     // generator.
     let sizes = [
         ("koel packed f = 13, load 0.95", 12.0 / 0.95, 0.05),
@@ -61,11 +61,12 @@ fn bits_per_item_are_the_tables() {
     ];
     let mut measured = HashSet::new();
     for cells in rows(&stdout) {
-        let is_its = |name: &str| cells[0].strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',']));
-        let size = sizes.iter().find(|(name, ..)| is_its(name));
-        let &(name, table, beside) = size.unwrap_or_else(|| panic!("add the size of its table to this list: {cells:?}"));
+        let is_named =
+            |name: &str| cells[0].strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',']));
+        let size = sizes.iter().find(|(name, ..)| is_named(name));
+        let &(name, table, other) = size.unwrap_or_else(|| panic!("add the size of its table to this list: {cells:?}"));
         let bits: f64 = cells[7].parse().expect("a number");
-        let range = table - 0.01..table + beside;
+        let range = table - 0.01..table + other;
         assert!(range.contains(&bits), "{cells:?}: {bits} bits, not {range:?}");
         measured.insert(name);
     }
@@ -75,9 +76,9 @@ fn bits_per_item_are_the_tables() {
 }
 
 #[test]
-fn each_set_has_files_of_its_own_and_is_not_measured_again() {
+fn sets_have_separate_files_and_are_measured_once() {
     let folder = tempfile::tempdir().expect("a folder");
-    // It does not exist yet.
+    // The command creates this folder.
     let folder = folder.path().join("new");
     let stdout = printed(&folder, "--items 20000 --rounds 2");
     let table = rows(&stdout);
@@ -88,7 +89,7 @@ fn each_set_has_files_of_its_own_and_is_not_measured_again() {
         assert_eq!(round["case"], json!({ "items": 20000, "rate_per_billion": 1_000_000, "round": number }));
         assert_eq!(round["rows"].as_array().map(Vec::len), Some(table.len()), "{round}");
     }
-    // Two measurements never take the same time.
+    // Equal times show that nothing was measured again.
     assert_eq!(printed(&folder, "--items 20000 --rounds 2"), stdout);
     assert_eq!(record(&folder, "peers")["measured"], first["measured"]);
     printed(&folder, "--growing --items 700 --rounds 1");
@@ -99,9 +100,9 @@ fn each_set_has_files_of_its_own_and_is_not_measured_again() {
     }
 }
 
-/// The record is like that of a run in which a filter failed.
+/// The record is changed to that of a run in which a filter failed.
 #[test]
-fn a_failure_is_remembered() {
+fn failures_are_kept_in_the_record() {
     let folder = tempfile::tempdir().expect("a folder");
     let stdout = printed(folder.path(), "--rate 0.01 --items 700 --rounds 1");
     assert!(stdout.contains("Built for 700 items, ε = 0.01; one round"), "{stdout}");
@@ -121,7 +122,7 @@ fn a_failure_is_remembered() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_limits() {
+fn invalid_options_are_named_with_their_limits() {
     let folder = tempfile::tempdir().expect("a folder");
     for (arguments, parts) in [
         ("--items 0", ["'0'", "--items", "1..=4294967296"]),
@@ -139,9 +140,9 @@ fn mistakes_are_named_with_their_limits() {
     }
 }
 
-/// The pictures in docs/PERFORMANCE.md and docs/GROWTH.md.
+/// Compares the pictures in docs/PERFORMANCE.md and docs/GROWTH.md with newly drawn ones.
 #[test]
-fn the_documents_pictures_are_those_of_the_numbers() {
+fn pictures_in_the_documents_match_the_numbers() {
     for (name, option) in [("peers", ""), ("growth", "--growing")] {
         let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tuning");
         let folder = tempfile::tempdir().expect("a folder");
@@ -153,8 +154,8 @@ fn the_documents_pictures_are_those_of_the_numbers() {
         for entry in fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path()) {
             let file = entry.file_name().expect("a name").to_string_lossy().into_owned();
             if file.starts_with(name) {
-                let (drawn, there) = (fs::read(&entry).expect("a file"), fs::read(committed.join(&file)).ok());
-                assert!(there == Some(drawn), "{file} is not what `koel-peers --out` makes of the numbers: run it again");
+                let (drawn, existing) = (fs::read(&entry).expect("a file"), fs::read(committed.join(&file)).ok());
+                assert!(existing == Some(drawn), "{file} is not what `koel-peers --out` makes of the numbers: run it again");
                 pictures += usize::from(entry.extension().is_some_and(|ending| ending == "svg"));
             }
         }

@@ -1,4 +1,5 @@
-//! The example `copies`: koel holds all of them, and RedisBloom's rule is RedisBloom's.
+//! Tests the example `copies`: koel holds all copies, and the implementation of RedisBloom's rule gives the same bytes as
+//! RedisBloom.
 
 #[path = "../examples/copies.rs"]
 #[allow(dead_code, reason = "its `main` is not called")]
@@ -11,7 +12,7 @@ use koel_lab::chart;
 use serde_json::Value;
 
 #[test]
-fn koel_holds_all_copies_and_others_of_fixed_size_refuse_some() {
+fn koel_holds_all_copies_and_other_fixed_filters_refuse_some() {
     let numbers = [1, 3, 9];
     let rows = copies::measure(400, &numbers).unwrap();
     for (kind, figures) in &rows {
@@ -19,7 +20,7 @@ fn koel_holds_all_copies_and_others_of_fixed_size_refuse_some() {
         let refuses = passes.refused > 0.0;
         assert_eq!(refuses, kind.is_fixed && kind.name != "koel", "{}", kind.name);
         assert_eq!(random.absent > 0, refuses, "{}", kind.name);
-        // Each copy that was not refused can be removed; from the list, only where it does not panic.
+        // Each copy that was not refused can be removed. The list of tables supports removal only in release builds.
         assert!(passes.stuck.is_none_or(|stuck| (stuck - passes.refused).abs() < 1e-9), "{}", kind.name);
     }
     let mut text = Vec::new();
@@ -31,9 +32,9 @@ fn koel_holds_all_copies_and_others_of_fixed_size_refuse_some() {
     assert!(svg.contains("With 9 copies of each") && svg.contains(">RedisBloom, EXPANSION 0"), "{svg}");
 }
 
-/// Filters that RedisBloom wrote, of items that were not removed: tests/data/redisbloom/README.md.
+/// The files are filters that RedisBloom wrote without removals (tests/data/redisbloom/README.md).
 #[test]
-fn redisbloom_would_write_the_same_bytes() {
+fn redisbloom_writes_the_same_bytes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/redisbloom");
     let fixtures: Vec<Value> = serde_json::from_slice(&fs::read(folder.join("fixtures.json")).unwrap()).unwrap();
     let mut compared = 0;

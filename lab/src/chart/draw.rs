@@ -1,29 +1,33 @@
-//! Draws a chart as SVG. All positions are whole pixels, the same on every machine.
+//! Draws a chart as SVG. All positions are whole pixels, so the file is the same on every machine.
 
 use maud::{Markup, PreEscaped, html};
 
 use super::{Axis, Chart, Mark, Series, palette, scale::Ruler};
 
-/// Pixels. A phone, which is about 360 pixels wide, shows the picture at three quarters of its size.
+/// The width of the picture in pixels. A phone, which is about 360 pixels wide, shows it at three quarters of its size.
 const WIDTH: i32 = 480;
 const MARGIN: i32 = 14;
-/// Height of a line of the title.
-const LINE: i32 = 20;
-/// Height of a line of any other text.
-const NEXT: i32 = 18;
-/// Height of the plot, or of each of its rows if these have names.
+/// The height of a line of the title.
+const TITLE_LINE: i32 = 20;
+/// The height of a line of any other text.
+const TEXT_LINE: i32 = 18;
+/// The height of a plot without named rows.
 const PLOT: i32 = 244;
+/// The height of a named row.
 const ROW: i32 = 32;
-/// Height of the numbers below the plot.
+/// The height of the numbers below the plot.
 const NUMBERS: i32 = 30;
 const TICK: i32 = 5;
-/// Height of an entry of the legend, the width of the piece of line in it, and of the gaps after that and between columns.
+/// The height of an entry of the legend.
 const ENTRY: i32 = 22;
+/// The width of the sample of a line in the legend.
 const SAMPLE: i32 = 30;
+/// The gap between the sample and its name, and before the name of a row.
 const GAP: i32 = 6;
-const APART: i32 = 14;
-/// Half of a mark's width.
-const HALF: i32 = 4;
+/// The gap between columns of the legend.
+const COLUMN_GAP: i32 = 14;
+/// Half the width of a mark.
+const HALF_MARK: i32 = 4;
 
 const TITLE_SIZE: i32 = 16;
 const TEXT_SIZE: i32 = 14;
@@ -39,16 +43,16 @@ struct Frame {
     bottom: i32,
 }
 
-/// Returns the chart as SVG, with colours for light and dark pages.
+/// Returns the chart as SVG, with colors for light and dark pages.
 #[must_use]
 pub fn draw(chart: &Chart) -> String {
     let room = WIDTH - 2 * MARGIN;
-    // Bold letters are wider.
+    // The title's bold letters are wider.
     let title = lines(chart.title(), TITLE_SIZE + 2, room);
     let subtitle = lines(chart.subtitle().unwrap_or(""), TEXT_SIZE, room);
-    let head = MARGIN + LINE * number(title.len() + subtitle.len());
+    let head = MARGIN + TITLE_LINE * number(title.len() + subtitle.len());
     let plot = Plot::new(chart, head);
-    let (legend, height) = legend(chart, plot.frame.bottom + NUMBERS + NEXT * number(plot.below.len()));
+    let (legend, height) = legend(chart, plot.frame.bottom + NUMBERS + TEXT_LINE * number(plot.x_label.len()));
     let description = chart.subtitle().map_or_else(|| chart.caption.clone(), |topic| format!("{topic}. {}", chart.caption));
     let head = title.iter().map(|line| (line, TITLE_SIZE)).chain(subtitle.iter().map(|line| (line, TEXT_SIZE)));
     html! {
@@ -57,7 +61,7 @@ pub fn draw(chart: &Chart) -> String {
             title { (chart.title()) }
             desc { (description) }
             style { (PreEscaped(palette::dark())) }
-            @for ((line, size), y) in head.zip((24..).step_by(LINE.unsigned_abs() as usize)) {
+            @for ((line, size), y) in head.zip((24..).step_by(TITLE_LINE.unsigned_abs() as usize)) {
                 (text((MARGIN, y), "start", size, line))
             }
             (plot.draw(chart))
@@ -71,12 +75,13 @@ pub fn draw(chart: &Chart) -> String {
 struct Plot {
     x: Ruler,
     y: Ruler,
-    /// Whether the vertical axis has names.
+    /// True if the vertical axis has names.
     in_rows: bool,
     frame: Frame,
-    /// The lines of the axes' labels.
-    beside: Vec<String>,
-    below: Vec<String>,
+    /// The lines of the vertical axis' label.
+    y_label: Vec<String>,
+    /// The lines of the horizontal axis' label.
+    x_label: Vec<String>,
 }
 
 impl Plot {
@@ -88,11 +93,11 @@ impl Plot {
         let y = Ruler::new(&chart.y, points().map(|point| point.1).chain(ends().filter(|_| !in_rows)));
         let height = if in_rows { ROW * number(chart.y.names.len()) } else { PLOT };
         let label = |axis: &Axis, room| lines(&axis.label, TEXT_SIZE, room);
-        let (beside, below) = (label(&chart.y, height - 10), label(&chart.x, WIDTH * 3 / 4));
+        let (y_label, x_label) = (label(&chart.y, height - 10), label(&chart.x, WIDTH * 3 / 4));
         let numbers = y.ticks().map(|(_, label)| width(&label, TEXT_SIZE)).max().unwrap_or(0) + TICK;
-        let left = MARGIN + if in_rows { 0 } else { NEXT * number(beside.len()) + numbers };
+        let left = MARGIN + if in_rows { 0 } else { TEXT_LINE * number(y_label.len()) + numbers };
         let top = head + 8;
-        Self { x, y, in_rows, frame: Frame { left, top, right: WIDTH - MARGIN - 8, bottom: top + height }, beside, below }
+        Self { x, y, in_rows, frame: Frame { left, top, right: WIDTH - MARGIN - 8, bottom: top + height }, y_label, x_label }
     }
 
     fn pixel(&self, (x, y): (f64, f64)) -> Pixel {
@@ -107,7 +112,7 @@ impl Plot {
     fn draw(&self, chart: &Chart) -> Markup {
         let Frame { left, top, right, bottom } = self.frame;
         let ([grid, _], [ink, _]) = (palette::GRID, palette::INK);
-        let (middle, centre) = (i32::midpoint(left, right), i32::midpoint(top, bottom));
+        let (middle, center) = (i32::midpoint(left, right), i32::midpoint(top, bottom));
         html! {
             @for (at, label) in self.x.ticks() {
                 @let x = self.x.map(at, left, right);
@@ -127,11 +132,11 @@ impl Plot {
             }
             (line((left, top), (left, bottom), ink, 1))
             (line((left, bottom), (right, bottom), ink, 1))
-            @for (words, y) in self.below.iter().zip((bottom + NUMBERS + NEXT / 2..).step_by(NEXT.unsigned_abs() as usize)) {
+            @for (words, y) in self.x_label.iter().zip((bottom + NUMBERS + TEXT_LINE / 2..).step_by(TEXT_LINE.unsigned_abs() as usize)) {
                 (text((middle, y), "middle", TEXT_SIZE, words))
             }
-            @for (words, x) in self.beside.iter().zip((4 + NEXT / 2..).step_by(NEXT.unsigned_abs() as usize)) {
-                g transform={ "translate(" (x) " " (centre) ") rotate(-90)" } { (text((0, 0), "middle", TEXT_SIZE, words)) }
+            @for (words, x) in self.y_label.iter().zip((4 + TEXT_LINE / 2..).step_by(TEXT_LINE.unsigned_abs() as usize)) {
+                g transform={ "translate(" (x) " " (center) ") rotate(-90)" } { (text((0, 0), "middle", TEXT_SIZE, words)) }
             }
             @for series in &chart.series { (self.series(series)) }
         }
@@ -141,7 +146,7 @@ impl Plot {
         let visible: Vec<_> = series.points.iter().filter(|&&point| self.shows(point)).map(|&point| self.pixel(point)).collect();
         let colour = palette::of(series.colour);
         html! {
-            @if is_joined(series.mark) {
+            @if has_line(series.mark) {
                 polyline points=(points(&visible)) fill="none" stroke=(colour) stroke-width="2" stroke-dasharray=[dashes(series)] {} "\n"
             }
             @for (from, to) in self.bars(series) { (line(from, to, colour, 1)) }
@@ -149,19 +154,20 @@ impl Plot {
         }
     }
 
-    /// The intervals that are visible, or their visible parts, from their lower ends to their upper ones.
+    /// Returns the visible parts of the intervals, from their lower to their upper ends.
     fn bars(&self, series: &Series) -> Vec<(Pixel, Pixel)> {
-        let along = if self.in_rows { &self.x } else { &self.y };
-        let (least, most) = along.ends();
-        let across = |(x, y): (f64, f64)| if self.in_rows { self.y.contains(y) } else { self.x.contains(x) };
+        let value_axis = if self.in_rows { &self.x } else { &self.y };
+        let (least, most) = value_axis.ends();
+        let is_in_range = |(x, y): (f64, f64)| if self.in_rows { self.y.contains(y) } else { self.x.contains(x) };
         let all = series.points.iter().zip(&series.intervals);
-        let visible = all.filter(|&(&point, &(low, high))| across(point) && low <= most && high >= least);
+        let visible = all.filter(|&(&point, &(low, high))| is_in_range(point) && low <= most && high >= least);
         let end = |(x, y): (f64, f64), end| self.pixel(if self.in_rows { (end, y) } else { (x, end) });
         visible.map(|(&point, &(low, high))| (end(point, low), end(point, high))).collect()
     }
 }
 
-/// The legend below the plot: the names of the series, row by row, in as many columns as fit. Returns the height of the picture.
+/// Draws the legend below the plot: the names of the series, row by row, in as many columns as fit. Also returns the height of the
+/// picture.
 fn legend(chart: &Chart, top: i32) -> (Markup, i32) {
     let room = WIDTH - 2 * MARGIN;
     let named: Vec<_> = chart.series.iter().filter(|series| !series.name.is_empty()).collect();
@@ -169,23 +175,23 @@ fn legend(chart: &Chart, top: i32) -> (Markup, i32) {
     let columns = columns(&wide, room);
     let (mut row, mut bottom) = (top, top);
     let mut entries = Vec::new();
-    for (place, series) in named.into_iter().enumerate() {
-        let column = place % columns.len();
+    for (index, series) in named.into_iter().enumerate() {
+        let column = index % columns.len();
         if column == 0 {
             row = bottom;
         }
         let name = lines(&series.name, TEXT_SIZE, room - SAMPLE - GAP);
-        bottom = bottom.max(row + ENTRY + NEXT * number(name.len().saturating_sub(1)));
+        bottom = bottom.max(row + ENTRY + TEXT_LINE * number(name.len().saturating_sub(1)));
         entries.push(((columns[column], row + ENTRY / 2), name, series));
     }
     let entries = html! {
         @for ((x, y), name, series) in entries {
-            @if is_joined(series.mark) {
+            @if has_line(series.mark) {
                 polyline points=(points(&[(x, y), (x + SAMPLE, y)])) fill="none" stroke=(palette::of(series.colour)) stroke-width="2"
                     stroke-dasharray=[dashes(series)] {} "\n"
             }
             @if has_marks(series.mark) { (mark(series, (x + SAMPLE / 2, y))) }
-            @for (words, y) in name.iter().zip((y..).step_by(NEXT.unsigned_abs() as usize)) {
+            @for (words, y) in name.iter().zip((y..).step_by(TEXT_LINE.unsigned_abs() as usize)) {
                 (text((x + SAMPLE + GAP, y), "start", TEXT_SIZE, words))
             }
         }
@@ -193,7 +199,7 @@ fn legend(chart: &Chart, top: i32) -> (Markup, i32) {
     (entries, bottom + 10)
 }
 
-/// Where the columns begin: as many columns as fit, each as wide as its widest entry.
+/// Returns the left edges of the columns: as many columns as fit, each as wide as its widest entry.
 fn columns(wide: &[i32], room: i32) -> Vec<i32> {
     for count in (2..=wide.len()).rev() {
         let widest = |column: usize| wide.iter().skip(column).step_by(count).copied().max().unwrap_or(0);
@@ -201,16 +207,16 @@ fn columns(wide: &[i32], room: i32) -> Vec<i32> {
         let mut starts = Vec::new();
         for column in 0..count {
             starts.push(next);
-            next += widest(column) + APART;
+            next += widest(column) + COLUMN_GAP;
         }
-        if next - APART <= room + MARGIN {
+        if next - COLUMN_GAP <= room + MARGIN {
             return starts;
         }
     }
     vec![MARGIN]
 }
 
-fn is_joined(mark: Mark) -> bool {
+fn has_line(mark: Mark) -> bool {
     !matches!(mark, Mark::Dots | Mark::Rings)
 }
 
@@ -218,26 +224,26 @@ fn has_marks(mark: Mark) -> bool {
     !matches!(mark, Mark::Line | Mark::Dashes)
 }
 
-/// The lengths of a dash and of the gap after it: each colour has its own pattern.
+/// Returns the lengths of a dash and of the gap after it. Each color has its own pattern.
 fn dashes(series: &Series) -> Option<&'static str> {
     let patterns = ["6 4", "12 4", "2 3", "10 9", "4 8", "16 3"];
     matches!(series.mark, Mark::Dashes | Mark::DashedPoints).then(|| patterns[series.colour % patterns.len()])
 }
 
-/// The mark of a point. Each colour has a shape of its own, which is hollow on dashed lines, too.
+/// Draws the mark of a point. Each color has its own shape. Marks on dashed lines and rings are hollow.
 fn mark(series: &Series, (x, y): Pixel) -> Markup {
     let colour = palette::of(series.colour);
     let fill = if matches!(series.mark, Mark::DashedPoints | Mark::Rings) { "none" } else { colour };
     let by = |corners: &[Pixel]| points(&corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect::<Vec<_>>());
     let corners = match series.colour % palette::COLOURS.len() {
-        0 => return html! { circle cx=(x) cy=(y) r=(HALF) fill=(fill) stroke=(colour) {} "\n" },
-        1 => by(&[(-HALF, -HALF), (HALF, -HALF), (HALF, HALF), (-HALF, HALF)]),
-        2 => by(&[(0, -HALF - 1), (HALF + 1, HALF), (-HALF - 1, HALF)]),
-        3 => by(&[(0, -HALF - 1), (HALF + 1, 0), (0, HALF + 1), (-HALF - 1, 0)]),
-        4 => by(&[(0, HALF + 1), (HALF + 1, -HALF), (-HALF - 1, -HALF)]),
+        0 => return html! { circle cx=(x) cy=(y) r=(HALF_MARK) fill=(fill) stroke=(colour) {} "\n" },
+        1 => by(&[(-HALF_MARK, -HALF_MARK), (HALF_MARK, -HALF_MARK), (HALF_MARK, HALF_MARK), (-HALF_MARK, HALF_MARK)]),
+        2 => by(&[(0, -HALF_MARK - 1), (HALF_MARK + 1, HALF_MARK), (-HALF_MARK - 1, HALF_MARK)]),
+        3 => by(&[(0, -HALF_MARK - 1), (HALF_MARK + 1, 0), (0, HALF_MARK + 1), (-HALF_MARK - 1, 0)]),
+        4 => by(&[(0, HALF_MARK + 1), (HALF_MARK + 1, -HALF_MARK), (-HALF_MARK - 1, -HALF_MARK)]),
         _ => {
-            let cross = [(-HALF, HALF), (HALF, -HALF)];
-            return html! { @for (rise, fall) in cross { (line((x - HALF, y + rise), (x + HALF, y + fall), colour, 2)) } };
+            let cross = [(-HALF_MARK, HALF_MARK), (HALF_MARK, -HALF_MARK)];
+            return html! { @for (rise, fall) in cross { (line((x - HALF_MARK, y + rise), (x + HALF_MARK, y + fall), colour, 2)) } };
         }
     };
     html! { polygon points=(corners) fill=(fill) stroke=(colour) {} "\n" }
@@ -247,7 +253,7 @@ fn line(from: Pixel, to: Pixel, colour: &str, wide: i32) -> Markup {
     html! { line x1=(from.0) y1=(from.1) x2=(to.0) y2=(to.1) stroke=(colour) stroke-width=(wide) {} "\n" }
 }
 
-/// A line of text, whose middle is at the height of this pixel. The title's is bold.
+/// Draws a line of text whose middle is at the height of this pixel. The title is bold.
 fn text((x, y): Pixel, anchor: &str, size: i32, words: &str) -> Markup {
     let weight = (size == TITLE_SIZE).then_some("bold");
     html! {
@@ -263,8 +269,8 @@ fn number(things: usize) -> i32 {
     i32::try_from(things).unwrap_or(i32::MAX)
 }
 
-/// The width of a letter, in thousandths of its height. Nobody knows which font the reader has, so these are the widths of the
-/// widest common ones (Verdana, `DejaVu` Sans); others leave some room free.
+/// Returns the width of a letter, in thousandths of its height. The reader's font is unknown, so these are the widths of the widest
+/// common fonts (Verdana, `DejaVu` Sans). Others leave some room free.
 fn share(letter: char) -> i32 {
     match letter {
         'i' | 'j' | 'l' | 'I' => 300,
@@ -277,12 +283,12 @@ fn share(letter: char) -> i32 {
     }
 }
 
-/// The width of text in letters of this height.
+/// Returns the width of text in letters of this height.
 fn width(text: &str, height: i32) -> i32 {
     (text.chars().map(share).sum::<i32>() * height + 999) / 1000
 }
 
-/// Breaks text between words into lines no wider than `most` pixels. A word that is wider has a line of its own.
+/// Breaks text between words into lines no wider than `most` pixels. A wider word has its own line.
 fn lines(text: &str, height: i32, most: i32) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -302,22 +308,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_many_as_fit_and_never_overlap() {
+    fn legends_have_as_many_columns_as_fit() {
         assert_eq!(columns(&[], 100), [MARGIN]);
         assert_eq!(columns(&[900, 900], 100), [MARGIN]);
         assert_eq!(columns(&[43, 43], 100), [MARGIN, MARGIN + 57]);
         assert_eq!(columns(&[44, 43], 100), [MARGIN]);
-        // The third entry is below the first one, and makes their column wider.
+        // The third entry is in the same column as the first, and makes it wider.
         assert_eq!(columns(&[10, 40, 30, 20], 84), [MARGIN, MARGIN + 44]);
         assert_eq!(columns(&[10, 40, 30, 20], 83), [MARGIN]);
     }
 
     #[test]
-    fn lines_are_as_long_as_there_is_room() {
+    fn lines_break_between_words() {
         assert_eq!(lines("", 10, 100), [""; 0]);
         assert_eq!(lines("one  two three", 10, width("one two", 10) + 1), ["one two", "three"]);
         assert_eq!(lines("one two", 10, width("one two", 10) - 2), ["one", "two"]);
-        // A word is not broken.
+        // A long word is not broken.
         assert_eq!(lines("immeasurable a", 10, 5), ["immeasurable", "a"]);
     }
 
@@ -334,7 +340,7 @@ mod tests {
         let bar = format!("x1=\"{left}\" y1=\"{{y}}\" x2=\"{right}\" y2=\"{{y}}\" stroke=\"{}\"", palette::of(0));
         let marks: Vec<_> =
             svg.split("<circle ").skip(1).filter_map(|mark| mark.split('"').nth(3)?.parse::<i32>().ok()).collect();
-        // Two rows, from below, the entry in the legend, and nothing where there is no row.
+        // There is a mark for each row, from the lowest, and one in the legend. A point without a row has none.
         let [lowest, highest, _] = marks[..] else { panic!("{marks:?}") };
         assert_eq!(lowest - highest, ROW);
         assert!(svg.contains(&bar.replace("{y}", &highest.to_string())), "{bar}: {svg}");

@@ -1,9 +1,9 @@
-//! Colours for light and dark pages.
+//! Colors for light and dark pages.
 
-/// A colour for light pages, and its counterpart for dark pages, as in SVG.
+/// A color for light pages, and its counterpart for dark pages, as in SVG.
 pub(super) type Colour = [&'static str; 2];
 
-/// The colours of series, found by a search that maximized the least distance between two of them, as the test below
+/// The colors of series. They are the result of a search for the greatest distance between any two of them, as the test below
 /// measures it.
 pub(super) const COLOURS: [Colour; 6] = [
     ["#0539BE", "#BFD1F1"],
@@ -14,18 +14,18 @@ pub(super) const COLOURS: [Colour; 6] = [
     ["#14141A", "#67676D"],
 ];
 
-/// The colour of text and axes.
+/// The color of text and axes.
 pub(super) const INK: Colour = ["#1D1D21", "#E8E8EE"];
 
-/// The colour of grid lines.
+/// The color of grid lines.
 pub(super) const GRID: Colour = ["#D9D9DE", "#3C3C44"];
 
-/// The colour of a series for light pages.
+/// Returns the color of a series for light pages.
 pub(super) fn of(series: usize) -> &'static str {
     COLOURS[series % COLOURS.len()][0]
 }
 
-/// The style rules that replace each colour on dark pages.
+/// Returns the style rules that replace each color on dark pages.
 pub(super) fn dark() -> String {
     let rule = |[light, dark]: Colour| format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}");
     let rules: String = COLOURS.into_iter().chain([INK, GRID]).map(rule).collect();
@@ -38,8 +38,8 @@ mod tests {
 
     const PAGES: Colour = ["#FFFFFF", "#16161A"];
 
-    /// Normal sight, protanopia, deuteranopia and tritanopia: the matrices of Machado, Oliveira and Fernandes (2009) for full
-    /// severity, for linear RGB.
+    /// Matrices that simulate normal sight, protanopia, deuteranopia and tritanopia in linear RGB, at full severity (Machado,
+    /// Oliveira and Fernandes, 2009).
     const BLINDNESS: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [[0.152_286, 1.052_583, -0.204_868], [0.114_503, 0.786_281, 0.099_216], [-0.003_882, -0.048_116, 1.051_998]],
@@ -47,10 +47,10 @@ mod tests {
         [[1.255_528, -0.076_749, -0.178_779], [-0.078_411, 0.930_809, 0.147_602], [0.004_733, 0.691_367, 0.303_900]],
     ];
 
-    /// Linear RGB.
+    /// Converts a color to linear RGB.
     fn linear(colour: &str) -> [f64; 3] {
-        [1, 3, 5].map(|place| {
-            let part = u8::from_str_radix(&colour[place..place + 2], 16).expect("hexadecimal digits");
+        [1, 3, 5].map(|start| {
+            let part = u8::from_str_radix(&colour[start..start + 2], 16).expect("hexadecimal digits");
             let part = f64::from(part) / 255.0;
             if part <= 0.040_45 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
         })
@@ -60,7 +60,7 @@ mod tests {
         matrix.map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum())
     }
 
-    /// CIE L*a*b* with D65 white.
+    /// Converts linear RGB to CIE L*a*b* with D65 white.
     fn lab(light: [f64; 3]) -> [f64; 3] {
         let xyz = times(
             [[0.412_456, 0.357_576, 0.180_438], [0.212_673, 0.715_152, 0.072_175], [0.019_334, 0.119_192, 0.950_304]],
@@ -71,7 +71,7 @@ mod tests {
         [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
     }
 
-    /// WCAG's contrast ratio.
+    /// Returns the contrast ratio as WCAG defines it.
     fn contrast(one: &str, other: &str) -> f64 {
         let light = |colour| {
             let [r, g, b] = linear(colour);
@@ -82,15 +82,15 @@ mod tests {
     }
 
     #[test]
-    fn every_two_colours_differ_for_every_eye() {
+    fn colors_differ_under_all_kinds_of_sight() {
         for (kind, page) in PAGES.into_iter().enumerate() {
-            for (place, one) in COLOURS.iter().enumerate() {
+            for (index, one) in COLOURS.iter().enumerate() {
                 assert!(contrast(one[kind], page) >= 3.0, "{one:?} on {page}: {:.2}", contrast(one[kind], page));
-                for other in &COLOURS[..place] {
+                for other in &COLOURS[..index] {
                     for (sight, matrix) in BLINDNESS.into_iter().enumerate() {
                         let [a, b] = [one, other].map(|colour| lab(times(matrix, linear(colour[kind]))));
                         let distance = a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
-                        // 2.3 is just noticeable.
+                        // A distance of 2.3 is just noticeable.
                         assert!(distance >= 30.0, "{one:?}, {other:?}: {distance:.1} apart for sight {sight} on {page}");
                     }
                 }

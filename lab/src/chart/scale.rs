@@ -1,4 +1,4 @@
-//! Positions of numbers on an axis, and its ticks.
+//! Computes the ticks of an axis and the positions of numbers on it.
 
 use super::{Axis, Scale};
 
@@ -13,7 +13,7 @@ pub(super) struct Ruler {
 }
 
 impl Ruler {
-    /// Chooses ends that include all these values, unless the axis has a range.
+    /// Chooses ends that include all of these values, unless the axis has a range.
     pub(super) fn new(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         if !axis.names.is_empty() {
             return Self::named(&axis.names);
@@ -29,14 +29,14 @@ impl Ruler {
         }
     }
 
-    /// A tick for each name, with twice as much room above, where the name stands, as below.
+    /// Returns a ruler with a tick for each name. There is twice as much room above a tick, for the name, as below it.
     fn named(names: &[String]) -> Self {
         let ticks: Vec<_> = (0..).map(f64::from).take(names.len()).collect();
         let to = names.len() as f64 - 1.0 / 3.0;
         Self { scale: Scale::Linear, from: -1.0 / 3.0, to, ticks, names: names.to_vec() }
     }
 
-    /// Ticks in steps of 1, 2 or 5 times a power of ten, at most seven steps.
+    /// Returns a ruler with ticks at multiples of 1, 2 or 5 times a power of ten. The range of values has at most seven steps.
     fn linear(low: f64, high: f64, exact: bool) -> Self {
         let span = if high > low { high - low } else { low.abs().max(1.0) };
         let power = 10f64.powf((span / 7.0).log10().floor());
@@ -48,8 +48,8 @@ impl Ruler {
         Self { scale: Scale::Linear, from, to, ticks, names: Vec::new() }
     }
 
-    /// Ticks at powers of ten: all of them, or every second, third, … one. If that gives fewer than three, also
-    /// at 2 and 5 times the power.
+    /// Returns a ruler with ticks at all powers of ten, or at every second, third, … one. If these are fewer than three, there are
+    /// also ticks at 2 and 5 times each power.
     fn log(low: f64, high: f64, exact: bool) -> Self {
         let (from, to) = if exact { (low, high) } else { (power(low.log10().floor()), power(high.log10().ceil())) };
         let to = if to > from { to } else { from * 10.0 };
@@ -64,7 +64,7 @@ impl Ruler {
         Self { scale: Scale::Log, from, to, ticks, names: Vec::new() }
     }
 
-    /// The position along the axis, 0 … 1.
+    /// Returns the position along the axis, 0 to 1.
     fn share(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.from) / (self.to - self.from),
@@ -73,7 +73,7 @@ impl Ruler {
         share.clamp(0.0, 1.0)
     }
 
-    /// Whether the value is within the ends, up to rounding.
+    /// Returns true if the value is between the ends, up to rounding errors.
     pub(super) fn contains(&self, value: f64) -> bool {
         let margin = match self.scale {
             Scale::Linear => (self.to - self.from) * 1e-9,
@@ -104,11 +104,11 @@ impl Ruler {
     }
 
     pub(super) fn ticks(&self) -> impl Iterator<Item = (f64, String)> {
-        let name = |place: usize, tick| self.names.get(place).cloned().unwrap_or_else(|| self.label(tick));
-        self.ticks.iter().enumerate().map(move |(place, &tick)| (tick, name(place, tick)))
+        let name = |index: usize, tick| self.names.get(index).cloned().unwrap_or_else(|| self.label(tick));
+        self.ticks.iter().enumerate().map(move |(index, &tick)| (tick, name(index, tick)))
     }
 
-    /// The pixel of a value, between those of the two ends.
+    /// Returns the pixel of a value, given the pixels of the two ends.
     pub(super) fn map(&self, value: f64, from: i32, to: i32) -> i32 {
         #[allow(clippy::cast_possible_truncation, reason = "at most the width of a picture")]
         let distance = (f64::from(to - from) * self.share(value)).round() as i32;
@@ -120,7 +120,7 @@ fn power(exponent: f64) -> f64 {
     10f64.powf(exponent)
 }
 
-/// A number without the digits that come from rounding.
+/// Formats a number without the digits of rounding errors.
 fn plain(value: f64) -> String {
     let text = format!("{value:.6}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_round_numbers_that_cover_everything() {
+    fn ticks_are_round_numbers_that_cover_all_values() {
         assert_eq!(labels(&Axis::linear(""), &[0.0, 32.0]), ["0", "5", "10", "15", "20", "25", "30", "35"]);
         assert_eq!(labels(&Axis::linear(""), &[0.93, 0.976]), ["0.93", "0.94", "0.95", "0.96", "0.97", "0.98"]);
         assert_eq!(labels(&Axis::linear("").from_to(2.0, 32.0), &[]), ["5", "10", "15", "20", "25", "30"]);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_run_from_end_to_end() {
+    fn shares_are_0_to_1_between_the_ends() {
         let ruler = Ruler::new(&Axis::log(""), [1.0, 100.0].into_iter());
         for (value, share) in [(1.0, 0.0), (10.0, 0.5), (100.0, 1.0), (1e9, 1.0), (1e-9, 0.0)] {
             assert!((ruler.share(value) - share).abs() < 1e-12);

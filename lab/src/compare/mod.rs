@@ -1,4 +1,4 @@
-//! Compares the results of two folders: two versions, or two machines.
+//! Compares the results in two folders, such as those of two versions or of two machines.
 
 mod noise;
 
@@ -20,51 +20,51 @@ use crate::{
     statistics::DEVIATIONS,
 };
 
-/// What two folders of results have in common, and how it differs.
+/// The comparison of the results in two folders.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
     /// The two folders.
     pub folders: [PathBuf; 2],
-    /// The experiments that both have.
+    /// The experiments that both folders have.
     pub experiments: Vec<Compared>,
-    /// The experiments that only one of them has.
+    /// The names of the experiments that only one of the folders has.
     pub alone: [Vec<String>; 2],
 }
 
 /// An experiment that both folders have.
 #[derive(Debug, Serialize)]
 pub struct Compared {
-    /// Its name.
+    /// The name of the experiment.
     pub name: String,
-    /// What differs between the two runs, such as the machine, with the values of both.
+    /// The facts that differ between the two runs, such as the machine, with both values.
     pub runs: Vec<(String, [String; 2])>,
-    /// The number of cases that both have.
+    /// The number of cases that both runs have.
     pub cases: usize,
-    /// The cases that only one of them has, as JSON.
+    /// The cases that only one of the runs has, as JSON.
     pub alone: [Vec<String>; 2],
-    /// Every figure of the cases that both have.
+    /// All figures of the cases that both runs have.
     pub figures: Vec<Difference>,
 }
 
-/// A figure of both runs.
+/// A figure that both runs have.
 #[derive(Debug, Serialize)]
 pub struct Difference {
     /// The case, as JSON.
     pub case: String,
-    /// What tells the row from others of the case, as JSON; empty if there is nothing.
+    /// The fields that distinguish the row from others of the case, as JSON; empty if there are none.
     pub row: String,
     /// The name of the column.
     pub column: String,
-    /// Its unit, if it has one.
+    /// The unit of the column; empty if it has none.
     pub unit: String,
     /// The value in the first folder.
     pub a: f64,
     /// The value in the second folder.
     pub b: f64,
-    /// Half the width of the confidence interval of b − a, which is one of 99 % for all figures together. 0 if both are exact,
-    /// `None` if each was measured once only.
+    /// Half the width of the confidence interval of b − a. All intervals together hold with a probability of 99 %. It is 0 if both
+    /// values are exact, and `None` if a spread is unknown.
     pub half_interval: Option<f64>,
-    /// What that means.
+    /// The verdict on the difference.
     pub verdict: Verdict,
     #[serde(skip)]
     is_time: bool,
@@ -72,25 +72,25 @@ pub struct Difference {
     spreads: [Option<Spread>; 2],
 }
 
-/// Whether two figures differ.
+/// The verdict on a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// They are the same, or chance explains the difference.
+    /// The figures are equal, or chance explains the difference.
     Equal,
     /// Chance does not explain the difference.
     Different,
-    /// They differ, but were measured once only, so that their spread is not known.
+    /// The figures differ, but a spread is unknown, for example after a single measurement.
     Unknown,
 }
 
 impl Comparison {
-    /// Compares the results in two folders. Times that differ by no more than this share of the lower one are equal.
+    /// Compares the results in two folders. Times count as equal if they differ by at most this share of the lower one.
     ///
     /// # Errors
     /// If a folder or a record cannot be read; if the two have no case in common.
     pub fn new(a: &Path, b: &Path, time_tolerance: f64) -> anyhow::Result<Self> {
-        let [in_a, in_b] = [by_name(a)?, by_name(b)?];
+        let [in_a, in_b] = [read_records(a)?, read_records(b)?];
         let in_both = in_a.iter().filter_map(|(name, record)| Some(compared(name, [record, find(&in_b, name)?])));
         let mut experiments: Vec<_> = in_both.collect();
         if experiments.iter().all(|experiment| experiment.cases == 0) {
@@ -105,25 +105,25 @@ impl Comparison {
         for figure in experiments.iter_mut().flat_map(|experiment| &mut experiment.figures) {
             figure.judge(uncertain, time_tolerance);
         }
-        let alone = [without(&in_a, &in_b), without(&in_b, &in_a)];
+        let alone = [only_in_first(&in_a, &in_b), only_in_first(&in_b, &in_a)];
         Ok(Self { folders: [a.to_owned(), b.to_owned()], experiments, alone })
     }
 
-    /// The figures with this verdict.
+    /// Iterates over the figures with this verdict.
     pub fn with(&self, verdict: Verdict) -> impl Iterator<Item = &Difference> {
         self.experiments.iter().flat_map(move |experiment| experiment.with(verdict))
     }
 }
 
 impl Compared {
-    /// The figures with this verdict.
+    /// Iterates over the figures with this verdict.
     pub fn with(&self, verdict: Verdict) -> impl Iterator<Item = &Difference> {
         self.figures.iter().filter(move |figure| figure.verdict == verdict)
     }
 }
 
 impl Difference {
-    /// b − a, as a share of a. Infinite if a is 0 and b is not.
+    /// Returns b − a as a share of a. It is infinite if a is 0 and b is not.
     #[must_use]
     pub fn relative(&self) -> f64 {
         let apart = self.b - self.a;
@@ -143,8 +143,8 @@ impl Difference {
     }
 }
 
-/// The records in a folder, by the names of their experiments.
-fn by_name(folder: &Path) -> anyhow::Result<Vec<(String, Record)>> {
+/// Reads the records in a folder, with the names of their experiments.
+fn read_records(folder: &Path) -> anyhow::Result<Vec<(String, Record)>> {
     let records = record::all(folder, &[])?;
     if records.is_empty() {
         bail!("{}: no results here; give a folder that `koel experiment` has written", folder.display());
@@ -156,26 +156,26 @@ fn find<'a, T>(named: &'a [(String, T)], name: &str) -> Option<&'a T> {
     named.iter().find(|one| one.0 == name).map(|one| &one.1)
 }
 
-/// The names that only the first list has.
-fn without<T>(these: &[(String, T)], those: &[(String, T)]) -> Vec<String> {
-    these.iter().map(|one| &one.0).filter(|name| find(those, name).is_none()).cloned().collect()
+/// Returns the names that only the first list has.
+fn only_in_first<T>(first: &[(String, T)], second: &[(String, T)]) -> Vec<String> {
+    first.iter().map(|one| &one.0).filter(|name| find(second, name).is_none()).cloned().collect()
 }
 
-/// An experiment of both folders, before any figure is judged. A value is missing in one where a case went another way, which
-/// shows elsewhere.
+/// Compares an experiment of both folders, and leaves the verdicts open. A figure that only one folder has is left out: its case
+/// took a different course, and other figures show that.
 fn compared(name: &str, records: [&Record; 2]) -> Compared {
     let [a, b] = records.map(|record| figures(&record.columns, &record.measured));
     let in_both: Vec<_> = a.iter().filter_map(|(case, in_a)| Some((case, in_a, find(&b, case)?))).collect();
     let cases = in_both.len();
     let mut figures = Vec::new();
     for (case, in_a, in_b) in in_both {
-        for (of, figure) in in_a {
-            let Some(other) = in_b.get(of) else { continue };
+        for (position, figure) in in_a {
+            let Some(other) = in_b.get(position) else { continue };
             let (a, b) = (figure.sample(), other.sample());
             figures.push(Difference {
                 case: case.clone(),
-                row: of.row.clone(),
-                column: of.name.clone(),
+                row: position.row.clone(),
+                column: position.name.clone(),
                 unit: figure.unit.clone(),
                 a: a.value,
                 b: b.value,
@@ -186,22 +186,23 @@ fn compared(name: &str, records: [&Record; 2]) -> Compared {
             });
         }
     }
-    let runs = report::facts_apart(records.map(|record| &record.run));
-    Compared { name: name.to_owned(), runs, cases, alone: [without(&a, &b), without(&b, &a)], figures }
+    let runs = report::differing_facts(records.map(|record| &record.run));
+    Compared { name: name.to_owned(), runs, cases, alone: [only_in_first(&a, &b), only_in_first(&b, &a)], figures }
 }
 
-/// What a figure is of: the row, its place among the rows with the same key, and the column, by its place.
+/// The position of a figure within a case: the key of its row, the row's index among those with the same key, and the column's
+/// index and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Of {
+struct Position {
     row: String,
-    place: usize,
+    index: usize,
     column: usize,
     name: String,
 }
 
-type Figures = BTreeMap<Of, Figure>;
+type Figures = BTreeMap<Position, Figure>;
 
-/// A figure: one value, or those of all repetitions of a case.
+/// The samples of a figure: one value, or the values of all repetitions of a case.
 #[derive(Clone, Debug)]
 struct Figure {
     unit: String,
@@ -210,7 +211,8 @@ struct Figure {
 }
 
 impl Figure {
-    /// The mean of all repetitions. Times have the spread that shows in them; all else is the same in each.
+    /// Returns the mean of all repetitions. The spread of times is estimated from the repetitions; other figures have the same
+    /// spread in each repetition.
     fn sample(&self) -> Sample {
         let count = self.samples.len() as f64;
         let value = self.samples.iter().map(|sample| sample.value).sum::<f64>() / count;
@@ -224,19 +226,19 @@ impl Figure {
     }
 }
 
-/// The figures of all cases, by the case's JSON without the number of its repetition, in the order of the record.
+/// Returns the figures of all cases, in the order of the record, each with the case's JSON without the number of its repetition.
 fn figures(columns: &[Column], measured: &[Measured]) -> Vec<(String, Figures)> {
     let mut cases: Vec<(String, Figures)> = Vec::new();
-    let mut places = HashMap::new();
+    let mut indices = HashMap::new();
     for Measured { case, rows } in measured {
-        let identity = part(case, |name, _| *role(columns, name, None) != Role::Round);
-        let place = *places.entry(identity.clone()).or_insert_with(|| {
+        let identity = selected_fields(case, |name, _| *role(columns, name, None) != Role::Round);
+        let index = *indices.entry(identity.clone()).or_insert_with(|| {
             cases.push((identity, Figures::new()));
             cases.len() - 1
         });
         let mut seen = HashMap::<String, usize>::new();
         for row in rows {
-            let key = part(row, |name, value| *role(columns, name, Some(value)) == Role::Key);
+            let key = selected_fields(row, |name, value| *role(columns, name, Some(value)) == Role::Key);
             let number = seen.entry(key.clone()).or_default();
             for (column, (name, value)) in row.iter().enumerate() {
                 let (Some(value), role) = (value.as_f64(), role(columns, name, Some(value))) else { continue };
@@ -244,10 +246,10 @@ fn figures(columns: &[Column], measured: &[Measured]) -> Vec<(String, Figures)> 
                     continue;
                 }
                 let spread = spread(role, value, case, row);
-                let of = Of { row: key.clone(), place: *number, column, name: name.clone() };
+                let position = Position { row: key.clone(), index: *number, column, name: name.clone() };
                 let unit = columns.iter().find(|column| column.name == *name).map_or("", |column| &column.unit);
                 let new = || Figure { unit: unit.to_owned(), role: role.clone(), samples: Vec::new() };
-                cases[place].1.entry(of).or_insert_with(new).samples.push(Sample { value, spread });
+                cases[index].1.entry(position).or_insert_with(new).samples.push(Sample { value, spread });
             }
             *number += 1;
         }
@@ -255,20 +257,21 @@ fn figures(columns: &[Column], measured: &[Measured]) -> Vec<(String, Figures)> 
     cases
 }
 
-/// Some of the fields, as JSON; empty if there are none.
-fn part(fields: &Fields, is_wanted: impl Fn(&str, &Value) -> bool) -> String {
+/// Returns the wanted fields as JSON, or an empty text if there are none.
+fn selected_fields(fields: &Fields, is_wanted: impl Fn(&str, &Value) -> bool) -> String {
     let mut wanted = fields.clone();
     wanted.retain(|name, value| is_wanted(name, value));
     if wanted.is_empty() { String::new() } else { Value::Object(wanted).to_string() }
 }
 
-/// The role of a field, of a row if it has a value. A field that is not described is a key if it is one of the case or not a number.
+/// Returns the role of a field. `value` is `None` for a field of a case. A field that is not described is a key if it belongs
+/// to the case or is not a number, and exact otherwise.
 fn role<'a>(columns: &'a [Column], name: &str, value: Option<&Value>) -> &'a Role {
     let described = columns.iter().find(|column| column.name == name).map(|column| &column.role);
     described.unwrap_or(if value.is_some_and(|value| value.is_number() || value.is_null()) { &Role::Exact } else { &Role::Key })
 }
 
-/// The spread of a value. `None` if it is unknown, or shows in the repetitions.
+/// Returns the spread of a value, or `None` if it is unknown or must be estimated from the repetitions.
 fn spread(role: &Role, value: f64, case: &Fields, row: &Fields) -> Option<Spread> {
     let field = |name: &str| row.get(name).or_else(|| case.get(name))?.as_f64();
     let known = |error| Some(Spread { error, freedom: None });
@@ -278,7 +281,7 @@ fn spread(role: &Role, value: f64, case: &Fields, row: &Fields) -> Option<Spread
         Role::Share { of } => field(of).and_then(|events| known(((value * (1.0 - value) + 1.0 / events) / events).sqrt())),
         Role::Estimate { low, high } => known((field(high)? - field(low)?) / 2.0 / DEVIATIONS),
         Role::Mean { least, most, of } => Spread::of_range(field(least)?, field(most)?, field(of)?),
-        // Too few of its rounds were undisturbed: their spread does not say how far off they are.
+        // Too few rounds were undisturbed. The spread of disturbed rounds does not show how much the disturbance added.
         Role::Median { .. } if is_disturbed(row) => None,
         Role::Median { low, high, of } => Spread::of_median(field(low)?, field(high)?, field(of)?),
         Role::Time | Role::Key | Role::Round | Role::Detail => None,
@@ -287,15 +290,15 @@ fn spread(role: &Role, value: f64, case: &Fields, row: &Fields) -> Option<Spread
 
 #[cfg(test)]
 mod tests {
-    //! Comparisons of made-up records.
+    //! These tests compare made-up records.
 
     use serde_json::json;
     use tempfile::TempDir;
 
     use super::*;
-    use crate::record::{Place, tests::made_up};
+    use crate::record::{ResultFiles, tests::made_up};
 
-    /// A folder with a record of an experiment of its own.
+    /// Returns a folder with a record of a made-up experiment.
     fn folder(measured: &Value) -> TempDir {
         let columns = [
             ("size", Role::Key),
@@ -313,7 +316,7 @@ mod tests {
         ];
         let columns = columns.map(|(name, role)| Column::new(name, "", "").compared(role));
         let folder = TempDir::new().unwrap();
-        Place::new(folder.path(), "own").write(made_up("own", &columns, measured)).unwrap();
+        ResultFiles::new(folder.path(), "own").write(made_up("own", &columns, measured)).unwrap();
         folder
     }
 
@@ -321,34 +324,34 @@ mod tests {
         Comparison::new(folder(a).path(), folder(b).path(), 0.0).unwrap()
     }
 
-    /// The verdict on the only figure that the two rows have.
+    /// Returns the verdict on the only figure that the two rows have.
     #[track_caller]
     fn verdict(a: &Value, b: &Value) -> Verdict {
-        let of = |row: &Value| json!([{ "case": { "size": 1 }, "rows": [row] }]);
-        let comparison = compare(&of(a), &of(b));
+        let measured = |row: &Value| json!([{ "case": { "size": 1 }, "rows": [row] }]);
+        let comparison = compare(&measured(a), &measured(b));
         let [figure] = &comparison.experiments[0].figures[..] else { panic!("{comparison:?}") };
         figure.verdict
     }
 
     #[test]
-    fn exact_figures_must_be_the_same_and_others_may_differ_by_chance() {
+    fn exact_figures_must_be_equal_and_others_may_differ_by_chance() {
         let bytes = |bytes: u64| json!({ "bytes": bytes });
         assert_eq!(verdict(&bytes(1000), &bytes(1000)), Verdict::Equal);
         assert_eq!(verdict(&bytes(1000), &bytes(1001)), Verdict::Different);
         let rate = |rate: f64| json!({ "rate": rate, "low": rate - 0.01, "high": rate + 0.01 });
-        // The interval of a difference is wider than those of the two, by √2.
+        // The interval of a difference is √2 times as wide as those of the two rates.
         assert_eq!(verdict(&rate(0.1), &rate(0.113)), Verdict::Equal);
         assert_eq!(verdict(&rate(0.1), &rate(0.115)), Verdict::Different);
         let time = |median: f64, disturbed: bool| json!({ "median": median, "q1": median - 0.1, "q3": median + 0.1, "rounds": 9, "disturbed": disturbed });
         assert_eq!(verdict(&time(10.0, false), &time(20.0, false)), Verdict::Different);
-        // The quartiles of disturbed rounds say nothing about what the time would be without the disturbance.
+        // The quartiles of disturbed rounds say nothing about the undisturbed time.
         assert_eq!(verdict(&time(10.0, false), &time(20.0, true)), Verdict::Unknown);
-        // One time says nothing about its spread.
+        // The spread of a single time is unknown.
         assert_eq!(verdict(&json!({ "ns": 10.0 }), &json!({ "ns": 10.0 })), Verdict::Equal);
         assert_eq!(verdict(&json!({ "ns": 10.0 }), &json!({ "ns": 20.0 })), Verdict::Unknown);
     }
 
-    /// Times of four rounds each.
+    /// Returns the results of four rounds with these times.
     fn rounds(times: [f64; 4]) -> Value {
         let round = |(round, ns): (usize, f64)| json!({ "case": { "size": 1, "round": round }, "rows": [{ "ns": ns }] });
         times.into_iter().enumerate().map(round).collect()
@@ -364,25 +367,25 @@ mod tests {
         };
         assert_eq!(one([10.2, 10.0, 10.3, 10.1]), Verdict::Equal);
         assert_eq!(one([12.0, 12.2, 11.8, 12.1]), Verdict::Different);
-        // So do these, but not by more than is allowed.
+        // The same times are equal with a tolerance of 25 %.
         let b = rounds([12.0, 12.2, 11.8, 12.1]);
         let comparison = Comparison::new(folder(&a).path(), folder(&b).path(), 0.25).unwrap();
         assert_eq!(comparison.experiments[0].figures[0].verdict, Verdict::Equal);
     }
 
     #[test]
-    fn cases_of_one_folder_are_named_and_nothing_in_common_is_an_error() {
-        let of = |sizes: &[u64]| -> Value {
+    fn cases_of_one_folder_are_listed_and_disjoint_folders_are_an_error() {
+        let measured = |sizes: &[u64]| -> Value {
             sizes.iter().map(|size| json!({ "case": { "size": size }, "rows": [{ "bytes": size }] })).collect()
         };
-        let comparison = compare(&of(&[1, 2, 3]), &of(&[3, 4]));
+        let comparison = compare(&measured(&[1, 2, 3]), &measured(&[3, 4]));
         let own = &comparison.experiments[0];
         assert_eq!((own.cases, own.figures.len()), (1, 1));
         assert_eq!(
             own.alone,
             [vec![String::from("{\"size\":1}"), String::from("{\"size\":2}")], vec![String::from("{\"size\":4}")]]
         );
-        let error = Comparison::new(folder(&of(&[1])).path(), folder(&of(&[2])).path(), 0.0).unwrap_err();
+        let error = Comparison::new(folder(&measured(&[1])).path(), folder(&measured(&[2])).path(), 0.0).unwrap_err();
         assert!(error.to_string().contains("no case in common"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! The experiment `fpr`: measured false-positive rates, compared with the formula. The paper's section 5.1.
+//! The experiment `fpr`: compares measured false-positive rates with the formula, as in section 5.1 of the paper.
 
 use koel::{Addressing, CuckooFilter, TableKind, tuning};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::{About, Axis, Chart, Column, Experiment, Findings, Interrupt, Mark, M
 
 pub(super) struct Fpr;
 
-/// A table that is filled step by step, and measured at each load.
+/// A table that is filled step by step and measured at each load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Case {
     #[serde(with = "by_name")]
@@ -38,11 +38,11 @@ pub(super) struct Row {
 }
 
 const LOADS: [u32; 4] = [25, 50, 75, 95];
-/// From this length on, two items rarely have the same fingerprint by chance.
+/// The length from which on two items rarely have the same fingerprint by chance.
 const LONG: u32 = 8;
 
 impl Case {
-    /// The number of buckets: even, as addressing of any size requires.
+    /// Returns the number of buckets. It is even, as addressing of any size requires.
     fn buckets(&self) -> u64 {
         self.slots / u64::from(self.b) / 2 * 2
     }
@@ -87,9 +87,9 @@ impl Experiment for Fpr {
             let shortest = if table == TableKind::Packed { 4 } else { 2 };
             for f in shortest..=24 {
                 let case = Case { table, b, f, slots, hits, most_probes };
-                // Enough hits, at least at the highest load.
-                let is_seen = tuning::false_positive_rate(f, b, 0.95) * most_probes as f64 > LEAST_HITS as f64;
-                if is_seen && case.buckets() > 0 {
+                // At least at the highest load, there must be enough hits.
+                let has_hits = tuning::false_positive_rate(f, b, 0.95) * most_probes as f64 > LEAST_HITS as f64;
+                if has_hits && case.buckets() > 0 {
                     cases.push(case);
                 }
             }
@@ -115,7 +115,7 @@ impl Experiment for Fpr {
         let safe = tuning::safe_load(Addressing::AnySize, b, f, case.buckets());
         let mut rows = Vec::new();
         for load in LOADS {
-            // Short fingerprints and small buckets do not reach every load.
+            // Tables with short fingerprints or small buckets do not reach every load.
             let wanted = filter.slots() * load as usize / 100;
             if f64::from(load) / 100.0 > safe || !fill(&mut filter, &mut items, wanted, interrupt)? {
                 break;
@@ -135,17 +135,17 @@ impl Experiment for Fpr {
 
     fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
         Findings {
-            charts: vec![by_fingerprint(measured), beside_the_formula(measured)],
-            tables: vec![how_often_right(measured)],
+            charts: vec![by_fingerprint(measured), by_ratio(measured)],
+            tables: vec![coverage_table(measured)],
             ..Findings::default()
         }
     }
 }
 
-/// The rate if the 2b slots of a lookup were independent: 1 − (1 − α/(2ᶠ − 1))²ᵇ.
+/// Returns the rate if the 2b slots of a lookup were independent: 1 − (1 − α/(2ᶠ − 1))²ᵇ.
 ///
-/// It is a little higher than [`koel::tuning::false_positive_rate`], which takes into account that the fingerprints in an
-/// item's two buckets are not independent. The difference shows where fingerprints are short.
+/// It is slightly higher than [`koel::tuning::false_positive_rate`], which accounts for the dependence between the fingerprints in
+/// an item's two buckets. The difference is visible for short fingerprints.
 fn independent(f: u32, b: u32, load: f64) -> f64 {
     let miss = (-load / (f64::from(f).exp2() - 1.0)).ln_1p();
     -(f64::from(2 * b) * miss).exp_m1()
@@ -153,13 +153,13 @@ fn independent(f: u32, b: u32, load: f64) -> f64 {
 
 type Cases = [Measured<Case, Row>];
 
-/// The rows of one kind of table at one load, sorted by length of fingerprint.
+/// Returns the rows of one kind of table at one load, sorted by length of fingerprint.
 fn at_load(measured: &Cases, kind: (TableKind, u32), load: u32) -> Vec<(&Case, &Row)> {
     rows(measured, |case, row| (case.table, case.b, row.load) == (kind.0, kind.1, load), |case, _| case.f.into())
 }
 
-/// How many of all intervals contain the rate of the formula.
-fn how_many_hold(measured: &Cases) -> Option<String> {
+/// Returns a sentence on how many intervals contain the rate of the formula, or `None` without intervals.
+fn coverage(measured: &Cases) -> Option<String> {
     let rows: Vec<_> = measured.iter().flat_map(|m| &m.rows).collect();
     let holding = rows.iter().filter(|row| (row.low..=row.high).contains(&row.predicted)).count();
     let all = rows.len();
@@ -180,20 +180,20 @@ fn by_fingerprint(measured: &Cases) -> Chart {
     let bound = |f: u32| (f64::from(f), 8.0 / f64::from(f).exp2());
     series.push(Series::new("2b/2ᶠ for b = 4 (paper)", 5, (3..=24).map(bound).collect()).marked(Mark::Dashes));
     let axes = [Axis::linear("fingerprint, bits").from_to(2.0, 24.0), Axis::log("false-positive rate ε").from_to(1e-6, 1.0)];
-    Chart::new("rate", "False-positive rate, by length of fingerprint", axes, series).showing(how_many_hold(measured)).captioned(
+    Chart::new("rate", "False-positive rate, by length of fingerprint", axes, series).showing(coverage(measured)).captioned(
         "Marks: measured rates, with 99 % intervals, most of which are smaller than the marks. Lines: the formula. Dashed: \
          the paper's bound for buckets of four, packed or single. Tables with buckets of two do not reach a load of 95 %. \
          One more bit halves the rate; twice as many slots per bucket double it.",
     )
 }
 
-fn beside_the_formula(measured: &Cases) -> Chart {
+fn by_ratio(measured: &Cases) -> Chart {
     let kind = KINDS[0];
     let mut series = Vec::new();
     let range = (3.5, 24.5);
     series.push(Series::new("", 5, vec![(range.0, 1.0), (range.1, 1.0)]).marked(Mark::Line));
     for (colour, load) in LOADS.into_iter().enumerate() {
-        // Side by side, so that the marks do not hide each other.
+        // The marks are side by side, so that they do not hide each other.
         let at = |f: u32| f64::from(f) + 0.2 * (colour as f64 - 1.5);
         let ratios = |(case, row): (&Case, &Row)| {
             ((at(case.f), row.rate / row.predicted), (row.low / row.predicted, row.high / row.predicted))
@@ -212,7 +212,7 @@ fn beside_the_formula(measured: &Cases) -> Chart {
     )
 }
 
-fn how_often_right(measured: &Cases) -> Table {
+fn coverage_table(measured: &Cases) -> Table {
     let row = |(kind, is_long): ((TableKind, u32), bool)| {
         let which = |case: &Case, _: &Row| (case.table, case.b) == kind && (case.f >= LONG) == is_long;
         let rows = rows(measured, which, |case, _| case.f.into());
@@ -248,16 +248,16 @@ mod tests {
         *,
     };
 
-    /// Small tables and few probes, so that it is fast without optimization, too.
+    /// The results with small tables and few probes, which are fast even without optimization.
     static MEASURED: LazyLock<Vec<Measured<Case, Row>>> = LazyLock::new(|| {
         let cases = Fpr.cases(&Scope { quick: true, seed: 1, max_slots: Some(10_000) }).into_iter();
-        // Longer ones would not be hit often enough.
-        let hit = cases.filter(|case| case.f <= 11);
-        measured(&Fpr, hit.map(|case| Case { hits: 1000, most_probes: 100_000, ..case }).collect())
+        // With longer fingerprints, there would be too few hits.
+        let cases = cases.filter(|case| case.f <= 11);
+        measured(&Fpr, cases.map(|case| Case { hits: 1000, most_probes: 100_000, ..case }).collect())
     });
 
     #[test]
-    fn what_is_measured_is_what_is_expected() {
+    fn measured_rates_match_the_formula() {
         let mut seen = [0; LOADS.len()];
         let mut missed = 0;
         for Measured { case, rows } in MEASURED.iter() {
@@ -268,20 +268,20 @@ mod tests {
                 assert!(row.low < row.rate && row.rate < row.high && row.found >= LEAST_HITS / 2, "{case:?}: {row:?}");
                 let predicted = tuning::false_positive_rate(case.f, case.b, load);
                 assert!((row.predicted - predicted).abs() < 1e-12);
-                // Of this many 99 % intervals some miss the prediction; at twice the width, none does.
+                // Among this many 99 % intervals, some miss the prediction; at twice the width, none does.
                 let twice = 2.0 * row.low - row.rate..=2.0 * row.high - row.rate;
                 assert!(twice.contains(&predicted), "{case:?}: {row:?}");
                 missed += usize::from(!(row.low..=row.high).contains(&predicted));
-                seen[LOADS.iter().position(|&one| one == row.load).expect("it is one of them")] += 1;
+                seen[LOADS.iter().position(|&one| one == row.load).expect("a load of the experiment")] += 1;
             }
         }
         assert!(seen.iter().all(|&rows| rows >= 10), "{seen:?}");
-        // One in a hundred may; more than five do with a probability of about 10⁻³.
+        // One interval in a hundred misses the prediction; more than five do with a probability of about 10⁻³.
         assert!(seen.iter().sum::<usize>() >= 80 && missed <= 5, "{seen:?} {missed}");
     }
 
     #[test]
-    fn whatever_is_missing_the_rest_is_shown() {
+    fn incomplete_results_are_shown() {
         let Findings { charts, tables, .. } = shown(&Fpr, &MEASURED);
         assert_eq!((charts.len(), tables.len()), (2, 1));
         // Each row is counted once.

@@ -1,4 +1,4 @@
-//! The experiment `load`: how full tables get before they refuse an item. The paper's section 4 and figure 2.
+//! The experiment `load`: measures the load at which tables first refuse an item, as in section 4 and figure 2 of the paper.
 
 use koel::{CuckooFilter, Prehashed, TableKind};
 use serde::{Deserialize, Serialize};
@@ -8,16 +8,16 @@ use crate::{
     About, Axis, Chart, Column, Experiment, Findings, Interrupt, Interrupted, Mark, Measured, Role, Scope, Series, Table, percent,
 };
 
-/// Loads at the first refusal.
+/// The experiment on loads at the first refusal.
 pub(super) struct Load;
 
-/// How room is made when both buckets of an item are full.
+/// The method that finds room when both buckets of an item are full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Walk {
     /// Koel's breadth-first search for the nearest free slot.
     Koel,
-    /// The paper's random walk, of 500 evictions at most.
+    /// The paper's random walk of at most 500 evictions.
     Random,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Case {
     trials: u32,
 }
 
-/// Their loads at the first refusal, 0 … 1.
+/// The loads of these tables at the first refusal, 0 to 1.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Row {
     pub(super) min: f64,
@@ -41,17 +41,17 @@ pub(super) struct Row {
 
 const BUCKET_SIZES: [u32; 3] = [2, 4, 8];
 const SIZES: [u64; 7] = [100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
-/// The lengths of fingerprints in the large tables, which take long.
-const FEW: [u32; 12] = [2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32];
-/// Slots per bucket in the chart by length of fingerprint, which has all sizes.
+/// The lengths of fingerprints in large tables, which take long, and in quick runs.
+const SELECTED_BITS: [u32; 12] = [2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32];
+/// The slots per bucket in the chart by length of fingerprint, which compares table sizes.
 const COMMON_SLOTS: u32 = 4;
-/// The length of fingerprints in the chart by size, which has all buckets.
+/// The length of fingerprints in the chart by table size, which compares bucket sizes.
 const COMMON_BITS: u32 = 16;
-/// Tables of this size are large.
+/// The least number of slots of a large table.
 const LARGE: u64 = 10_000_000;
-/// The most slots of the tables whose buckets are compared: with more, each is filled a few times only.
+/// The greatest number of slots in the chart that compares bucket sizes. Larger tables are filled only a few times.
 const MIDDLE: u64 = 1_000_000;
-/// With longer fingerprints, no load changes by more than a point.
+/// The longest fingerprints in charts. With longer ones, no load changes by more than a percentage point.
 const MOST_BITS: f64 = 13.0;
 
 impl Experiment for Load {
@@ -81,11 +81,11 @@ impl Experiment for Load {
         let sizes = scope.allowed(&SIZES[..scope.choose(5, 7)]);
         let mut cases = Vec::new();
         for slots in sizes {
-            for f in (2..=32).filter(|f| FEW.contains(f) || !scope.quick && slots < LARGE) {
+            for f in (2..=32).filter(|f| SELECTED_BITS.contains(f) || !scope.quick && slots < LARGE) {
                 for b in BUCKET_SIZES.into_iter().filter(|&b| slots < LARGE || b == COMMON_SLOTS || f == COMMON_BITS) {
                     let trials = trials(slots, scope.quick);
-                    let of = |walk| Case { walk, b, f, slots, trials };
-                    cases.extend([of(Walk::Koel), of(Walk::Random)]);
+                    let case = |walk| Case { walk, b, f, slots, trials };
+                    cases.extend([case(Walk::Koel), case(Walk::Random)]);
                 }
             }
         }
@@ -93,7 +93,7 @@ impl Experiment for Load {
     }
 
     fn effort(&self, case: &Case) -> u64 {
-        // With short fingerprints, an item is refused early.
+        // Tables with short fingerprints refuse an item early.
         let share = match (case.b, case.f) {
             (_, 2..=4) => 3,
             (2, _) => 7,
@@ -115,11 +115,11 @@ impl Experiment for Load {
 
     fn findings(&self, measured: &Cases) -> Findings {
         let charts = vec![by_size(measured), by_fingerprint(measured), by_bucket(measured)];
-        Findings { charts, tables: vec![beside_the_paper(measured)], ..Findings::default() }
+        Findings { charts, tables: vec![paper_table(measured)], ..Findings::default() }
     }
 }
 
-/// How many tables of this size are filled.
+/// Returns the number of times that a table of this size is filled.
 pub(super) fn trials(slots: u64, quick: bool) -> u32 {
     let (least, most, items) = if quick { (2, 100, 200_000) } else { (10, 1000, LARGE) };
     let least = if slots >= LARGE { LARGE * 3 / slots } else { least };
@@ -127,7 +127,7 @@ pub(super) fn trials(slots: u64, quick: bool) -> u32 {
 }
 
 impl Row {
-    /// Fills the table this many times.
+    /// Fills the table this many times, and returns the statistics of its loads.
     pub(super) fn new(mut table: Filled, trials: u32, seed: u64, interrupt: &Interrupt) -> Result<Self, Interrupted> {
         let mut hashes = Hashes::new(seed);
         let mut loads = Vec::new();
@@ -142,7 +142,7 @@ impl Row {
     }
 }
 
-/// A table that is filled again and again.
+/// A table that is filled repeatedly.
 pub(super) enum Filled {
     Koel(CuckooFilter),
     Random(RandomWalk),
@@ -152,7 +152,7 @@ impl Filled {
     pub(super) fn new(walk: Walk, f: u32, b: u32, buckets: u64, seed: u64) -> anyhow::Result<Self> {
         Ok(match walk {
             Walk::Koel => {
-                // Packed tables fill equally: what is in a bucket does not depend on how it is stored.
+                // Packed tables reach the same loads, because the encoding of a bucket does not affect its contents.
                 let builder = CuckooFilter::builder().table(TableKind::Single).bucket_size(b).fingerprint_bits(f);
                 Self::Koel(builder.buckets(buckets).build()?)
             }
@@ -166,7 +166,7 @@ impl Filled {
             Self::Koel(filter) => {
                 filter.clear();
                 let mut load = 0.0;
-                // The filter counts copies for which the table has no room, and to a table of short fingerprints, many items are
+                // The filter counts copies that the table has no room for. With short fingerprints, many distinct items look like
                 // copies.
                 until_refused(hashes, interrupt, |hash| {
                     let is_stored = filter.insert(&Prehashed(hash)).is_ok() && filter.table_len() == filter.len();
@@ -184,7 +184,7 @@ impl Filled {
     }
 }
 
-/// Inserts items until one is refused, and returns the number of those before it.
+/// Inserts items until one is refused, and returns the number of accepted items.
 fn until_refused(hashes: &mut Hashes, interrupt: &Interrupt, mut insert: impl FnMut(u64) -> bool) -> Result<u64, Interrupted> {
     let mut items = 0;
     loop {
@@ -200,14 +200,15 @@ fn until_refused(hashes: &mut Hashes, interrupt: &Interrupt, mut insert: impl Fn
 
 type Cases = [Measured<Case, Row>];
 
-/// The mean loads of the cases that `which` selects, in per cent, from their least to their greatest, by a property of the cases.
+/// Returns the mean loads of the cases that `which` selects, in per cent, as a series over `x`, with intervals from the least load
+/// to the greatest.
 fn loads(name: String, colour: usize, measured: &Cases, which: impl Fn(&Case) -> bool, x: fn(&Case) -> f64) -> Series {
     let found = rows(measured, |case, _| which(case), |case, _| x(case));
     let points = found.iter().map(|(case, row)| (x(case), 100.0 * row.mean)).collect();
     Series::new(name, colour, points).within(found.iter().map(|(_, row)| (100.0 * row.min, 100.0 * row.max)).collect())
 }
 
-/// Koel's line, and the random walk's, dashed: the loads of the cases that `which` selects.
+/// Returns the loads of the cases that `which` selects: koel's as a solid line, and the random walk's as a dashed one.
 fn walks(name: &str, colour: usize, measured: &Cases, which: impl Fn(&Case) -> bool, x: fn(&Case) -> f64) -> [Series; 2] {
     let line = |walk, suffix, mark| {
         loads(format!("{name}{suffix}"), colour, measured, |case| case.walk == walk && which(case), x).marked(mark)
@@ -215,7 +216,7 @@ fn walks(name: &str, colour: usize, measured: &Cases, which: impl Fn(&Case) -> b
     [line(Walk::Koel, "", Mark::Points), line(Walk::Random, ", random", Mark::DashedPoints)]
 }
 
-/// The load by length of fingerprint, in buckets of four. Every second size, for fewer lines.
+/// Draws the load by length of fingerprint, in buckets of four. Only every second size has a line.
 fn by_fingerprint(measured: &Cases) -> Chart {
     let lines = SIZES.into_iter().step_by(2).enumerate().flat_map(|(colour, slots)| {
         let name = format!("{} slots", count(slots));
@@ -229,7 +230,7 @@ fn by_fingerprint(measured: &Cases) -> Chart {
     )
 }
 
-/// The load by length of fingerprint, in tables of one size.
+/// Draws the load by length of fingerprint, in tables of one size.
 fn by_bucket(measured: &Cases) -> Chart {
     let slots = measured.iter().map(|m| m.case.slots).filter(|&slots| slots <= MIDDLE).max().unwrap_or(MIDDLE);
     let lines = BUCKET_SIZES.into_iter().enumerate().flat_map(|(colour, b)| {
@@ -243,42 +244,42 @@ fn by_bucket(measured: &Cases) -> Chart {
     )
 }
 
-/// The largest tables that `which` selects.
+/// Returns the largest tables that `which` selects, and their mean load.
 fn largest(measured: &Cases, which: impl Fn(&Case) -> bool) -> Option<(&Case, f64)> {
     let found = rows(measured, |case, _| which(case), |case, _| case.slots as f64);
     found.last().map(|(case, row)| (*case, row.mean))
 }
 
-/// The largest tables with buckets of four, filled in both ways, and more than once.
-fn beside_the_random_walk(measured: &Cases) -> Option<String> {
-    let of = |walk| largest(measured, |case| (case.walk, case.b, case.f) == (walk, COMMON_SLOTS, COMMON_BITS) && case.trials > 1);
-    let ((case, koel), (other, random)) = (of(Walk::Koel)?, of(Walk::Random)?);
+/// Returns a sentence that compares both walks in the largest tables with buckets of four that were filled more than once.
+fn walk_finding(measured: &Cases) -> Option<String> {
+    let by = |walk| largest(measured, |case| (case.walk, case.b, case.f) == (walk, COMMON_SLOTS, COMMON_BITS) && case.trials > 1);
+    let ((case, koel), (other, random)) = (by(Walk::Koel)?, by(Walk::Random)?);
     let size = count(case.slots);
     let text = format!("Koel fills {size} slots to {}, the random walk to {}", percent(koel, 1), percent(random, 1));
     (case.slots == other.slots).then_some(text)
 }
 
-/// The load by size of table, with long fingerprints.
+/// Draws the load by size of table, with long fingerprints.
 fn by_size(measured: &Cases) -> Chart {
     let lines = BUCKET_SIZES.into_iter().enumerate().flat_map(|(colour, b)| {
         walks(&format!("b = {b}"), colour, measured, move |case| (case.b, case.f) == (b, COMMON_BITS), |case| case.slots as f64)
     });
     let axes = [Axis::log("slots"), Axis::linear("load, %").from_to(80.0, 100.0)];
     let chart = Chart::new("size", "Load at the first refusal, by size of table", axes, lines);
-    chart.showing(beside_the_random_walk(measured)).captioned(
+    chart.showing(walk_finding(measured)).captioned(
         "Mean load with fingerprints of 16 bits, in buckets of two, four and eight; the title is about four. Bars: from the \
          least load to the greatest. In a larger table it happens at a lower load that an item takes the random walk more \
          than 500 evictions. The loads of small tables vary more, so they are planned for lower loads.",
     )
 }
 
-/// Slots per bucket, and the load in per cent that section 5.1 of the paper gives for large tables with long fingerprints.
+/// The slots per bucket, and the load in per cent that section 5.1 of the paper gives for large tables with long fingerprints.
 const PAPER: [(u32, f64); 3] = [(2, 84.0), (4, 95.0), (8, 98.0)];
 
-fn beside_the_paper(measured: &Cases) -> Table {
+fn paper_table(measured: &Cases) -> Table {
     let row = |(b, paper): (u32, f64)| {
-        let of = |walk| largest(measured, |case| (case.walk, case.b, case.f) == (walk, b, COMMON_BITS));
-        let (koel, random) = (of(Walk::Koel), of(Walk::Random));
+        let by = |walk| largest(measured, |case| (case.walk, case.b, case.f) == (walk, b, COMMON_BITS));
+        let (koel, random) = (by(Walk::Koel), by(Walk::Random));
         let cell = |found: Option<(&Case, f64)>, text: fn(&Case, f64) -> String| {
             found.map_or_else(|| String::from("-"), |(case, load)| text(case, load))
         };

@@ -18,30 +18,31 @@ pub use self::sweep::Sweep;
 use self::{fpr::Fpr, load::Load, space::Space, speed::Speed};
 use crate::{About, Measured, Plan, Settings, experiment::Untyped};
 
-/// All that take no parameters, in the order in which they run.
+/// The experiments without parameters, in the order in which they run.
 const ALL: [fn() -> Box<dyn Untyped>; 4] = [|| Box::new(Load), || Box::new(Space), || Box::new(Fpr), || Box::new(Speed)];
 
-/// What koel's experiments say of themselves, in the order in which they run. A [sweep] is not among them: it takes parameters.
+/// Returns the descriptions of koel's experiments, in the order in which they run. A [sweep] is not included, because it takes
+/// parameters.
 #[must_use]
 pub fn all() -> Vec<About> {
     ALL.iter().map(|new| new().about()).collect()
 }
 
-/// Plans those that are wanted, by their names.
+/// Plans the experiments whose names `is_wanted` selects.
 ///
 /// # Errors
-/// Those of [`Plan::new`], before anything is measured.
+/// The errors of [`Plan::new`], before anything is measured.
 pub fn plans(is_wanted: impl Fn(&str) -> bool, settings: &Settings) -> anyhow::Result<Vec<Plan<'static>>> {
     let wanted = ALL.iter().map(|new| new()).filter(|experiment| is_wanted(experiment.about().name));
-    wanted.map(|experiment| Plan::of(experiment, settings)).collect()
+    wanted.map(|experiment| Plan::from_untyped(experiment, settings)).collect()
 }
 
-/// The number of buckets of b slots for this many slots, rounded up to an even number.
+/// Returns the number of buckets of `b` slots that this many slots fill, rounded up to an even number.
 fn buckets(slots: u64, b: u32) -> u64 {
     (slots / u64::from(b)).div_ceil(2) * 2
 }
 
-/// A round number with a unit: 100 k, 10 M.
+/// Formats a round number with a unit: 100 k, 10 M.
 fn count(number: u64) -> String {
     match number {
         1_000_000.. => format!("{} M", number / 1_000_000),
@@ -50,7 +51,7 @@ fn count(number: u64) -> String {
     }
 }
 
-/// The rows that `which` selects, with their cases, sorted by `by`.
+/// Returns the rows that `which` selects, with their cases, sorted by `by`.
 fn rows<C, R>(measured: &[Measured<C, R>], which: impl Fn(&C, &R) -> bool, by: impl Fn(&C, &R) -> f64) -> Vec<(&C, &R)> {
     let all = measured.iter().flat_map(|m| m.rows.iter().map(|row| (&m.case, row)));
     let mut rows: Vec<_> = all.filter(|&(case, row)| which(case, row)).collect();
@@ -58,8 +59,8 @@ fn rows<C, R>(measured: &[Measured<C, R>], which: impl Fn(&C, &R) -> bool, by: i
     rows
 }
 
-/// Random numbers that stand for the hashes of items, without end: 64 uniformly distributed bits each, the same for the same
-/// seed on every machine.
+/// An endless sequence of random numbers that represent the hashes of items. Each has 64 uniformly distributed bits. The seed
+/// determines the sequence, on every machine.
 #[derive(Clone)]
 pub(super) struct Hashes(Xoshiro256PlusPlus);
 
@@ -68,7 +69,7 @@ impl Hashes {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// A random position in a list of this length.
+    /// Returns a random position in a list of this length.
     #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "below the length")]
     pub(super) fn position(&mut self, len: usize) -> usize {
@@ -98,14 +99,14 @@ mod tests {
     use crate::{Chart, Experiment, Findings, Interrupt, Interrupted, Scope, chart::draw, record::ORDER};
 
     #[test]
-    fn reports_have_them_in_the_order_in_which_they_run() {
+    fn reports_have_the_experiments_in_order() {
         let names: Vec<_> = all().iter().map(|about| about.name).collect();
         assert!(ORDER.starts_with(&names), "`ORDER` in lab/src/record/mod.rs should begin with {names:?}, as `ALL` does");
     }
 
-    /// What holds for every experiment.
+    /// Checks the contract of [`Experiment`] for all experiments.
     #[test]
-    fn all_of_them_keep_to_their_limits_stop_when_told_to_and_do_with_no_results() {
+    fn experiments_respect_limits_interrupts_and_empty_results() {
         let grid = Grid {
             tables: vec![koel::TableKind::Packed],
             bucket_sizes: vec![4],
@@ -116,23 +117,23 @@ mod tests {
         let sweep: Box<dyn Untyped> = Box::new(Sweep::new(grid, &Measure::ALL));
         for experiment in ALL.iter().map(|new| new()).chain([sweep]) {
             let name = experiment.about().name;
-            let cases = |quick, max_slots| experiment.cases(&Scope { quick, seed: 1, max_slots }).expect("they have fields");
-            let (full, quick, few) = (cases(false, None), cases(true, None), cases(true, Some(5000)));
+            let cases = |quick, max_slots| experiment.cases(&Scope { quick, seed: 1, max_slots }).expect("cases have fields");
+            let (full, quick, limited) = (cases(false, None), cases(true, None), cases(true, Some(5000)));
             assert!(full.len() >= quick.len(), "{name}: `quick` should not give more cases than without it");
-            assert!(quick.len() >= few.len(), "{name}: `max_slots` should not give more cases than without it");
-            assert!(!few.is_empty(), "{name}: `quick` with `max_slots: Some(5000)` should leave at least one case");
+            assert!(quick.len() >= limited.len(), "{name}: `max_slots` should not give more cases than without it");
+            assert!(!limited.is_empty(), "{name}: `quick` with `max_slots: Some(5000)` should leave at least one case");
             assert!(
                 cases(true, Some(1)).is_empty(),
                 "{name}: no table has one slot, so `max_slots: Some(1)` should leave no case"
             );
-            for planned in &few {
+            for planned in &limited {
                 let slots = planned.case.get("slots").and_then(Value::as_u64);
                 assert!(slots <= Some(5000), "{name}: `max_slots: Some(5000)` gives {}", planned.key);
             }
-            for cases in [full, quick, few] {
-                let mut different = HashSet::new();
+            for cases in [full, quick, limited] {
+                let mut seen = HashSet::new();
                 for planned in &cases {
-                    assert!(different.insert(&planned.key), "{name}: has this case twice: {}", planned.key);
+                    assert!(seen.insert(&planned.key), "{name}: has this case twice: {}", planned.key);
                     assert!(planned.effort > 0, "{name}: `effort` should be above 0 for {}", planned.key);
                     assert!(planned.memory > 0, "{name}: `memory` should be above 0 for {}", planned.key);
                 }
@@ -144,7 +145,7 @@ mod tests {
                 error.as_ref().is_some_and(anyhow::Error::is::<Interrupted>),
                 "{name}: `measure` should call `interrupt.check()?` before it returns, but gave {error:?}"
             );
-            let findings = experiment.findings(&[]).expect("there is nothing wrong with nothing");
+            let findings = experiment.findings(&[]).expect("empty results are valid");
             for chart in &findings.charts {
                 assert_eq!(chart.finding, None, "{name}: without results, a chart should claim nothing");
             }
@@ -152,13 +153,13 @@ mod tests {
         }
     }
 
-    /// What these cases show with the seed 1.
+    /// Measures these cases with the seed 1.
     pub(super) fn measured<E: Experiment>(experiment: &E, cases: Vec<E::Case>) -> Vec<Measured<E::Case, E::Row>> {
         let measure = |case| experiment.measure(&case, 1, &Interrupt::new()).map(|rows| Measured { case, rows });
-        cases.into_iter().map(measure).collect::<Result<_, _>>().expect("nobody interrupts it")
+        cases.into_iter().map(measure).collect::<Result<_, _>>().expect("the measurement is not interrupted")
     }
 
-    /// The findings of these results, and a check that those of some of them can be shown, too.
+    /// Returns the findings of these results. Also checks that the findings of a part of them can be shown.
     pub(super) fn shown<E>(experiment: &E, measured: &[Measured<E::Case, E::Row>]) -> Findings
     where
         E: Experiment<Case: Clone, Row: Clone>,
@@ -173,7 +174,7 @@ mod tests {
         findings
     }
 
-    /// Everything can be drawn, in the colours that there are, and no cell is missing.
+    /// Checks that all charts can be drawn with the available colors, and that no table lacks a cell.
     fn check(Findings { charts, tables, .. }: &Findings) {
         for chart in charts {
             assert!(draw(chart).starts_with("<svg"), "chart {}", chart.file);

@@ -1,27 +1,27 @@
-//! Measuring false-positive rates with absent items, for the experiments `fpr` and `space`.
+//! Measures false-positive rates with absent items, for the experiments `fpr`, `space` and `sweep`.
 
 use koel::{CuckooFilter, Prehashed, TableKind};
 
 use super::Hashes;
 use crate::{Interrupt, Interrupted, statistics};
 
-/// Items or probes between two checks for an interrupt.
+/// The number of items or probes between two checks for an interrupt.
 pub(super) const PACE: usize = 1 << 16;
-/// The memory of a batch of them, and of a filter without its table.
+/// The memory of such a batch and of a filter without its table, in bytes.
 pub(super) const OVERHEAD: u64 = 1 << 20;
-/// The fewest hits of a useful measurement: the interval extends 13 % to either side.
+/// The least number of hits for a useful measurement. The interval then extends 13 % to either side.
 pub(super) const LEAST_HITS: u64 = 400;
 
 /// The tables that are measured, with their slots per bucket.
 pub(super) const KINDS: [(TableKind, u32); 4] =
     [(TableKind::Packed, 4), (TableKind::Single, 2), (TableKind::Single, 4), (TableKind::Single, 8)];
 
-/// The name of a table in legends.
+/// Returns the name of a table in legends.
 pub(super) fn label(table: TableKind, b: u32) -> String {
     if table == TableKind::Packed { table.to_string() } else { format!("b = {b}") }
 }
 
-/// A kind of table in files.
+/// Serializes a kind of table by its name.
 pub(super) mod by_name {
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
@@ -37,8 +37,8 @@ pub(super) mod by_name {
     }
 }
 
-/// Inserts items until the filter has this many. False if the table had no room for one before, even if it was counted as a copy of
-/// another one.
+/// Inserts items until the filter has this many. Returns false if the table has no room for one of them, even if the filter counts
+/// that item as a copy of another one.
 pub(super) fn fill(
     filter: &mut CuckooFilter,
     hashes: &mut Hashes,
@@ -57,20 +57,21 @@ pub(super) fn fill(
     Ok(true)
 }
 
-/// The number of probes for this many expected hits, at most `most`.
+/// Returns the number of probes for this many expected hits, at most `most`.
 pub(super) fn probes(rate: f64, hits: u64, most: u64) -> u64 {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and the cast saturates")]
     most.min((hits as f64 / rate).ceil() as u64)
 }
 
-/// The same for a table with buckets of `b` slots for fingerprints of `f` bits. Small tables get few probes: their own rates
-/// vary from table to table, and the interval, which accounts for the probes only, must be wide enough to make that negligible.
+/// Returns the number of probes for a table with this many buckets and fingerprints of `f` bits. Small tables get fewer probes:
+/// their rates vary from table to table, and the interval, which accounts only for the probes, must be wide enough to make that
+/// negligible.
 pub(super) fn probes_of_table(f: u32, buckets: u64, rate: f64, hits: u64, most: u64) -> u64 {
-    let places = buckets.saturating_mul((1 << f) - 1) / 2;
-    probes(rate, hits, most).min((places / 10).max(probes(rate, LEAST_HITS, most)))
+    let combinations = buckets.saturating_mul((1 << f) - 1) / 2;
+    probes(rate, hits, most).min((combinations / 10).max(probes(rate, LEAST_HITS, most)))
 }
 
-/// The number of false positives among a number of probes.
+/// The numbers of probes and of false positives among them.
 pub(super) struct Probed {
     pub(super) probes: u64,
     pub(super) hits: u64,
@@ -99,7 +100,7 @@ impl Probed {
         self.hits as f64 / self.probes as f64
     }
 
-    /// The 99 % confidence interval of the rate.
+    /// Returns the 99 % confidence interval of the rate.
     pub(super) fn interval(&self) -> (f64, f64) {
         statistics::interval(self.hits, self.probes)
     }

@@ -1,21 +1,21 @@
-//! The paper's insertion, a [random walk](RandomWalk), in a cuckoo table as plain as can be: a word per slot.
+//! The paper's insertion, a [random walk](RandomWalk), in a plain cuckoo table with one word per slot.
 //!
-//! Buckets and fingerprints follow koel's formulas for any number of buckets (docs/FORMAT.md, "Where an item is"), so that a
-//! table differs from koel's in the walk only. The code is not shared with the library: a test compares the two.
+//! Buckets and fingerprints follow koel's formulas for any number of buckets (docs/FORMAT.md, "Where an item is"), so tables differ
+//! from koel's only in the walk. The library does not share this code; a test compares the two.
 
 use super::Hashes;
 
 /// The odd multiplier of all formulas: 2⁶⁴ divided by the golden ratio.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The value of an empty slot. No fingerprint is 0.
+/// The value of an empty slot; fingerprints are never 0.
 const EMPTY: u32 = 0;
 
-/// The paper's limit for one insertion.
+/// The paper's limit of evictions for one insertion.
 const MOST_EVICTIONS: u32 = 500;
 
-/// A table, and the paper's insertion (algorithm 1): an item whose two buckets are full takes the slot of a resident chosen at
-/// random, which goes to its own other bucket and may evict the next one there, 500 times at most.
+/// A table with the paper's insertion (algorithm 1). An item whose two buckets are full evicts a random item from one of them. The
+/// evicted item goes to its own other bucket, where it may evict the next item, at most 500 times.
 pub(super) struct RandomWalk {
     slots: Vec<u32>,
     b: usize,
@@ -27,8 +27,8 @@ pub(super) struct RandomWalk {
 
 #[allow(clippy::cast_possible_truncation, reason = "halves of products are wanted; buckets are below the length of a vector")]
 impl RandomWalk {
-    /// An empty table of `buckets` buckets, an even number, of `b` slots for fingerprints of `f` bits. The seed decides which
-    /// residents are evicted.
+    /// Returns an empty table with `buckets` buckets of `b` slots for fingerprints of `f` bits. `buckets` must be even. The seed
+    /// determines which items are evicted.
     pub(super) fn new(f: u32, b: u32, buckets: u64, seed: u64) -> Self {
         let (slots, b) = (vec![EMPTY; buckets as usize * b as usize], b as usize);
         Self { slots, b, buckets, fingerprints: (1 << f) - 1, random: Hashes::new(!seed) }
@@ -42,8 +42,8 @@ impl RandomWalk {
         self.slots.fill(EMPTY);
     }
 
-    /// Inserts an item by its hash, and returns the number of evictions. `None` if 500 were not enough: then the item evicted
-    /// last is lost.
+    /// Inserts an item by its hash, and returns the number of evictions. Returns `None` if 500 are not enough; the item evicted
+    /// last is then lost.
     pub(super) fn insert(&mut self, hash: u64) -> Option<u32> {
         let (mut fingerprint, [first, second]) = self.locate(hash);
         if self.put(first, fingerprint) || self.put(second, fingerprint) {
@@ -61,7 +61,7 @@ impl RandomWalk {
         None
     }
 
-    /// The fingerprint of an item, and its first and second bucket.
+    /// Returns the fingerprint of an item, and its first and second bucket.
     fn locate(&self, hash: u64) -> (u32, [u64; 2]) {
         let spread = (hash ^ hash >> 31).wrapping_mul(MULTIPLIER);
         let spread = (spread ^ spread >> 32).wrapping_mul(MULTIPLIER);
@@ -71,8 +71,8 @@ impl RandomWalk {
         (fingerprint, [first, self.alternate(first, fingerprint)])
     }
 
-    /// The other bucket of a fingerprint in this bucket: (s − i) mod m, where s is odd and m even, so that it is never the
-    /// same one.
+    /// Returns the other bucket of a fingerprint in this bucket: (s − i) mod m. Since s is odd and m is even, the two buckets
+    /// always differ.
     fn alternate(&self, bucket: u64, fingerprint: u32) -> u64 {
         let spread = u64::from(fingerprint).wrapping_mul(MULTIPLIER);
         let spread = spread.wrapping_mul(spread >> 32);
@@ -85,7 +85,7 @@ impl RandomWalk {
         &mut self.slots[start..start + self.b]
     }
 
-    /// Puts the fingerprint into the bucket's first empty slot. False if there is none.
+    /// Puts the fingerprint into the bucket's first empty slot. Returns false if there is none.
     fn put(&mut self, bucket: u64, fingerprint: u32) -> bool {
         let empty = self.bucket(bucket).iter_mut().find(|slot| **slot == EMPTY);
         empty.map(|slot| *slot = fingerprint).is_some()
@@ -98,12 +98,12 @@ mod tests {
 
     use super::*;
 
-    /// The random walk locates items by the same formulas: as long as nothing is evicted, both find the same items.
+    /// Both locate items by the same formulas, so they find the same items as long as nothing is evicted.
     #[test]
     fn the_random_walk_puts_items_where_the_library_does() {
         for (f, b) in [(2, 1), (5, 2), (13, 4), (32, 8)] {
             let builder = CuckooFilter::builder().table(TableKind::Single).fingerprint_bits(f).bucket_size(b);
-            let mut filter = builder.buckets(1002).build().expect("the parameters are right");
+            let mut filter = builder.buckets(1002).build().expect("valid parameters");
             let mut walk = RandomWalk::new(f, b, 1002, 1);
             let hashes: Vec<_> = Hashes::new(u64::from(f)).take(50).collect();
             for &hash in &hashes {
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn the_alternate_of_the_alternate_is_the_bucket() {
         for buckets in [2, 128, 1002, 1 << 40, (1 << 40) + 2] {
-            // No slots: only the formulas are wanted.
+            // Only the formulas are tested, so the table has no slots.
             let walk = RandomWalk { buckets, ..RandomWalk::new(13, 0, 0, 1) };
             for hash in Hashes::new(buckets).take(1000) {
                 let (fingerprint, [first, second]) = walk.locate(hash);
@@ -134,13 +134,13 @@ mod tests {
         }
     }
 
-    /// The limit of 500 evictions ends a walk in a full table.
+    /// A walk in a full table ends at the limit of 500 evictions.
     #[test]
-    fn the_random_walk_gives_up() {
+    fn walks_end_at_the_limit() {
         let mut walk = RandomWalk::new(16, 4, 128, 1);
         let evictions: Vec<_> = Hashes::new(3).map_while(|hash| walk.insert(hash)).collect();
         assert!(evictions.iter().max().is_some_and(|most| (100..=500).contains(most)), "{evictions:?}");
-        // One item is lost; its place is taken.
+        // The lost item's slot is taken by another item.
         let items = |walk: &RandomWalk| walk.slots.iter().filter(|&&slot| slot != EMPTY).count();
         assert!(items(&walk) > 128 * 4 * 9 / 10);
         walk.clear();

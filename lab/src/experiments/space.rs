@@ -1,4 +1,4 @@
-//! The experiment `space`: bits per item. The paper's sections 5.1 and 6, and its figures 3 and 4.
+//! The experiment `space`: measures bits per item, as in sections 5.1 and 6 and figures 3 and 4 of the paper.
 
 use koel::{Addressing, Builder, CuckooFilter, TableKind, tuning};
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ enum Buckets {
     Power,
 }
 
-/// A filter for a number of items, with all of them in it.
+/// A filter that is built for a number of items and filled with all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Case {
     shows: Shows,
@@ -42,7 +42,7 @@ pub(super) struct Case {
     probes: u64,
 }
 
-/// Its size and false-positive rate.
+/// The size and the false-positive rate of the filter.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Row {
     slots: usize,
@@ -56,12 +56,12 @@ pub(super) struct Row {
 
 /// The ε at which numbers of items are compared.
 const RATE: f64 = 0.001;
-/// How many numbers of items there are from one to its double.
+/// The number of cases per doubling of the items.
 const PER_OCTAVE: u32 = 8;
 const FEWEST_ITEMS: usize = 1000;
-/// How many hits are wanted for ε, within the limit of probes.
+/// The number of hits to aim for where ε is shown, within the limit of probes.
 const HITS: u64 = 20_000;
-/// The same where ε is not shown.
+/// The number of hits to aim for where ε is not shown.
 const FEW_HITS: u64 = 1000;
 
 impl Case {
@@ -74,13 +74,13 @@ impl Case {
         builder.capacity(self.items).fingerprint_bits(self.f)
     }
 
-    /// The rate of the full filter, if there is one.
+    /// Returns the expected rate of the filter with all items, or `None` if there is no such filter.
     fn rate(&self) -> Option<f64> {
         let params = self.builder().params().ok()?;
         Some(params.false_positive_rate_at(self.items as f64 / params.slots() as f64))
     }
 
-    /// The case with as many probes as it needs. `None` if its filter is larger than allowed, or cannot be measured.
+    /// Sets the number of probes for this many hits. Returns `None` if the filter is larger than allowed or cannot be measured.
     fn within(self, scope: &Scope, hits: u64) -> Option<Self> {
         let (slots, rate) = (self.builder().params().ok()?.slots() as u64, self.rate()?);
         let probes = probe::probes(rate, hits, scope.choose(10_000_000, 100_000_000));
@@ -123,17 +123,17 @@ impl Experiment for Space {
     fn cases(&self, scope: &Scope) -> Vec<Case> {
         let mut cases = Vec::new();
         let most = scope.max_slots.and_then(|slots| usize::try_from(slots).ok()).unwrap_or(usize::MAX);
-        // Fewer items if tables for this many are not allowed.
+        // There are fewer items if the limit does not allow tables for this many.
         let items = scope.choose(100_000, 1_000_000).min(most / 4 * 3);
         for (table, b) in KINDS {
-            let of = |f| Case { shows: Shows::Rate, table, buckets: Buckets::Any, b, f, items, probes: 0 };
-            cases.extend((4..=24).filter_map(|f| of(f).within(scope, HITS)));
+            let case = |f| Case { shows: Shows::Rate, table, buckets: Buckets::Any, b, f, items, probes: 0 };
+            cases.extend((4..=24).filter_map(|f| case(f).within(scope, HITS)));
         }
-        for items in numbers_of_items(scope.choose(200_000, 10_000_000)) {
+        for items in item_counts(scope.choose(200_000, 10_000_000)) {
             for buckets in [Buckets::Any, Buckets::Power] {
-                let of = |f| Case { shows: Shows::Size, table: TableKind::Packed, buckets, b: 4, f, items, probes: 0 };
-                // The shortest fingerprints within the rate: in a half-empty table they may be a bit shorter.
-                let shortest = (4..=32).map(of).find(|case| case.rate().is_some_and(|rate| rate <= RATE));
+                let case = |f| Case { shows: Shows::Size, table: TableKind::Packed, buckets, b: 4, f, items, probes: 0 };
+                // A half-empty table may meet the rate with fingerprints that are a bit shorter.
+                let shortest = (4..=32).map(case).find(|case| case.rate().is_some_and(|rate| rate <= RATE));
                 cases.extend(shortest.and_then(|case| case.within(scope, FEW_HITS)));
             }
         }
@@ -161,40 +161,40 @@ impl Experiment for Space {
     fn findings(&self, measured: &Cases) -> Findings {
         Findings {
             charts: vec![by_items(measured), by_rate(measured), above_the_bound(measured)],
-            tables: vec![beside_formulas(measured), through_powers_of_two(measured)],
+            tables: vec![formula_table(measured), bucket_count_table(measured)],
             ..Findings::default()
         }
     }
 }
 
-/// Numbers of items in equal ratios, at the same places between any two powers of two.
-fn numbers_of_items(most: usize) -> Vec<usize> {
-    let number = |place: u32| FEWEST_ITEMS as f64 * (f64::from(place) / f64::from(PER_OCTAVE)).exp2();
+/// Returns numbers of items in equal ratios, at the same positions between any two powers of two.
+fn item_counts(most: usize) -> Vec<usize> {
+    let number = |step: u32| FEWEST_ITEMS as f64 * (f64::from(step) / f64::from(PER_OCTAVE)).exp2();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of items, some millions at most")]
-    let numbers = (0..).map(|place| number(place).round() as usize);
+    let numbers = (0..).map(|step| number(step).round() as usize);
     numbers.take_while(|&items| items <= most).collect()
 }
 
-/// The lowest load in curves.
+/// The least load in curves.
 const LEAST_LOAD: f64 = 0.75;
-/// The rates of the table beside the paper's figure 4.
+/// The rates in the table of bits per item.
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 0.0001];
 
 type Cases = [Measured<Case, Row>];
 
-/// The filters of one kind, by rate. Those with fingerprints too short for their number of items are left out: their tables
-/// are planned so empty that nobody would choose them.
-fn of_kind(measured: &Cases, kind: (TableKind, u32)) -> Vec<(&Case, &Row)> {
+/// Returns the filters of one kind, sorted by rate. It leaves out those whose fingerprints are too short for their number of items:
+/// their tables are planned at such a low load that nobody would choose them.
+fn rows_of_kind(measured: &Cases, kind: (TableKind, u32)) -> Vec<(&Case, &Row)> {
     let is_full = |row: &Row| row.inserted as f64 >= LEAST_LOAD * row.slots as f64;
     let which = |case: &Case, row: &Row| case.shows == Shows::Rate && (case.table, case.b) == kind && is_full(row);
     rows(measured, which, |_, row| row.rate)
 }
 
-/// The range of rates in which formulas are drawn.
+/// The ends of the range of rates in which formulas are drawn.
 const FROM: f64 = 4e-6;
 const TO: f64 = 0.5;
 
-/// The curve of a formula.
+/// Returns the curve of a formula.
 fn curve(name: &str, colour: usize, mark: Mark, bits: impl Fn(f64) -> Option<f64>) -> Series {
     let rates = (0..=80).map(|step| FROM * (TO / FROM).powf(f64::from(step) / 80.0));
     Series::new(name, colour, rates.filter_map(|rate| Some((rate, bits(rate)?))).collect()).marked(mark)
@@ -202,7 +202,7 @@ fn curve(name: &str, colour: usize, mark: Mark, bits: impl Fn(f64) -> Option<f64
 
 fn measured_curves(measured: &Cases, bits: impl Fn(&Row) -> f64) -> Vec<Series> {
     let curve = |(colour, (table, b)): (usize, (TableKind, u32))| {
-        let points = of_kind(measured, (table, b)).into_iter().map(|(_, row)| (row.rate, bits(row)));
+        let points = rows_of_kind(measured, (table, b)).into_iter().map(|(_, row)| (row.rate, bits(row)));
         Series::new(label(table, b), colour, points.collect())
     };
     KINDS.into_iter().enumerate().map(curve).collect()
@@ -213,7 +213,7 @@ fn by_rate(measured: &Cases) -> Chart {
     series.push(curve("Bloom (formula)", 4, Mark::Dashes, |rate| Structure::Bloom.bits_per_item(rate)));
     series.push(curve("lower bound (formula)", 5, Mark::Line, |rate| Some(tuning::lower_bound(rate))));
     let axes = [Axis::log("false-positive rate ε").from_to(FROM, TO), Axis::linear("bits per item").from_to(0.0, 25.0)];
-    Chart::new("rate", "Bits per item, by false-positive rate", axes, series).showing(beside_bloom(measured)).captioned(
+    Chart::new("rate", "Bits per item, by false-positive rate", axes, series).showing(bloom_finding(measured)).captioned(
         "Bits of the table per item, by measured rate; one mark for each length of fingerprint. The packed table is smaller \
          than a Bloom filter at rates below a few per cent, the single one below a few tenths of a per cent. Bloom filters \
          and the lower bound, log₂(1/ε), are formulas and were not measured. Tables planned for a load below 75 % are left \
@@ -221,15 +221,15 @@ fn by_rate(measured: &Cases) -> Chart {
     )
 }
 
-/// The packed table with the rate at which numbers of items are compared, or the next lower one, and a Bloom filter.
-fn beside_bloom(measured: &Cases) -> Option<String> {
-    let (_, row) = of_kind(measured, KINDS[0]).into_iter().rfind(|(_, row)| row.rate <= RATE)?;
+/// Returns a sentence that compares a Bloom filter with the packed table whose rate is [`RATE`] or the next lower one.
+fn bloom_finding(measured: &Cases) -> Option<String> {
+    let (_, row) = rows_of_kind(measured, KINDS[0]).into_iter().rfind(|(_, row)| row.rate <= RATE)?;
     let bloom = Structure::Bloom.bits_per_item(row.rate)?;
     let rate = percent(row.rate, 1);
     Some(format!("At ε = {rate}, packed takes {:.1} bits per item and Bloom {bloom:.1}", row.bits_per_item))
 }
 
-/// The same curves as differences from the lower bound, which are easier to read.
+/// Draws the curves of [`by_rate`] as differences from the lower bound, which are easier to read.
 fn above_the_bound(measured: &Cases) -> Chart {
     let mut series = measured_curves(measured, |row| row.bits_per_item - tuning::lower_bound(row.rate));
     let bloom = |rate| Some(Structure::Bloom.bits_per_item(rate)? - tuning::lower_bound(rate));
@@ -245,20 +245,20 @@ fn above_the_bound(measured: &Cases) -> Chart {
     )
 }
 
-/// Semi-sorted buckets by section 6 and table 2 of the paper, with the load of 0.955 that it found.
+/// Returns the bits per item of semi-sorted buckets, by section 6 and table 2 of the paper, at its load of 0.955.
 fn semi_sorted(rate: f64) -> f64 {
     (tuning::lower_bound(rate) + 2.0) / 0.955
 }
 
-fn of_buckets(measured: &Cases, buckets: Buckets) -> Vec<(&Case, &Row)> {
+fn rows_with_buckets(measured: &Cases, buckets: Buckets) -> Vec<(&Case, &Row)> {
     rows(measured, |case, _| case.shows == Shows::Size && case.buckets == buckets, |case, _| case.items as f64)
 }
 
-/// The most bits per item in tables of any size, and of a power of two, from the least number of items on.
-fn beside_powers_of_two(measured: &Cases) -> Option<String> {
-    let most = |buckets| of_buckets(measured, buckets).iter().map(|(_, row)| row.bits_per_item).max_by(f64::total_cmp);
+/// Returns a sentence with the most bits per item in tables of any size and in those of a power of two.
+fn sizes_finding(measured: &Cases) -> Option<String> {
+    let most = |buckets| rows_with_buckets(measured, buckets).iter().map(|(_, row)| row.bits_per_item).max_by(f64::total_cmp);
     let (any, power) = (most(Buckets::Any)?, most(Buckets::Power)?);
-    let least = of_buckets(measured, Buckets::Any).first()?.0.items;
+    let least = rows_with_buckets(measured, Buckets::Any).first()?.0.items;
     Some(format!("From {least} items on, at most {any:.1} bits per item; with powers of two, {power:.1}"))
 }
 
@@ -267,7 +267,7 @@ fn by_items(measured: &Cases) -> Chart {
     for (colour, buckets, mark, name) in
         [(0, Buckets::Any, Mark::Line, "any size"), (1, Buckets::Power, Mark::Dashes, "power of two")]
     {
-        let found = of_buckets(measured, buckets);
+        let found = rows_with_buckets(measured, buckets);
         let points = found.into_iter().map(|(case, row)| (case.items as f64, row.bits_per_item)).collect();
         series.push(Series::new(name, colour, points).marked(mark));
     }
@@ -282,7 +282,7 @@ fn by_items(measured: &Cases) -> Chart {
     }
     let axes = [x, Axis::linear("bits per item")];
     let chart = Chart::new("items", "Bits per item at ε = 0.1 %, by number of items", axes, series);
-    chart.showing(beside_powers_of_two(measured)).captioned(
+    chart.showing(sizes_finding(measured)).captioned(
         "Packed tables for ε = 0.1 % at most, filled with the number of items that they were built for. If the number of \
          buckets must be a power of two, as in the paper and in Go's libraries, an item takes up to twice as much space; \
          the empty slots lower ε to half at best. Any even number of buckets avoids this. Small tables are planned for \
@@ -290,16 +290,16 @@ fn by_items(measured: &Cases) -> Chart {
     )
 }
 
-/// The cell of a number of bits; without one, a dash.
+/// Formats a number of bits, or a dash if there is none.
 fn cell(bits: Option<f64>) -> String {
     bits.map_or_else(|| String::from("-"), |bits| format!("{bits:.2}"))
 }
 
-fn beside_formulas(measured: &Cases) -> Table {
+fn formula_table(measured: &Cases) -> Table {
     let row = |rate| {
         let shortest = |kind| {
-            let found = of_kind(measured, (kind, 4)).into_iter().rfind(|(_, row)| row.rate <= rate);
-            // In an incomplete run, the next longer fingerprints must not stand in for these.
+            let found = rows_of_kind(measured, (kind, 4)).into_iter().rfind(|(_, row)| row.rate <= rate);
+            // In an incomplete run, longer fingerprints must not appear in place of the missing ones.
             let found = found.filter(|(_, row)| row.rate > rate / 2.5);
             cell(found.map(|(_, row)| row.bits_per_item))
                 + &found.map_or_else(String::new, |(_, row)| format!(" ({})", percent(row.rate, 1)))
@@ -321,9 +321,9 @@ fn beside_formulas(measured: &Cases) -> Table {
     )
 }
 
-fn through_powers_of_two(measured: &Cases) -> Table {
+fn bucket_count_table(measured: &Cases) -> Table {
     let row = |(buckets, name): (Buckets, &str)| {
-        let found = of_buckets(measured, buckets);
+        let found = rows_with_buckets(measured, buckets);
         let bits = || found.iter().map(|(_, row)| row.bits_per_item);
         let refused = found.iter().filter(|(case, row)| row.inserted < case.items).count();
         vec![
@@ -351,7 +351,7 @@ mod tests {
         *,
     };
 
-    /// Small filters and few probes, so that it is fast without optimization, too.
+    /// The results with small filters and few probes, which are fast even without optimization.
     static MEASURED: LazyLock<Vec<Measured<Case, Row>>> = LazyLock::new(|| {
         let mut cases = Space.cases(&Scope { quick: true, seed: 1, max_slots: Some(10_000) });
         cases.iter_mut().for_each(|case| case.probes = case.probes.min(200_000));
@@ -359,18 +359,18 @@ mod tests {
     });
 
     #[test]
-    fn what_is_measured_is_what_was_built() {
+    fn measured_sizes_and_rates_match_the_parameters() {
         assert!(MEASURED.len() > 80);
         for Measured { case, rows } in MEASURED.iter() {
             let [row] = &rows[..] else { panic!("one row, not {}", rows.len()) };
-            let params = case.builder().params().expect("it can be built");
+            let params = case.builder().params().expect("valid parameters");
             assert_eq!((row.inserted, row.slots), (case.items, params.slots()), "{case:?}");
             assert!(row.slots <= 10_000 && Space.memory(case) > row.slots as u64 / 4, "{case:?}");
             let load = row.inserted as f64 / row.slots as f64;
-            // Exact up to the last byte.
+            // The sizes differ by less than one byte.
             let bits = tuning::bits_per_item(case.table, case.f, load);
             assert!((row.bits_per_item - bits).abs() <= 8.0 / case.items as f64, "{case:?}: {row:?}");
-            // Of this many 99 % intervals some miss the prediction; at twice the width, none does.
+            // Among this many 99 % intervals, some miss the prediction; at twice the width, none does.
             let expected = tuning::false_positive_rate(case.f, case.b, load);
             let (below, above) = (row.rate - row.low, row.high - row.rate);
             assert!(below > 0.0 && above > 0.0);
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_missing_the_rest_is_shown() {
+    fn incomplete_results_are_shown() {
         let Findings { charts, tables, .. } = shown(&Space, &MEASURED);
         assert_eq!((charts.len(), tables.len()), (3, 2));
     }

@@ -1,4 +1,4 @@
-//! Times of a filter's operations at a load, one key at a time, for the experiments `sweep` and `speed`.
+//! Times a filter's operations at a load, one key at a time, for the experiments `sweep` and `speed`.
 
 use std::hint::black_box;
 
@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::Hashes;
 use crate::{Chart, Column, Fields, Interrupt, Lap, Mark, Quartiles, Role, Rounds, Series, Stopwatch, Timing};
 
-/// Nanoseconds per key, hashing included, of the rounds that other work on the processor did not disturb, or of all if too many
-/// were: the fields of a row that [`columns`] describes.
+/// The fields of a row that [`columns`] describes: nanoseconds per key, including hashing. They are from the rounds that other work
+/// on the processor did not disturb, or from all rounds if too many were disturbed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Times(pub(super) Fields);
@@ -20,7 +20,7 @@ pub(super) struct Times(pub(super) Fields);
 pub(super) enum Operation {
     FindAbsent,
     FindPresent,
-    /// The last ones before the load.
+    /// The last insertions before the load.
     Insert,
     Remove,
     /// All insertions.
@@ -42,7 +42,7 @@ impl Operation {
         }
     }
 
-    /// The name of its chart's file.
+    /// Returns the name of the chart's file.
     pub(super) const fn file(self) -> &'static str {
         self.texts()[0]
     }
@@ -51,7 +51,7 @@ impl Operation {
         self.texts()[1]
     }
 
-    /// The columns of its median and of its quartiles.
+    /// Returns the names of the columns of the median and the quartiles.
     pub(super) fn columns(self) -> [String; 3] {
         let name = self.file().replace('-', "_");
         ["_ns", "_ns_q1", "_ns_q3"].map(|ending| format!("{name}{ending}"))
@@ -62,8 +62,8 @@ const ROUNDS: &str = "rounds";
 
 const DISTURBED: &str = "disturbed";
 
-/// Whether other work on the processor disturbed the times of a row. Rows of single rounds count those that it disturbed; rows of
-/// several rounds say whether they are too many.
+/// Returns true if other work on the processor disturbed the times of a row. A row of a single round counts disturbed times; a row
+/// of several rounds has true if too many rounds were disturbed.
 pub(crate) fn is_disturbed(row: &Fields) -> bool {
     row.get(DISTURBED).is_some_and(|value| value == &Value::Bool(true) || value.as_u64().is_some_and(|times| times > 0))
 }
@@ -84,7 +84,7 @@ impl Times {
     }
 }
 
-/// The columns of [`Times`].
+/// Describes the columns of [`Times`].
 pub(super) fn columns() -> Vec<Column> {
     let mut columns = vec![Column::new(ROUNDS, "rounds", "how many rounds of times count")];
     for operation in Operation::ALL {
@@ -101,51 +101,51 @@ pub(super) fn columns() -> Vec<Column> {
     columns
 }
 
-/// The series of points whose times were disturbed, in the last colour.
+/// Returns the series of points whose times were disturbed, in the last color.
 pub(super) fn disturbed(points: Vec<(f64, f64)>) -> Series {
     Series::new("disturbed", Chart::MOST_COLOURS - 1, points).marked(Mark::Dots)
 }
 
-/// The most keys that are looked up for one time. In a small table, as many as it has slots.
+/// The greatest number of keys that are looked up for one time. For a small table, it is the number of slots.
 const MOST_QUERIES: usize = 200_000;
-/// The insertions and removals that are timed are so many of all slots: one in twenty.
+/// The number of slots per timed insertion or removal: only the last twentieth is timed.
 const LAST: u64 = 20;
-/// They are timed in as many filters in a round as a [`Sampling`] takes, but not in more than these.
+/// The greatest number of filters in a round.
 const MOST_FILTERS: u64 = 100;
 
 #[derive(Clone, Copy)]
 pub(super) struct Sampling {
     pub(super) rounds: usize,
-    /// At least as many keys are inserted and removed in a round.
+    /// The least number of keys whose insertions and removals are timed in a round, within the limit of filters.
     keys: u64,
 }
 
 impl Sampling {
     pub(super) const fn new(quick: bool) -> Self {
-        // Tests only want to see times, however imprecise.
+        // Tests need times, but no precise ones.
         const QUICK: u64 = if cfg!(test) { 1000 } else { 30_000 };
         if quick { Self { rounds: 3, keys: QUICK } } else { Self { rounds: 9, keys: 100_000 } }
     }
 
-    /// Times all of these filters in each round: the planned rounds, and half as many of those of which too many were disturbed.
-    /// A round in which a filter refuses a key is left out.
+    /// Times all of these filters in each of the planned rounds. Filters with too many disturbed rounds get up to half as many
+    /// rounds more. A round in which a filter refuses a key does not count for it.
     pub(super) fn measure(self, subjects: &mut [Subject<'_>], interrupt: &Interrupt) -> anyhow::Result<()> {
         let mut watch = Stopwatch::new();
         for round in 0..self.rounds + self.rounds / 2 {
-            for subject in subjects.iter_mut().filter(|subject| round < self.rounds || subject.lacks()) {
+            for subject in subjects.iter_mut().filter(|subject| round < self.rounds || subject.needs_more_rounds()) {
                 subject.round(&mut watch, interrupt)?;
             }
         }
         Ok(())
     }
 
-    /// How many keys are inserted and removed at a time, and how many filters there are in a round.
+    /// Returns the number of keys whose insertions and removals are timed in a filter, and the number of filters in a round.
     fn timed_keys(self, slots: u64, items: u64) -> (u64, u64) {
         let keys = (slots / LAST).clamp(1, items.max(1));
         (keys, self.keys.div_ceil(keys).clamp(1, MOST_FILTERS))
     }
 
-    /// About how long it takes: the unit is a tenth of an insertion.
+    /// Estimates the time that a measurement takes. The unit is a tenth of an insertion.
     pub(super) fn effort(self, slots: u64, items: u64) -> u64 {
         let (_, filters) = self.timed_keys(slots, items);
         self.rounds as u64 * filters * (items * 10 + 2 * slots.min(MOST_QUERIES as u64))
@@ -155,20 +155,20 @@ impl Sampling {
 /// A filter that is timed in several rounds.
 pub(super) struct Subject<'a> {
     params: Params,
-    /// The items.
+    /// The items of the filter.
     present: &'a [u64],
     absent: Hashes,
     random: Hashes,
-    /// The keys at the end of `present` whose insertion is timed.
+    /// The number of keys at the end of `present` whose insertion and removal are timed.
     last: usize,
     filters: u64,
     queries: usize,
-    /// In the order of [`Operation`].
+    /// The times of each operation, in the order of [`Operation`].
     rounds: [Rounds; Operation::ALL.len()],
 }
 
 impl<'a> Subject<'a> {
-    /// A filter of all these items.
+    /// Prepares a filter of all these items.
     pub(super) fn new(params: Params, present: &'a [u64], seed: u64, sampling: Sampling) -> anyhow::Result<Self> {
         let (last, filters) = sampling.timed_keys(params.slots() as u64, present.len() as u64);
         Ok(Self {
@@ -183,12 +183,12 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// Whether too many rounds of an operation were disturbed.
-    fn lacks(&self) -> bool {
+    /// Returns true if too many rounds of an operation were disturbed.
+    fn needs_more_rounds(&self) -> bool {
         self.rounds.iter().any(Rounds::lack)
     }
 
-    /// The times. `None` before the first round.
+    /// Returns the times, or `None` before the first round.
     pub(super) fn times(&self) -> Option<Times> {
         let timings = self.rounds.iter().map(Rounds::timing).collect::<Option<Vec<_>>>()?;
         let mut times = Fields::new();
@@ -196,11 +196,11 @@ impl<'a> Subject<'a> {
         for (operation, Timing { quartiles: Quartiles { low, median, high }, .. }) in Operation::ALL.into_iter().zip(timings) {
             times.extend(operation.columns().into_iter().zip([median, low, high].map(Value::from)));
         }
-        times.insert(DISTURBED.to_owned(), self.lacks().into());
+        times.insert(DISTURBED.to_owned(), self.needs_more_rounds().into());
         Some(Times(times))
     }
 
-    /// Measures one round. Nothing is kept if a table that is nearly full refused a key.
+    /// Measures one round. Discards it if a table that is nearly full refuses a key.
     fn round(&mut self, watch: &mut Stopwatch, interrupt: &Interrupt) -> anyhow::Result<()> {
         let mut laps = [Lap::default(); Operation::ALL.len()];
         let mut add = |operation: Operation, lap: Lap| {
@@ -223,14 +223,14 @@ impl<'a> Subject<'a> {
             }
             let absent: Vec<_> = self.absent.by_ref().take(self.queries).collect();
             let present: Vec<_> = (0..self.queries).map(|_| self.present[self.random.position(self.present.len())]).collect();
-            for (operation, keys, there) in
+            for (operation, keys, expected) in
                 [(Operation::FindAbsent, &absent, 0), (Operation::FindPresent, &present, self.queries)]
             {
                 let (found, lap) = watch.time(|| keys.iter().filter(|&key| black_box(filter.contains(key))).count());
-                // All present ones, and a few of the others by chance.
-                let chance = (self.queries - there) as f64 * filter.false_positive_rate();
-                let is_likely = found >= there && found as f64 <= there as f64 + 2.0 * chance + 50.0;
-                ensure!(is_likely, "{found} of {} keys were found, but {there} are present", self.queries);
+                // All present keys must be found, and some of the absent ones may be found by chance.
+                let chance = (self.queries - expected) as f64 * filter.false_positive_rate();
+                let is_likely = found >= expected && found as f64 <= expected as f64 + 2.0 * chance + 50.0;
+                ensure!(is_likely, "{found} of {} keys were found, but {expected} are present", self.queries);
                 add(operation, lap);
             }
             let (removed, lap) = watch.time(|| last.iter().filter(|&key| filter.remove(key)).count());

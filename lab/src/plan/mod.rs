@@ -1,4 +1,4 @@
-//! Runs an experiment: checks first whether it can run at all, then measures its cases and writes the results.
+//! Runs an experiment: checks that it can run, then measures its cases and writes the results.
 
 mod work;
 
@@ -19,24 +19,25 @@ use anyhow::{Context as _, anyhow, bail, ensure};
 use crate::{
     About, Build, Experiment, Findings, Interrupt, Machine, Measured, Scope, chart,
     experiment::{Planned, Untyped, key},
-    record::{Journal, Picture, Place, REMEDY, Record, Run, damaged},
+    record::{Journal, Picture, REMEDY, Record, ResultFiles, Run, damaged},
 };
 
-/// How an experiment runs, and where its results go.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The folder of the results. It is created if it does not exist.
+    /// The folder for the results. It is created if it does not exist.
     pub folder: PathBuf,
-    /// How much to measure.
+    /// The amount to measure.
     pub scope: Scope,
-    /// The most cases to measure at a time.
+    /// The greatest number of cases to measure at a time.
     pub threads: usize,
-    /// Whether to measure again what was measured before.
+    /// True to measure all cases again, even those that have results.
     pub again: bool,
 }
 
 impl Settings {
-    /// A full run into this folder, with the seed 1 and a thread for each core. Continues an earlier run.
+    /// Returns settings for a full run into this folder, with the seed 1 and a thread for each core. The run continues an earlier
+    /// one.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
@@ -48,16 +49,16 @@ impl Settings {
     }
 }
 
-/// How a run ended.
+/// The way in which a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All cases have been measured.
     Complete,
-    /// It was stopped on request. Finished cases are kept.
+    /// The run was stopped on request. Finished cases are kept.
     Interrupted,
 }
 
-/// Success, or [`Interrupt::STATUS`].
+/// Converts to success, or to [`Interrupt::STATUS`].
 impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
         match outcome {
@@ -67,41 +68,42 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// An experiment that is ready to run, its cases, and the results that exist already.
+/// An experiment that is ready to run, with its cases and the results that exist already.
 pub struct Plan<'a> {
     experiment: Box<dyn Untyped + 'a>,
     about: About,
-    place: Place,
-    /// Locked: no other process measures this experiment into this folder while the plan exists.
+    files: ResultFiles,
+    /// The locked journal. While the plan exists, no other process can measure this experiment into this folder.
     journal: Journal,
     run: Run,
     cases: Vec<Planned>,
-    known: Vec<Option<Measured>>,
-    /// Whether there are no earlier results, or none that count.
-    anew: bool,
-    /// Whether the record has older results, which are kept until all cases have been measured again.
-    replaces: bool,
+    /// The result of each case, if there is one.
+    results: Vec<Option<Measured>>,
+    /// True if the run uses no earlier results.
+    starts_over: bool,
+    /// True if the run will replace the results in the record. They are kept until all cases have been measured again.
+    replaces_record: bool,
     threads: usize,
-    /// The time that earlier parts of this run took.
+    /// The time that this run has taken so far, in seconds, including its earlier parts.
     seconds: f64,
 }
 
 impl<'a> Plan<'a> {
-    /// Checks everything that can be checked beforehand. Measures nothing, and creates only the folder and its journal.
+    /// Checks everything that can be checked before a run. It measures nothing, and creates only the folder and the journal.
     ///
     /// # Errors
     /// If a case takes more memory than is available; if the folder cannot be written to; if another process is measuring
     /// this experiment there; if the folder has results of a different run.
     pub fn new(experiment: impl Experiment + 'a, settings: &Settings) -> anyhow::Result<Self> {
-        Self::of(Box::new(experiment), settings)
+        Self::from_untyped(Box::new(experiment), settings)
     }
 
-    pub(crate) fn of(experiment: Box<dyn Untyped + 'a>, settings: &Settings) -> anyhow::Result<Self> {
+    pub(crate) fn from_untyped(experiment: Box<dyn Untyped + 'a>, settings: &Settings) -> anyhow::Result<Self> {
         let about = experiment.about();
-        let cases = cases_of(&*experiment, &settings.scope)?;
+        let cases = distinct_cases(&*experiment, &settings.scope)?;
         let threads = if about.is_timed { 1 } else { settings.threads.max(1) };
         let threads = threads_within_memory(&about, &cases, threads, Machine::available_memory())?;
-        try_folder(&settings.folder)?;
+        prepare_folder(&settings.folder)?;
 
         let run = Run {
             experiment: about.name.to_owned(),
@@ -111,52 +113,64 @@ impl<'a> Plan<'a> {
             machine: Machine::here(),
             started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         };
-        let place = Place::new(&settings.folder, about.name);
-        let journal = Journal::open(&place)?;
-        let known = cases.iter().map(|_| None).collect();
-        let replaces = settings.again;
-        let mut plan = Self { experiment, about, place, journal, run, cases, known, anew: true, replaces, threads, seconds: 0.0 };
+        let files = ResultFiles::new(&settings.folder, about.name);
+        let journal = Journal::open(&files)?;
+        let results = cases.iter().map(|_| None).collect();
+        let replaces_record = settings.again;
+        let mut plan = Self {
+            experiment,
+            about,
+            files,
+            journal,
+            run,
+            cases,
+            results,
+            starts_over: true,
+            replaces_record,
+            threads,
+            seconds: 0.0,
+        };
         if !settings.again {
-            plan.recall()?;
+            plan.load_earlier_results()?;
         }
         Ok(plan)
     }
 
-    /// Takes up the results of earlier runs: those of the record, then those of the journal, which are newer.
-    fn recall(&mut self) -> anyhow::Result<()> {
+    /// Loads the results of earlier runs: first those of the record, then those of the journal, which are newer.
+    fn load_earlier_results(&mut self) -> anyhow::Result<()> {
         let now = self.run.clone();
         let left = self.journal.read()?;
-        self.replaces = left.as_ref().is_some_and(|left| left.anew);
-        let record = if self.replaces { None } else { self.place.earlier()? };
-        let places: HashMap<_, _> = self.cases.iter().enumerate().map(|(place, case)| (&*case.key, place)).collect();
+        self.replaces_record = left.as_ref().is_some_and(|left| left.replaces_record);
+        let record = if self.replaces_record { None } else { self.files.earlier()? };
+        let indices: HashMap<_, _> = self.cases.iter().enumerate().map(|(index, case)| (&*case.key, index)).collect();
         let mut newest = PathBuf::new();
-        // The settings of a run that measured nothing do not matter.
+        // A run that measured nothing may have had any settings.
         for part in [record, left].into_iter().flatten().filter(|part| !part.measured.is_empty()) {
             let file = part.file.display();
-            same_scope(&part.file, &part.run, &now)?;
-            if !self.anew {
-                same_build(&newest, &self.run, &part.run, &file.to_string())?;
+            check_same_scope(&part.file, &part.run, &now)?;
+            if !self.starts_over {
+                check_same_build(&newest, &self.run, &part.run, &file.to_string())?;
             }
             self.experiment.findings(&part.measured).with_context(|| damaged(&part.file))?;
             for measured in part.measured {
                 let case = key(&measured.case);
-                let Some(&place) = places.get(&*case) else {
+                let Some(&index) = indices.get(&*case) else {
                     bail!("{file}: has a case that is not part of this run, {case}: {REMEDY}");
                 };
-                self.known[place] = Some(measured);
+                self.results[index] = Some(measured);
             }
-            // The run that measured, not the one that draws.
+            // The record names the run that measured, not the one that draws.
             self.run = part.run;
             self.seconds = self.seconds.max(part.seconds);
-            self.anew = false;
+            self.starts_over = false;
             newest = part.file;
         }
-        // Complete results of another build or machine can be drawn.
-        if self.anew || self.cases_left() == 0 {
+        // Complete results may be drawn by another build or machine.
+        if self.starts_over || self.cases_left() == 0 {
             return Ok(());
         }
-        same_build(&newest, &self.run, &now, "this")?;
-        if self.about.is_timed { same_machine(&newest, &self.run, &now) } else { Ok(()) }
+        check_same_build(&newest, &self.run, &now, "this")?;
+        if self.about.is_timed { check_same_machine(&newest, &self.run, &now) } else { Ok(()) }
     }
 
     /// Writes the charts, the table and the record.
@@ -165,11 +179,11 @@ impl<'a> Plan<'a> {
         let mut pictures = Vec::new();
         for chart in &mut charts {
             if !complete {
-                // The cases that are missing may say something else.
+                // The missing cases may contradict the finding.
                 chart.finding = None;
             }
             let ending = format!("-{}.svg", chart.file);
-            chart::save(chart, &self.place.file(&ending))?;
+            chart::save(chart, &self.files.file(&ending))?;
             pictures.push(Picture {
                 file: format!("{}{ending}", self.about.name),
                 title: chart.title().to_owned(),
@@ -178,8 +192,8 @@ impl<'a> Plan<'a> {
             });
         }
         let About { title, text, columns, .. } = self.about;
-        self.place.write_csv(&measured, &columns)?;
-        self.place.write(Record {
+        self.files.write_csv(&measured, &columns)?;
+        self.files.write(Record {
             run: self.run,
             title: title.to_owned(),
             about: text.to_owned(),
@@ -194,25 +208,26 @@ impl<'a> Plan<'a> {
         Ok(self.journal)
     }
 
-    /// The experiment's name.
+    /// Returns the experiment's name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.about.name
     }
 
-    /// The number of cases.
+    /// Returns the number of cases.
     #[must_use]
     pub fn cases(&self) -> usize {
         self.cases.len()
     }
 
-    /// The number of cases that have not been measured yet.
+    /// Returns the number of cases that have not been measured yet.
     #[must_use]
     pub fn cases_left(&self) -> usize {
-        self.known.iter().filter(|known| known.is_none()).count()
+        self.results.iter().filter(|result| result.is_none()).count()
     }
 
-    /// The build that measured the earlier results, if it is not this one. They are then complete, and only drawn.
+    /// Returns the build that measured the earlier results, if it is not this one. These results are complete, so
+    /// [`run`](Self::run) only draws them.
     #[must_use]
     pub fn other_build(&self) -> Option<&Build> {
         (!self.run.build.is(Build::here())).then_some(&self.run.build)
@@ -221,14 +236,14 @@ impl<'a> Plan<'a> {
     /// Measures the cases that are left, and writes all results.
     ///
     /// # Errors
-    /// If a case fails, or a file cannot be written. Finished cases are then in the journal.
+    /// If a case fails, or a file cannot be written. The journal keeps the finished cases.
     pub fn run(mut self, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
-        self.journal.begin(&self.run, self.anew)?;
+        self.journal.begin(&self.run, self.starts_over)?;
         work::measure(&mut self, interrupt)?;
-        let measured: Vec<_> = std::mem::take(&mut self.known).into_iter().flatten().collect();
+        let measured: Vec<_> = std::mem::take(&mut self.results).into_iter().flatten().collect();
         let complete = measured.len() == self.cases.len();
-        if self.replaces && !complete && self.place.json().exists() {
-            // Part of the new results must not replace all of the old ones. The journal keeps that part.
+        if self.replaces_record && !complete && self.files.json().exists() {
+            // Incomplete new results must not replace complete old ones. The journal keeps them.
             return Ok(Outcome::Interrupted);
         }
         self.write(measured, complete)?.end()?;
@@ -236,8 +251,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Refuses results of a different run, which are neither mixed with new ones nor overwritten by mistake.
-fn same_scope(file: &Path, there: &Run, here: &Run) -> anyhow::Result<()> {
+/// Refuses the results of a different run, so that they are neither mixed with new results nor overwritten by mistake.
+fn check_same_scope(file: &Path, there: &Run, here: &Run) -> anyhow::Result<()> {
     let [there, here] = [there, here].map(|run| {
         let size = if run.scope.quick { "a quick" } else { "a full" };
         let most = run.scope.max_slots.map_or_else(String::new, |slots| format!(" with at most {slots} slots"));
@@ -247,8 +262,8 @@ fn same_scope(file: &Path, there: &Run, here: &Run) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses to add to the results in a file what another build measured: they would be rows of two algorithms.
-fn same_build(file: &Path, there: &Run, here: &Run, name: &str) -> anyhow::Result<()> {
+/// Refuses to add the results of another build to those in a file: the rows could be from two algorithms.
+fn check_same_build(file: &Path, there: &Run, here: &Run, name: &str) -> anyhow::Result<()> {
     let is_same = there.build.is(&here.build);
     let [there, here] = [there, here].map(|run| format!("koel {}, {}", run.koel, run.build));
     ensure!(
@@ -259,8 +274,8 @@ fn same_build(file: &Path, there: &Run, here: &Run, name: &str) -> anyhow::Resul
     Ok(())
 }
 
-/// Refuses to continue times of another machine.
-fn same_machine(file: &Path, there: &Run, here: &Run) -> anyhow::Result<()> {
+/// Refuses to add to times that another machine measured.
+fn check_same_machine(file: &Path, there: &Run, here: &Run) -> anyhow::Result<()> {
     let [there, here] = [there, here].map(|Run { machine, .. }| {
         let version = machine.system_kernel.as_deref().unwrap_or("of unknown version");
         format!("{}, kernel {}, {} {version}", machine.processor, machine.kernel, machine.system)
@@ -269,8 +284,8 @@ fn same_machine(file: &Path, there: &Run, here: &Run) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The cases of an experiment, each once.
-fn cases_of(experiment: &dyn Untyped, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
+/// Returns the cases of an experiment, without duplicates.
+fn distinct_cases(experiment: &dyn Untyped, scope: &Scope) -> anyhow::Result<Vec<Planned>> {
     let name = experiment.about().name;
     let mut cases = experiment.cases(scope).context(name)?;
     let mut seen = HashSet::new();
@@ -281,7 +296,7 @@ fn cases_of(experiment: &dyn Untyped, scope: &Scope) -> anyhow::Result<Vec<Plann
     Ok(cases)
 }
 
-/// The smallest limit of slots that leaves a case, given one that is too low.
+/// Returns the smallest limit of slots with which there is a case, given a limit that is too low.
 fn least_slots(experiment: &dyn Untyped, scope: &Scope, too_few: u64) -> u64 {
     let (mut too_few, mut enough) = (too_few, u64::MAX);
     while enough - too_few > 1 {
@@ -294,17 +309,17 @@ fn least_slots(experiment: &dyn Untyped, scope: &Scope, too_few: u64) -> u64 {
 }
 
 /// Creates the folder, and checks that it can be written to.
-fn try_folder(folder: &Path) -> anyhow::Result<()> {
+fn prepare_folder(folder: &Path) -> anyhow::Result<()> {
     let name = folder.display();
     let made = fs::create_dir_all(folder);
     made.map_err(|error| anyhow!("the folder {name} could not be created: {error}; choose another --out"))?;
-    // The error itself names a temporary file.
+    // The whole error would name a temporary file.
     let tried = tempfile::tempfile_in(folder).map_err(|error| error.kind());
     tried.map_err(|kind| anyhow!("no file could be created in the folder {name}: {kind}; choose another --out"))?;
     Ok(())
 }
 
-/// The number of threads, at most `threads`, for whose cases there is enough memory.
+/// Returns the number of threads, at most `threads`, whose cases fit into memory together.
 fn threads_within_memory(about: &About, cases: &[Planned], threads: usize, free: u64) -> anyhow::Result<usize> {
     let most = cases.iter().map(|case| case.memory).max().unwrap_or(0);
     if most > free {

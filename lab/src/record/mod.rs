@@ -1,8 +1,8 @@
 //! The files of an experiment's results:
 //!
-//! - `NAME.json`, the record: the run (what, how much, where, when) and all results. Replaced atomically.
-//! - `NAME.partial.jsonl`, the journal of an unfinished run: a line for each finished case. However the run ends, they are
-//!   kept here for the next run. Locked, so that there is only one run at a time.
+//! - `NAME.json`, the record: a description of the run and all results. It is replaced atomically.
+//! - `NAME.partial.jsonl`, the journal of an unfinished run: a line for each finished case. It keeps these cases for the next
+//!   run even if this one fails. It is locked, so that there is only one run at a time.
 //! - `NAME.csv`: a line for each row, with the fields of its case.
 
 mod journal;
@@ -22,28 +22,28 @@ use serde_json::Value;
 
 use crate::{Build, Column, Machine, Measured, Scope, Table, experiment::typed};
 
-/// What the user can do about results that are in the way.
+/// The advice to the user about conflicting results in the folder.
 pub(crate) const REMEDY: &str = "choose another --out, or measure everything --again";
 
-/// A run: what was measured, and where.
+/// The description of a run: what was measured, where and when.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub(crate) experiment: String,
     pub(crate) koel: String,
-    /// The program that measured. All results in a file are of one.
+    /// The program that measured. All results in a file are from one build.
     pub(crate) build: Build,
     pub(crate) scope: Scope,
     pub(crate) machine: Machine,
-    /// When it started, in UTC.
+    /// The time of the start, in UTC.
     pub(crate) started: String,
 }
 
-/// A chart in a file, with its texts.
+/// The file of a chart, with its texts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Picture {
     pub(crate) file: String,
     pub(crate) title: String,
-    /// Whether the title says what the chart shows, and not only what is drawn.
+    /// True if the title states a finding, and not only the topic.
     pub(crate) is_finding: bool,
     pub(crate) caption: String,
 }
@@ -56,47 +56,47 @@ pub(crate) struct Record {
     pub(crate) about: String,
     pub(crate) columns: Vec<Column>,
     pub(crate) complete: bool,
-    /// The time spent measuring, of all parts of an interrupted run together.
+    /// The time spent measuring, in seconds, summed over all parts of an interrupted run.
     pub(crate) seconds: f64,
-    /// What a reader must know before the figures.
+    /// The warnings that precede the figures in the report.
     pub(crate) warnings: Vec<String>,
     pub(crate) pictures: Vec<Picture>,
     pub(crate) tables: Vec<Table>,
     pub(crate) measured: Vec<Measured>,
 }
 
-/// What an earlier run left in a file.
+/// The results of an earlier run in a file.
 #[derive(Debug)]
 pub(crate) struct Earlier {
     pub(crate) file: PathBuf,
     pub(crate) run: Run,
-    /// Whether it was to replace the record, whose results belong to another run.
-    pub(crate) anew: bool,
+    /// True if the run uses no earlier results, and will replace those in the record.
+    pub(crate) replaces_record: bool,
     pub(crate) measured: Vec<Measured>,
-    /// The time spent until the last of them was finished.
+    /// The time until the last of these cases was finished, in seconds.
     pub(crate) seconds: f64,
 }
 
-/// Reads the results of the experiment with this name in a folder: none if there is no record.
+/// Reads the results of the experiment with this name in a folder. Without a record, the list is empty.
 ///
 /// # Errors
-/// If the record cannot be read, or has other fields than these.
+/// If the record cannot be read, or its fields do not match these types.
 pub fn read_results<C: DeserializeOwned, R: DeserializeOwned>(
     folder: &Path,
     name: &'static str,
 ) -> anyhow::Result<Vec<Measured<C, R>>> {
-    let place = Place::new(folder, name);
-    place.read()?.map_or_else(|| Ok(Vec::new()), |record| place.typed(&record))
+    let files = ResultFiles::new(folder, name);
+    files.read()?.map_or_else(|| Ok(Vec::new()), |record| files.typed(&record))
 }
 
 /// The paths of an experiment's files.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ResultFiles {
     folder: PathBuf,
     name: &'static str,
 }
 
-impl Place {
+impl ResultFiles {
     pub(crate) fn new(folder: &Path, name: &'static str) -> Self {
         Self { folder: folder.to_owned(), name }
     }
@@ -115,23 +115,23 @@ impl Place {
     }
 
     pub(crate) fn earlier(&self) -> anyhow::Result<Option<Earlier>> {
-        let earlier = |Record { run, measured, seconds, .. }| Earlier { file: self.json(), run, anew: false, measured, seconds };
+        let earlier =
+            |Record { run, measured, seconds, .. }| Earlier { file: self.json(), run, replaces_record: false, measured, seconds };
         Ok(self.read()?.map(earlier))
     }
 
-    /// The results of the record in the types of its experiment.
+    /// Converts the results of the record to the types of its experiment.
     pub(crate) fn typed<C: DeserializeOwned, R: DeserializeOwned>(&self, record: &Record) -> anyhow::Result<Vec<Measured<C, R>>> {
         typed(&record.measured).with_context(|| damaged(&self.json()))
     }
 
-    /// Writes the record, and deletes the pictures of an earlier one that this one does not have: of a run with other parameters,
-    /// for example.
+    /// Writes the record, and deletes pictures that only the earlier record had, for example from a run with other parameters.
     pub(crate) fn write(&self, record: Record) -> anyhow::Result<()> {
         let earlier = self.read().ok().flatten().map_or_else(Vec::new, |record| record.pictures);
         let kept: Vec<_> = record.pictures.iter().map(|picture| picture.file.clone()).collect();
-        replace(&self.json(), lines(record)?.as_bytes())?;
+        replace(&self.json(), to_json(record)?.as_bytes())?;
         for Picture { file, .. } in earlier.into_iter().filter(|picture| !kept.contains(&picture.file)) {
-            // Whatever the earlier record says, nothing but pictures of this experiment.
+            // Even if the earlier record names another file, only pictures of this experiment are deleted.
             let ours = file.strip_prefix(self.name).and_then(|rest| rest.strip_prefix('-')?.strip_suffix(".svg"));
             if ours.is_some_and(|rest| !rest.contains(['/', '\\'])) {
                 remove(&self.folder.join(&file))?;
@@ -146,36 +146,36 @@ impl Place {
     }
 }
 
-/// All rows as CSV: the fields of cases, then those that the columns describe, then the others, in the order of their first
-/// occurrence. Fields that a row does not have, such as those beside an error, are empty cells; lists are values with spaces
-/// between them.
+/// Returns all rows as CSV: first the fields of cases, then those that the columns describe, then the others, in the order of
+/// their first occurrence. A field that a row lacks, for example after an error, is an empty cell. Values of a list are separated
+/// by spaces.
 pub(crate) fn table(measured: &[Measured], columns: &[Column]) -> anyhow::Result<Vec<u8>> {
     let mut seen = HashSet::new();
     let names = measured.iter().flat_map(|measured| measured.case.keys()).map(String::as_str);
-    let of_cases: Vec<_> = names.filter(|name| seen.insert(*name)).collect();
-    let described = columns.iter().map(|column| &*column.name).filter(|name| !of_cases.contains(name));
+    let case_fields: Vec<_> = names.filter(|name| seen.insert(*name)).collect();
+    let described = columns.iter().map(|column| &*column.name).filter(|name| !case_fields.contains(name));
     let found = measured.iter().flat_map(|measured| &measured.rows).flat_map(|row| row.keys()).map(String::as_str);
     let mut seen = HashSet::new();
-    let of_rows: Vec<_> = described.chain(found).filter(|name| seen.insert(*name)).collect();
+    let row_fields: Vec<_> = described.chain(found).filter(|name| seen.insert(*name)).collect();
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(of_cases.iter().chain(&of_rows))?;
+    writer.write_record(case_fields.iter().chain(&row_fields))?;
     for Measured { case, rows } in measured {
         for row in rows {
-            let cells = of_cases.iter().map(|name| case.get(*name)).chain(of_rows.iter().map(|name| row.get(*name)));
+            let cells = case_fields.iter().map(|name| case.get(*name)).chain(row_fields.iter().map(|name| row.get(*name)));
             writer.write_record(cells.map(|value| value.map_or_else(String::new, cell)))?;
         }
     }
     Ok(writer.into_inner()?)
 }
 
-/// The record as JSON, with each case on a line of its own.
-fn lines(mut record: Record) -> anyhow::Result<String> {
+/// Returns the record as JSON, with each case on its own line.
+fn to_json(mut record: Record) -> anyhow::Result<String> {
     let measured = std::mem::take(&mut record.measured);
     let mut text = serde_json::to_string_pretty(&record)?;
-    // The list is the last field.
+    // The empty list of results is the last field.
     text.truncate(text.len() - "]\n}".len());
-    for (place, case) in measured.iter().enumerate() {
-        text += if place == 0 { "\n    " } else { ",\n    " };
+    for (index, case) in measured.iter().enumerate() {
+        text += if index == 0 { "\n    " } else { ",\n    " };
         text += &serde_json::to_string(case)?;
     }
     text += "\n  ]\n}\n";
@@ -191,7 +191,7 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// The text of a file. `None` if it does not exist.
+/// Reads a text file. Returns `None` if it does not exist.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -200,13 +200,13 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Replaces a file atomically: until all of it is written, the old one stays. A link stays, too: it leads to the new file.
+/// Replaces a file atomically: the old one stays until the new one is complete. A symbolic link stays, and points to the new file.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let write = || -> io::Result<()> {
         let mut builder = tempfile::Builder::new();
         builder.prefix(".koel-").suffix(".tmp");
-        // Those of an ordinary new file: the umask is applied.
+        // These are the permissions of an ordinary new file, since the umask applies.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut file = builder.tempfile_in(target.parent().unwrap_or(Path::new(".")))?;
@@ -218,7 +218,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     write().with_context(|| format!("{} could not be written", path.display()))
 }
 
-/// Removes a file. It is no error if it is gone already.
+/// Removes a file. A missing file is not an error.
 fn remove(path: &Path) -> anyhow::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -228,23 +228,23 @@ fn remove(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// The order of the experiments in a report: koel's own as in `experiments::ALL`, then those with parameters and other programs'. Any
-/// others follow, sorted by name.
+/// The order of the experiments in a report: koel's own as in `experiments::ALL`, then those with parameters, then those of other
+/// programs. All others follow, sorted by name.
 pub(crate) const ORDER: [&str; 7] = ["load", "space", "fpr", "speed", "sweep", "peers", "growth"];
 
-/// The records of all experiments but these, in the order of experiments. Users may keep other JSON files in the folder.
+/// Reads the records of all experiments except `but`, in [`ORDER`]. Skips other JSON files, which users may keep in the folder.
 pub(crate) fn all(folder: &Path, but: &[&str]) -> anyhow::Result<Vec<Record>> {
     let mut names = BTreeSet::new();
     let unreadable = || format!("{}: cannot be read; give a folder that `koel experiment` has written", folder.display());
     for entry in fs::read_dir(folder).with_context(unreadable)? {
         let file = entry.with_context(unreadable)?.file_name();
         let name = file.to_str().and_then(|file| file.strip_suffix(".json")).filter(|name| !but.contains(name));
-        names.extend(name.map(|name| (place(name), name.to_owned())));
+        names.extend(name.map(|name| (order_of(name), name.to_owned())));
     }
     let mut records = Vec::new();
-    for (place, name) in names {
+    for (order, name) in names {
         let path = folder.join(format!("{name}.json"));
-        let is_ours = |text: &String| place < ORDER.len() || text.contains(&format!("\"experiment\": \"{name}\""));
+        let is_ours = |text: &String| order < ORDER.len() || text.contains(&format!("\"experiment\": \"{name}\""));
         if let Some(text) = read(&path)?.filter(is_ours) {
             records.push(parse(&text, &path)?);
         }
@@ -252,7 +252,8 @@ pub(crate) fn all(folder: &Path, but: &[&str]) -> anyhow::Result<Vec<Record>> {
     Ok(records)
 }
 
-fn place(name: &str) -> usize {
+/// Returns the index of an experiment in [`ORDER`], or its length for other experiments.
+fn order_of(name: &str) -> usize {
     ORDER.iter().position(|&known| known == name).unwrap_or(ORDER.len())
 }
 
@@ -260,7 +261,7 @@ fn parse(text: &str, path: &Path) -> anyhow::Result<Record> {
     serde_json::from_str(text).with_context(|| damaged(path))
 }
 
-/// What to say of a record that cannot be read.
+/// Returns the message about a record that cannot be read.
 pub(crate) fn damaged(path: &Path) -> String {
     format!("{}: not a record of koel, or a damaged one: {REMEDY}, or delete the file", path.display())
 }
@@ -271,7 +272,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A complete record of these results.
+    /// Returns a complete record of these results.
     pub(crate) fn made_up(experiment: &str, columns: &[Column], measured: &Value) -> Record {
         let machine = json!({
             "processor": "a processor", "cores": 2, "memory_mib": 2048, "system": "a system", "kernel": "portable", "optimized": true,
@@ -296,7 +297,8 @@ pub(crate) mod tests {
             { "case": { "n": 2, "m": 3 }, "rows": [] },
         ]))?;
         let table = |measured, columns: &[Column]| Ok(String::from_utf8(super::table(measured, columns)?)?);
-        // The fields of a case come first, even if a row has one of the same name; a described one that nobody has is there, too.
+        // The fields of a case come first, even if a row has one of the same name. A described field that is never used has a
+        // column.
         let lines = "n,m,unused,name,error,n,left\n1,,,one,too large,,\n1,,,two,,5,\n";
         let found: anyhow::Result<_> = table(&measured, &[Column::key("n", "", ""), Column::key("unused", "", "")]);
         assert_eq!(found?, lines);

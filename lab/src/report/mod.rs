@@ -1,4 +1,4 @@
-//! The report: one self-contained HTML page with the charts, tables and rows of all results in a folder.
+//! Writes the report: one self-contained HTML page with the charts, tables and rows of all results in a folder.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     record::{self, Picture, Record, Run},
 };
 
-/// The name of its file.
+/// The file name of the report.
 pub const FILE: &str = "report.html";
 
 /// An experiment's section of the page.
@@ -32,43 +32,43 @@ impl Part {
     }
 }
 
-/// A picture, without its rules for dark pages: every chart has the same, which apply to the whole page.
+/// A chart's SVG and its style rules for dark pages, separately. All charts have the same rules, so the page has them once.
 struct Svg {
     rules: String,
     picture: String,
 }
 
-/// Checks that the results in the folder can be part of the page, but for these experiments, which are about to be measured.
+/// Checks that the report can include the results in the folder. Skips the experiments `but`, which are about to be measured.
 ///
 /// # Errors
 /// If a record or a chart cannot be read, or is damaged.
 pub fn check(folder: &Path, but: &[&str]) -> anyhow::Result<()> {
-    parts(folder, but).map(drop)
+    read_parts(folder, but).map(drop)
 }
 
-/// Writes the page of all experiments in the folder.
+/// Writes the report of all experiments in the folder.
 ///
 /// # Errors
-/// If the folder has no results; if a record or a chart cannot be read, or is damaged; if the page cannot be written.
+/// If the folder has no results; if a record or a chart cannot be read or is damaged; if the page cannot be written.
 pub fn write(folder: &Path) -> anyhow::Result<()> {
-    let parts = parts(folder, &[])?;
+    let parts = read_parts(folder, &[])?;
     if parts.is_empty() {
         bail!("{}: no results here: measure some with `koel experiment all`", folder.display());
     }
     record::replace(&folder.join(FILE), page(&parts).into_string().as_bytes())
 }
 
-fn parts(folder: &Path, but: &[&str]) -> anyhow::Result<Vec<Part>> {
+fn read_parts(folder: &Path, but: &[&str]) -> anyhow::Result<Vec<Part>> {
     let part = |record: Record| {
         let name = &record.run.experiment;
-        let charts = record.pictures.iter().map(|picture| chart(folder, name, &picture.file)).collect::<Result<_, _>>()?;
+        let charts = record.pictures.iter().map(|picture| read_chart(folder, name, &picture.file)).collect::<Result<_, _>>()?;
         let csv = record::table(&record.measured, &record.columns).with_context(|| format!("{name}.json"))?;
         Ok(Part { record, charts, csv })
     };
     record::all(folder, but)?.into_iter().map(part).collect()
 }
 
-fn chart(folder: &Path, name: &str, file: &str) -> anyhow::Result<Svg> {
+fn read_chart(folder: &Path, name: &str, file: &str) -> anyhow::Result<Svg> {
     let remedy = format!("run the experiment {name} again with the same options, which draws it without measuring");
     if Path::new(file).file_name() != Some(file.as_ref()) {
         bail!("{name}.json: a chart must be in the same folder, but {file:?} is not: {remedy}");
@@ -85,7 +85,7 @@ fn chart(folder: &Path, name: &str, file: &str) -> anyhow::Result<Svg> {
 
 const STYLE: &str = include_str!("style.css");
 
-/// Loads nothing and runs no script, whatever the chart files contain.
+/// The content security policy. The page loads nothing and runs no script, even if a chart file refers to one.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 fn page(parts: &[Part]) -> Markup {
@@ -123,21 +123,21 @@ fn page(parts: &[Part]) -> Markup {
     }
 }
 
-/// What differs between two runs, with the values of both.
-pub(crate) fn facts_apart(runs: [&Run; 2]) -> Vec<(String, [String; 2])> {
+/// Returns the names of the facts that differ between two runs, with the values of both.
+pub(crate) fn differing_facts(runs: [&Run; 2]) -> Vec<(String, [String; 2])> {
     let [a, b] = runs.map(facts);
     let both = a.into_iter().zip(b).filter(|(one, other)| one != other);
     both.map(|((name, one), (_, other))| (name.to_owned(), [one, other])).collect()
 }
 
-/// What readers must know before the figures of all experiments.
+/// Returns the warnings about all experiments, for the top of the page.
 fn notes(parts: &[Part]) -> Markup {
-    let named = |is: fn(&Record) -> bool| {
-        let names: Vec<_> = parts.iter().filter(|part| is(&part.record)).map(Part::name).collect();
+    let names_of = |matches: fn(&Record) -> bool| {
+        let names: Vec<_> = parts.iter().filter(|part| matches(&part.record)).map(Part::name).collect();
         names.join(", ")
     };
-    let slow = named(|record| !record.run.machine.optimized);
-    let warned = named(|record| !record.warnings.is_empty());
+    let slow = names_of(|record| !record.run.machine.optimized);
+    let warned = names_of(|record| !record.warnings.is_empty());
     html! {
         @if !slow.is_empty() {
             p.warning {
@@ -155,7 +155,7 @@ fn notes(parts: &[Part]) -> Markup {
 fn section(part: &Part, known: &[(&'static str, String)]) -> Markup {
     let record = &part.record;
     let run = &record.run;
-    let others: Vec<_> = facts(run).into_iter().zip(known).filter(|(one, other)| one != *other).map(|(one, _)| one).collect();
+    let differing: Vec<_> = facts(run).into_iter().zip(known).filter(|(one, other)| one != *other).map(|(one, _)| one).collect();
     html! {
         section id=(part.name()) aria-labelledby={ (part.name()) "-title" } {
             h2 id={ (part.name()) "-title" } { (record.title) }
@@ -167,9 +167,9 @@ fn section(part: &Part, known: &[(&'static str, String)]) -> Markup {
                 }
             }
             @for warning in &record.warnings { p.note { (warning) } }
-            @if !others.is_empty() {
+            @if !differing.is_empty() {
                 p.soft { "Different from the first experiment on this page:" }
-                dl.facts { @for (name, value) in &others { div { dt { (name) } dd { (value) } } } }
+                dl.facts { @for (name, value) in &differing { div { dt { (name) } dd { (value) } } } }
             }
             div.charts {
                 // The title is part of the picture.
@@ -177,7 +177,7 @@ fn section(part: &Part, known: &[(&'static str, String)]) -> Markup {
                     figure { (PreEscaped(&svg.picture)) figcaption { (caption) } }
                 }
             }
-            @for table in &record.tables { (small(table)) }
+            @for table in &record.tables { (small_table(table)) }
             p.soft {
                 @if part.rows() > 0 {
                     a download={ (part.name()) ".csv" } href={ "data:text/csv;charset=utf-8;base64," (STANDARD.encode(&part.csv)) } {
@@ -192,8 +192,8 @@ fn section(part: &Part, known: &[(&'static str, String)]) -> Markup {
     }
 }
 
-/// A table, which scrolls if it is wider than the page.
-fn small(table: &Table) -> Markup {
+/// Returns a table that scrolls if it is wider than the page.
+fn small_table(table: &Table) -> Markup {
     let is_number = |cell: &String| cell.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '−');
     let class = |column: usize| {
         let mut cells = table.rows.iter().filter_map(|row| row.get(column));
@@ -214,7 +214,7 @@ fn small(table: &Table) -> Markup {
     }
 }
 
-/// What a run's numbers depend on: the same names in the same order for every run.
+/// Returns the facts that a run's numbers depend on. Every run has the same names in the same order.
 fn facts(run: &Run) -> Vec<(&'static str, String)> {
     let (machine, scope) = (&run.machine, &run.scope);
     let known = |fact: &Option<String>| fact.clone().unwrap_or_else(|| String::from("unknown"));
@@ -245,7 +245,7 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// What was measured and where, how disturbed it was, and the contents with what was found.
+/// Returns the summary: what was measured and where, how many rows were disturbed, and the table of contents with the findings.
 fn summary(parts: &[Part]) -> Markup {
     let machines: BTreeSet<_> = parts.iter().map(|part| part.record.run.machine.processor.as_str()).collect();
     let rows = || parts.iter().flat_map(|part| &part.record.measured).flat_map(|measured| &measured.rows);
@@ -265,7 +265,7 @@ fn summary(parts: &[Part]) -> Markup {
         nav aria-label="Contents" {
             ol {
                 @for part in parts {
-                    // Experiments have their most important chart first.
+                    // The most important chart of an experiment comes first.
                     @let found = part.record.pictures.iter().find(|picture| picture.is_finding);
                     li {
                         a href={ "#" (part.name()) } { (part.record.title) }
@@ -277,9 +277,9 @@ fn summary(parts: &[Part]) -> Markup {
     }
 }
 
-/// A number of things: 1 case, 2 cases.
-pub(crate) fn counted(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+/// Formats a count with its noun: 1 case, 2 cases.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
@@ -292,13 +292,13 @@ mod tests {
     use super::*;
     use crate::{
         Axis, Chart, Series, chart,
-        record::{Place, tests::made_up},
+        record::{ResultFiles, tests::made_up},
     };
 
     /// Text that must be escaped in the page.
     const HOSTILE: &str = "<script>alert(\"1\")</script> & 'more'";
 
-    /// Writes an experiment with two rows, a table and a chart into the folder, after a change to its record.
+    /// Writes an experiment with two rows, a table and a chart into the folder. `change` may modify its record first.
     fn put(folder: &TempDir, name: &'static str, change: impl Fn(&mut Record)) {
         let [title, caption, about] = [(); 3].map(|()| HOSTILE.to_owned());
         let rows = json!([{ "mean": 0.1, "note": HOSTILE }, { "mean": 0.937_461_038_961_038_9, "note": null }]);
@@ -311,12 +311,12 @@ mod tests {
             ..made_up(name, &[], &json!([{ "case": { "slots": 100 }, "rows": rows }]))
         };
         change(&mut record);
-        let place = Place::new(folder.path(), name);
-        place.write_csv(&record.measured, &[]).unwrap();
-        place.write(record).unwrap();
+        let files = ResultFiles::new(folder.path(), name);
+        files.write_csv(&record.measured, &[]).unwrap();
+        files.write(record).unwrap();
         let series = Series::new(HOSTILE, 0, vec![(1.0, 1.0), (2.0, 10.0)]);
         let chart = Chart::new("one", HOSTILE, [Axis::linear(HOSTILE), Axis::log("y")], [series]);
-        chart::save(&chart.captioned(HOSTILE), &place.file("-one.svg")).unwrap();
+        chart::save(&chart.captioned(HOSTILE), &files.file("-one.svg")).unwrap();
     }
 
     fn folder(names: &[&'static str]) -> TempDir {
@@ -330,7 +330,8 @@ mod tests {
         fs::read_to_string(folder.path().join(FILE)).unwrap()
     }
 
-    /// The page of `load` and of `fpr`, whose record is changed: all before the section of `fpr`, and this.
+    /// Writes the page of `load` and of `fpr`, whose record `change` modifies. Returns the part of the page before the section of
+    /// `fpr`, and the rest.
     fn with_fpr(change: impl Fn(&mut Record)) -> [String; 2] {
         let folder = folder(&["load"]);
         put(&folder, "fpr", change);
@@ -340,17 +341,17 @@ mod tests {
     }
 
     #[track_caller]
-    fn refuses(folder: &TempDir, problem: &str) {
+    fn assert_refused(folder: &TempDir, problem: &str) {
         fs::remove_file(folder.path().join(FILE)).ok();
         let error = format!("{:#}", write(folder.path()).unwrap_err());
         assert!(error.contains(problem) && !folder.path().join(FILE).exists(), "no \"{problem}\" in: {error}");
     }
 
     #[test]
-    fn nothing_gets_in_as_it_is_and_nothing_is_fetched() {
+    fn texts_are_escaped_and_nothing_is_fetched() {
         let page = page(&folder(&["load", "peers"])).replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
-        // In the page: title, contents, about, caption, the table's caption, label, header and cells; in the chart: title, label,
-        // text, axis and legend.
+        // The page has such text in the title, the contents, the description, a caption, and the table's caption, label, header
+        // and cells; the chart has it in its title, label, text, axis and legend.
         assert!(!page.contains("<script") && page.matches("&lt;script").count() >= 2 * 12, "{page}");
         for reference in ["http:", "https:", "//", "src=", "url(", "@import", "<link", "<iframe", "<object"] {
             assert!(!page.contains(reference), "{reference}");
@@ -359,19 +360,19 @@ mod tests {
     }
 
     #[test]
-    fn the_known_ones_come_first() {
+    fn koels_experiments_come_first() {
         let page = page(&folder(&["abacus", "growth", "peers", "speed", "fpr", "space", "load", "zebra"]));
         let at = |name: &str| page.find(&format!("<section id=\"{name}\"")).unwrap_or_else(|| panic!("{name} is missing"));
-        let places = ["load", "space", "fpr", "speed", "peers", "growth", "abacus", "zebra"].map(at);
-        assert!(places.is_sorted(), "{places:?}");
+        let positions = ["load", "space", "fpr", "speed", "peers", "growth", "abacus", "zebra"].map(at);
+        assert!(positions.is_sorted(), "{positions:?}");
         assert_eq!(page.matches("<svg ").count(), 8);
-        // The rules of their colours are there once.
+        // The page has the color rules of all charts once.
         assert_eq!((page.matches("<style>").count(), page.matches("[fill=\"#1D1D21\"]").count()), (1, 1));
         assert!(page.contains("<a href=\"#zebra\">"));
     }
 
     #[test]
-    fn the_rows_are_in_it_byte_for_byte() {
+    fn the_page_contains_the_csv_file() {
         let folder = folder(&["load"]);
         let page = page(&folder);
         let (_, rest) = page.split_once("href=\"data:text/csv;charset=utf-8;base64,").unwrap();
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_told_once_unless_they_differ() {
+    fn facts_appear_once_unless_they_differ() {
         let same = with_fpr(|_| ()).concat();
         assert_eq!((same.matches("<dd>a processor</dd>").count(), same.matches("<dt>Seed</dt>").count()), (1, 1));
         assert!(same.contains("2026-11-21 at 00:52:47 UTC") && same.contains("took 1m 2s"));
@@ -394,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_say_what_is_wrong() {
+    fn warnings_name_the_problem() {
         assert!(!with_fpr(|_| ()).concat().contains("class=\"warning\""));
         let slow = with_fpr(|record| record.run.machine.optimized = false).concat();
         let part = with_fpr(|record| record.complete = false).concat();
@@ -414,47 +415,47 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_named_and_the_remedy() {
+    fn errors_name_the_damaged_file_and_the_remedy() {
         let folder = folder(&["load"]);
         let [svg, json] = ["load-one.svg", "load.json"].map(|name| folder.path().join(name));
         let [chart, record] = [&svg, &json].map(|path| fs::read_to_string(path).unwrap());
         for text in [&chart[..chart.len() / 2], "", &chart.replace("</style>", "")] {
             fs::write(&svg, text).unwrap();
-            refuses(&folder, "load-one.svg: this chart is damaged: run the experiment load again");
+            assert_refused(&folder, "load-one.svg: this chart is damaged: run the experiment load again");
         }
         fs::remove_file(&svg).unwrap();
-        refuses(&folder, "load-one.svg: this chart is missing: run the experiment load again");
+        assert_refused(&folder, "load-one.svg: this chart is missing: run the experiment load again");
         put(&folder, "load", |record| record.pictures[0].file = String::from("../load-one.svg"));
-        refuses(&folder, "\"../load-one.svg\" is not");
+        assert_refused(&folder, "\"../load-one.svg\" is not");
         for text in ["", "{}", &record[..record.len() - 4]] {
             fs::write(&json, text).unwrap();
             let remedy = "choose another --out, or measure everything --again";
-            refuses(&folder, &format!("load.json: not a record of koel, or a damaged one: {remedy}"));
+            assert_refused(&folder, &format!("load.json: not a record of koel, or a damaged one: {remedy}"));
         }
         fs::remove_file(&json).unwrap();
-        refuses(&folder, "no results here: measure some with `koel experiment all`");
+        assert_refused(&folder, "no results here: measure some with `koel experiment all`");
     }
 
     /// Users may keep other files in the folder.
     #[test]
-    fn other_files_are_left_alone() {
+    fn unrelated_files_are_ignored() {
         let folder = folder(&["load", "abacus"]);
         fs::write(folder.path().join("package.json"), "{\"name\": \"mine\", // not even JSON").unwrap();
         fs::copy(folder.path().join("load.json"), folder.path().join("copy of load.json")).unwrap();
         assert_eq!(page(&folder).matches("<section ").count(), 2);
-        // A truncated record is noticed, also of an unknown experiment.
+        // A truncated record is detected even if the experiment is unknown.
         let path = folder.path().join("abacus.json");
         let json = fs::read_to_string(&path).unwrap();
         fs::write(&path, &json[..json.len() / 2]).unwrap();
-        refuses(&folder, "abacus.json: not a record of koel, or a damaged one");
+        assert_refused(&folder, "abacus.json: not a record of koel, or a damaged one");
     }
 
     #[test]
-    fn the_summary_says_what_was_found_and_how_disturbed_it_was() {
+    fn the_summary_has_findings_and_counts_disturbed_rows() {
         let [summary, _] = with_fpr(|_| ());
         assert!(summary.contains("2 experiments with 4 rows, measured in 2m"), "{summary}");
         assert!(summary.contains("on a processor. No row is marked as disturbed"), "{summary}");
-        // Only the chart of load says what it shows.
+        // Only the chart of load has a finding.
         assert!(summary.contains("<a href=\"#load\">The title of load") && summary.contains("<a href=\"#fpr\">"), "{summary}");
         assert_eq!(summary.matches("class=\"finding\"").count(), 1);
         for disturbed in [json!(true), json!(2)] {

@@ -1,8 +1,8 @@
-//! Times that know whether something else disturbed them.
+//! Measures times, and detects whether other work on the processor disturbed them.
 //!
-//! Beside the clock, a [`Stopwatch`] reads what the system says about other work on the processor, and times a piece of
-//! [reference](Signals::reference) work before and after. Linux tells how long the thread waited for a processor, how often
-//! it was interrupted, and how long a hypervisor ran something else; on other systems, the reference alone decides.
+//! Besides the clock, a [`Stopwatch`] reads the system's counters of other work on the processor, and times a
+//! [reference workload](Signals::reference) before and after. Linux counts how long the thread waited for a processor, how
+//! often it was interrupted, and how long a hypervisor ran something else. Other systems have only the reference workload.
 
 mod system;
 
@@ -12,56 +12,56 @@ use system::System;
 
 use crate::Quartiles;
 
-/// What counts as disturbed: the share of a measurement that was lost to other work.
+/// The share of a measurement that may be lost to other work. Above it, the measurement counts as disturbed.
 const MOST_LOST: f64 = 0.02;
-/// And how much longer the reference takes than at its fastest.
+/// The ratio of the reference workload's time to its fastest time. Above it, the measurement counts as disturbed.
 const MOST_SLOWED: f64 = 1.1;
-/// The time to fill the processor's caches again after an interruption: 2 MiB at 40 GB/s.
+/// The time to refill the processor's caches after an interruption: 2 MiB at 40 GB/s.
 const REFILL: Duration = Duration::from_micros(50);
-/// How long an interruption is, where the system does not tell: the shortest slice of Linux' scheduler.
+/// The assumed length of an interruption if the system does not report waiting times: the shortest slice of Linux's scheduler.
 const SLICE: Duration = Duration::from_millis(3);
 
-/// What has happened to this thread so far. What the system does not tell is `None`.
+/// Cumulative counters of this thread. A counter is `None` if the system does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counters {
-    /// How long the thread was ready to run, but another one ran.
+    /// The time in which the thread was ready to run, but another one ran.
     waited: Option<Duration>,
-    /// How often it was interrupted for another one.
+    /// The number of times that the thread was interrupted for another one.
     interruptions: Option<u64>,
-    /// How long a hypervisor ran something else, on all processors together.
+    /// The time in which a hypervisor ran something else, summed over all processors.
     stolen: Option<Duration>,
 }
 
-/// Where a stopwatch gets its readings from.
+/// The source of a stopwatch's readings.
 trait Signals {
-    /// The time since any fixed point.
+    /// Returns the time since an arbitrary fixed point.
     fn clock(&mut self) -> Duration;
 
-    /// The counters of this thread.
+    /// Reads the counters of this thread.
     fn counters(&mut self) -> Counters;
 
-    /// The time of a piece of work that is always the same.
+    /// Runs the reference workload, which is always the same, and returns its time.
     fn reference(&mut self) -> Duration;
 }
 
 /// A measured time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lap {
-    /// How long the work took.
+    /// The time that the work took.
     pub time: Duration,
-    /// Whether other work on the processor disturbed it.
+    /// True if other work on the processor disturbed the measurement.
     pub disturbed: bool,
 }
 
-/// Measures times in one thread.
+/// A stopwatch for work in one thread.
 pub struct Stopwatch {
     signals: Box<dyn Signals>,
-    /// The fastest reference so far.
+    /// The shortest time of the reference workload so far.
     fastest: Duration,
 }
 
 impl Stopwatch {
-    /// A stopwatch for this thread.
+    /// Returns a stopwatch for this thread.
     #[must_use]
     pub fn new() -> Self {
         let mut system = System::new();
@@ -75,7 +75,7 @@ impl Stopwatch {
         Self { signals: Box::new(signals), fastest: Duration::MAX }
     }
 
-    /// Does the work, and measures how long it takes.
+    /// Runs the work and measures how long it takes.
     pub fn time<T>(&mut self, work: impl FnOnce() -> T) -> (T, Lap) {
         let reference = self.signals.reference();
         let before = self.signals.counters();
@@ -86,8 +86,8 @@ impl Stopwatch {
         let slowest = reference.max(self.signals.reference());
         self.fastest = self.fastest.min(reference);
         let is_slow = slowest.as_secs_f64() > self.fastest.as_secs_f64() * MOST_SLOWED;
-        let lost = lost(before, after).as_secs_f64() > time.as_secs_f64() * MOST_LOST;
-        (result, Lap { time, disturbed: is_slow || lost })
+        let is_interrupted = lost_time(before, after).as_secs_f64() > time.as_secs_f64() * MOST_LOST;
+        (result, Lap { time, disturbed: is_slow || is_interrupted })
     }
 }
 
@@ -97,9 +97,9 @@ impl Default for Stopwatch {
     }
 }
 
-/// How much of the time between two readings was lost to other work.
-fn lost(before: Counters, after: Counters) -> Duration {
-    let between = |of: fn(Counters) -> Option<Duration>| Some(of(after)?.saturating_sub(of(before)?));
+/// Returns the time between two readings that was lost to other work.
+fn lost_time(before: Counters, after: Counters) -> Duration {
+    let between = |counter: fn(Counters) -> Option<Duration>| Some(counter(after)?.saturating_sub(counter(before)?));
     let interruptions = after.interruptions.unwrap_or(0).saturating_sub(before.interruptions.unwrap_or(0));
     let interruptions = u32::try_from(interruptions).unwrap_or(u32::MAX);
     let waited = between(|counters| counters.waited).unwrap_or(SLICE.saturating_mul(interruptions));
@@ -107,10 +107,10 @@ fn lost(before: Counters, after: Counters) -> Duration {
     waited.saturating_add(stolen).saturating_add(REFILL.saturating_mul(interruptions))
 }
 
-/// The times of one operation in several rounds, in nanoseconds: those that other work disturbed apart from the others.
+/// The times of one operation in several rounds, in nanoseconds. Disturbed rounds are kept apart from quiet ones.
 #[derive(Clone, Debug)]
 pub struct Rounds {
-    enough: usize,
+    needed: usize,
     quiet: Vec<f64>,
     disturbed: Vec<f64>,
 }
@@ -118,48 +118,49 @@ pub struct Rounds {
 /// Statistics of all rounds, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
-    /// Of the rounds that count: those that were not disturbed, or all if these are too few.
+    /// The quartiles of the rounds that count: the undisturbed ones, or all if too few are undisturbed.
     pub quartiles: Quartiles,
-    /// How many rounds these are.
+    /// The number of rounds that count.
     pub rounds: usize,
-    /// Whether too few rounds were undisturbed.
+    /// True if too few rounds were undisturbed.
     pub disturbed: bool,
 }
 
 impl Rounds {
-    /// For this many rounds, of which more than half must be undisturbed. More may be kept.
+    /// Creates an empty list for this many rounds. More than half of them must be undisturbed; more rounds may be added.
     #[must_use]
     pub fn new(planned: usize) -> Self {
-        Self { enough: planned / 2 + 1, quiet: Vec::new(), disturbed: Vec::new() }
+        Self { needed: planned / 2 + 1, quiet: Vec::new(), disturbed: Vec::new() }
     }
 
-    /// Keeps the time of one of `operations`, all of which took this lap, to a thousandth of a nanosecond: no clock is more
-    /// precise.
+    /// Adds a round in which `operations` took this lap together. The time of one operation is rounded to a thousandth of a
+    /// nanosecond, because no clock is more precise.
     pub fn keep(&mut self, lap: Lap, operations: usize) {
         let each = lap.time.as_nanos() as f64 / operations as f64;
         let rounds = if lap.disturbed { &mut self.disturbed } else { &mut self.quiet };
-        rounds.push(thousandths(each));
+        rounds.push(round_to_thousandths(each));
     }
 
-    /// Whether too few rounds were undisturbed so far.
+    /// Returns true if too few rounds have been undisturbed so far.
     #[must_use]
     pub fn lack(&self) -> bool {
-        self.quiet.len() < self.enough
+        self.quiet.len() < self.needed
     }
 
-    /// The summary; `None` without times.
+    /// Returns the statistics of all rounds, or `None` if there are no rounds.
     #[must_use]
     pub fn timing(&self) -> Option<Timing> {
         let disturbed = self.lack();
         let counting: Vec<_> = self.quiet.iter().chain(self.disturbed.iter().filter(|_| disturbed)).copied().collect();
         let rounds = counting.len();
         let Quartiles { low, median, high } = Quartiles::of(counting)?;
-        let quartiles = Quartiles { low: thousandths(low), median: thousandths(median), high: thousandths(high) };
+        let quartiles =
+            Quartiles { low: round_to_thousandths(low), median: round_to_thousandths(median), high: round_to_thousandths(high) };
         Some(Timing { quartiles, rounds, disturbed })
     }
 }
 
-fn thousandths(ns: f64) -> f64 {
+fn round_to_thousandths(ns: f64) -> f64 {
     (ns * 1000.0).round() / 1000.0
 }
 
@@ -169,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// Signals made up, in microseconds: each piece of work takes a thousand.
+    /// Made-up signals, in microseconds. All work takes 1000 of them.
     struct Fake {
         clock: u64,
         waited: IntoIter<u64>,
@@ -192,12 +193,12 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbed_time_is_noticed() {
+    fn disturbed_times_are_detected() {
         let cases = [
             ([0, 19], [100, 100], false),
             ([0, 21], [100, 100], true),
             ([30, 49], [100, 100], false),
-            // A slow processor: the only signal that every system has.
+            // The processor is slow, which every system can detect.
             ([0, 0], [100, 109], false),
             ([0, 0], [100, 111], true),
             ([0, 0], [111, 100], true),
@@ -214,21 +215,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_waiting_and_stealing_and_filling_caches() {
+    fn lost_time_is_waiting_stealing_and_refilling_caches() {
         let counters = |waited: Option<u64>, interruptions, stolen: Option<u64>| Counters {
             waited: waited.map(Duration::from_micros),
             interruptions,
             stolen: stolen.map(Duration::from_micros),
         };
-        let lost = |before, after| lost(before, after).as_micros();
-        assert_eq!(lost(counters(Some(5), Some(1), Some(10)), counters(Some(8), Some(3), Some(30))), 3 + 20 + 2 * 50);
-        assert_eq!(lost(Counters::default(), Counters::default()), 0);
-        // Without the time of waiting, each interruption counts as a slice.
-        assert_eq!(lost(counters(None, Some(1), None), counters(None, Some(3), None)), 2 * (3000 + 50));
+        let lost_time = |before, after| lost_time(before, after).as_micros();
+        assert_eq!(lost_time(counters(Some(5), Some(1), Some(10)), counters(Some(8), Some(3), Some(30))), 3 + 20 + 2 * 50);
+        assert_eq!(lost_time(Counters::default(), Counters::default()), 0);
+        // If the waiting time is unknown, each interruption counts as one slice.
+        assert_eq!(lost_time(counters(None, Some(1), None), counters(None, Some(3), None)), 2 * (3000 + 50));
     }
 
     #[test]
-    fn disturbed_times_count_only_where_too_few_are_not() {
+    fn disturbed_rounds_count_only_if_too_few_are_quiet() {
         let timing = |laps: &[(u64, bool)]| {
             let mut rounds = Rounds::new(3);
             for &(time, disturbed) in laps {

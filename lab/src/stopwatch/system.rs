@@ -1,4 +1,4 @@
-//! The signals of the system.
+//! Reads the clock, the system's counters, and the time of the reference workload.
 
 use std::{
     fs::File,
@@ -9,8 +9,8 @@ use std::{
 
 use super::{Counters, Signals};
 
-/// This thread, on this system. The files are Linux's, and stay open; other systems have none. Those of the thread are those of
-/// the thread that opened them.
+/// The signals of this system. The files exist on Linux only, and stay open. The first two have the counters of the thread that
+/// opened them.
 pub(super) struct System {
     start: Instant,
     schedstat: Option<File>,
@@ -40,8 +40,8 @@ impl Signals for System {
         }
     }
 
-    /// The fastest of three short loops, so that an interruption of one of them is not taken for a slow processor. They read
-    /// no memory: the caches stay as they are.
+    /// Returns the fastest of three short loops, so that an interruption of one of them does not look like a slow processor.
+    /// The loops read no memory, so the contents of the caches stay.
     fn reference(&mut self) -> Duration {
         let once = |_| {
             let start = Instant::now();
@@ -52,7 +52,7 @@ impl Signals for System {
     }
 }
 
-/// Some ten thousand multiplications, in four chains that a processor can calculate side by side.
+/// Does 20,000 multiplications, in four chains that a processor can execute in parallel.
 fn multiply() -> u64 {
     let mut chains = black_box([1_u64, 2, 3, 4]);
     for _ in 0..5_000 {
@@ -63,14 +63,14 @@ fn multiply() -> u64 {
     chains.iter().fold(0, |all, chain| all ^ chain)
 }
 
-/// The beginning of a file.
+/// Reads the beginning of a file, up to the length of the buffer.
 fn text<'a>(mut file: &File, buffer: &'a mut [u8]) -> Option<&'a str> {
     file.rewind().ok()?;
     let len = file.read(buffer).ok()?;
     str::from_utf8(&buffer[..len]).ok()
 }
 
-/// `schedstat`: nanoseconds on a processor, nanoseconds waiting for one, number of slices.
+/// Parses `schedstat`: nanoseconds on a processor, nanoseconds of waiting for one, and the number of slices.
 fn waited(schedstat: &str) -> Option<Duration> {
     schedstat.split_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
@@ -79,7 +79,7 @@ fn interruptions(status: &str) -> Option<u64> {
     status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?.trim().parse().ok()
 }
 
-/// The first line of `/proc/stat`: "cpu", and the sums of all processors, in hundredths of a second.
+/// Parses the first line of `/proc/stat`: "cpu" and the sums over all processors, in hundredths of a second.
 fn stolen(stat: &str) -> Option<Duration> {
     let ticks: u64 = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()?;
     Some(Duration::from_millis(ticks.saturating_mul(10)))
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_linux() {
+    fn linux_files_are_parsed() {
         assert_eq!(waited("1234 10227651 17\n"), Some(Duration::from_nanos(10_227_651)));
         assert_eq!(waited(""), None);
         let status = "Name:\tkoel\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t42\n";

@@ -1,9 +1,8 @@
-//! Copies beside the tables of a generation: of an item that is in a table, further copies are counted instead of stored, so that
-//! they never make the generation grow.
+//! The extra copies of a generation. A list counts them beside the tables, so that copies never make the generation grow.
 //!
-//! Insertions do not look for copies until there are many: a copy goes into a table as any other item. Where a shard has no room
-//! for one, it is counted. Where it has none for another item, its second copies are counted instead of a split, if they are many;
-//! if they are few, it is split, as without them.
+//! Tables may also hold second copies: all copies of an item there except the first. While there are few copies, insertions do
+//! not look them up, and store a copy like any other item. If a shard has no room for a copy, the copy is counted in the list. If
+//! it has no room for a new item, its second copies move to the list if there are many, and otherwise the shard splits.
 
 use super::{Generation, Place};
 use crate::{
@@ -12,202 +11,213 @@ use crate::{
     filter::{InsertError, InsertErrorKind},
     storage::OutOfMemory,
     table::{
-        Crowd, Crowded, FEW_BUCKETS, Fingerprint, Pair, Placed, TableParams as _,
-        copies::{self, Copies, Further},
+        Crowd, Crowded, Fingerprint, Pair, Placed, SHORT_SEARCH, TableParams as _,
+        copies::{self, Copies, ExtraCopies},
         fingerprints,
     },
 };
 
-/// A shard has many second copies if one in this many of its items is one. Then they are moved out; to move fewer takes longer than
-/// a split.
-const MANY: u64 = 8;
+/// The second copies of a full shard move to the list if at least one in this many items is one. Moving fewer would take longer
+/// than a split.
+const SWEEP_ONE_IN: u64 = 8;
 
-/// [`MANY`] of a shard that cannot be split: hardly more than chance explains, since the alternative is a further generation.
-const MANY_AT_LAST: u64 = 1 << 10;
+/// The same ratio for a shard that cannot be split. It is hardly more than chance explains, since the alternative is a further
+/// generation.
+const SWEEP_ONE_IN_AT_MAX_DEPTH: u64 = 1 << 10;
 
-/// Insertions ask first whether an item is there if one in this many items is a further copy. Asking takes time.
-const MANY_FURTHER: u64 = 64;
+/// Insertions look up the item first if at least one in this many items is an extra copy. With fewer, lookups cost more than they
+/// save.
+const LOOK_UP_FIRST_ONE_IN: u64 = 64;
 
-/// A sample of a shard, before all of it is searched for copies, has [`MANY`] times this many slots.
-const SAMPLED: u64 = 2;
+/// Before a whole shard is searched for copies, a sample is searched. It has this many slots times [`SWEEP_ONE_IN`].
+const SAMPLE_FACTOR: u64 = 2;
 
 impl Generation {
-    /// Whether insertions have to ask first whether an item is there, so that copies are counted at once:
-    /// [`insert`](Self::insert) always returns a place then.
-    pub fn asks_first(&self) -> bool {
-        self.full_unasked[0] == 0
+    /// Returns true if insertions look up the item first, so that its copies are counted without storing them.
+    /// [`insert`](Self::insert) then always returns an error with a place.
+    pub fn looks_up_first(&self) -> bool {
+        self.fast_insert_below[0] == 0
     }
 
-    pub fn set_asks_first(&mut self, asks_first: bool) {
-        self.full_unasked = if asks_first { [0; 2] } else { self.full };
+    /// Sets whether insertions look up the item first.
+    pub fn set_looks_up_first(&mut self, looks_up_first: bool) {
+        self.fast_insert_below = if looks_up_first { [0; 2] } else { self.full_at };
     }
 
-    /// The number of further copies from which on insertions should ask first: more than there are of different items that share
-    /// everything that is known of them, as estimated for shards of the greatest depth.
-    pub fn many_copies(&self) -> u64 {
+    /// Returns the number of extra copies from which insertions should look up the item first. It is at least the number of
+    /// distinct items that are expected to look equal by chance, if all shards have the greatest depth in use.
+    pub fn look_up_first_threshold(&self) -> u64 {
         let shard = self.plan.shard(self.global_depth());
-        let by_chance =
+        let expected_collisions =
             wide(self.len).saturating_mul(shard.bucket_size.into()) >> (u32::from(shard.low_bits) + u32::from(shard.upper_bits));
-        by_chance.max(wide(self.len) / MANY_FURTHER)
+        expected_collisions.max(wide(self.len) / LOOK_UP_FIRST_ONE_IN)
     }
 
-    /// [`insert`](Self::insert) for an item that is known not to be there.
-    pub fn insert_unasked(&mut self, place: Place, key: Key) -> bool {
+    /// Inserts an item into this shard without looking it up. Returns false, and changes nothing, if the shard is full or has no
+    /// slot for the item, or if there is no shard.
+    pub fn insert_unless_full_at(&mut self, place: Place, key: Key) -> bool {
         place != Place::NONE && !self.is_full(place) && self.insert_at(place, key)
     }
 
-    /// The same, for an item whose place is not known.
-    pub fn insert_where_it_leads(&mut self, key: Key) -> bool {
-        self.insert_unasked(self.place(key), key)
+    /// Finds an item's shard and inserts the item there as [`insert_unless_full_at`](Self::insert_unless_full_at) does.
+    pub fn insert_unless_full(&mut self, key: Key) -> bool {
+        self.insert_unless_full_at(self.place(key), key)
     }
 
-    /// The place of an item's shard.
+    /// Returns the place of an item's shard, or [`Place::NONE`] if there are no shards.
     pub fn place(&self, key: Key) -> Place {
         self.find(key.stream).unwrap_or(Place::NONE)
     }
 
-    /// True if an item is there, as far as all bits tell that the generation knows.
-    pub fn has(&self, key: Key) -> bool {
+    /// Returns true if an item matches in all bits that the generation knows, not only in those that lookups compare.
+    pub fn contains_exactly(&self, key: Key) -> bool {
         self.contains(key) && self.count_in_table(key) > 0
     }
 
-    /// True if the shard of an item is not of the greatest depth.
+    /// Returns true if an item's shard is not yet of the greatest depth.
     pub fn may_split(&self, key: Key) -> bool {
         let place = self.place(key);
-        place != Place::NONE && self.depth_of(place) < self.plan.most_depth
+        place != Place::NONE && self.depth_of(place) < self.plan.max_depth
     }
 
-    /// True if an item, which is there, is a copy; if it may be another one, only where more items of its shard are there twice
-    /// than different ones are alike by chance.
-    pub fn is_copy(&self, key: Key, may_be_another: bool) -> bool {
-        !may_be_another || self.has_copies_beside(key)
+    /// Returns true if an item that matches a stored one should be counted as its copy. If it may be a distinct item, its shard
+    /// must have more second copies than chance explains.
+    pub fn is_likely_copy(&self, key: Key, may_be_distinct: bool) -> bool {
+        !may_be_distinct || self.shard_has_copies(key)
     }
 
-    fn has_copies_beside(&self, key: Key) -> bool {
+    /// Returns true if an item's shard has more second copies than chance explains.
+    fn shard_has_copies(&self, key: Key) -> bool {
         let place = self.place(key);
-        // In sixteenths.
-        let by_chance = |place| self.by_chance(place, 16 * wide(self.items(place)));
-        place != Place::NONE && 16 * self.seconds(place).copies > 16 + 4 * by_chance(place)
+        // More than 1 + 4 × the expected collisions. All terms are in sixteenths, so that rounding matters less.
+        let expected = |place| self.expected_collisions(place, 16 * wide(self.items(place)));
+        place != Place::NONE && 16 * self.second_copies(place).copies > 16 + 4 * expected(place)
     }
 
-    /// What stands for an item in the list of copies.
-    pub fn listed(&self, key: Key) -> copies::ClassKey {
-        self.plan.key_of(key)
+    /// Returns the class key that represents an item in lists.
+    pub fn class_key(&self, key: Key) -> copies::ClassKey {
+        self.plan.class_key(key)
     }
 
-    /// The number of further copies of an item: those that are not in a table.
-    pub fn further(&self, key: Key) -> u32 {
-        if self.copies.are_none() { 0 } else { self.copies.get(self.listed(key)) }
+    /// Returns the number of an item's extra copies.
+    pub fn extra_copies(&self, key: Key) -> u32 {
+        if self.copies.is_empty() { 0 } else { self.copies.get(self.class_key(key)) }
     }
 
-    /// The total of further copies, and the number of items that have some.
-    pub fn further_totals(&self) -> (u64, usize) {
+    /// Returns the total of extra copies, and the number of items that have some.
+    pub fn extra_copy_totals(&self) -> (u64, usize) {
         self.copies.totals()
     }
 
-    pub fn has_further(&self) -> bool {
-        !self.copies.are_none()
+    pub fn has_extra_copies(&self) -> bool {
+        !self.copies.is_empty()
     }
 
-    /// All further copies.
-    pub fn further_copies(&self) -> Option<&Copies> {
+    /// Returns the list of extra copies, if there are any.
+    pub fn extra_copy_list(&self) -> Option<&Copies> {
         self.copies.list()
     }
 
-    /// Those of a snapshot, which must be valid.
-    pub fn set_further(&mut self, entries: &(impl Iterator<Item = (copies::ClassKey, u32)> + Clone)) -> Result<(), OutOfMemory> {
-        self.copies = Further::from_sorted(self.plan.keys(), entries)?;
+    /// Sets the extra copies to those of a snapshot, which must be valid.
+    pub fn set_extra_copies(
+        &mut self,
+        entries: &(impl Iterator<Item = (copies::ClassKey, u32)> + Clone),
+    ) -> Result<(), OutOfMemory> {
+        self.copies = ExtraCopies::from_sorted(self.plan.class_keys(), entries)?;
         Ok(())
     }
 
-    /// The number of copies in the tables of what a key stands for; 0 if that is nothing.
-    pub fn occurrences_of(&self, listed: copies::ClassKey) -> u32 {
-        self.plan.listed(listed).map_or(0, |key| self.count_in_table(key))
+    /// Returns how many copies of the item with this class key are in its table or in the item list; 0 if the key is invalid.
+    pub fn count_class_in_table(&self, class_key: copies::ClassKey) -> u32 {
+        self.plan.item_of(class_key).map_or(0, |key| self.count_in_table(key))
     }
 
-    /// What so many entries more add to the charge.
-    fn charge_of_entries(&self, more: usize) -> usize {
-        let (keys, (_, entries)) = (self.plan.keys(), self.further_totals());
+    /// Returns by how much `more` entries in the list of extra copies raise the charge.
+    fn charge_for_entries(&self, more: usize) -> usize {
+        let (keys, (_, entries)) = (self.plan.class_keys(), self.extra_copy_totals());
         keys.charge(entries.saturating_add(more)).saturating_sub(keys.charge(entries))
     }
 
-    /// Counts a copy more of an item that has further ones; or of any that is in a table, where other items have further copies, if
-    /// that may need memory. Returns false, and has changed nothing, if it is not there, has nearly 2³², or if there is no memory.
-    pub fn count_another(&mut self, key: Key, may_need_memory: bool) -> bool {
-        let listed = self.listed(key);
-        let is_there = |generation: &Self| generation.further(key) > 0 || may_need_memory && generation.count_in_table(key) > 0;
-        self.has_further()
-            && is_there(self)
-            && self.copies.list_mut().is_some_and(|copies| copies.add(listed, 1, copies::MOST) == Ok(true))
+    /// Counts one more copy of an item. The item must have extra copies, unless the list may need memory: then it is enough that
+    /// the item is in a table and other items have extra copies. Returns false, and changes nothing, if the item qualifies in
+    /// neither way, has nearly 2³² copies, or if memory cannot be allocated.
+    pub fn count_one_more(&mut self, key: Key, may_need_memory: bool) -> bool {
+        let class_key = self.class_key(key);
+        let is_present =
+            |generation: &Self| generation.extra_copies(key) > 0 || may_need_memory && generation.count_in_table(key) > 0;
+        self.has_extra_copies()
+            && is_present(self)
+            && self.copies.list_mut().is_some_and(|copies| copies.add(class_key, 1, copies::MOST) == Ok(true))
     }
 
-    /// Counts further copies of an item that is in a table. The charge may rise by `allowed`. If it fails, nothing has changed.
-    pub fn count_further(&mut self, key: Key, copies: u32, allowed: usize) -> Result<(), InsertError> {
-        let (listed, here) = (self.listed(key), self.further(key));
-        let needed = if here == 0 { self.charge_of_entries(1) } else { 0 };
-        if needed > allowed {
+    /// Counts extra copies of an item that is in a table or in the item list. The charge may rise by at most `budget` bytes. On
+    /// failure, nothing changes.
+    pub fn add_extra_copies(&mut self, key: Key, copies: u32, budget: usize) -> Result<(), InsertError> {
+        let (class_key, here) = (self.class_key(key), self.extra_copies(key));
+        let needed = if here == 0 { self.charge_for_entries(1) } else { 0 };
+        if needed > budget {
             return Err(InsertError::limit(needed));
         }
         let most = u32::MAX - self.count_in_table(key);
-        let added = self.copies.list_or_new(self.plan.keys())?.add(listed, copies, most);
+        let added = self.copies.list_or_new(self.plan.class_keys())?.add(class_key, copies, most);
         self.copies.drop_empty();
         if added? { Ok(()) } else { Err(InsertError::of(InsertErrorKind::TooManyCopies)) }
     }
 
-    /// Removes up to so many of an item's further copies. Returns how many.
-    pub fn take_copies(&mut self, key: Key, most: u32) -> u32 {
-        let listed = self.listed(key);
-        self.copies.take(listed, most)
+    /// Removes up to `most` of an item's extra copies. Returns how many it has removed.
+    pub fn remove_extra_copies(&mut self, key: Key, most: u32) -> u32 {
+        let class_key = self.class_key(key);
+        self.copies.take(class_key, most)
     }
 
-    /// Inserts an item for which its shard has no room, if that is because of copies. Returns false, and has changed nothing, if it
-    /// is not.
-    pub fn insert_for_copies(&mut self, place: Place, key: Key, allowed: usize) -> Result<bool, InsertError> {
-        let many = self.may_have_many(place).then(|| self.seconds(place));
-        let Some(Seconds { entries, .. }) = many.filter(|seconds| self.are_many(place, seconds.copies)) else {
-            let is_in_the_way = !self.is_full(place) && self.is_between_copies(place, key);
-            return if is_in_the_way { self.insert_for_a_copy(place, key, FEW_BUCKETS, allowed) } else { Ok(false) };
+    /// Inserts an item for which its shard has no room, if copies take that room: moves second copies to the list. Returns false,
+    /// and changes nothing, if copies are not the reason.
+    pub fn make_room_among_copies(&mut self, place: Place, key: Key, budget: usize) -> Result<bool, InsertError> {
+        let seconds = self.sample_has_many_copies(place).then(|| self.second_copies(place));
+        let Some(SecondCopies { entries, .. }) = seconds.filter(|seconds| self.are_worth_sweeping(place, seconds.copies)) else {
+            let is_blocked = !self.is_full(place) && self.is_blocked_by_copies(place, key);
+            return if is_blocked { self.replace_second_copy(place, key, SHORT_SEARCH, budget) } else { Ok(false) };
         };
-        // An item that looks like another one there becomes a second copy, too.
-        let is_alike = self.count_in_table(key) == 1 && self.further(key) == 0;
-        // The item first: if it finds no room even so, all stays as it was.
-        let needed = self.charge_of_entries(entries + usize::from(is_alike));
-        if needed > allowed {
+        // An item that matches a stored one becomes a second copy, too.
+        let matches_one = self.count_in_table(key) == 1 && self.extra_copies(key) == 0;
+        // Inserts the item first, so that nothing changes if there is no room for it.
+        let needed = self.charge_for_entries(entries + usize::from(matches_one));
+        if needed > budget {
             return Err(InsertError::limit(needed));
         }
-        let is_inserted = self.insert_at(place, key) || self.insert_for_a_copy(place, key, FEW_BUCKETS, allowed)?;
+        let is_inserted = self.insert_at(place, key) || self.replace_second_copy(place, key, SHORT_SEARCH, budget)?;
         if is_inserted {
-            // The item has its place, whatever memory there is.
+            // The item is stored even if the sweep fails for lack of memory.
             _ = self.sweep(place);
         }
         Ok(is_inserted)
     }
 
-    /// Inserts an item in the place of a second copy of another one that is found in so many buckets. Returns false, and has
-    /// changed nothing, if there is none.
-    pub fn insert_for_a_copy(
+    /// Moves a second copy of another item to the list and inserts this item into the freed slot. Searches at most `max_buckets`
+    /// buckets. Returns false, and changes nothing, if they contain no second copy.
+    pub fn replace_second_copy(
         &mut self,
         place: Place,
         key: Key,
-        most_buckets: usize,
-        allowed: usize,
+        max_buckets: usize,
+        budget: usize,
     ) -> Result<bool, InsertError> {
-        let needed = self.charge_of_entries(1);
-        let mut placed = Ok(Placed::NoSecond);
+        let needed = self.charge_for_entries(1);
+        let mut placed = Ok(Placed::NoSecondCopy);
         let fingerprint = key.fingerprint(self.pool.level(self.depth_of(place)).layout.upper);
-        self.crowded(place, &mut |crowd| placed = crowd.place(key.buckets, fingerprint, most_buckets, needed <= allowed))?;
+        self.with_crowd(place, &mut |crowd| placed = crowd.place(key.buckets, fingerprint, max_buckets, needed <= budget))?;
         match placed? {
-            // What was moved out makes room for what was stored: their number is as before.
-            Placed::Behind(_) => Ok(true),
-            Placed::NoSecond => Ok(false),
-            Placed::NoEntry => Err(InsertError::limit(needed)),
+            // One copy has left the table and one item has entered it, so the item count stays the same.
+            Placed::Stored(_) => Ok(true),
+            Placed::NoSecondCopy => Ok(false),
+            Placed::NeedsEntry => Err(InsertError::limit(needed)),
         }
     }
 
-    /// Moves all second copies out of a shard, as far as there is memory.
+    /// Moves the second copies of a shard to the list, as many as there is memory for.
     fn sweep(&mut self, place: Place) -> Result<(), OutOfMemory> {
         let mut moved = 0;
-        self.crowded(place, &mut |crowd| moved = crowd.sweep())?;
+        self.with_crowd(place, &mut |crowd| moved = crowd.sweep())?;
         let record = self.pool.open(place).1;
         let items = record.items() - moved;
         record.set_items(items);
@@ -215,9 +225,9 @@ impl Generation {
         Ok(())
     }
 
-    /// Shows the table of a shard to a function, which may move copies out of it.
-    fn crowded(&mut self, place: Place, act: &mut dyn FnMut(&mut Crowd<'_, ShardParams>)) -> Result<(), OutOfMemory> {
-        self.copies.list_or_new(self.plan.keys())?;
+    /// Calls a function that may move copies from a shard's table to the list.
+    fn with_crowd(&mut self, place: Place, act: &mut dyn FnMut(&mut Crowd<'_, ShardParams>)) -> Result<(), OutOfMemory> {
+        self.copies.list_or_new(self.plan.class_keys())?;
         if let Some(copies) = self.copies.list_mut() {
             let (layout, record, table) = self.pool.open(place);
             let above = u64::from(record.prefix()) << layout.params.stored_bits();
@@ -227,23 +237,23 @@ impl Generation {
         Ok(())
     }
 
-    /// Looks at a part of a shard: false if few items are there twice.
-    fn may_have_many(&self, place: Place) -> bool {
-        let (params, many) = (&self.pool.level(self.depth_of(place)).layout.params, self.many(place));
-        let step = (params.buckets() * u64::from(params.bucket_size()) / (SAMPLED * many)).max(1);
-        let (repeated, all) = self.repeated(place, (0..params.buckets()).step_by(index(step)));
-        // Of each second copy, there is a first one, too.
-        2 * many * repeated > all && repeated > 2 * self.by_chance(place, 2 * all)
+    /// Searches a sample of a shard's buckets. Returns false if they have few repeated items.
+    fn sample_has_many_copies(&self, place: Place) -> bool {
+        let (params, one_in) = (&self.pool.level(self.depth_of(place)).layout.params, self.sweep_one_in(place));
+        let step = (params.buckets() * u64::from(params.bucket_size()) / (SAMPLE_FACTOR * one_in)).max(1);
+        let (repeated, all) = self.count_repeated(place, (0..params.buckets()).step_by(index(step)));
+        // A repeated item has a first copy as well, so half of `repeated` are second copies.
+        2 * one_in * repeated > all && repeated > 2 * self.expected_collisions(place, 2 * all)
     }
 
-    /// True if half of what an item's two buckets have is there twice, and it is not by chance.
-    fn is_between_copies(&self, place: Place, Key { buckets: (first, second), .. }: Key) -> bool {
-        let (repeated, all) = self.repeated(place, [first, second].into_iter());
+    /// Returns true if at least two, and at least half, of the items in this item's two buckets are repeated.
+    fn is_blocked_by_copies(&self, place: Place, Key { buckets: (first, second), .. }: Key) -> bool {
+        let (repeated, all) = self.count_repeated(place, [first, second].into_iter());
         2 * repeated >= all && repeated > 1
     }
 
-    /// The number of items in these buckets that are there twice, and that of all.
-    fn repeated(&self, place: Place, buckets: impl Iterator<Item = u64>) -> (u64, u64) {
+    /// Returns the number of repeated items in these buckets, and the number of all items there.
+    fn count_repeated(&self, place: Place, buckets: impl Iterator<Item = u64>) -> (u64, u64) {
         let layout = &self.pool.level(self.depth_of(place)).layout;
         let slots = |bucket| layout.slots(self.dispatch, self.pool.table(place), bucket);
         let (mut repeated, mut all) = (0, 0);
@@ -251,67 +261,72 @@ impl Generation {
             let here = slots(bucket);
             for fingerprint in fingerprints(&here) {
                 let (value, alternate) = (fingerprint.get(), layout.params.alternate(bucket, fingerprint));
-                let is_twice = here.iter().filter(|&&other| other == value).count() > 1;
-                repeated += u64::from(is_twice || alternate != bucket && slots(alternate).contains(&value));
+                let is_repeated_here = here.iter().filter(|&&other| other == value).count() > 1;
+                repeated += u64::from(is_repeated_here || alternate != bucket && slots(alternate).contains(&value));
                 all += 1;
             }
         }
         (repeated, all)
     }
 
-    /// A shard has many second copies if one in this many of its items is one.
-    fn many(&self, place: Place) -> u64 {
-        if self.depth_of(place) < self.plan.most_depth { MANY } else { MANY_AT_LAST }
+    /// Returns the ratio for this shard: [`SWEEP_ONE_IN`] or [`SWEEP_ONE_IN_AT_MAX_DEPTH`].
+    fn sweep_one_in(&self, place: Place) -> u64 {
+        if self.depth_of(place) < self.plan.max_depth { SWEEP_ONE_IN } else { SWEEP_ONE_IN_AT_MAX_DEPTH }
     }
 
-    /// Of so many items of a shard, this many share everything that is known of them with a different one, or fewer.
-    fn by_chance(&self, place: Place, items: u64) -> u64 {
+    /// Returns an upper bound of how many of `items` items in a shard are expected to share all known bits with a distinct item.
+    fn expected_collisions(&self, place: Place, items: u64) -> u64 {
         let params = self.plan.shard(self.depth_of(place));
         (items * u64::from(params.bucket_size)) >> params.stored_bits()
     }
 
     /// Counts the second copies in a shard.
-    fn seconds(&self, place: Place) -> Seconds {
+    fn second_copies(&self, place: Place) -> SecondCopies {
         let (shard, prefix) = self.pool.shard(self.dispatch, place);
         let above = u64::from(prefix) << shard.params().stored_bits();
-        let mut seconds = Seconds { copies: 0, entries: 0 };
+        let mut seconds = SecondCopies { copies: 0, entries: 0 };
         shard.each_class(&mut |buckets: Pair, fingerprint: Fingerprint, copies| {
             if copies > 1 {
-                let listed = self.plan.keys().key(buckets, above | fingerprint.wide());
+                let class_key = self.plan.class_keys().key(buckets, above | fingerprint.wide());
                 seconds.copies += u64::from(copies - 1);
-                seconds.entries += usize::from(self.copies.get(listed) == 0);
+                seconds.entries += usize::from(self.copies.get(class_key) == 0);
             }
             true
         });
         seconds
     }
 
-    /// True if a shard has so many second copies that they are to be moved out: more than chance makes different items alike.
-    fn are_many(&self, place: Place, copies: u64) -> bool {
+    /// Returns true if this many second copies are worth moving out of a shard: enough to save a split, and more than chance
+    /// explains.
+    fn are_worth_sweeping(&self, place: Place, copies: u64) -> bool {
         let items = wide(self.items(place));
-        copies * self.many(place) >= items && copies > 2 * self.by_chance(place, items)
+        copies * self.sweep_one_in(place) >= items && copies > 2 * self.expected_collisions(place, items)
     }
 }
 
-/// What would be moved out of a shard: this many copies of items, of which so many have no further ones yet.
-struct Seconds {
+/// The second copies in a shard.
+struct SecondCopies {
     copies: u64,
+    /// The number of their items that have no extra copies yet: each would need a new entry in the list.
     entries: usize,
 }
 
-/// For [`ElasticFilter::assert_consistent`](crate::ElasticFilter::assert_consistent).
+/// The checks of [`ElasticFilter::assert_consistent`](crate::ElasticFilter::assert_consistent).
 impl Generation {
     pub fn assert_copies(&self) {
-        let Some(copies) = self.further_copies() else { return };
+        let Some(copies) = self.extra_copy_list() else { return };
         let (mut last, mut total, mut entries) = (None, 0, 0);
-        for (listed, number) in copies.iter() {
-            assert!(last < Some(listed), "entries are in order");
-            let here = self.occurrences_of(listed);
-            assert!(here > 0, "an item has {number} further copies, and is in no table");
-            assert!(here.checked_add(number).is_some(), "{here} and {number} copies");
-            (last, total, entries) = (Some(listed), total + u64::from(number), entries + 1);
+        for (class_key, extra) in copies.iter() {
+            assert!(last < Some(class_key), "entries are not in order");
+            let in_table = self.count_class_in_table(class_key);
+            assert!(in_table > 0, "an item has {extra} extra copies, but no copy in a table");
+            assert!(
+                in_table.checked_add(extra).is_some(),
+                "{in_table} copies in a table and {extra} extra ones exceed the limit"
+            );
+            (last, total, entries) = (Some(class_key), total + u64::from(extra), entries + 1);
         }
-        assert_eq!((total, entries), self.further_totals());
-        assert!(entries > 0, "a list of nothing");
+        assert_eq!((total, entries), self.extra_copy_totals());
+        assert!(entries > 0, "the list of extra copies is empty");
     }
 }

@@ -1,6 +1,6 @@
-//! Splitting and joining: from the decision to the directory.
+//! Splitting and merging of shards: the decision, the tables and the directory.
 //!
-//! A full shard splits in two, and each item gives up the first of its upper bits, which says to which half it belongs:
+//! A full shard splits in two. Each item gives up the first of its upper bits, which selects its half:
 //!
 //! ```text
 //! a shard, prefix 01            prefix 010                prefix 011
@@ -8,9 +8,9 @@
 //! bucket 1  │ 0.d 0.e 1.f 1.g │ │ d e          │          │ f g          │
 //! ```
 //!
-//! A split tries first and commits then: it fills only the half to which the new item leads, and inserts the item there. If that
-//! half has no room either, it tries the next deeper one. Then it allocates the other parts and a directory, and only when it has
-//! both, it changes the directory. Two underfull shards are joined by the reverse.
+//! A split tries first, then commits. It fills only the half of the new item, and inserts the item there. If that half has no room
+//! either, it tries the next depth. Then it allocates the other parts and a directory, and only then changes the directory. Merging
+//! two underfull shards is the reverse.
 
 use super::{Generation, Key, Place, Shard, ShardMut, ShardRecord};
 use crate::{
@@ -18,120 +18,127 @@ use crate::{
     elastic::{directory::Directory, plan::GenerationPlan, stream::Window},
     filter::{InsertError, InsertErrorKind},
     storage::OutOfMemory,
-    table::{MOST_BUCKETS, TableParams as _},
+    table::{LONG_SEARCH, TableParams as _},
 };
 
-/// The share of its slots from which on a shard is split, if it can be. Fuller ones would take more time to fill than they save
-/// in space.
-const FULL: (usize, usize) = (15, 16);
+/// The load factor from which a shard splits. Fuller shards would cost more time to fill than they save space.
+const SPLIT_LOAD: (usize, usize) = (15, 16);
 
-/// The share from which on a shard that cannot be split is full if it is large, unless it is planned for more items. The walks for
-/// the last items of a large table take 10 microseconds each, and the shards of a filter that is planned for its size are full at
+/// The load factor from which a large shard of the greatest depth is full, unless it is planned for more items. The walks for the
+/// last items of a large table take 10 microseconds each, and all shards of a filter that is planned for its size become full at
 /// the same time.
-const FULL_AT_LAST: (usize, usize) = (31, 32);
-const LARGE: usize = 1 << 12;
+const MAX_DEPTH_LOAD: (usize, usize) = (31, 32);
 
-/// The most entries of a directory for each shard, or in all. Uniform hashes need a few. Chosen ones can make one shard far
-/// deeper than the others, and a directory that follows takes as much memory as it likes.
-const MOST_ENTRIES: u64 = 64;
-const ENTRIES_OF_FEW: u64 = 1 << 10;
+/// The fewest slots of a large shard.
+const LARGE_SHARD_SLOTS: usize = 1 << 12;
 
-/// Slots of a generation beyond which a further one, which begins with an eighth of them, would take much memory for a few items.
-const FEW_SLOTS: u64 = 1 << 14;
+/// The most directory entries per shard. Uniform hashes need a few. Chosen hashes can make one shard far deeper than the others,
+/// and without this limit, the directory would grow exponentially with its depth.
+const MAX_ENTRIES_PER_SHARD: u64 = 64;
 
-/// A removal joins a shard that fills at most this share of its slots with its sibling if together they fill at most twice as much,
-/// so that the joined shard is far from full. On request, siblings are joined that together fill at most the other share of one.
-const THIN: (usize, usize) = (1, 5);
-const MOST_TO_SHRINK: (usize, usize) = (9, 10);
+/// The number of directory entries that is allowed with any number of shards.
+const ALLOWED_ENTRIES: u64 = 1 << 10;
 
-/// The number of items from which on a shard is split; and from which on one that cannot be split is full.
-pub(crate) fn full(plan: &GenerationPlan) -> [u32; 2] {
-    [share(plan, FULL), full_at_last(plan)].map(items_of_a_shard)
+/// A generation that may have at most this many slots may be followed by another one at any load. After a larger one, the next
+/// generation, which starts with an eighth of its slots, would take much memory for few items.
+const SMALL_GENERATION_SLOTS: u64 = 1 << 14;
+
+/// The load factor up to which a shard is underfull. A removal merges it with its sibling if the merged shard has at most twice
+/// this load factor, which is far from full.
+const UNDERFULL_LOAD: (usize, usize) = (1, 5);
+
+/// The highest load factor of a shard that `shrink` makes by merging two.
+const SHRINK_LOAD: (usize, usize) = (9, 10);
+
+/// Returns the item counts from which a shard splits, and from which a shard of the greatest depth is full.
+pub(crate) fn full_at(plan: &GenerationPlan) -> [u32; 2] {
+    [share(plan, SPLIT_LOAD), max_depth_full_at(plan)].map(shard_items)
 }
 
-/// The number of items up to which a removal joins a shard with its sibling, if that has few as well.
-pub(crate) fn thin(plan: &GenerationPlan) -> u32 {
-    items_of_a_shard(share(plan, THIN))
+/// Returns the item count up to which a shard is underfull.
+pub(crate) fn merge_at(plan: &GenerationPlan) -> u32 {
+    shard_items(share(plan, UNDERFULL_LOAD))
 }
 
 impl Generation {
-    /// True if a shard is full: it is to be split, or a further generation begun.
+    /// Returns true if a shard is full and should split, or needs a further generation.
     pub fn is_full(&self, place: Place) -> bool {
-        self.items(place) >= self.limit(place, self.full)
+        self.items(place) >= self.threshold(place, self.full_at)
     }
 
-    /// Inserts an item that the generation does not seem to have, for which [`insert`](Self::insert) has returned this place. What
-    /// the filter is charged may rise by `allowed` bytes. Returns false if the upper bits are used up, so that a further generation
-    /// is needed.
+    /// Inserts an item for which [`insert`](Self::insert) has returned this place, and splits shards as needed. The item is taken
+    /// as absent. The charge may rise by at most `budget` bytes. Returns false if the upper bits are used up and a further
+    /// generation is needed.
     ///
-    /// Unless it returns true, no item has changed its place. What it does otherwise does not depend on `allowed`, so that filters
-    /// of equal content stay equal.
-    pub fn insert_growing(&mut self, place: Place, key: Key, allowed: usize) -> Result<bool, InsertError> {
-        if self.insert_for_copies(place, key, allowed)? {
+    /// Unless it returns true, no item has moved. `budget` decides only whether the item is accepted, not where it goes, so that
+    /// filters with equal content stay equal.
+    pub fn insert_growing(&mut self, place: Place, key: Key, budget: usize) -> Result<bool, InsertError> {
+        if self.make_room_among_copies(place, key, budget)? {
             return Ok(true);
         }
-        for depth in self.depth_of(place) + 1..=self.greatest_depth() {
-            if self.split(place, depth, key.stream, allowed, |generation, part| generation.insert_at(part, key))? {
+        for depth in self.depth_of(place) + 1..=self.max_split_depth() {
+            if self.split(place, depth, key.stream, budget, |generation, part| generation.insert_at(part, key))? {
                 return Ok(true);
             }
         }
-        let is_for_a_generation = self.has_grown_up();
-        if is_for_a_generation && self.depth_of(place) == self.plan.most_depth && self.is_full(place) {
+        let may_add_generation = self.justifies_generation();
+        if may_add_generation && self.depth_of(place) == self.plan.max_depth && self.is_full(place) {
             return Ok(false);
         }
-        if self.insert_at(place, key) || self.insert_for_a_copy(place, key, MOST_BUCKETS, allowed)? {
+        if self.insert_at(place, key) || self.replace_second_copy(place, key, LONG_SEARCH, budget)? {
             return Ok(true);
         }
-        if is_for_a_generation { Ok(false) } else { Err(InsertError::of(InsertErrorKind::Crowded)) }
+        if may_add_generation { Ok(false) } else { Err(InsertError::of(InsertErrorKind::Crowded)) }
     }
 
-    /// Inserts an item into the shard to which its stream leads, as that is. Returns false, and changes nothing, if there is no
-    /// room.
-    pub fn insert_as_it_is(&mut self, key: Key) -> bool {
+    /// Inserts an item into its shard without a split, even if the shard is full. Returns false, and changes nothing, if there is
+    /// no slot for it.
+    pub fn insert_without_splitting(&mut self, key: Key) -> bool {
         self.find(key.stream).is_some_and(|place| self.insert_at(place, key))
     }
 
-    /// True if a further generation takes little memory beside this one: one in sixteen slots of those that it may have is taken,
-    /// or it may have few. Otherwise it is for unequal hashes that a shard is full. In buckets of one slot, it may be for three
-    /// items in two buckets long before, and hashes are as good as any.
-    fn has_grown_up(&self) -> bool {
-        let slots = wide(self.slots_of_a_shard()) << self.plan.most_depth;
+    /// Returns true if a further generation takes little memory compared with this one: at least one in 16 of the slots that this
+    /// one may have is taken, or it may have only few. Otherwise a full shard results from hashes that are not uniform. With
+    /// buckets of one slot, uniform hashes can cause one much earlier, when three items share two buckets, so one slot in 256 is
+    /// enough.
+    fn justifies_generation(&self) -> bool {
+        let slots = wide(self.shard_slots()) << self.plan.max_depth;
         let share = if self.plan.whole.bucket_size == 1 { 8 } else { 4 };
-        wide(self.len) >= slots >> share || slots <= FEW_SLOTS
+        wide(self.len) >= slots >> share || slots <= SMALL_GENERATION_SLOTS
     }
 
-    /// The greatest depth to which a shard may be split.
-    fn greatest_depth(&self) -> u8 {
-        let entries = wide(self.shards()).saturating_mul(MOST_ENTRIES).max(ENTRIES_OF_FEW);
+    /// Returns the greatest depth to which a shard may split.
+    fn max_split_depth(&self) -> u8 {
+        let entries = wide(self.shards()).saturating_mul(MAX_ENTRIES_PER_SHARD).max(ALLOWED_ENTRIES);
         #[expect(clippy::cast_possible_truncation, reason = "below 64")]
         let depth = entries.ilog2() as u8;
-        self.plan.most_depth.min(self.global_depth().max(depth))
+        self.plan.max_depth.min(self.global_depth().max(depth))
     }
 
-    /// Splits a shard as often as it takes to get one of this depth to which the stream leads, if `act` returns true for that.
-    /// Returns what it returned. Otherwise, or if it fails, nothing has changed; `act` must have changed nothing, either.
+    /// Splits a shard repeatedly, until the stream leads to a part of this depth. Calls `act` with that part, and returns its
+    /// result. If `act` returns false, it must have changed nothing, and the split is undone. On failure, nothing changes.
     pub fn split(
         &mut self,
         place: Place,
         depth: u8,
         stream: u64,
-        allowed: usize,
+        budget: usize,
         act: impl FnOnce(&mut Self, Place) -> bool,
     ) -> Result<bool, InsertError> {
         let from = self.depth_of(place);
-        let needed = self.charge_of_splits(from, depth);
-        if needed > allowed {
+        let needed = self.charge_for_splits(from, depth);
+        if needed > budget {
             return Err(InsertError::limit(needed));
         }
-        // The bits of the stream that lead from the shard to a part of this depth.
-        let bits_to = |depth: u8| low_half(Window::new(from.into(), (depth - from).into(), 0).of(stream));
+        // The stream bits between the shard's prefix and that of a part.
+        let bits_to = |depth: u8| low_half(Window::new(from.into(), (depth - from).into(), 0).extract(stream));
         self.pool.add_levels(&self.plan, depth)?;
         let reserved = self.pool.reserve(depth, 2);
         let part = reserved.map(|()| self.push_part(place, depth, bits_to(depth)));
         let before = part.as_ref().map_or(0, |&part| self.items(part));
         match part {
             Ok(part) if act(self, part) => {
-                // The others of these parts, and a directory.
+                // Allocates the other parts and the directory.
                 let between = (from + 1..depth).try_for_each(|depth| self.pool.reserve(depth, 1));
                 match between.and_then(|()| self.directory.deepened(depth)) {
                     Ok(deeper) => {
@@ -142,7 +149,7 @@ impl Generation {
                         Ok(true)
                     }
                     Err(error) => {
-                        // With what `act` has inserted.
+                        // Subtracts the items that `act` has inserted.
                         self.len -= self.items(part) - before;
                         self.undo_split(Some(part), from, depth);
                         Err(error.into())
@@ -160,7 +167,7 @@ impl Generation {
         }
     }
 
-    /// Adds the other parts of a shard, instead of that. Nothing can fail.
+    /// Replaces a shard by its parts. Their memory is reserved, so this cannot fail.
     fn commit_split(&mut self, whole: Place, part: Place, depth: u8, bits_to: impl Fn(u8) -> u32) {
         self.point_to(part);
         for depth in self.depth_of(whole) + 1..=depth {
@@ -170,26 +177,26 @@ impl Generation {
         self.remove_shard(whole, &mut |_, _| ());
     }
 
-    /// Removes what was added for a split. The directory leads to none of it.
+    /// Removes what a split has added. The directory does not lead to it yet.
     fn undo_split(&mut self, part: Option<Place>, from: u8, depth: u8) {
         if let Some(part) = part {
             self.remove_shard(part, &mut |_, _| ());
         }
         for depth in from + 1..=depth {
-            self.pool.release(depth, &mut |_, _, _| ());
+            self.pool.free_empty_blocks(depth, &mut |_, _, _| ());
         }
         self.pool.drop_levels(self.global_depth());
     }
 
-    /// What splitting a shard of depth `from` adds to the charge, while the shard is still there.
-    fn charge_of_splits(&self, from: u8, depth: u8) -> usize {
-        let of_depth = |part: u8| self.pool.charge_of_more(&self.plan, part, if part == depth { 2 } else { 1 });
-        let directory = if depth > self.global_depth() { Directory::<Place>::bytes_of(depth) } else { 0 };
-        (from + 1..=depth).map(of_depth).fold(directory, usize::saturating_add)
+    /// Returns by how much splitting a shard from depth `from` to `depth` raises the charge while the shard itself still exists.
+    fn charge_for_splits(&self, from: u8, depth: u8) -> usize {
+        let charge_at = |part: u8| self.pool.charge_for_more(&self.plan, part, if part == depth { 2 } else { 1 });
+        let directory = if depth > self.global_depth() { Directory::<Place>::bytes_at_depth(depth) } else { 0 };
+        (from + 1..=depth).map(charge_at).fold(directory, usize::saturating_add)
     }
 
-    /// Adds a shard of this depth, for which there must be room, with those items of another one whose upper bits begin with
-    /// `bits`. The directory does not lead to it yet.
+    /// Adds a shard of this depth with the items of `whole` whose upper bits begin with `bits`. Room must be reserved. The
+    /// directory does not lead to the new shard yet.
     fn push_part(&mut self, whole: Place, depth: u8, bits: u32) -> Place {
         let record = self.pool.record(whole);
         let place = self.pool.push(ShardRecord::new(depth, record.prefix() << (depth - record.depth()) | bits, 0));
@@ -198,7 +205,7 @@ impl Generation {
         place
     }
 
-    /// Fills a shard with items of another one, of another depth. Returns what `fill` did.
+    /// Calls `fill` to copy items from one shard to another of a different depth. Returns its result.
     fn fill(&mut self, from: Place, to: Place, fill: impl FnOnce(&mut ShardMut<'_>, &Shard<'_>) -> bool) -> bool {
         let [source, target] = [from, to].map(|place| self.pool.record(place));
         let [source_layout, layout] = [source, target].map(|record| self.pool.level(record.depth()).layout);
@@ -211,13 +218,13 @@ impl Generation {
         is_filled
     }
 
-    /// Writes the directory's entries for a shard.
+    /// Points the directory's entries for a shard at its place.
     pub fn point_to(&mut self, place: Place) {
         let record = self.pool.record(place);
         self.directory.point(record.depth(), record.prefix(), place);
     }
 
-    /// Removes a shard to which the directory does not lead any more, or will not. Calls `moved` with the old and new place of each
+    /// Removes a shard to which the directory does not lead, or soon will not. Calls `moved` with the old and new place of each
     /// shard that has moved.
     fn remove_shard(&mut self, place: Place, moved: &mut dyn FnMut(Place, Place)) {
         let Self { directory, pool, .. } = self;
@@ -228,29 +235,29 @@ impl Generation {
     }
 }
 
-// Joining.
+// Merging.
 
 impl Generation {
-    /// Makes the directory as shallow as the shards allow.
-    fn halve(&mut self) {
-        while self.global_depth() > self.plan.least_depth && self.pool.level(self.global_depth()).len() == 0 {
+    /// Makes the directory as shallow as the shards allow, and drops unused levels.
+    fn shrink_directory(&mut self) {
+        while self.global_depth() > self.plan.min_depth && self.pool.level(self.global_depth()).len() == 0 {
             self.directory.halve();
         }
         self.pool.drop_levels(self.global_depth());
     }
 
-    /// The other half of the shard that was split to make this one, unless it has been split further.
+    /// Returns the other half of the shard whose split has made this one, or `None` if that half has been split further.
     fn sibling(&self, place: Place) -> Option<Place> {
         let record = self.pool.record(place);
-        if record.depth() == self.plan.least_depth {
+        if record.depth() == self.plan.min_depth {
             return None;
         }
         let other = self.directory.at(record.depth(), record.prefix() ^ 1)?;
         (self.depth_of(other) == record.depth()).then_some(other)
     }
 
-    /// Joins a shard with its sibling if the two hold at most `most` items. Returns whether it did; otherwise nothing has changed.
-    pub fn join(&mut self, place: Place, most: usize) -> Result<bool, OutOfMemory> {
+    /// Merges a shard with its sibling if the two have at most `most` items. Returns false, and changes nothing, if it does not.
+    pub fn merge_with_sibling(&mut self, place: Place, most: usize) -> Result<bool, OutOfMemory> {
         let Some(other) = self.sibling(place).filter(|&other| self.items(place) + self.items(other) <= most) else {
             return Ok(false);
         };
@@ -260,7 +267,7 @@ impl Generation {
         let mut halves = if record.prefix() & 1 == 0 { [place, other] } else { [other, place] };
         let is_filled = (0..).zip(halves).all(|(bit, half)| self.fill(half, whole, |whole, half| fill_half(whole, half, bit)));
         if !is_filled {
-            // Nothing leads to it.
+            // The directory does not lead to it.
             self.remove_shard(whole, &mut |_, _| ());
             return Ok(false);
         }
@@ -276,53 +283,53 @@ impl Generation {
             halves = places;
         }
         self.point_to(whole);
-        self.halve();
+        self.shrink_directory();
         Ok(true)
     }
 
-    /// Joins all shards that can be, as far as there is memory for it.
-    pub fn join_all(&mut self) {
-        let most = share(&self.plan, MOST_TO_SHRINK);
-        for depth in (self.plan.least_depth + 1..=self.global_depth()).rev() {
-            let mut number = 0;
-            while depth <= self.global_depth() && number < self.pool.level(depth).len() {
-                // After a join, another shard is here.
-                if !self.join(self.pool.place(depth, number), most).unwrap_or(false) {
-                    number += 1;
+    /// Merges all siblings that together fill at most [`SHRINK_LOAD`] of one shard, as far as there is memory for it.
+    pub fn merge_all_siblings(&mut self) {
+        let most = share(&self.plan, SHRINK_LOAD);
+        for depth in (self.plan.min_depth + 1..=self.global_depth()).rev() {
+            let mut table = 0;
+            while depth <= self.global_depth() && table < self.pool.level(depth).len() {
+                // After a merge, another shard has this index.
+                if !self.merge_with_sibling(self.pool.place(depth, table), most).unwrap_or(false) {
+                    table += 1;
                 }
             }
         }
     }
 }
 
-/// A share of the slots of a generation's shards. A shard of fewer than 16 slots is always split: so small a table is soon too full
-/// for an item of which both buckets are taken.
+/// Returns a fraction of a shard's slots. With fewer than 16 slots, [`SPLIT_LOAD`] gives 0 and a shard splits at its next
+/// insertion: so small a table soon has no slot for an item whose buckets are both full.
 fn share(plan: &GenerationPlan, (numerator, denominator): (usize, usize)) -> usize {
     plan.whole.slots() / denominator * numerator
 }
 
-/// A number of items in a shard, which has fewer than 2³².
-pub(crate) fn items_of_a_shard(items: usize) -> u32 {
+/// Converts an item count of a shard, which has fewer than 2³² items. Larger numbers become `u32::MAX`.
+pub(crate) fn shard_items(items: usize) -> u32 {
     u32::try_from(items).unwrap_or(u32::MAX)
 }
 
-/// The number of items from which on a shard of the greatest depth is full.
-fn full_at_last(plan: &GenerationPlan) -> usize {
-    if plan.whole.slots() < LARGE { usize::MAX } else { share(plan, FULL_AT_LAST).max(plan.items_that_fit()) }
+/// Returns the item count from which a shard of the greatest depth is full.
+fn max_depth_full_at(plan: &GenerationPlan) -> usize {
+    if plan.whole.slots() < LARGE_SHARD_SLOTS { usize::MAX } else { share(plan, MAX_DEPTH_LOAD).max(plan.items_that_fit()) }
 }
 
-/// Fills a shard with those items of a shallower one whose upper bits begin with `bits`, as many as the two differ in depth. It has
-/// as many buckets, and each item is where it was, so that there is always room.
+/// Fills a shard with the items of a shallower one whose upper bits begin with `bits`, which are as many bits as the depths
+/// differ by. Each item stays in the bucket with the same number, so there is always room.
 fn fill_part(part: &mut ShardMut<'_>, whole: &Shard<'_>, bits: u32) -> bool {
     let stored_bits = part.params().stored_bits();
-    part.take_part(whole, bits)
-        || part.receive(whole, |fingerprint| (fingerprint.get() >> stored_bits == bits).then(|| fingerprint.low(stored_bits)))
+    part.copy_part_of(whole, bits)
+        || part.add_all(whole, |fingerprint| (fingerprint.get() >> stored_bits == bits).then(|| fingerprint.low(stored_bits)))
 }
 
-/// Adds the items of one of two halves to a shard. Returns false if they do not all fit.
+/// Adds the items of one half to the merged shard. Returns false if they do not all fit.
 fn fill_half(whole: &mut ShardMut<'_>, half: &Shard<'_>, bit: u32) -> bool {
     whole.add_half(half, bit).unwrap_or_else(|| {
         let stored_bits = half.params().stored_bits();
-        whole.receive(half, |fingerprint| Some(fingerprint.with(u64::from(bit) << stored_bits)))
+        whole.add_all(half, |fingerprint| Some(fingerprint.with(u64::from(bit) << stored_bits)))
     })
 }

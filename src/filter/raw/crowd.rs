@@ -1,4 +1,4 @@
-//! Insertion beside copies: of an item that is in the table, further copies are counted instead of stored.
+//! Insertion and removal where an item has extra copies: these are counted beside the table instead of stored in it.
 
 use super::{
     super::{InsertError, InsertErrorKind},
@@ -9,78 +9,78 @@ use crate::{
     params::Params,
     storage::OutOfMemory,
     table::{
-        Address, AmongCopies, Crowd, Crowded, FEW_BUCKETS, Fingerprint, MOST_BUCKETS, Pair, Placed, Uniform,
-        copies::{self, Further, Listed},
+        Address, CopyPolicy, Crowd, Crowded, Fingerprint, LONG_SEARCH, Pair, Placed, SHORT_SEARCH, Uniform,
+        copies::{self, ExtraCopies, SnapshotCopies},
     },
 };
 
 impl RawFilter {
-    /// [`insert`](Self::insert), where there are further copies.
+    /// [`insert`](Self::insert) for a filter that has extra copies.
     #[cold]
     #[inline(never)]
     pub(super) fn insert_beside_copies(&mut self, hash: Uniform) -> Result<(), InsertError> {
         if self.has_copies() && self.contains(hash) {
-            // Where there are many, a copy is not stored.
+            // With many copies, count this one without trying the table.
             let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
-            return self.count_further(buckets, fingerprint, 1);
+            return self.count_extra(buckets, fingerprint, 1);
         }
-        // Otherwise it is, as long as there is room.
-        if self.place(hash, AmongCopies::GiveUpForOne) { Ok(()) } else { self.insert_crowded(hash) }
+        // Otherwise, store it in the table if there is room.
+        if self.place(hash, CopyPolicy::GiveUpForOwnCopy) { Ok(()) } else { self.insert_crowded(hash) }
     }
 
-    /// Inserts a hash for which the table has no room: counts a copy of an item that is there, or places another item.
+    /// Inserts a hash for which the table has no room: counts a copy if the table has the item, otherwise makes room for it.
     #[cold]
     #[inline(never)]
     pub(super) fn insert_crowded(&mut self, hash: Uniform) -> Result<(), InsertError> {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
-        if self.contains(hash) { self.count_further(buckets, fingerprint, 1) } else { self.place_crowded(buckets, fingerprint) }
+        if self.contains(hash) { self.count_extra(buckets, fingerprint, 1) } else { self.place_crowded(buckets, fingerprint) }
     }
 
-    /// Inserts copies of a fingerprint with these two buckets, as many as one by one would go into the table. If it fails, some may
-    /// have been inserted.
+    /// Inserts copies of a fingerprint with these two buckets. As many go into the table as if they were inserted individually; the
+    /// others are counted. After an error, some may have been inserted.
     pub(super) fn insert_copies(&mut self, buckets: Pair, fingerprint: Fingerprint, copies: u32) -> Result<(), InsertError> {
-        let (mut left, mut is_present) = (copies, self.occurrences(buckets, fingerprint) > 0);
-        while left > 0 && !(is_present && self.has_copies()) && self.place_fingerprint(buckets, fingerprint) {
-            (left, is_present) = (left - 1, true);
+        let (mut remaining, mut is_present) = (copies, self.occurrences(buckets, fingerprint) > 0);
+        while remaining > 0 && !(is_present && self.has_copies()) && self.place_fingerprint(buckets, fingerprint) {
+            (remaining, is_present) = (remaining - 1, true);
         }
-        if left == 0 {
+        if remaining == 0 {
             return Ok(());
         }
         if !is_present {
             self.place_crowded(buckets, fingerprint)?;
-            left -= 1;
+            remaining -= 1;
         }
-        if left > 0 { self.count_further(buckets, fingerprint, left) } else { Ok(()) }
+        if remaining > 0 { self.count_extra(buckets, fingerprint, remaining) } else { Ok(()) }
     }
 
-    /// True if items have copies, more than different items have that share fingerprint and buckets. Then copies are looked for
-    /// before they are inserted; elsewhere, that would take time, and count different items as copies.
+    /// Returns true if there are more extra copies than distinct items explain that share fingerprint and buckets by chance. If so,
+    /// insertions first look for a copy. Elsewhere, that would take time, and would count distinct items as copies.
     fn has_copies(&self) -> bool {
         let by_chance = (wide(self.len) * u64::from(self.params.bucket_size())) >> self.params.fingerprint_bits();
-        !self.copies.are_none() && self.copies.totals().0 >= by_chance
+        !self.copies.is_empty() && self.copies.totals().0 >= by_chance
     }
 
-    /// Counts further copies of an item that the table has. If it fails, nothing has changed.
-    fn count_further(&mut self, buckets: Pair, fingerprint: Fingerprint, number: u32) -> Result<(), InsertError> {
+    /// Counts `added_copies` extra copies of an item that the table has. An error changes nothing.
+    fn count_extra(&mut self, buckets: Pair, fingerprint: Fingerprint, added_copies: u32) -> Result<(), InsertError> {
         let keys = self.keys();
         let key = keys.key(buckets, fingerprint.wide());
-        let mut added = self.copies.list_or_new(keys)?.add(key, number, copies::MOST);
+        let mut added = self.copies.list_or_new(keys)?.add(key, added_copies, copies::MOST);
         if added == Ok(false) {
             let mut in_table = 0;
-            self.crowded(&mut |crowd| in_table = crowd.count(buckets, fingerprint))?;
-            added = self.copies.list_or_new(keys)?.add(key, number, u32::MAX - in_table);
+            self.with_crowd(&mut |crowd| in_table = crowd.count(buckets, fingerprint))?;
+            added = self.copies.list_or_new(keys)?.add(key, added_copies, u32::MAX - in_table);
         }
         if added != Ok(true) {
             self.copies.drop_empty();
             added?;
             return Err(InsertError::of(InsertErrorKind::TooManyCopies));
         }
-        self.len += index(number.into());
+        self.len += index(added_copies.into());
         Ok(())
     }
 
-    /// [`remove`](Self::remove), where there are further copies: these first, so that the table has one as long as there are
-    /// others.
+    /// [`remove`](Self::remove) for a filter that has extra copies. It removes these first, so that the table keeps one copy as
+    /// long as there are others.
     #[cold]
     #[inline(never)]
     pub(super) fn remove_beside_copies(&mut self, hash: Uniform) -> bool {
@@ -93,31 +93,31 @@ impl RawFilter {
         true
     }
 
-    /// Adds the further copies of a snapshot, which have been verified.
-    pub fn set_listed(&mut self, listed: Listed<'_>) -> Result<(), OutOfMemory> {
-        self.copies = Further::from_sorted(self.keys(), &listed.iter())?;
+    /// Sets the extra copies to those of a snapshot, which must have been verified.
+    pub fn set_listed(&mut self, listed: SnapshotCopies<'_>) -> Result<(), OutOfMemory> {
+        self.copies = ExtraCopies::from_sorted(self.keys(), &listed.iter())?;
         Ok(())
     }
 
-    /// Inserts a fingerprint for which the table has no room: a second copy of another one gives way, and if there are many, all of
-    /// them. If it fails, nothing has changed.
+    /// Inserts a fingerprint for which the table has no room: moves a second copy of another item out of the table, or all second
+    /// copies if there are many. An error changes nothing.
     fn place_crowded(&mut self, buckets: Pair, fingerprint: Fingerprint) -> Result<(), InsertError> {
-        let mut placed = Ok(Placed::NoSecond);
-        self.crowded(&mut |crowd| {
-            placed = crowd.place(buckets, fingerprint, MOST_BUCKETS, true);
-            if matches!(placed, Ok(Placed::Behind(searched)) if searched < FEW_BUCKETS) {
+        let mut placed = Ok(Placed::NoSecondCopy);
+        self.with_crowd(&mut |crowd| {
+            placed = crowd.place(buckets, fingerprint, LONG_SEARCH, true);
+            if matches!(placed, Ok(Placed::Stored(searched)) if searched < SHORT_SEARCH) {
                 crowd.sweep();
             }
         })?;
-        let Placed::Behind(_) = placed? else {
-            return Err(InsertError::of(InsertErrorKind::Full { items: self.in_table(), slots: self.params.slots() }));
+        let Placed::Stored(_) = placed? else {
+            return Err(InsertError::of(InsertErrorKind::Full { items: self.table_len(), slots: self.params.slots() }));
         };
         self.len += 1;
         Ok(())
     }
 
-    /// Shows the table to a function, which may move copies out of it.
-    fn crowded(&mut self, act: &mut dyn FnMut(&mut Crowd<'_, Params>)) -> Result<(), OutOfMemory> {
+    /// Calls `act` with the table and the list of extra copies, to which it may move copies.
+    fn with_crowd(&mut self, act: &mut dyn FnMut(&mut Crowd<'_, Params>)) -> Result<(), OutOfMemory> {
         self.copies.list_or_new(self.keys())?;
         let Self { params, geometry, storage, dispatch, copies, .. } = self;
         if let Some(copies) = copies.list_mut() {

@@ -1,4 +1,4 @@
-//! A filter of uniform hashes: everything that [`CuckooFilter`](super::CuckooFilter) does, except hashing items.
+//! A filter of uniform hashes: everything that a [`CuckooFilter`](super::CuckooFilter) does except hashing items.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -16,32 +16,32 @@ use crate::{
     params::Params,
     storage::{OutOfMemory, Owned},
     table::{
-        Address, AmongCopies, Change, Corrupt, DeepGeometry, Fingerprint, Geometry, MOST_SLOTS, Pair, Read, Table, TableMut,
+        Address, Change, CopyPolicy, Corrupt, DeepGeometry, Fingerprint, Geometry, MOST_SLOTS, Pair, Read, Table, TableMut,
         TableParams, Uniform,
-        copies::{self, ClassKeys, Copies, Further, Listed},
+        copies::{self, ClassKeys, Copies, ExtraCopies, SnapshotCopies},
         fingerprints, place,
     },
 };
-use scan::{AddHalf, CopyValues, FillPart, FirstCorrupt, InsertBatch, Prefetch, Receive, RemoveBatch, Taken};
-pub(crate) use scan::{Located, Occurrences, Slots, Sought, Store, slots};
+use scan::{AddHalf, CopyValues, FillPart, FirstCorrupt, InsertBatch, PlaceAll, Prefetch, RemoveBatch, Taken};
+pub(crate) use scan::{Located, Lookup, Occurrences, Slots, Store, slots};
 
-/// A table, its parameters and geometry, the number of items in it, and the kernel that works on it: the core of a
-/// [`CuckooFilter`](crate::CuckooFilter), or one of the shards that make up a larger filter.
+/// A table with its parameters, geometry, number of items and kernel: the core of a [`CuckooFilter`](crate::CuckooFilter), or one
+/// shard of a growing filter.
 #[derive(Clone)]
 pub(crate) struct RawFilter<S = Owned, P: TableParams = Params> {
     params: P,
-    /// That of the table without its column.
+    /// The geometry of the table without its column.
     geometry: Geometry,
     storage: S,
-    /// The number of items, further copies included.
+    /// The number of items, including extra copies.
     len: usize,
     dispatch: Dispatch,
-    /// The copies that are not in the table. Those of a view follow its table.
-    copies: Further,
+    /// The extra copies. A view has none here: they follow the table in its storage.
+    copies: ExtraCopies,
 }
 
 impl RawFilter {
-    /// An empty filter, or an error if the table cannot be allocated.
+    /// Returns an empty filter, or an error if the table cannot be allocated.
     pub fn new(params: Params) -> Result<Self, OutOfMemory> {
         let bytes = params.table_bytes();
         let storage = Owned::zeroed(bytes).ok_or(OutOfMemory::of(bytes))?;
@@ -50,20 +50,23 @@ impl RawFilter {
 }
 
 impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
-    /// A filter with this table, which holds `len` items.
+    /// Returns a filter with this table, which holds `len` items.
     ///
     /// # Panics
-    /// If the length of the table is not the one that the parameters require.
+    /// If the storage does not have the length that the parameters require.
     pub fn from_parts(params: P, storage: S, len: usize) -> Self {
         Self::with_listed(params, storage, len, 0)
     }
 
-    /// The same, where a list of so many bytes is between table and padding: further copies.
+    /// Returns a filter with this table, behind which the storage has `listed` bytes of extra copies before the padding.
+    ///
+    /// # Panics
+    /// If the storage does not have the length that the parameters and the copies require.
     pub fn with_listed(params: P, storage: S, len: usize, listed: usize) -> Self {
-        assert!(storage.len() == params.table_bytes() + listed + PADDING, "a table has the length of its parameters");
-        // A call, before there is anything to keep across it.
+        assert!(storage.len() == params.table_bytes() + listed + PADDING, "the storage length does not match the parameters");
+        // A call: it comes first, so that no registers are saved across it.
         let dispatch = Dispatch::best();
-        Self { geometry: Geometry::new(&params), params, storage, len, dispatch, copies: Further::NONE }
+        Self { geometry: Geometry::new(&params), params, storage, len, dispatch, copies: ExtraCopies::NONE }
     }
 
     #[inline]
@@ -84,46 +87,46 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         Self { dispatch, ..self }
     }
 
-    /// The further copies behind the table of a view; none elsewhere.
-    pub fn listed(&self) -> Listed<'_> {
-        Listed::new(&self.storage[self.params.table_bytes()..self.storage.len() - PADDING])
+    /// Returns the extra copies behind the table of a view; empty for other filters.
+    pub fn listed(&self) -> SnapshotCopies<'_> {
+        SnapshotCopies::new(&self.storage[self.params.table_bytes()..self.storage.len() - PADDING])
     }
 
-    /// All further copies: keys and numbers, in order.
-    pub fn further_copies(&self) -> impl Iterator<Item = (copies::ClassKey, u32)> + Clone {
+    /// Returns all extra copies: keys and counts, in the order of the keys.
+    pub fn extra_copies(&self) -> impl Iterator<Item = (copies::ClassKey, u32)> + Clone {
         self.copies.list().into_iter().flat_map(Copies::iter).chain(self.listed().iter())
     }
 
-    /// What they take: memory beside the storage, or a part of it.
+    /// Returns the bytes that extra copies take: memory beside the storage, or for a view, a part of the storage.
     pub fn bytes_of_copies(&self) -> usize {
         self.memory_of_copies().max(self.listed().bytes().len())
     }
 
-    /// The memory that they take beside the storage.
+    /// Returns the bytes that extra copies take beside the storage.
     pub fn memory_of_copies(&self) -> usize {
         self.copies.size_in_bytes()
     }
 
-    /// Their total, and the number of items that have some.
-    pub fn further_totals(&self) -> (u64, usize) {
+    /// Returns the number of extra copies, and the number of items that have any.
+    pub fn extra_totals(&self) -> (u64, usize) {
         let listed = self.listed();
-        if self.copies.are_none() { (listed.total(), listed.entries()) } else { self.copies.totals() }
+        if self.copies.is_empty() { (listed.total(), listed.entries()) } else { self.copies.totals() }
     }
 
-    /// Passes on the bytes that follow the table in a snapshot, in pieces: the number of further copies, and all entries. There are
-    /// none without further copies.
-    pub fn each_listed<E>(&self, mut act: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let (total, entries) = self.further_totals();
+    /// Calls `act` with the bytes that follow the table in a snapshot, in pieces: the number of extra copies, then each entry.
+    /// Without extra copies, there are no such bytes.
+    pub fn write_extra_copies<E>(&self, mut act: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let (total, entries) = self.extra_totals();
         if entries == 0 {
             return Ok(());
         }
         act(&total.to_le_bytes())?;
-        self.further_copies().try_for_each(|entry| act(&copies::encode(entry)))
+        self.extra_copies().try_for_each(|entry| act(&copies::encode(entry)))
     }
 
-    /// The number of items in the table, without further copies.
-    pub fn in_table(&self) -> usize {
-        self.len.saturating_sub(in_memory(self.further_totals().0))
+    /// Returns the number of items in the table, without extra copies.
+    pub fn table_len(&self) -> usize {
+        self.len.saturating_sub(in_memory(self.extra_totals().0))
     }
 
     #[inline(always)]
@@ -136,27 +139,27 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         }
     }
 
-    /// The table without its padding.
+    /// Returns the bytes of the table without padding.
     pub fn table(&self) -> &[u8] {
         &self.storage[..self.params.table_bytes()]
     }
 
-    /// The number of occupied slots in the buckets, or `None` if one of the buckets is corrupt.
+    /// Returns the number of occupied slots in the buckets, or `None` if one of the buckets is corrupt.
     pub fn taken(&self, buckets: Range<u64>) -> Option<u64> {
         self.read(Taken(buckets, self.params.low_bits()))
     }
 
-    /// The first corrupt bucket, and what is wrong with it.
+    /// Returns the first corrupt bucket and why it is corrupt.
     pub fn first_corrupt(&self, buckets: Range<u64>) -> Option<(u64, Corrupt)> {
         self.read(FirstCorrupt(buckets, self.params.low_bits()))
     }
 
-    /// The values of a bucket's slots.
+    /// Returns the values of a bucket's slots.
     fn slots(&self, bucket: u64) -> Slots {
         slots(bucket, |copy| self.read(copy))
     }
 
-    /// Calls `act` with the number of each bucket and the values of its slots until it returns false. Returns false if it did.
+    /// Calls `act` with the number of each bucket and the values of its slots, until it returns false. Returns false if it did.
     fn each_bucket(&self, mut act: impl FnMut(u64, &[u32]) -> bool) -> bool {
         let slots = index(self.params.bucket_size().into());
         self.each_piece(&mut |first, values| {
@@ -164,7 +167,8 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         })
     }
 
-    /// The same for some buckets at a time, of which the first one has that number.
+    /// Calls `act` for up to 64 buckets at a time, with the number of the first and the values of all their slots, until it returns
+    /// false. Returns false if it did.
     fn each_piece(&self, act: &mut dyn FnMut(u64, &mut [u32]) -> bool) -> bool {
         const BUCKETS: usize = 64;
         let mut values = [0; BUCKETS * MOST_SLOTS];
@@ -177,28 +181,28 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         })
     }
 
-    /// Calls `act` with each bucket number and fingerprint until it returns false. Returns false if it did.
+    /// Calls `act` with each fingerprint and the number of its bucket, until it returns false. Returns false if it did.
     pub fn each_fingerprint(&self, mut act: impl FnMut(u64, Fingerprint) -> bool) -> bool {
         self.each_bucket(|bucket, values| fingerprints(&values).all(|fingerprint| act(bucket, fingerprint)))
     }
 
-    /// Calls `act` with each fingerprint, its two buckets and the number of its copies in them, once for all copies, until it
-    /// returns false. Returns false if it did.
+    /// Calls `act` once for all copies of a fingerprint in its two buckets, with the buckets, the fingerprint and the number of
+    /// these copies, until it returns false. Returns false if it did.
     pub fn each_class(&self, act: &mut dyn FnMut(Pair, Fingerprint, u32) -> bool) -> bool {
         let count = |values: &[u32], value| low_half(wide(values.iter().filter(|&&other| other == value).count()));
         self.each_bucket(|bucket, values| {
             values.iter().enumerate().all(|(slot, &value)| {
                 let Some(fingerprint) = Fingerprint::new(value) else { return true };
                 let alternate = self.params.alternate(bucket, fingerprint);
-                let there = if alternate == bucket { 0 } else { count(&self.slots(alternate), value) };
-                // At the first of the copies in the table.
-                let was_before = values[..slot].contains(&value) || alternate < bucket && there > 0;
-                was_before || act((bucket, alternate), fingerprint, count(values, value) + there)
+                let in_alternate = if alternate == bucket { 0 } else { count(&self.slots(alternate), value) };
+                // Only the first copy in the table calls `act`.
+                let is_repeated = values[..slot].contains(&value) || alternate < bucket && in_alternate > 0;
+                is_repeated || act((bucket, alternate), fingerprint, count(values, value) + in_alternate)
             })
         })
     }
 
-    /// The number of distinct items.
+    /// Returns the number of distinct items: fingerprints with the same two buckets count once.
     pub fn distinct(&self) -> usize {
         let mut distinct = 0;
         self.each_class(&mut |_, _, _| {
@@ -223,21 +227,21 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
         self.dispatch = dispatch;
     }
 
-    /// A copy of the filter that owns its table, without further copies. The table must be valid, or be verified next.
+    /// Returns a copy of the filter that owns its table, without extra copies. The table must be valid, or be verified next.
     pub fn copied_table(&self) -> Result<RawFilter, OutOfMemory> {
         let table = self.table();
         let storage = Owned::copied(table).ok_or(OutOfMemory::of(table.len()))?;
         let Self { params, geometry, len, dispatch, .. } = *self;
-        Ok(RawFilter { params, geometry, storage, len, dispatch, copies: Further::NONE })
+        Ok(RawFilter { params, geometry, storage, len, dispatch, copies: ExtraCopies::NONE })
     }
 
-    /// The keys of further copies.
+    /// Returns the encoding of the keys of extra copies.
     fn keys(&self) -> ClassKeys {
         ClassKeys::new(self.params.buckets(), self.params.fingerprint_bits())
     }
 
-    /// The number of further copies of a fingerprint in its two buckets.
-    fn further(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
+    /// Returns the number of extra copies of a fingerprint with these two buckets.
+    fn extra_copies_of(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
         let key = || self.keys().key(buckets, fingerprint.wide());
         match self.copies.list() {
             Some(copies) => copies.get(key()),
@@ -246,40 +250,40 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
         }
     }
 
-    /// False if no item with this hash is in the filter; true if one probably is.
+    /// Returns false if no item with this hash is in the filter, and true if one probably is.
     #[inline]
     pub fn contains(&self, hash: Uniform) -> bool {
         self.read(ContainsHash { params: &self.params, hash })
     }
 
-    /// The number of copies of the hash's fingerprint.
+    /// Returns the number of copies of an item with this hash.
     pub fn count(&self, hash: Uniform) -> u32 {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
         self.copies_of(buckets, fingerprint)
     }
 
-    /// The same of a fingerprint and its two buckets.
+    /// Returns the number of copies of a fingerprint with these two buckets, in the table and beside it.
     fn copies_of(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
-        self.occurrences(buckets, fingerprint).saturating_add(self.further(buckets, fingerprint))
+        self.occurrences(buckets, fingerprint).saturating_add(self.extra_copies_of(buckets, fingerprint))
     }
 
-    /// Looks up all hashes. Calls `answer` once for each [`BATCH`](crate::kernel::BATCH) of them, in order; bit i of its argument
-    /// is the answer for the i-th hash of the batch.
-    pub fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
-        self.dispatch.contains_all(&self.params, &self.geometry, &self.storage, hashes, answer);
+    /// Looks up all hashes. Calls `report` once for each [`BATCH`](crate::kernel::BATCH) of them, in order; bit i of its argument
+    /// is the result for the i-th hash of the batch.
+    pub fn contains_all(&self, hashes: &impl Hashes, report: impl FnMut(u64)) {
+        self.dispatch.contains_all(&self.params, &self.geometry, &self.storage, hashes, report);
     }
 
-    /// The number of copies in the table of what a key stands for; 0 if that is nothing.
+    /// Returns the number of copies in the table of the item that a key represents; 0 if the key represents no item.
     pub fn occurrences_of(&self, key: copies::ClassKey) -> u32 {
         let (bucket, fingerprint) = self.keys().parts(key);
         let Some(fingerprint) = Fingerprint::new(low_half(fingerprint)) else { return 0 };
         let buckets = (bucket, self.params.alternate(bucket.min(self.params.buckets() - 1), fingerprint));
-        // A key has the smaller bucket, and no bits above it.
+        // A valid key has the smaller of the two buckets, and no bits above it.
         let is_key = bucket < self.params.buckets() && self.keys().key(buckets, fingerprint.wide()) == key && bucket <= buckets.1;
         if is_key { self.occurrences(buckets, fingerprint) } else { 0 }
     }
 
-    /// The number of copies of a fingerprint in its two buckets.
+    /// Returns the number of copies of a fingerprint in its two buckets, without extra copies.
     fn occurrences(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
         Occurrences { buckets, fingerprint }.count(&|bucket| self.slots(bucket))
     }
@@ -289,7 +293,7 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
         self.read(Prefetch { params: &self.params, hashes });
     }
 
-    /// The values of the slots of a packed bucket; 0 for empty slots.
+    /// Returns the values of the slots of a packed bucket; 0 for empty slots.
     #[cfg(go_files)]
     pub fn packed_values(&self, bucket: u64) -> [u32; 4] {
         let [first, second, third, fourth, ..] = self.slots(bucket);
@@ -303,37 +307,39 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         self.dispatch.change(&self.geometry, &mut self.storage, change)
     }
 
-    /// Stores what `map` makes of the fingerprints of another table with as many buckets. Each one is stored in its bucket there,
-    /// or in its alternate if that is full. Returns false if one found no room: then this filter is of no use.
-    pub fn receive<T: Deref<Target = [u8]>>(
+    /// Stores the fingerprints that `map` returns for those of another table with as many buckets. Each goes into the bucket that
+    /// it has there, or into its alternate if that is full. Returns false if one found no room; the filter must then be
+    /// discarded.
+    pub fn add_all<T: Deref<Target = [u8]>>(
         &mut self,
         other: &RawFilter<T, P>,
         map: impl Fn(Fingerprint) -> Option<Fingerprint>,
     ) -> bool {
         other.each_piece(&mut |first_bucket, values| {
-            // Here, and not where they are stored: that is compiled for each kind of table and each kernel.
+            // `map` is applied here, because `PlaceAll` is compiled for each kind of table and each kernel.
             for value in values.iter_mut() {
                 *value = Fingerprint::new(*value).and_then(&map).map_or(0, Fingerprint::get);
             }
             let Self { params, storage, len, dispatch, .. } = self;
             *len += fingerprints(&&*values).count();
-            dispatch.change_deep(&DeepGeometry::new(params), storage, Receive { params, first_bucket, values })
+            dispatch.change_deep(&DeepGeometry::new(params), storage, PlaceAll { params, first_bucket, values })
         })
     }
 }
 
 impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
-    /// Adds to an empty filter those fingerprints of another one with as many buckets whose bits in the column begin with `prefix`:
-    /// those that are more than this one's. Returns false, and has done nothing, if there is no quicker way than one by one.
-    pub fn take_part<T: Deref<Target = [u8]>>(&mut self, whole: &RawFilter<T, P>, prefix: u32) -> bool {
+    /// Fills an empty filter with those fingerprints of a filter with as many buckets whose column bits begin with `prefix`: the
+    /// bits that the column of `whole` has in addition. Returns false, and does nothing, if the tables have no fast path for
+    /// this.
+    pub fn copy_part_of<T: Deref<Target = [u8]>>(&mut self, whole: &RawFilter<T, P>, prefix: u32) -> bool {
         let (buckets, column) = (self.params.buckets(), DeepGeometry::new(&self.params).column);
         let items = whole.read(FillPart { buckets, part: &mut self.storage, column, prefix });
         self.len += items.unwrap_or(0);
         items.is_some()
     }
 
-    /// Adds all fingerprints of another one with as many buckets, which lacks the first bit of this one's column: it is `bit`. Returns
-    /// whether they found room, or `None`, and has done nothing, if there is no quicker way than one by one.
+    /// Adds all fingerprints of a filter with as many buckets, whose column lacks the first bit of this one's; `bit` is its value.
+    /// Returns true if all found room. Returns `None`, and does nothing, if the tables have no fast path for this.
     pub fn add_half<T: Deref<Target = [u8]>>(&mut self, half: &RawFilter<T, P>, bit: u32) -> Option<bool> {
         let Self { params, storage, len, dispatch, .. } = self;
         let add = AddHalf { params, half: (&half.storage, DeepGeometry::new(&half.params).column), bit };
@@ -344,29 +350,29 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
 }
 
 impl RawFilter {
-    /// A copy of the filter.
+    /// Returns a copy of the filter, or an error if memory cannot be allocated.
     pub fn to_owned(&self) -> Result<Self, OutOfMemory> {
         let mut owned = self.copied_table()?;
-        owned.copies = Further::from_sorted(self.keys(), &self.further_copies())?;
+        owned.copies = ExtraCopies::from_sorted(self.keys(), &self.extra_copies())?;
         Ok(owned)
     }
 
-    /// Inserts a hash. If it fails, nothing has changed.
+    /// Inserts a hash. An error changes nothing.
     #[inline(always)]
     pub fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
-        if !self.copies.are_none() {
+        if !self.copies.is_empty() {
             return self.insert_beside_copies(hash);
         }
-        if self.place(hash, AmongCopies::GiveUp) { Ok(()) } else { self.insert_crowded(hash) }
+        if self.place(hash, CopyPolicy::GiveUp) { Ok(()) } else { self.insert_crowded(hash) }
     }
 
-    /// Inserts a hash into the table, without counting copies. If it fails, nothing has changed.
+    /// Inserts a hash into the table, without counting copies. An error changes nothing.
     #[cfg(go_files)]
     pub fn insert_into_table(&mut self, hash: Uniform) -> Result<(), InsertError> {
-        if self.place(hash, AmongCopies::GoOn) { Ok(()) } else { Err(self.refusal(hash)) }
+        if self.place(hash, CopyPolicy::Continue) { Ok(()) } else { Err(self.refusal(hash)) }
     }
 
-    /// The error for a hash for which the table has no room, where copies are not counted.
+    /// Returns the error for a hash that finds no room in the table, where copies are not counted.
     #[cfg(go_files)]
     #[cold]
     fn refusal(&self, hash: Uniform) -> InsertError {
@@ -378,28 +384,28 @@ impl RawFilter {
         })
     }
 
-    /// Inserts a hash into the table. Returns false, and changes nothing, if no slot was found.
+    /// Inserts a hash into the table. Returns false, and changes nothing, if it finds no slot.
     #[inline]
-    fn place(&mut self, hash: Uniform, among_copies: AmongCopies) -> bool {
+    fn place(&mut self, hash: Uniform, among_copies: CopyPolicy) -> bool {
         let params = &self.params;
         let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, InsertHash { params, hash, among_copies });
         self.len += usize::from(is_placed);
         is_placed
     }
 
-    /// Inserts a fingerprint with these two buckets into the table. Returns false, and changes nothing, if no slot was found.
+    /// Inserts a fingerprint with these two buckets into the table. Returns false, and changes nothing, if it finds no slot.
     #[inline]
     fn place_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        let store = Store { params: &self.params, buckets, fingerprint, among_copies: AmongCopies::GiveUp };
+        let store = Store { params: &self.params, buckets, fingerprint, among_copies: CopyPolicy::GiveUp };
         let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, store);
         self.len += usize::from(is_placed);
         is_placed
     }
 
-    /// Removes one copy of the hash's fingerprint. Returns false if there is none.
+    /// Removes one copy of an item with this hash. Returns true if a copy was found.
     #[inline]
     pub fn remove(&mut self, hash: Uniform) -> bool {
-        if !self.copies.are_none() {
+        if !self.copies.is_empty() {
             return self.remove_beside_copies(hash);
         }
         self.remove_from_table(hash)
@@ -413,13 +419,13 @@ impl RawFilter {
         is_found
     }
 
-    // These are functions of their own: inlined, they would be compiled anew for every type of items.
+    // `insert_batch` and `remove_batch` are not inlined: they would be compiled again for every item type.
 
-    /// Inserts at most 64 hashes, until one is refused.
+    /// Inserts at most 64 hashes, and stops at the first refusal.
     #[inline(never)]
     pub fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
         let mut inserted = 0;
-        if self.copies.are_none() {
+        if self.copies.is_empty() {
             let Self { params, geometry, storage, len, dispatch, .. } = self;
             inserted = dispatch.change(geometry, storage, InsertBatch { params, hashes, len: *len });
             *len += inserted;
@@ -427,17 +433,18 @@ impl RawFilter {
             self.prefetch(hashes);
         }
         for (position, &hash) in hashes.iter().enumerate().skip(inserted) {
-            let is_tried = position == inserted && self.copies.are_none();
-            let done = if is_tried { self.insert_crowded(Uniform(hash)) } else { self.insert(Uniform(hash)) };
+            // The batch has already tried the hash at which it stopped.
+            let was_tried = position == inserted && self.copies.is_empty();
+            let done = if was_tried { self.insert_crowded(Uniform(hash)) } else { self.insert(Uniform(hash)) };
             done.map_err(|error| error.at(position))?;
         }
         Ok(())
     }
 
-    /// Removes one copy of each of at most 64 hashes. Bit i of the result says whether the i-th was found.
+    /// Removes one copy of each of at most 64 hashes. Bit i of the result is 1 if the i-th was found.
     #[inline(never)]
     pub fn remove_batch(&mut self, hashes: &[u64]) -> u64 {
-        if !self.copies.are_none() {
+        if !self.copies.is_empty() {
             self.prefetch(hashes);
             return answers(hashes, |hash| self.remove(hash));
         }
@@ -447,7 +454,7 @@ impl RawFilter {
         found
     }
 
-    /// The same table, with the number of items that it was found to hold.
+    /// Replaces the number of items by the one that the table was found to hold.
     #[cfg(go_files)]
     pub fn with_len(self, len: usize) -> Self {
         Self { len, ..self }
@@ -455,10 +462,10 @@ impl RawFilter {
 
     pub fn clear(&mut self) {
         self.storage.fill(0);
-        (self.len, self.copies) = (0, Further::NONE);
+        (self.len, self.copies) = (0, ExtraCopies::NONE);
     }
 
-    /// The table and its padding. The caller must leave buckets that this library could have written.
+    /// Returns the table and its padding. The caller must leave only buckets that this library could have written.
     #[cfg(go_files)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.storage
@@ -483,7 +490,7 @@ impl Read for ContainsHash<'_> {
 struct InsertHash<'a> {
     params: &'a Params,
     hash: Uniform,
-    among_copies: AmongCopies,
+    among_copies: CopyPolicy,
 }
 
 impl Change for InsertHash<'_> {
@@ -511,37 +518,35 @@ impl Change for RemoveHash<'_> {
     }
 }
 
-// Two filters in one.
-
-/// What becomes of a fingerprint that both filters hold, in the same two buckets.
+/// The number of copies that two combined filters have of an item that is in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Combine {
-    /// The copies of both.
+    /// The sum of both counts.
     Sum,
-    /// The larger number of copies.
+    /// The larger of both counts.
     Union,
 }
 
 impl RawFilter {
-    /// Adds the items of a filter with equal parameters. If it fails, nothing has changed.
+    /// Adds the items of a filter with equal parameters. An error changes nothing.
     pub fn combine_equal(&mut self, other: &Self, how: Combine) -> Result<(), InsertError> {
         let mut combined = self.to_owned()?;
         let mut result = Ok(());
         other.each_class(&mut |buckets, fingerprint, occurrences| {
-            let theirs = occurrences.saturating_add(other.further(buckets, fingerprint));
-            // An insertion moves no copy out of its pair of buckets. So those counted in the copy are those of this filter.
-            let more = match how {
+            let theirs = occurrences.saturating_add(other.extra_copies_of(buckets, fingerprint));
+            // Insertions keep every copy in its two buckets, so `combined` still has as many copies of this item as `self`.
+            let added = match how {
                 Combine::Sum => theirs,
                 Combine::Union => theirs.saturating_sub(combined.copies_of(buckets, fingerprint)),
             };
-            result = combined.insert_copies(buckets, fingerprint, more);
+            result = combined.insert_copies(buckets, fingerprint, added);
             result.is_ok()
         });
         result.map(|()| *self = combined)
     }
 
-    /// The number of distinct items in two filters with equal parameters, and of those in both. Takes time proportional to both
-    /// tables.
+    /// Returns the number of distinct items in two filters with equal parameters together, and the number of those that are in
+    /// both. Takes time proportional to both tables.
     #[cold]
     pub fn distinct_with(&self, other: &Self) -> (usize, usize) {
         let mut in_both = 0;

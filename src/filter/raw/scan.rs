@@ -1,4 +1,4 @@
-//! Operations of [`RawFilter`](super::RawFilter) on buckets and on batches of hashes, rather than on single items.
+//! Table operations of [`RawFilter`](super::RawFilter) on fingerprints, buckets, whole tables and batches of hashes.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -9,8 +9,8 @@ use crate::{
     kernel::{PREFETCH_FROM, answers, prefetch},
     params::Params,
     table::{
-        Address, AmongCopies, Change, Column, Corrupt, Fingerprint, MOST_SLOTS, Pair, Read, Table, TableMut, TableParams,
-        Uniform, fingerprints, place, place_all, place_elsewhere,
+        Address, Change, Column, CopyPolicy, Corrupt, Fingerprint, MOST_SLOTS, Pair, Read, Table, TableMut, TableParams, Uniform,
+        fingerprints, place, place_all, place_elsewhere,
     },
 };
 
@@ -50,10 +50,10 @@ impl Read for FirstCorrupt {
     }
 }
 
-/// The values of a bucket's slots; 0 for empty ones, and behind the last.
+/// The values of a bucket's slots; 0 for empty slots, and beyond the last slot.
 pub(crate) type Slots = [u32; MOST_SLOTS];
 
-/// The copies of a fingerprint in its two buckets.
+/// Counts the copies of a fingerprint in its two buckets.
 #[derive(Clone, Copy)]
 pub(crate) struct Occurrences {
     pub buckets: Pair,
@@ -61,23 +61,24 @@ pub(crate) struct Occurrences {
 }
 
 impl Occurrences {
-    /// Reads buckets through `slots`, so that it is compiled once, and not for each kind of table and each kernel.
+    /// Returns the number of copies. Reads buckets through `slots`, so it is compiled once, not for each kind of table and each
+    /// kernel.
     #[inline(never)]
     pub fn count(self, slots: &dyn Fn(u64) -> Slots) -> u32 {
         let (first, second) = self.buckets;
-        let here = |bucket| low_half(wide(fingerprints(&slots(bucket)).filter(|&other| other == self.fingerprint).count()));
-        here(first) + if second == first { 0 } else { here(second) }
+        let count_in = |bucket| low_half(wide(fingerprints(&slots(bucket)).filter(|&other| other == self.fingerprint).count()));
+        count_in(first) + if second == first { 0 } else { count_in(second) }
     }
 }
 
 /// Looks up a fingerprint in these two buckets.
 #[derive(Clone, Copy)]
-pub(crate) struct Sought {
+pub(crate) struct Lookup {
     pub buckets: Pair,
     pub fingerprint: Fingerprint,
 }
 
-impl Read for Sought {
+impl Read for Lookup {
     type Output = bool;
 
     #[inline(always)]
@@ -86,7 +87,7 @@ impl Read for Sought {
     }
 }
 
-/// Where a table of fewer than 2³² buckets keeps an item. Two words, which are passed in registers.
+/// The buckets and fingerprint of an item in a table of at most 2³² buckets. It has two words, which are passed in registers.
 #[derive(Clone, Copy)]
 pub(crate) struct Located {
     buckets: u64,
@@ -105,14 +106,14 @@ impl Located {
         (low_half(self.buckets).into(), self.buckets >> 32)
     }
 
-    /// Prefetches its buckets.
+    /// Returns the operation that prefetches both buckets.
     #[inline(always)]
     pub fn prefetch(self) -> PrefetchLocated {
         PrefetchLocated(self)
     }
 }
 
-/// Looks up a located item.
+/// Looks up the item.
 impl Read for Located {
     type Output = bool;
 
@@ -122,7 +123,7 @@ impl Read for Located {
     }
 }
 
-/// Removes one copy of a located item.
+/// Removes one copy of the item.
 impl Change for Located {
     type Output = bool;
 
@@ -132,12 +133,12 @@ impl Change for Located {
     }
 }
 
-/// Inserts a fingerprint into these two buckets, if a slot can be found.
+/// Inserts a fingerprint with these two buckets. Returns false, and changes nothing, if it finds no slot.
 pub(crate) struct Store<'a, P> {
     pub(crate) params: &'a P,
     pub(crate) buckets: Pair,
     pub(crate) fingerprint: Fingerprint,
-    pub(crate) among_copies: AmongCopies,
+    pub(crate) among_copies: CopyPolicy,
 }
 
 impl<P: TableParams> Change for Store<'_, P> {
@@ -163,13 +164,13 @@ impl Read for PrefetchLocated {
     }
 }
 
-/// Copies the values of the slots of buckets, bucket after bucket.
+/// Copies the values of all slots of a range of buckets, bucket by bucket.
 pub(crate) struct CopyValues<'a> {
     pub buckets: Range<u64>,
     pub values: &'a mut [u32],
 }
 
-/// The values of one bucket's slots.
+/// Returns the values of one bucket's slots, which `copy` reads.
 pub(crate) fn slots(bucket: u64, copy: impl FnOnce(CopyValues<'_>)) -> Slots {
     let mut values = [0; MOST_SLOTS];
     copy(CopyValues { buckets: bucket..bucket + 1, values: &mut values });
@@ -184,14 +185,14 @@ impl Read for CopyValues<'_> {
         let mut rest = self.values;
         for bucket in self.buckets {
             let values = table.values(bucket);
-            let (copy, behind) = rest.split_at_mut(values.as_ref().len());
+            let (copy, after) = rest.split_at_mut(values.as_ref().len());
             copy.copy_from_slice(values.as_ref());
-            rest = behind;
+            rest = after;
         }
     }
 }
 
-/// [`Table::fill_part`].
+/// Runs [`Table::fill_part`].
 pub(super) struct FillPart<'a> {
     pub buckets: u64,
     pub part: &'a mut [u8],
@@ -208,7 +209,7 @@ impl Read for FillPart<'_> {
     }
 }
 
-/// [`TableMut::add_bucket`] for all buckets.
+/// Runs [`TableMut::add_bucket`] on all buckets.
 pub(super) struct AddHalf<'a, P> {
     pub params: &'a P,
     pub half: (&'a [u8], Column),
@@ -216,16 +217,16 @@ pub(super) struct AddHalf<'a, P> {
 }
 
 impl<P: TableParams> Change for AddHalf<'_, P> {
-    /// Whether all found room, or `None` if nothing was done.
+    /// True if all fingerprints found room; `None` if nothing was done.
     type Output = Option<bool>;
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> Option<bool> {
-        let mut left = [0; 4];
+        let mut overflow = [0; 4];
         for bucket in 0..self.params.buckets() {
-            let over = table.add_bucket(bucket, self.half, self.bit, &mut left)?;
-            if over > 0 {
-                for fingerprint in fingerprints(&&left[..over]) {
+            let count = table.add_bucket(bucket, self.half, self.bit, &mut overflow)?;
+            if count > 0 {
+                for fingerprint in fingerprints(&&overflow[..count]) {
                     if !place_elsewhere(&mut table.walked(), self.params, bucket, fingerprint) {
                         return Some(false);
                     }
@@ -236,15 +237,15 @@ impl<P: TableParams> Change for AddHalf<'_, P> {
     }
 }
 
-/// Stores the values of another table's slots, each in its bucket or its alternate.
-pub(super) struct Receive<'a, P> {
+/// Stores the values of another table's slots, each in the bucket that it has there or in its alternate.
+pub(super) struct PlaceAll<'a, P> {
     pub params: &'a P,
     pub first_bucket: u64,
     pub values: &'a [u32],
 }
 
-impl<P: TableParams> Change for Receive<'_, P> {
-    /// Whether all found room.
+impl<P: TableParams> Change for PlaceAll<'_, P> {
+    /// True if all fingerprints found room.
     type Output = bool;
 
     #[inline(always)]
@@ -253,11 +254,11 @@ impl<P: TableParams> Change for Receive<'_, P> {
     }
 }
 
-/// Inserts hashes until one is refused.
+/// Inserts hashes, and stops at the first one that finds no slot.
 pub(super) struct InsertBatch<'a> {
     pub params: &'a Params,
     pub hashes: &'a [u64],
-    /// The number of items in the table before it.
+    /// The number of items in the table before the batch.
     pub len: usize,
 }
 
@@ -270,13 +271,13 @@ impl Change for InsertBatch<'_> {
         let Self { params, hashes, len } = self;
         let address = Address::new(params);
         prefetch(table, address, hashes);
-        // Above this load, so many buckets are full that prefetching the alternates of their residents pays.
+        // From this load on, so many buckets are full that prefetching the alternates of their residents saves time.
         if len >= params.slots() / 4 * 3 {
             prefetch_alternates(table, address, hashes);
         }
         let refused = hashes.iter().position(|&hash| {
             let (buckets, fingerprint) = address.buckets(Uniform(hash));
-            !place(table, params, buckets, fingerprint, AmongCopies::GiveUp)
+            !place(table, params, buckets, fingerprint, CopyPolicy::GiveUp)
         });
         refused.unwrap_or(hashes.len())
     }
@@ -289,7 +290,7 @@ pub(super) struct RemoveBatch<'a> {
 }
 
 impl Change for RemoveBatch<'_> {
-    /// Bit i says whether the i-th was found.
+    /// Bit i is 1 if the i-th hash was found.
     type Output = u64;
 
     #[inline(always)]
@@ -303,7 +304,7 @@ impl Change for RemoveBatch<'_> {
     }
 }
 
-/// For hashes whose two buckets are full, prefetches the alternate buckets of the residents.
+/// Prefetches the alternate buckets of all residents, for hashes whose two buckets are full.
 #[inline(always)]
 fn prefetch_alternates(table: &impl Table, address: Address, hashes: &[u64]) {
     if table.len_in_bytes() < PREFETCH_FROM {

@@ -1,4 +1,4 @@
-//! Every kernel that this processor supports, compared with an oracle that reads buckets slot by slot.
+//! Tests that compare every kernel that this processor supports with an oracle, which reads buckets slot by slot.
 
 use alloc::{format, string::ToString, vec, vec::Vec};
 
@@ -43,8 +43,8 @@ impl Read for Holds {
     }
 }
 
-/// A table filled to about `load`/4. Half of its fingerprints come from the hashes, half are similar ones that may be in a wrong
-/// bucket.
+/// Returns a table filled to about `load`/4. Half of its fingerprints come from the hashes; half differ from these in one bit,
+/// and may be in a wrong bucket.
 fn filled(params: &Params, hashes: &[u64], load: u64, random: &mut Random) -> RawFilter {
     let address = Address::new(params);
     let mut filter = RawFilter::new(*params).unwrap();
@@ -68,7 +68,7 @@ fn oracle(filter: &RawFilter, hash: u64) -> bool {
 
 fn agree(params: &Params) {
     for load in 0..=4 {
-        // Some kinds of tables are tested with every batch length; testing all of them would take too long.
+        // Only some kinds of tables are tested with every batch length: testing all would take too long.
         let all_lengths = load == 3 && params.bucket_size() == 4 && params.fingerprint_bits() % 8 == 5;
         agree_at(params, load, if all_lengths { 1 } else { 61 });
     }
@@ -77,25 +77,25 @@ fn agree(params: &Params) {
 /// Compares all kernels at one load, with every `step`-th batch length.
 fn agree_at(params: &Params, load: u64, step: usize) {
     let mut random = Random(u64::from(params.fingerprint_bits() * 100 + params.bucket_size()) + load);
-    // Miri takes its time: a whole batch and a part of one.
+    // Miri is slow: one whole batch and a part of one.
     let batches = if cfg!(miri) { 1 } else { 3 };
     let hashes: Vec<u64> = (0..=batches * BATCH + load as usize * 17).map(|_| random.next()).collect();
     let mut filter = filled(params, &hashes, load, &mut random);
     let expected: Vec<bool> = hashes.iter().map(|&hash| oracle(&filter, hash)).collect();
     for kernel in Kernel::available() {
         filter.set_dispatch(kernel.dispatch().unwrap());
-        let what = format!("{kernel}, {params:?}, load {load}/4");
+        let context = format!("{kernel}, {params:?}, load {load}/4");
         for (&hash, &expected) in hashes.iter().zip(&expected) {
-            assert_eq!(filter.contains(Uniform(hash)), expected, "{what}");
+            assert_eq!(filter.contains(Uniform(hash)), expected, "{context}");
         }
         for len in (0..hashes.len()).step_by(step) {
             let mut found = Vec::new();
-            filter.contains_all(&&hashes[..len], |answers| {
-                found.extend((0..BATCH).map(|i| answers >> i & 1 == 1));
+            filter.contains_all(&&hashes[..len], |results| {
+                found.extend((0..BATCH).map(|i| results >> i & 1 == 1));
             });
-            assert_eq!(found.len(), len.next_multiple_of(BATCH), "{what}, {len} hashes");
-            assert_eq!(found[..len], expected[..len], "{what}, {len} hashes");
-            assert!(!found[len..].contains(&true), "{what}: answers behind the last of {len} hashes");
+            assert_eq!(found.len(), len.next_multiple_of(BATCH), "{context}, {len} hashes");
+            assert_eq!(found[..len], expected[..len], "{context}, {len} hashes");
+            assert!(!found[len..].contains(&true), "{context}: results behind the last of {len} hashes");
         }
     }
 }
@@ -142,7 +142,7 @@ fn all_kernels_agree_on_single_tables() {
     }
 }
 
-/// Tables large enough for prefetching.
+/// Compares kernels on tables that are large enough for prefetching.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 fn all_kernels_agree_on_large_tables() {
@@ -158,8 +158,8 @@ fn all_kernels_agree_on_large_tables() {
             for kernel in Kernel::available() {
                 let mut found = vec![];
                 filter.set_dispatch(kernel.dispatch().unwrap());
-                filter.contains_all(&&hashes[..], |answers| {
-                    found.extend((0..BATCH).map(|i| answers >> i & 1 == 1));
+                filter.contains_all(&&hashes[..], |results| {
+                    found.extend((0..BATCH).map(|i| results >> i & 1 == 1));
                 });
                 assert_eq!(found[..hashes.len()], expected, "{kernel} {params:?}");
             }
@@ -168,14 +168,14 @@ fn all_kernels_agree_on_large_tables() {
 }
 
 #[test]
-fn the_best_is_available_and_stays_the_same() {
+fn the_best_kernel_is_available_and_does_not_change() {
     assert!(Kernel::best().is_available());
     assert_eq!(Kernel::best(), Kernel::best());
     assert!(Kernel::available().any(|kernel| kernel == Kernel::Portable));
 }
 
 #[test]
-fn names_are_read_back() {
+fn kernel_names_can_be_parsed() {
     for kernel in Kernel::ALL {
         assert_eq!(kernel.to_string().parse::<Kernel>().ok(), kernel.is_available().then_some(kernel));
     }

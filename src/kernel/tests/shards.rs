@@ -1,4 +1,4 @@
-//! Lookups in many tables.
+//! Tests of lookups in many tables.
 
 use alloc::{format, vec::Vec};
 
@@ -10,7 +10,7 @@ use crate::{
     table::{AnySize, Fingerprint, Geometry, Uniform},
 };
 
-/// Tables, each of which has some of the hashes.
+/// Several tables, each of which has some of the hashes.
 struct Many {
     address: AnySize,
     tables: Vec<RawFilter>,
@@ -19,11 +19,11 @@ struct Many {
 
 const TABLES: usize = 3;
 
-/// The table, the length of its fingerprints, and the slots of a bucket.
+/// The kind of table, the length of its fingerprints, and the slots of a bucket.
 type Kind = (TableKind, u32, u32);
 
 impl Many {
-    /// Half of the fingerprints come from the hashes, half are similar ones.
+    /// Fills tables with fingerprints. Half of them come from the hashes, half differ from these in one bit.
     fn new((table, f, b): Kind, buckets: u64, hashes: &[u64], random: &mut Random) -> Self {
         let params = Params::new(table, f, b, buckets, Addressing::AnySize, 0).unwrap();
         let tables = (0..TABLES).map(|_| RawFilter::new(params).unwrap()).collect();
@@ -83,26 +83,26 @@ fn agree_on_many(kind: Kind, buckets: u64, step: usize) {
         let dispatch = Dispatch::of(kernel).unwrap();
         for len in (0..hashes.len().min(4 * BATCH)).step_by(step) {
             for prefetches in [false, true] {
-                let (mut found, mut asked) = (Vec::new(), Vec::new());
-                let is_done = dispatch.contains_all_in(&many, prefetches, &&hashes[..len], |hashes, answers| {
-                    asked.extend_from_slice(hashes);
-                    found.extend((0..BATCH).map(|i| answers >> i & 1 == 1));
+                let (mut found, mut looked_up) = (Vec::new(), Vec::new());
+                let is_done = dispatch.contains_all_in(&many, prefetches, &&hashes[..len], |hashes, results| {
+                    looked_up.extend_from_slice(hashes);
+                    found.extend((0..BATCH).map(|i| results >> i & 1 == 1));
                 });
                 let has_vectors = !matches!(kernel, Kernel::Portable | Kernel::Bmi2);
-                let what = format!("{kernel}, {table}, f = {f}, b = {b}, {buckets} buckets, {len} hashes");
-                assert_eq!(is_done, has_vectors && len >= FEWEST_FOR_VECTORS, "{what}");
+                let context = format!("{kernel}, {table}, f = {f}, b = {b}, {buckets} buckets, {len} hashes");
+                assert_eq!(is_done, has_vectors && len >= FEWEST_FOR_VECTORS, "{context}");
                 if is_done {
-                    assert_eq!((&asked[..], &found[..len]), (&hashes[..len], &expected[..len]), "{what}");
-                    assert!(!found[len..].contains(&true), "{what}: answers behind the last");
+                    assert_eq!((&looked_up[..], &found[..len]), (&hashes[..len], &expected[..len]), "{context}");
+                    assert!(!found[len..].contains(&true), "{context}: results behind the last");
                 } else {
-                    assert!(found.is_empty(), "{what}");
+                    assert!(found.is_empty(), "{context}");
                 }
             }
         }
     }
 }
 
-/// A subset that is small enough for Miri: buckets that are loaded as one word and as three.
+/// A subset that is small enough for Miri, with buckets that are loaded as one word and as three.
 #[test]
 fn all_kernels_agree_on_a_few_shards() {
     for kind in [(TableKind::Packed, 5, 4), (TableKind::Packed, 16, 4), (TableKind::Packed, 29, 4), (TableKind::Single, 12, 8)] {
@@ -118,7 +118,7 @@ fn all_kernels_agree_on_shards() {
         agree_on_many((TableKind::Packed, f, 4), 46, 1);
     }
     for f in TableKind::Single.fingerprint_bits() {
-        // Short fingerprints in large buckets would all be found.
+        // With short fingerprints in large buckets, every item would be found.
         for b in if f < 8 { [1, 2, 3] } else { [1, 4, 16] } {
             agree_on_many((TableKind::Single, f, b), 2, 13);
             agree_on_many((TableKind::Single, f, b), 46, 11);

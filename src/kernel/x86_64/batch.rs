@@ -1,4 +1,5 @@
-//! Lookups of batches, one item for each number of a [`Vector`]: in one table, and in many. The algorithm is the same for every vector.
+//! Lookups of batches in vectors, in one table or in many. Each number of a [`Vector`] belongs to one item, and the algorithm is
+//! the same for every type of vector.
 //!
 //! The buckets of one batch are loaded from memory while the batch before it is compared ([`pipelined`]).
 
@@ -17,11 +18,11 @@ use crate::{
     },
 };
 
-/// Looks up all hashes in two stages. `locate` finds out where the first hashes of a batch are, as many as its second argument
-/// says, and prefetches their buckets. `look_up` compares: bit i of its result is the answer for item i, if there are so many.
-/// Calls `answer` with each batch, in order, and the answers.
+/// Looks up all hashes in two stages. `locate` finds the buckets of the first hashes in a batch, as many as its second argument
+/// says, and prefetches them. `look_up` compares the first targets, as many as its second argument says: bit i of its result is
+/// the result for item i. Calls `answer` with each batch, in order, and its results.
 ///
-/// Each stage must be a function of its own ([`Vector::run`]), which is called once for a batch: inlined, it would be compiled for
+/// Each stage must be a separate function ([`Vector::run`]), which is called once for a batch: inlined, it would be compiled for
 /// every type of items and results.
 #[inline(always)]
 fn pipelined<T>(
@@ -31,7 +32,7 @@ fn pipelined<T>(
     look_up: impl Fn(&T, usize) -> u64,
     mut answer: impl FnMut(&[u64], u64),
 ) {
-    // This batch and the one before, alternating: copying the targets would take a quarter of the total time.
+    // This batch and the one before, which take turns: copying the targets would take a quarter of the total time.
     let mut batches = [[0; BATCH]; 2];
     let (mut start, mut len_before, mut turn) = (0, 0, 0);
     loop {
@@ -42,8 +43,8 @@ fn pipelined<T>(
         }
         turn ^= 1;
         if len_before > 0 {
-            let answers = look_up(&targets[turn], len_before);
-            answer(&batches[turn][..len_before], answers & u64::MAX >> (BATCH - len_before));
+            let results = look_up(&targets[turn], len_before);
+            answer(&batches[turn][..len_before], results & u64::MAX >> (BATCH - len_before));
         }
         if len == 0 {
             return;
@@ -52,37 +53,37 @@ fn pipelined<T>(
     }
 }
 
-/// The answers for a batch, a vector at a time: `found` gives those of the vector that begins at its argument.
+/// Collects the results for a batch. `found` returns the results for the vector that begins at its argument.
 #[inline(always)]
-fn answers<V: Vector>(len: usize, found: impl Fn(usize) -> u32) -> u64 {
-    let mut answers = 0;
+fn collect_results<V: Vector>(len: usize, found: impl Fn(usize) -> u32) -> u64 {
+    let mut results = 0;
     for at in (0..len).step_by(V::COUNT) {
-        answers |= u64::from(found(at) & ((1 << V::COUNT) - 1)) << at;
+        results |= u64::from(found(at) & ((1 << V::COUNT) - 1)) << at;
     }
-    answers
+    results
 }
 
-/// Where the tables are: one for all items, or one of many for each.
-pub(super) trait Words {
-    /// What is kept of a batch: where each item's table begins, unless there is but one.
+/// The source of tables: one table for all items, or one of many for each item.
+pub(super) trait TableSource {
+    /// For a batch, the address where each item's table begins. Empty if there is only one table.
     type Starts;
 
     fn starts() -> Self::Starts;
-    /// Finds the tables of the first hashes, as many as `len`.
+    /// Finds the tables of the first `len` hashes.
     fn find(&self, hashes: &[u64; BATCH], len: usize, starts: &mut Self::Starts);
-    /// The address of this byte in the table of the item with this index.
+    /// Returns the address of a byte in the table of the item with this index.
     fn byte(&self, starts: &Self::Starts, item: usize, byte: u64) -> *const u8;
-    /// For the items of a vector from index `at` on, loads eight bytes of each one's table, from the byte with the number in `bytes` on.
+    /// For each item of the vector that begins at index `at`, loads eight bytes of its table, from the byte in `bytes` on.
     ///
     /// # Safety
-    /// The items' tables must have been found, and these bytes must be inside them or their padding.
+    /// The items' tables must have been found, and the eight bytes must be inside them or their padding.
     unsafe fn gather<V: Vector>(&self, proof: V::Proof, starts: &Self::Starts, at: usize, bytes: V) -> V;
 }
 
 /// One table with its padding.
 pub(super) struct OneTable<'a>(&'a [u8]);
 
-impl Words for OneTable<'_> {
+impl TableSource for OneTable<'_> {
     type Starts = ();
 
     #[inline(always)]
@@ -103,15 +104,16 @@ impl Words for OneTable<'_> {
     }
 }
 
-/// Many tables of one layout, each of this many bytes with its padding. Words are gathered from addresses.
+/// Many tables of one layout. Words are gathered from addresses.
 pub(super) struct ManyTables<'a, T> {
     tables: T,
+    /// The length of each table with its padding.
     table_bytes: usize,
-    /// Addresses in `Starts` are of tables that live as long.
+    /// The addresses in `Starts` belong to tables that live this long.
     lifetime: PhantomData<&'a [u8]>,
 }
 
-impl<'a, T: Tables<'a>> Words for ManyTables<'a, T> {
+impl<'a, T: Tables<'a>> TableSource for ManyTables<'a, T> {
     type Starts = [*const u8; BATCH];
 
     #[inline(always)]
@@ -121,8 +123,8 @@ impl<'a, T: Tables<'a>> Words for ManyTables<'a, T> {
 
     #[inline(always)]
     fn find(&self, hashes: &[u64; BATCH], len: usize, starts: &mut Self::Starts) {
-        // One loop for each thing that the processor does best alone: arithmetic, which the compiler does in vectors; and loads that
-        // depend on each other.
+        // One loop for each kind of work that the processor does best alone: arithmetic, which the compiler turns into vectors,
+        // and loads that depend on each other.
         let mut streams = [0; BATCH];
         for (stream, &hash) in streams.iter_mut().zip(hashes) {
             *stream = self.tables.stream(Uniform(hash));
@@ -143,7 +145,7 @@ impl<'a, T: Tables<'a>> Words for ManyTables<'a, T> {
         starts[item].wrapping_add(index(byte))
     }
 
-    /// [`Vector::gather_from`], or the same without addresses: Miri checks pointers.
+    /// Uses [`Vector::gather_from`]. Under Miri, which checks pointers, loads each word from a pointer instead of an address.
     #[inline(always)]
     unsafe fn gather<V: Vector>(&self, proof: V::Proof, starts: &Self::Starts, at: usize, bytes: V) -> V {
         let starts = &starts[at..];
@@ -156,12 +158,12 @@ impl<'a, T: Tables<'a>> Words for ManyTables<'a, T> {
             }
             return V::load(proof, &words);
         }
-        // SAFETY: as above; and `find` has exposed the provenance of each start.
+        // SAFETY: as above, and `find` has exposed the provenance of each start.
         unsafe { bytes.gather_from(starts) }
     }
 }
 
-/// Where to look up a batch: for each item, its table, the first bit of each of its two buckets, and its fingerprint.
+/// The targets of a batch: for each item, its table, the first bit of each of its two buckets, and its fingerprint.
 struct Targets<S> {
     starts: S,
     bits: [[u64; BATCH]; 2],
@@ -175,21 +177,21 @@ impl<S> Targets<S> {
     }
 }
 
-/// Vectorised lookup.
+/// Lookups in vectors.
 pub(super) struct VectorLookUp<V: Vector, S> {
     proof: V::Proof,
     source: S,
     geometry: Geometry,
     bucket_bits: u64,
-    addressing: Addressed,
+    locator: Locator,
     prefetches: bool,
 }
 
-/// How hashes are located: all of a vector at once, or each by itself.
+/// The addressing of hashes: a whole vector at once, or each hash individually.
 #[derive(Clone, Copy)]
-enum Addressed {
-    InVectors(VectorAddress),
-    OneByOne(Address),
+enum Locator {
+    Vector(VectorAddress),
+    Scalar(Address),
 }
 
 impl<'a, V: Vector> VectorLookUp<V, OneTable<'a>> {
@@ -198,75 +200,76 @@ impl<'a, V: Vector> VectorLookUp<V, OneTable<'a>> {
     pub fn in_one(proof: V::Proof, params: &Params, geometry: &Geometry, bytes: &'a [u8]) -> Self {
         assert!(params.table_bytes() + PADDING <= bytes.len(), "the table is shorter than its parameters say");
         assert!(*geometry == Geometry::new(params), "the geometry is not that of the parameters");
-        // SAFETY: both are as required.
+        // SAFETY: both conditions were just checked.
         unsafe { Self::unchecked(proof, params, *geometry, bytes) }
     }
 
     /// # Safety
-    /// Before a lookup, `geometry` must be that of `params`, and `bytes` as long as the table and its padding.
+    /// For lookups, `geometry` must be that of `params`, and `bytes` must be as long as the table and its padding.
     unsafe fn unchecked(proof: V::Proof, params: &Params, geometry: Geometry, bytes: &'a [u8]) -> Self {
         let address = Address::new(params);
-        let addressing = match address.any_size().and_then(VectorAddress::new) {
-            Some(address) => Addressed::InVectors(address),
-            None => Addressed::OneByOne(address),
+        let locator = match address.any_size().and_then(VectorAddress::new) {
+            Some(address) => Locator::Vector(address),
+            None => Locator::Scalar(address),
         };
         let (bucket_bits, prefetches) = (geometry.bucket_bits(), bytes.len() >= PREFETCH_FROM);
-        Self { proof, source: OneTable(bytes), geometry, bucket_bits, addressing, prefetches }
+        Self { proof, source: OneTable(bytes), geometry, bucket_bits, locator, prefetches }
     }
 }
 
 impl<'a, V: Vector, T: Tables<'a>> VectorLookUp<V, ManyTables<'a, T>> {
-    /// `None` if tables have too many buckets for vectors.
+    /// Returns `None` if the tables have too many buckets for vectors.
     pub fn in_many(proof: V::Proof, tables: T, prefetches: bool) -> Option<Self> {
         let (geometry, address) = (*tables.geometry(), tables.address());
-        let addressing = Addressed::InVectors(VectorAddress::new(address)?);
+        let locator = Locator::Vector(VectorAddress::new(address)?);
         let bucket_bits = geometry.bucket_bits();
         let bits = address.buckets.checked_mul(bucket_bits)?;
         let table_bytes = usize::try_from(bits.div_ceil(8)).ok()?.checked_add(PADDING)?;
         let source = ManyTables { tables, table_bytes, lifetime: PhantomData };
-        Some(Self { proof, source, geometry, bucket_bits, addressing, prefetches })
+        Some(Self { proof, source, geometry, bucket_bits, locator, prefetches })
     }
 }
 
-impl<V: Vector, S: Words> VectorLookUp<V, S> {
+impl<V: Vector, S: TableSource> VectorLookUp<V, S> {
     #[inline(always)]
     fn splat(&self, value: u64) -> V {
         V::splat(self.proof, value)
     }
 
-    /// The words that begin at these bits of the tables of the items from index `at` on.
+    /// Reads the words that begin at these bits of the tables, for the items from index `at` on.
     ///
     /// # Safety
     /// The items must have been located, and all bits must be inside their buckets.
     #[inline(always)]
     unsafe fn words(&self, targets: &Targets<S::Starts>, at: usize, bits: V) -> V {
-        // SAFETY: located items have tables that are as long as the buckets of all, and padding that is as long as a word.
+        // SAFETY: located items have tables that are as long as all their buckets, with padding that is as long as a word.
         let words = unsafe { self.source.gather(self.proof, &targets.starts, at, bits.shift_right::<3>()) };
         words.shift_right_by(bits.and(self.splat(7)))
     }
 
-    /// The first bits of the two buckets, and the fingerprints, of the items from this index on.
+    /// Returns the first bits of the two buckets, and the fingerprints, of the items from index `at` on.
     #[inline(always)]
     fn items(&self, targets: &Targets<S::Starts>, at: usize) -> ([V; 2], V) {
         let load = |values: &[u64; BATCH]| V::load(self.proof, &values[at..]);
         ([load(&targets.bits[0]), load(&targets.bits[1])], load(&targets.fingerprints))
     }
 
-    /// Bit i of the result is set if item `at` + i is in one of its buckets of a single table.
+    /// Looks up a vector of items in single tables. Bit i of the result is set if a bucket of item `at` + i holds its
+    /// fingerprint.
     ///
     /// # Safety
     /// The items, up to the end of the vector, must have been located. `geometry` must be that of `self`.
     #[inline(always)]
-    unsafe fn in_single(&self, geometry: &SingleGeometry, targets: &Targets<S::Starts>, at: usize) -> u32 {
+    unsafe fn find_in_single(&self, geometry: &SingleGeometry, targets: &Targets<S::Starts>, at: usize) -> u32 {
         let (buckets, fingerprints) = self.items(targets, at);
         let mut found = 0;
         for (offset, slots) in geometry.windows() {
             let (tops, low) = (self.splat(slots.tops()), self.splat(slots.low_bits()));
             let wanted = fingerprints.product_low(self.splat(slots.ones()));
             for bits in buckets {
-                // SAFETY: the caller guarantees the first; every window begins inside its bucket.
+                // SAFETY: the caller guarantees that the items were located, and every window begins inside its bucket.
                 let words = unsafe { self.words(targets, at, bits.add(self.splat(offset))) };
-                // As in `Fields::zero`: leaves the highest bit of each zero slot.
+                // Leaves the highest bit of each zero slot, as in `Fields::zero`.
                 let difference = words.xor(wanted);
                 let zero = difference.and(low).add(low).or(difference).xor(tops);
                 found |= !zero.none(tops);
@@ -275,18 +278,19 @@ impl<V: Vector, S: Words> VectorLookUp<V, S> {
         found
     }
 
-    /// Bit i of the result is set if item `at` + i is in one of its buckets of a packed table.
+    /// Looks up a vector of items in packed tables. Bit i of the result is set if a bucket of item `at` + i holds its
+    /// fingerprint.
     ///
     /// # Safety
     /// The items, up to the end of the vector, must have been located. `geometry` must be that of `self`.
     #[inline(always)]
-    unsafe fn in_packed(&self, geometry: &PackedGeometry, is_narrow: bool, targets: &Targets<S::Starts>, at: usize) -> u32 {
+    unsafe fn find_in_packed(&self, geometry: &PackedGeometry, is_narrow: bool, targets: &Targets<S::Starts>, at: usize) -> u32 {
         let (buckets, fingerprints) = self.items(targets, at);
-        // SAFETY: the caller guarantees the first; pairs of high parts begin inside their buckets.
+        // SAFETY: the caller guarantees that the items were located, and pairs of high parts begin inside their buckets.
         let words_behind = |bits: V, behind: u32| unsafe { self.words(targets, at, bits.add(self.splat(behind.into()))) };
         // Gathers all words before comparing any. A gather needs a mask register, and the instruction that sets it has a false
         // dependency on the result of the last comparison.
-        // SAFETY: the same.
+        // SAFETY: the caller guarantees that the items were located, and each word begins where a bucket does.
         let words = unsafe { [self.words(targets, at, buckets[0]), self.words(targets, at, buckets[1])] };
         let highs = if is_narrow {
             narrow_highs(words)
@@ -294,10 +298,11 @@ impl<V: Vector, S: Words> VectorLookUp<V, S> {
             let pairs = |bits| [words_behind(bits, CODEWORD_BITS), words_behind(bits, CODEWORD_BITS + 2 * geometry.high_bits())];
             [pairs(buckets[0]), pairs(buckets[1])]
         };
-        found(self.proof, geometry, is_narrow, words, highs, fingerprints)
+        find_in_buckets(self.proof, geometry, is_narrow, words, highs, fingerprints)
     }
 
-    /// Looks up all hashes. Calls `answer` with each batch of them, in order, and the answers: bit i is that for the i-th.
+    /// Looks up all hashes. Calls `answer` with each batch of them, in order, and the results: bit i is the result for the i-th
+    /// hash.
     #[inline(always)]
     pub fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
         let targets = [Targets::new(S::starts()), Targets::new(S::starts())];
@@ -305,14 +310,14 @@ impl<V: Vector, S: Words> VectorLookUp<V, S> {
         pipelined(hashes, targets, locate, |targets, len| self.look_up(targets, len), answer);
     }
 
-    /// Finds out where the first `len` hashes are, and prefetches their buckets. Behind the last one, to the end of the vector, are hashes
-    /// of earlier batches or zeros, which are located, too.
+    /// Finds the buckets of the first `len` hashes, and prefetches them. Behind the last hash, up to the end of the vector, are
+    /// hashes of earlier batches or zeros. They are located, too.
     fn locate(&self, hashes: &[u64; BATCH], len: usize, targets: &mut Targets<S::Starts>) {
         V::run(self.proof, move || {
             let end = len.next_multiple_of(V::COUNT);
             self.source.find(hashes, end, &mut targets.starts);
-            match self.addressing {
-                Addressed::InVectors(address) => {
+            match self.locator {
+                Locator::Vector(address) => {
                     for at in (0..end).step_by(V::COUNT) {
                         let (located, fingerprints) = address.buckets(self.proof, V::load(self.proof, &hashes[at..]));
                         for (bits, bucket) in targets.bits.iter_mut().zip(located) {
@@ -321,7 +326,7 @@ impl<V: Vector, S: Words> VectorLookUp<V, S> {
                         fingerprints.store(&mut targets.fingerprints[at..]);
                     }
                 }
-                Addressed::OneByOne(address) => {
+                Locator::Scalar(address) => {
                     for (at, &hash) in hashes.iter().enumerate().take(end) {
                         let ((first, second), fingerprint) = address.buckets(Uniform(hash));
                         targets.bits[0][at] = first * self.bucket_bits;
@@ -340,48 +345,50 @@ impl<V: Vector, S: Words> VectorLookUp<V, S> {
         });
     }
 
-    /// The answers for the first `len` targets.
+    /// Returns the results for the first `len` targets.
     fn look_up(&self, targets: &Targets<S::Starts>, len: usize) -> u64 {
-        // `locate` was called for as many items, and has also filled the vector behind the last one. It only gives buckets below the number
-        // of buckets, whatever the hash. `in_one` has checked that the table is as long as its parameters require and that the geometry is
-        // theirs; `find` checks each of many tables. So all that is read is inside the buckets. (There is a function for each kind of
-        // table, since into one for all the compiler would not inline the vector instructions.)
+        // `locate` was called for `len` items, and has filled the vector behind the last one, too. For any hash, it only returns
+        // buckets below the number of buckets. `in_one` has checked that the table is as long as its parameters require and that
+        // the geometry is theirs; `find` checks each of many tables. So all bytes that are read are inside the buckets or the
+        // padding. (There is one function for each kind of table, because the compiler would not inline the vector instructions
+        // into one function for all.)
         match self.geometry {
             Geometry::Single(geometry) => V::run(self.proof, move || {
                 // SAFETY: as above.
-                answers::<V>(len, |at| unsafe { self.in_single(&geometry, targets, at) })
+                collect_results::<V>(len, |at| unsafe { self.find_in_single(&geometry, targets, at) })
             }),
             Geometry::Narrow(geometry) => V::run(self.proof, move || {
                 // SAFETY: as above.
-                answers::<V>(len, |at| unsafe { self.in_packed(&geometry, true, targets, at) })
+                collect_results::<V>(len, |at| unsafe { self.find_in_packed(&geometry, true, targets, at) })
             }),
             Geometry::Wide(geometry) => V::run(self.proof, move || {
                 // SAFETY: as above.
-                answers::<V>(len, |at| unsafe { self.in_packed(&geometry, false, targets, at) })
+                collect_results::<V>(len, |at| unsafe { self.find_in_packed(&geometry, false, targets, at) })
             }),
         }
     }
 }
 
-// Addressing: [`AnySize`] in vectors.
+// [`AnySize`] in vectors.
 
-/// The addressing of tables with fewer than 2³² buckets: 32-bit products suffice for them.
+/// The addressing of tables with fewer than 2³² buckets, which only needs 32-bit products.
 #[derive(Clone, Copy)]
 struct VectorAddress {
     buckets: u64,
-    /// The number of different fingerprints.
+    /// The number of distinct fingerprints.
     fingerprints: u64,
 }
 
 impl VectorAddress {
-    /// `None` if there are too many buckets. An even number of them, which every table has, is what keeps the second bucket below it.
+    /// Returns `None` if there are too many buckets. The number of buckets must be even, as in every table, because only then is
+    /// the second bucket below it.
     fn new(address: AnySize) -> Option<Self> {
         let AnySize { buckets, fingerprint_bits } = address;
-        let is_right = buckets.is_multiple_of(2) && (2..1 << 32).contains(&buckets);
-        is_right.then_some(Self { buckets, fingerprints: (1 << fingerprint_bits) - 1 })
+        let is_valid = buckets.is_multiple_of(2) && (2..1 << 32).contains(&buckets);
+        is_valid.then_some(Self { buckets, fingerprints: (1 << fingerprint_bits) - 1 })
     }
 
-    /// [`AnySize::buckets`].
+    /// Computes [`AnySize::buckets`] for a vector of hashes.
     #[inline(always)]
     fn buckets<V: Vector>(self, proof: V::Proof, hash: V) -> ([V; 2], V) {
         let splat = |value| V::splat(proof, value);
@@ -396,7 +403,7 @@ impl VectorAddress {
     }
 }
 
-/// The product of a 64-bit and a 32-bit number, shifted right by 32 bits.
+/// Returns the product of a 64-bit and a 32-bit number, shifted right by 32 bits.
 #[inline(always)]
 fn product<V: Vector>(a: V, m: V) -> V {
     a.shift_right::<32>().product(m).add(a.product(m).shift_right::<32>())
@@ -404,21 +411,23 @@ fn product<V: Vector>(a: V, m: V) -> V {
 
 // The comparison of packed buckets with fingerprints.
 
-/// For the two buckets of each item and their four slots: the items (bit i for item i) whose high part is in the slot.
-type Agree = [[u32; 4]; 2];
+/// The items whose high part is in a slot, for each of the two buckets and their four slots: bit i for item i.
+type HighMatches = [[u32; 4]; 2];
 
-/// The high parts of two buckets, for each item: both pairs of each. (Of a narrow bucket they are in the same word.)
+/// The words with the high parts of the two buckets, for each item: one word for each of the two pairs. Both pairs of a narrow
+/// bucket are in the same word.
 type Highs<V> = [[V; 2]; 2];
 
-/// The high parts in the words of narrow buckets.
+/// Returns the high parts in the words of narrow buckets.
 #[inline(always)]
 fn narrow_highs<V: Vector>(words: [V; 2]) -> Highs<V> {
     [[words[0].shift_right::<CODEWORD_BITS>(); 2], [words[1].shift_right::<CODEWORD_BITS>(); 2]]
 }
 
-/// Bit i of the result is set if item i is in one of its buckets. The lowest bits of `words` are the codewords of the two.
+/// Compares packed buckets with fingerprints. Bit i of the result is set if a bucket of item i holds its fingerprint. The lowest
+/// bits of `words` are the codewords of the two buckets.
 #[inline(always)]
-fn found<V: Vector>(
+fn find_in_buckets<V: Vector>(
     proof: V::Proof,
     geometry: &PackedGeometry,
     is_narrow: bool,
@@ -429,42 +438,42 @@ fn found<V: Vector>(
     let splat = |value| V::splat(proof, value);
     let width = geometry.high_bits();
     let wanted = fingerprints.shift_right::<4>().product_low(splat(geometry.highs().ones()));
-    let masks = [high_part(width, 0), high_part(width, 1), high_part(width, 2), high_part(width, 3)];
-    let mut agree: Agree = [[0; 4]; 2];
+    let masks = [high_mask(width, 0), high_mask(width, 1), high_mask(width, 2), high_mask(width, 3)];
+    let mut matches: HighMatches = [[0; 4]; 2];
     for i in 0..2 {
-        for (slot, agree) in agree[i].iter_mut().enumerate() {
+        for (slot, matches) in matches[i].iter_mut().enumerate() {
             // A word has all four high parts of a narrow bucket, or one pair of a wide one.
             let mask = if is_narrow { masks[slot] } else { masks[slot % 2] };
-            *agree = highs[i][slot / 2].xor(wanted).none(splat(mask));
+            *matches = highs[i][slot / 2].xor(wanted).none(splat(mask));
         }
     }
-    with_nibbles(proof, words, &agree, fingerprints)
+    compare_nibbles(proof, words, &matches, fingerprints)
 }
 
-/// A mask for the high part of a slot.
+/// Returns a mask for the high part of a slot.
 #[inline(always)]
-fn high_part(width: u32, slot: u32) -> u64 {
+fn high_mask(width: u32, slot: u32) -> u64 {
     ((1 << width) - 1) << ((slot * width) & 63)
 }
 
-/// Bit i of the result is set if item i is in a slot where both its high part and its nibble are. The lowest bits of `words` are
-/// the codewords of the two buckets.
+/// Compares the nibbles, given the slots where the high part matches. Bit i of the result is set if a slot holds both the high
+/// part and the nibble of item i. The lowest bits of `words` are the codewords of the two buckets.
 #[inline(always)]
-fn with_nibbles<V: Vector>(proof: V::Proof, words: [V; 2], agree: &Agree, fingerprints: V) -> u32 {
-    // With long fingerprints, an absent item hardly ever has a match.
-    if agree.as_flattened().iter().fold(0, |any, agree| any | agree) == 0 {
+fn compare_nibbles<V: Vector>(proof: V::Proof, words: [V; 2], matches: &HighMatches, fingerprints: V) -> u32 {
+    // With long fingerprints, an absent item rarely has a match.
+    if matches.as_flattened().iter().fold(0, |any, matches| any | matches) == 0 {
         return 0;
     }
     let splat = |value| V::splat(proof, value);
     let low = fingerprints.and(splat(15)).product(splat(0x1111));
     let mut found = 0;
-    for (word, agree) in words.into_iter().zip(agree) {
+    for (word, matches) in words.into_iter().zip(matches) {
         let codeword = word.and(splat((1 << CODEWORD_BITS) - 1)).min(splat(LAST_DECODED.into()));
         // SAFETY: eight bytes can be loaded from any index up to `LAST_DECODED`.
         let nibbles = unsafe { codeword.gather_pairs(codebook::nibbles().as_ptr()) };
         let difference = nibbles.xor(low);
-        for (slot, agree) in (0..).zip(agree) {
-            found |= agree & difference.none(splat(15 << (4 * slot)));
+        for (slot, matches) in (0..).zip(matches) {
+            found |= matches & difference.none(splat(15 << (4 * slot)));
         }
     }
     found
@@ -484,7 +493,7 @@ mod tests {
         table::Address,
     };
 
-    /// Compares addresses only, so the tables may be larger than any memory.
+    /// Compares the addresses of a vector with those of `Address`. Reads no table, so tables may be larger than any memory.
     fn agree<V: Vector>(proof: V::Proof, f: u32, buckets: u64, addressing: Addressing) {
         let params = Params::new(TableKind::Single, f, 4, buckets, addressing, 0).unwrap();
         let (geometry, address) = (Geometry::new(&params), Address::new(&params));
@@ -506,8 +515,8 @@ mod tests {
     }
 
     #[test]
-    fn vectors_find_the_same_buckets() {
-        // The length decides on no branch and no access, so that one of them shows Miri, which takes its time, all there is.
+    fn vectors_compute_the_same_buckets() {
+        // No branch or access depends on the length, so one length shows Miri, which is slow, everything.
         let lengths: &[u32] = if cfg!(miri) { &[13] } else { &[2, 5, 8, 13, 21, 28] };
         for &f in lengths {
             for buckets in [2, 6, 1 << 20, (1 << 31) - 2, 1 << 31, (1 << 32) - 2, 1 << 32, (1 << 32) + 2, 1 << 35] {
@@ -526,8 +535,8 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the table is shorter")]
-    fn a_table_that_is_too_short_is_not_gathered_from() {
-        let Some(proof) = Avx2::detect() else { panic!("the table is shorter, as far as this processor can tell") };
+    fn a_table_shorter_than_its_parameters_is_rejected() {
+        let Some(proof) = Avx2::detect() else { panic!("the table is shorter: not tested, because this processor has no AVX2") };
         let params = Params::new(TableKind::Packed, 13, 4, 1024, Addressing::AnySize, 0).unwrap();
         let bytes = alloc::vec![0; params.table_bytes() + PADDING - 1];
         let _ = VectorLookUp::<U64x4, _>::in_one(proof, &params, &Geometry::new(&params), &bytes);

@@ -1,4 +1,5 @@
-//! Single operations with `pdep` and `pext`, each of which moves all fields of a bucket to or from the quarters of a word in one instruction.
+//! Single operations with `pdep` and `pext`. In one instruction, each of these moves all fields of a bucket to or from the
+//! quarters of a word.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -21,7 +22,7 @@ use crate::{
 /// The lowest bit of each quarter of a word.
 const QUARTERS: u64 = 0x0001_0001_0001_0001;
 
-/// Prefetches the cache line of an address, whatever that is.
+/// Prefetches the cache line of an address, which may be invalid.
 #[inline(always)]
 pub(super) fn prefetch(address: *const u8) {
     // SAFETY: every x86-64 processor has SSE, and a prefetch is only a hint: it never faults.
@@ -32,15 +33,15 @@ impl Bmi2 {
     /// Runs a [`Read`] on a table.
     #[inline(always)]
     pub(in crate::kernel) fn read<F: Form, R: Read>(self, _: F, geometry: &F::Geometry, bytes: &[u8], read: R) -> R::Output {
-        // Where the whole program is compiled for these instructions, a lookup can be inlined into its caller.
+        // If the whole program is compiled for these instructions, a lookup can be inlined into its caller.
         #[cfg(all(target_feature = "bmi1", target_feature = "bmi2", target_feature = "popcnt"))]
         {
             F::read(geometry, bytes, self, read)
         }
         #[cfg(not(all(target_feature = "bmi1", target_feature = "bmi2", target_feature = "popcnt")))]
         {
-            /// One function per kind of table: if all were inlined into one function, each would save the registers that the
-            /// others need.
+            /// Reads in one function per kind of table: if all were inlined into one function, each would save the registers that
+            /// the others need.
             #[target_feature(enable = "bmi1,bmi2,popcnt")]
             #[inline(never)]
             fn run<F: Form, R: Read>(bmi2: Bmi2, geometry: &F::Geometry, bytes: &[u8], read: R) -> R::Output {
@@ -116,18 +117,22 @@ impl Instructions for Bmi2 {
         unsafe { _pext_u64(word, mask) }
     }
 
-    /// Unpacks both buckets into quarters of words and compares all fingerprints without a branch, so hits and misses take the same time.
-    /// Compares plain fingerprints instead of `Keys`, which takes fewer steps.
+    /// Unpacks both buckets into quarters of words and compares all fingerprints without a branch, so that hits and misses take
+    /// the same time. Compares plain fingerprints instead of `Keys`, which takes fewer steps.
     #[inline(always)]
-    fn in_narrow<B: Deref<Target = [u8]>>(table: &Packed<'_, Narrow, B, Self>, buckets: Pair, fingerprint: Fingerprint) -> bool {
+    fn contains_narrow<B: Deref<Target = [u8]>>(
+        table: &Packed<'_, Narrow, B, Self>,
+        buckets: Pair,
+        fingerprint: Fingerprint,
+    ) -> bool {
         let (bmi2, highs) = (table.instructions(), table.geometry().high_quarters());
         let fingerprints = |word: u64| {
             let nibbles = u64::from(codebook::decode(word));
             bmi2.deposit(word >> CODEWORD_BITS, highs) | bmi2.deposit(nibbles, 15 * QUARTERS)
         };
-        // `map` would be a call where there is no link-time optimisation.
+        // Avoids `map`, which is a call without link-time optimization.
         let [first, second] = table.words(buckets);
-        any_quarter_is(low_quarter(fingerprint.wide()), [fingerprints(first), fingerprints(second)])
+        any_quarter_equals(low_quarter(fingerprint.wide()), [fingerprints(first), fingerprints(second)])
     }
 
     #[inline(always)]
@@ -147,9 +152,9 @@ impl Instructions for Bmi2 {
     }
 }
 
-/// True if one of the words has `wanted` in one of its four quarters.
+/// Returns true if one of the words has `wanted` in one of its four quarters.
 #[inline(always)]
-fn any_quarter_is(wanted: u16, [first, second]: [u64; 2]) -> bool {
+fn any_quarter_equals(wanted: u16, [first, second]: [u64; 2]) -> bool {
     // SAFETY: every x86-64 processor has SSE2.
     unsafe {
         let words = _mm_set_epi64x(second.cast_signed(), first.cast_signed());

@@ -1,7 +1,7 @@
 //! The x86-64 kernels.
 //!
-//! The tokens [`Bmi2`], [`Avx2`] and [`Avx512`] are made only after detection has found the instructions, so their methods are
-//! safe to call.
+//! The tokens [`Bmi2`], [`Avx2`] and [`Avx512`] are made only after the instructions were detected, so their methods are safe to
+//! call.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 #![allow(unsafe_code, reason = "functions that are compiled for particular instructions, and prefetching")]
@@ -17,12 +17,12 @@ use core::{
 
 use super::{Hashes, Tables};
 use crate::{params::Params, table::Geometry};
-use batch::{VectorLookUp, Words};
+use batch::{TableSource, VectorLookUp};
 use vector::{U64x4, U64x8};
 
-// Each of these detects the features once per process.
+// Each of these modules detects its features once per process.
 cpufeatures::new!(cpu_bmi2, "bmi1", "bmi2", "popcnt");
-// The compiler takes AVX2 to imply all of these, and AVX-512 to imply FMA and F16C (`has_half_floats`). A virtual machine may
+// The compiler assumes that AVX2 implies all of these, and that AVX-512 implies FMA and F16C (`has_f16c`). A virtual machine may
 // hide them nevertheless.
 cpufeatures::new!(cpu_avx2, "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2");
 cpufeatures::new!(cpu_avx512, "avx512f", "avx512dq", "fma");
@@ -39,9 +39,9 @@ pub(crate) struct Avx2(Bmi2);
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(Avx2);
 
-/// True for AMD processors before Zen 3 (family 0x17 and older), which run `pdep` in microcode, in up to hundreds of cycles. All
-/// kernels but the portable one use it for single lookups.
-pub(super) fn has_slow_deposits() -> bool {
+/// Returns true for AMD processors before Zen 3 (family 0x17 and older), which run `pdep` in microcode and take up to hundreds of
+/// cycles. All kernels except the portable one use `pdep` for single lookups.
+pub(super) fn has_slow_pdep() -> bool {
     // Miri does not support `cpuid`.
     if cfg!(miri) {
         return false;
@@ -55,9 +55,9 @@ pub(super) fn has_slow_deposits() -> bool {
     vendor == b"AuthenticAMD" && family <= 0x17 || vendor == b"HygonGenuine"
 }
 
-/// True if the processor has F16C, which cpufeatures cannot tell. Asks the processor once: in a virtual machine, `cpuid` takes
-/// microseconds.
-fn has_half_floats() -> bool {
+/// Returns true if the processor has F16C, which cpufeatures cannot detect. Runs `cpuid` only once per process, because it takes
+/// microseconds in a virtual machine.
+fn has_f16c() -> bool {
     const UNKNOWN: u8 = 2;
     static KNOWN: AtomicU8 = AtomicU8::new(UNKNOWN);
     if cfg!(any(miri, target_feature = "f16c")) {
@@ -69,9 +69,9 @@ fn has_half_floats() -> bool {
     }
     // SAFETY: every x86-64 processor has `cpuid`. (Newer compilers know this, and need no `unsafe`.)
     #[allow(unused_unsafe)]
-    let has_them = unsafe { __cpuid(1) }.ecx >> 29 & 1 == 1;
-    KNOWN.store(has_them.into(), Ordering::Relaxed);
-    has_them
+    let has_f16c = unsafe { __cpuid(1) }.ecx >> 29 & 1 == 1;
+    KNOWN.store(has_f16c.into(), Ordering::Relaxed);
+    has_f16c
 }
 
 impl Bmi2 {
@@ -93,7 +93,7 @@ impl Avx2 {
 
 impl Avx512 {
     pub(super) fn detect() -> Option<Self> {
-        Avx2::detect().filter(|_| cpu_avx512::get() && has_half_floats()).map(Self)
+        Avx2::detect().filter(|_| cpu_avx512::get() && has_f16c()).map(Self)
     }
 
     #[inline]
@@ -102,11 +102,11 @@ impl Avx512 {
     }
 }
 
-/// Lookups of batches, as many hashes at a time as `$vector` has numbers.
+/// Implements lookups of batches, with as many hashes at a time as `$vector` has numbers.
 macro_rules! batches {
     ($token:ty, $vector:ty, $features:literal) => {
         impl $token {
-            /// [`Dispatch::contains_all`](super::Dispatch::contains_all).
+            /// Implements [`Dispatch::contains_all`](super::Dispatch::contains_all).
             pub(super) fn contains_all(
                 self,
                 params: &Params,
@@ -115,10 +115,10 @@ macro_rules! batches {
                 hashes: &impl Hashes,
                 mut answer: impl FnMut(u64),
             ) {
-                self.look_up(VectorLookUp::in_one(self, params, geometry, bytes), hashes, |_, answers| answer(answers));
+                self.look_up(VectorLookUp::in_one(self, params, geometry, bytes), hashes, |_, results| answer(results));
             }
 
-            /// [`Dispatch::contains_all_in`](super::Dispatch::contains_all_in).
+            /// Implements [`Dispatch::contains_all_in`](super::Dispatch::contains_all_in).
             pub(super) fn contains_all_in<'a>(
                 self,
                 tables: impl Tables<'a>,
@@ -131,10 +131,15 @@ macro_rules! batches {
                 true
             }
 
-            fn look_up(self, look_up: VectorLookUp<$vector, impl Words>, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
+            fn look_up(
+                self,
+                look_up: VectorLookUp<$vector, impl TableSource>,
+                hashes: &impl Hashes,
+                answer: impl FnMut(&[u64], u64),
+            ) {
                 #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
                 #[target_feature(enable = $features)]
-                fn run(look_up: VectorLookUp<$vector, impl Words>, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
+                fn run(look_up: VectorLookUp<$vector, impl TableSource>, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
                     look_up.contains_all(hashes, answer);
                 }
                 // SAFETY: `self` proves that the processor has the instructions.

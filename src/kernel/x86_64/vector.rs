@@ -1,4 +1,4 @@
-//! [`Vector`], which hides the intrinsics, for AVX2 (four numbers) and AVX-512 (eight).
+//! [`Vector`], which hides the intrinsics of AVX2 (four numbers) and AVX-512 (eight numbers).
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -25,8 +25,8 @@ pub(super) trait Vector: Copy {
 
     const COUNT: usize;
 
-    /// Does the work in a separate function, compiled for the instructions. A `move` closure keeps one reference to a struct, others
-    /// one to each field that is changed.
+    /// Does the work in a separate function that is compiled for the instructions. Pass a `move` closure: it keeps one reference
+    /// to a struct, other closures keep one to each field that they change.
     fn run<R>(proof: Self::Proof, work: impl FnOnce() -> R) -> R;
     fn splat(proof: Self::Proof, value: u64) -> Self;
     /// Loads the first [`COUNT`](Self::COUNT) values.
@@ -39,15 +39,15 @@ pub(super) trait Vector: Copy {
     fn xor(self, other: Self) -> Self;
     fn shift_right<const BITS: u32>(self) -> Self;
     fn shift_right_by(self, bits: Self) -> Self;
-    /// The 64-bit products of the lower 32 bits.
+    /// Returns the 64-bit products of the lower 32 bits of the numbers.
     fn product(self, other: Self) -> Self;
-    /// The lower 64 bits of the products.
+    /// Returns the lower 64 bits of the products.
     fn product_low(self, other: Self) -> Self;
-    /// Bit i of the result is set if number i has no bit in common with `mask`.
+    /// Tests which numbers have no bit in common with `mask`: bit i of the result is set if number i has none.
     fn none(self, mask: Self) -> u32;
     /// Adds `other` to the numbers whose highest bit is set.
     fn add_if_negative(self, other: Self) -> Self;
-    /// The smaller of the two, for numbers below 2³².
+    /// Returns the smaller numbers of the two vectors. All must be below 2³².
     fn min(self, other: Self) -> Self;
     /// Loads eight bytes from each address `base + self`.
     ///
@@ -57,7 +57,7 @@ pub(super) trait Vector: Copy {
     /// Loads eight bytes from each address `starts[i] + self`.
     ///
     /// # Safety
-    /// The eight bytes at each address must be inside the same allocation as `starts[i]`, of which the provenance is exposed.
+    /// The eight bytes at each address must be inside the same allocation as `starts[i]`, whose provenance must be exposed.
     unsafe fn gather_from(self, starts: &[*const u8]) -> Self;
     /// Loads eight bytes from each address `base + 2·self`.
     ///
@@ -66,16 +66,16 @@ pub(super) trait Vector: Copy {
     unsafe fn gather_pairs(self, base: *const u16) -> Self;
 }
 
-/// Calls one or a few intrinsics for which the vector's type is the proof.
+/// Calls one or more intrinsics. The vector's type proves that the processor supports them.
 macro_rules! proved {
     ($instructions:expr) => {{
-        // SAFETY: a value of the vector type or of its proof exists only if the processor supports the instructions; and all
+        // SAFETY: a value of the vector type or of its proof exists only if the processor supports the instructions, and all
         // loads and stores are inside a slice.
         unsafe { $instructions }
     }};
 }
 
-/// Implements [`Vector`]; methods that are a single instruction are listed as pairs.
+/// Implements [`Vector`]. Methods that are a single instruction are listed as pairs.
 macro_rules! vector {
     ($name:ident($register:ty), $proof:ty, $features:literal { $($method:ident = $instruction:ident;)* } $($rest:tt)*) => {
         #[derive(Clone, Copy)]
@@ -90,7 +90,8 @@ macro_rules! vector {
                     Self(proved!($instruction(self.0, other.0)))
                 }
             )*
-            // The compiler (1.95) does not keep functions apart that are compiled for the same instructions, whatever they say.
+            // Only `inline(never)` on this outer function keeps the work separate: the compiler (1.95) inlines the inner one into
+            // callers that are compiled for the same instructions, even against `inline(never)`.
             #[inline(never)]
             fn run<R>(_: $proof, work: impl FnOnce() -> R) -> R {
                 #[target_feature(enable = $features)]

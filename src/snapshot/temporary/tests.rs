@@ -1,4 +1,4 @@
-//! Savers that fail, are killed, or meet each other and files of others.
+//! Tests of savers that fail, are killed, run at the same time, or find other files at their names.
 
 #![cfg(not(target_family = "wasm"))]
 
@@ -8,7 +8,7 @@ use std::{env, io::Write as _, process};
 use super::*;
 use crate::snapshot::file::{replace, replace_with};
 
-/// A folder of its own for a test, gone when that is over.
+/// The folder of one test, removed at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -18,7 +18,7 @@ impl Folder {
         Self(path)
     }
 
-    /// The names of the files in it, in order.
+    /// Returns the names of the files in the folder, in order.
     fn names(&self) -> Vec<String> {
         let mut names: Vec<String> =
             fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -26,7 +26,7 @@ impl Folder {
         names
     }
 
-    /// The path of a temporary file for `f.koel`.
+    /// Returns the path of the temporary file `number` for `f.koel`.
     fn temporary(&self, number: u32) -> PathBuf {
         Names::of(&self.target()).unwrap().nth(number).into()
     }
@@ -48,12 +48,12 @@ fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri is isolated from files")]
-fn a_leftover_is_removed_and_a_file_in_use_stays() {
+fn leftovers_are_removed_and_files_in_use_stay() {
     let folder = Folder::new("leftovers");
     for number in [0, 1, 3, SEARCHED - 1] {
         fs::write(folder.temporary(number), "left").unwrap();
     }
-    // Not the file of this saver, but as of another one that is alive.
+    // This file looks like that of another live saver.
     let used = File::create(folder.temporary(2)).unwrap();
     used.lock().unwrap();
     save(&folder.target(), b"new").unwrap();
@@ -61,19 +61,19 @@ fn a_leftover_is_removed_and_a_file_in_use_stays() {
     drop(used);
     save(&folder.target(), b"newer").unwrap();
     assert_eq!(folder.names(), ["f.koel"]);
-    // Savers of other targets neither remove it nor fail.
+    // A saver of another target neither removes the leftover nor fails.
     fs::write(folder.temporary(0), "left").unwrap();
     save(&folder.0.join("g.koel"), b"other").unwrap();
     assert!(folder.temporary(0).exists());
     assert_eq!(fs::read(folder.target()).unwrap(), b"newer");
 }
 
-/// Saves one byte, its number, and meanwhile another saver does the same.
+/// Saves `number` as one byte, while a nested saver saves the next number.
 fn nest(folder: &Folder, number: u32) -> io::Result<()> {
     let write = |mut file: &File| {
         assert!((0..=number).all(|number| folder.temporary(number).exists()));
         file.write_all(&[u8::try_from(number).unwrap()])?;
-        // More than are searched for leftovers.
+        // Nests more savers than there are names to search for leftovers.
         if number <= SEARCHED { nest(folder, number + 1) } else { Ok(()) }
     };
     replace_with(&folder.target(), write, |_| Ok(()))
@@ -81,7 +81,7 @@ fn nest(folder: &Folder, number: u32) -> io::Result<()> {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri is isolated from files")]
-fn a_saver_inside_another_takes_another_name() {
+fn nested_savers_take_different_names() {
     let folder = Folder::new("nested");
     nest(&folder, 0).unwrap();
     assert_eq!(fs::read(folder.target()).unwrap(), [0]);
@@ -93,7 +93,7 @@ fn a_saver_inside_another_takes_another_name() {
 fn names_fit_beside_the_longest_target() {
     let folder = Folder::new("long");
     let target = folder.0.join("y".repeat(255));
-    assert!(Names::of(&target).unwrap().nth(u32::MAX).file_name().unwrap().len() == LONGEST.len());
+    assert!(Names::of(&target).unwrap().nth(u32::MAX).file_name().unwrap().len() == LONGEST_NAME.len());
     for bytes in [b"old", b"new"] {
         save(&target, bytes).unwrap();
         assert_eq!(fs::read(&target).unwrap(), bytes);
@@ -122,7 +122,7 @@ mod unix {
         symlink("nowhere", folder.temporary(1)).unwrap();
         fs::create_dir(folder.temporary(2)).unwrap();
         assert!(Command::new("mkfifo").arg(folder.temporary(3)).status().unwrap().success());
-        // Another name of the file: it is removed, and the file stays.
+        // A hard link to the victim: this name is removed, and the file stays.
         fs::hard_link(&victim, folder.temporary(4)).unwrap();
         save(&folder.target(), b"new").unwrap();
         assert_eq!(fs::read(&victim).unwrap(), b"precious");
@@ -132,10 +132,10 @@ mod unix {
         assert_eq!(folder.names().len(), 6);
     }
 
-    /// A file at the temporary's name that this saver has not written never becomes the target, and is not removed.
+    /// A file that someone else put at the temporary name never becomes the target, and is not removed.
     #[test]
     #[cfg_attr(miri, ignore = "Miri is isolated from files")]
-    fn a_temporary_that_is_replaced_is_an_error() {
+    fn saving_fails_if_the_temporary_file_is_removed_or_replaced() {
         let folder = Folder::new("replaced");
         save(&folder.target(), b"old").unwrap();
         for is_replaced in [false, true] {
@@ -147,7 +147,7 @@ mod unix {
                 file.write_all(b"new")
             };
             let error = format!("{}", replace_with(&folder.target(), write, |_| Ok(())).unwrap_err());
-            assert!(error.contains("f.koel: cannot be written; it is as it was: "), "{error}");
+            assert!(error.contains("f.koel: cannot be written; the old file is unchanged: "), "{error}");
             assert!(error.ends_with(".tmp: another program removed or replaced the temporary file; save again"), "{error}");
             assert_eq!(fs::read(folder.target()).unwrap(), b"old");
             assert_eq!(folder.temporary(0).exists(), is_replaced);
@@ -161,21 +161,21 @@ mod unix {
 
         const SAVER: &str = "KOEL_TEST_SAVER";
 
-        /// The bytes of a snapshot that differs for each number.
+        /// Returns the bytes of a snapshot, which differs for each number.
         fn snapshot(number: usize) -> Vec<u8> {
             let mut filter = CuckooFilter::builder().capacity(1000 * (number + 1)).false_positive_rate(0.01).build().unwrap();
             (0..500_u32).for_each(|item| filter.insert(&item).unwrap());
             filter.to_bytes()
         }
 
-        /// The steps of one save: before each of 8 pieces of the snapshot, after the last, and when the file is saved.
+        /// The number of steps of one save: before each of 8 pieces of the snapshot, after the last, and when the file is saved.
         const STEPS: usize = 10;
 
-        /// Saves snapshot `number` so many times as another process, and reports each step as a line.
+        /// A process that saves a snapshot repeatedly and reports each step as a line.
         struct Saver(Child);
 
         impl Saver {
-            /// It stops after so many steps; for 0, it does not.
+            /// Starts a process that saves snapshot `number` `saves` times. It halts after `stop` steps, unless that is 0.
             fn start(folder: &Folder, number: usize, saves: usize, stop: usize) -> Self {
                 let mut command = Command::new(env::current_exe().unwrap());
                 command.args(["snapshot::temporary::tests::unix::processes::saver", "--exact", "--nocapture"]);
@@ -183,7 +183,7 @@ mod unix {
                 Self(command.env(SAVER, arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
             }
 
-            /// Kills it once it has reported so many steps.
+            /// Kills the process once it has reported this many steps.
             fn kill_after(mut self, steps: usize) {
                 let lines = BufReader::new(self.0.stdout.take().unwrap()).lines();
                 let seen = lines.map(Result::unwrap).filter(|line| line.ends_with("step")).take(steps).count();
@@ -198,7 +198,7 @@ mod unix {
             }
         }
 
-        /// What [`Saver`] starts. Called as a test, it does nothing.
+        /// Runs as the process of a [`Saver`]. Without its arguments, as in a normal test run, it does nothing.
         #[test]
         #[cfg_attr(miri, ignore = "Miri has no environment")]
         fn saver() {
@@ -229,10 +229,10 @@ mod unix {
             }
         }
 
-        /// A saver that is killed anywhere leaves at most one file, and the next one removes it.
+        /// A saver that is killed at any point leaves at most one temporary file, and the next saver removes it.
         #[test]
         #[cfg_attr(miri, ignore = "Miri is isolated from processes")]
-        fn killed_savers_leave_one_file_that_the_next_one_replaces() {
+        fn killed_savers_leave_at_most_one_file_for_the_next_to_remove() {
             let folder = Folder::new("killed");
             let [old, new] = [0, 1].map(snapshot);
             save(&folder.target(), &old).unwrap();
@@ -249,19 +249,19 @@ mod unix {
                 assert_eq!(folder.names(), ["f.koel"]);
             };
             for steps in 1..=2 * STEPS {
-                // The second finds what the first has left.
+                // The second saver finds what the first one left.
                 let expected = (usize::from(steps % STEPS != 0), steps >= STEPS);
                 assert_eq!([(); 2].map(|()| kill(steps, steps)), [expected; 2], "{steps} steps");
                 clean();
             }
-            // These go on while they are killed, wherever they are by then.
+            // These savers do not halt, so the kill hits them at any point.
             for steps in 1..=3 * STEPS {
                 kill(0, steps);
             }
             clean();
         }
 
-        /// Savers in threads and processes, all of one target, and a reader.
+        /// While threads and processes save to one target, a reader always finds a whole file.
         #[test]
         #[cfg_attr(miri, ignore = "Miri is isolated from processes")]
         fn concurrent_savers_leave_one_whole_file() {

@@ -1,9 +1,9 @@
-//! The codebook: encodes four sorted nibbles as one 12-bit codeword, as in the paper's semi-sorted buckets (section 5.2).
+//! The codebook, which encodes four sorted nibbles as a 12-bit codeword, as in the paper's semi-sorted buckets (section 5.2).
 //!
-//! Four nibbles in any order take 16 bits. There are only C(19, 4) = 3876 sorted quadruples, so 12 bits suffice for these. A
+//! Four nibbles in any order take 16 bits. Only C(19, 4) = 3876 quadruples are sorted, so 12 bits are enough for those. A
 //! codeword is the lexicographic rank of its quadruple. With the feature `kernels`, a table of 8 KiB lists all codewords
-//! (`table`); without, smaller tables of pairs do (`pairs`). `tables/codebook.tsv` is the published copy, for other readers of the
-//! format.
+//! (`table`); without it, there are smaller tables of pairs (`pairs`). `tables/codebook.tsv` is the published copy, for other
+//! readers of the format.
 
 #[cfg(any(not(feature = "kernels"), test))]
 mod pairs;
@@ -19,15 +19,15 @@ pub(crate) use table::{decode, encode};
 
 /// The length of a codeword in bits.
 pub(crate) const CODEWORD_BITS: u32 = 12;
-/// The number of codewords. The values from `CODEWORDS` to 4095 are invalid, and rejected in untrusted input.
+/// The number of codewords. Values from `CODEWORDS` to 4095 are invalid, and are rejected in untrusted input.
 pub(crate) const CODEWORDS: u16 = 3876;
-/// Exactly the codewords below this one have a zero nibble. Only they can occur in a bucket with an empty slot.
+/// The number of codewords with a zero nibble, which come first. Only these can occur in a bucket with an empty slot.
 pub(crate) const CODEWORDS_WITH_ZERO: u16 = 816;
 
 const fn binomial(n: u16, k: u16) -> u16 {
     let (mut product, mut divisor, mut i) = (1, 1, 0);
     while i < k {
-        // For n < k a factor saturates to 0, and so does the product, as it must.
+        // For n < k, a factor saturates to 0, and the product is 0, as it must be.
         product *= (n as u32).saturating_sub(i as u32);
         divisor *= i as u32 + 1;
         i += 1;
@@ -42,12 +42,12 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// Both ways to decode and encode, each with its name.
-    type Way = (&'static str, fn(u64) -> u16, fn(u16) -> u16);
-    const WAYS: [Way; 2] = [("table", table::decode, table::encode), ("pairs", pairs::decode, pairs::encode)];
+    /// A pair of functions that decode and encode, with its name.
+    type Codec = (&'static str, fn(u64) -> u16, fn(u16) -> u16);
+    const CODECS: [Codec; 2] = [("table", table::decode, table::encode), ("pairs", pairs::decode, pairs::encode)];
 
-    /// Counts through all 16-bit numbers and keeps those whose hexadecimal digits are sorted: an enumeration independent of the
-    /// nested loops in `build.rs`.
+    /// Enumerates all 16-bit numbers and keeps those whose hexadecimal digits are sorted. This is independent of the nested loops
+    /// in `build.rs`.
     fn enumeration() -> Vec<[u8; 4]> {
         (0..0x1_0000u32)
             .map(|word| [12, 8, 4, 0].map(|shift| (word >> shift & 15) as u8))
@@ -61,21 +61,21 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn both_ways_decode_the_enumeration() {
+    fn both_codecs_decode_the_enumeration() {
         let expected = enumeration();
         assert_eq!(expected.len(), usize::from(CODEWORDS));
-        for (name, decode, _) in WAYS {
+        for (name, decode, _) in CODECS {
             for (codeword, nibbles) in (0..).zip(&expected) {
                 assert_eq!(separate(decode(codeword)), *nibbles, "{name}");
             }
         }
     }
 
-    /// Views of corrupt tables decode them. Only the lowest 12 bits are the codeword.
+    /// Views of corrupt tables decode invalid codewords. Only the lowest 12 bits of a word are the codeword.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
     fn every_word_decodes_without_a_panic() {
-        for (_, decode, _) in WAYS {
+        for (_, decode, _) in CODECS {
             for word in 0..1 << CODEWORD_BITS {
                 assert_eq!(decode(word), decode(word | u64::MAX << CODEWORD_BITS));
             }
@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn encode_undoes_decode() {
-        for (name, decode, encode) in WAYS {
+    fn encode_inverts_decode() {
+        for (name, decode, encode) in CODECS {
             for codeword in 0..CODEWORDS {
                 assert_eq!(encode(decode(codeword.into())), codeword, "{name}");
             }
@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
-    fn every_quadruple_encodes_as_its_sorted_self() {
-        for (name, decode, encode) in WAYS {
+    fn every_sorted_quadruple_survives_encoding_and_decoding() {
+        for (name, decode, encode) in CODECS {
             for word in 0..=u16::MAX {
                 let mut nibbles = separate(word);
                 nibbles.sort_unstable();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_entries_are_equal() {
+    fn the_last_entries_are_zero() {
         assert!((LAST_DECODED..1 << CODEWORD_BITS).all(|codeword| table::decode(codeword.into()) == 0));
         assert!(nibbles().len() >= usize::from(LAST_DECODED) + 4);
     }

@@ -1,5 +1,6 @@
-//! Buckets with a column: [`Deep`] and [`WideDeep`] ones have only the lower bits of their fingerprints, and the upper ones in a column
-//! behind the table. Lookups that do without these read the table alone, as one of shorter fingerprints.
+//! Packed buckets with a column: [`Deep`] and [`WideDeep`]. A bucket has the lower bits of its fingerprints; the upper bits are
+//! in a column behind the table. Lookups do not need the upper bits, so they read the table alone, as a table of shorter
+//! fingerprints.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -8,29 +9,30 @@ use core::{
     ops::{Deref, DerefMut},
 };
 
-use super::{Code, Instructions, Keys, Packed, PackedGeometry, Pair, QUARTER, Quad, SLOTS, codebook, packed, set_quarters};
+use super::{Encoding, Instructions, Keys, Packed, PackedGeometry, Pair, QUARTER, Quad, SLOTS, codebook, packed, set_quarters};
 use crate::{
     bits::{self, Fields, Writer, index, low_half, low_quarter, mask, window_bits},
     table::{Column, Fingerprint, Portable},
 };
 use codebook::CODEWORD_BITS;
 
-/// The encoding of narrow buckets with so few bits of each slot in the column that one word has them all.
+/// The encoding of narrow buckets whose part of the column fits into a word.
 pub(crate) struct Deep;
 
 impl Deep {
+    /// The most bits of a slot in the column. Four slots begin at a multiple of four bits, so 60 bits are always within a word.
     pub const MOST_COLUMN_BITS: u32 = 15;
 }
 
 impl Column {
-    /// The first bit of what a packed bucket has in the column.
+    /// Returns the first bit that a packed bucket has in the column.
     #[inline(always)]
     fn bit(self, bucket: u64) -> u64 {
         self.first_bit + bucket * u64::from(SLOTS * self.width())
     }
 }
 
-impl Code for Deep {
+impl Encoding for Deep {
     type Low = Quad;
     type Keys = DeepQuad;
     type Geometry = (PackedGeometry, Column);
@@ -104,7 +106,7 @@ impl Code for Deep {
         Self::prefetch(table, second);
     }
 
-    /// What is kept of a bucket is in the same order, so that nothing is compared.
+    /// Filtering keeps the order of the slots, so nothing is sorted again.
     #[inline(always)]
     fn fill_part<B: Deref<Target = [u8]>, I: Instructions>(
         table: &Packed<'_, Self, B, I>,
@@ -120,13 +122,14 @@ impl Code for Deep {
         let mut items = 0;
         for bucket in 0..buckets {
             let keys = Self::load(table, bucket);
-            // One bit for each slot that is kept, in fields and in quarters.
+            // Marks each slot to keep with one bit, in its field.
             let taken = !mask(keys.free() * width);
             let marks = (fields.zero((keys.above ^ prefix) & prefixes) & taken) >> (width - 1);
             let count = marks.count_ones();
             let quarters = i.extract(keys.low.0, i.spread(marks, width) * 0xffff);
             let above = i.extract(keys.above, marks * mask(kept)) << ((SLOTS - count) * kept);
-            // Behind empty slots. Two shifts, since one by 64 is none.
+            // Moves the slots behind the empty ones. Shifts twice, because four quarters are 64 bits, which one shift cannot
+            // take.
             let empty = QUARTER / 2 * (SLOTS - count);
             low.push(part, table.geometry.bucket_bits(), packed(table.geometry, i, Quad(quarters << empty << empty)));
             upper.push(part, SLOTS * kept, above);
@@ -171,11 +174,11 @@ impl Code for Deep {
     }
 }
 
-/// Four keys, sorted by what is in the table, and where that is equal, by what is in the column.
+/// Four keys, sorted by their part in the table, and if that is equal, by their part in the column.
 #[derive(Clone, Copy)]
 pub(crate) struct DeepQuad {
     low: Quad,
-    /// Four fields of that width, as in the column. Those of empty slots are 0.
+    /// Four fields of `width` bits, as in the column. Those of empty slots are 0.
     above: u64,
     width: u32,
 }
@@ -186,9 +189,9 @@ impl DeepQuad {
         self.above >> (n * self.width) & mask(self.width)
     }
 
-    /// Of the marked quarters, those that have this field.
+    /// Returns the marks of those quarters whose fields satisfy `is_wanted`.
     #[inline(always)]
-    fn with_field(self, mut marks: u64, is_wanted: impl Fn(u64) -> bool) -> u64 {
+    fn filter_marks(self, mut marks: u64, is_wanted: impl Fn(u64) -> bool) -> u64 {
         let mut found = 0;
         while marks != 0 {
             let mark = marks & marks.wrapping_neg();
@@ -214,13 +217,13 @@ impl Keys for DeepQuad {
 
     #[inline(always)]
     fn exact(self, (_, above): (u64, u64), marks: u64) -> u64 {
-        self.with_field(marks, |field| field == above)
+        self.filter_marks(marks, |field| field == above)
     }
 
     #[inline(always)]
     fn insert(self, (low, above): (u64, u64)) -> Self {
-        // Hardly ever are two parts in the table equal.
-        let before = self.with_field(self.low.find(low), |field| field < above).count_ones();
+        // Two keys rarely have equal parts in the table.
+        let before = self.filter_marks(self.low.find(low), |field| field < above).count_ones();
         let (less, width) = (self.low.less(low) + before, self.width);
         let (moved, kept) = (mask(less * width), !mask((less + 1) * width));
         let above = self.above >> width & moved | above << (less * width) | self.above & kept;
@@ -249,7 +252,7 @@ impl Keys for DeepQuad {
         u64::from(key(0) > key(1)) | u64::from(key(1) > key(2)) | u64::from(key(2) > key(3))
     }
 
-    /// Nothing that is in the column alone is a key.
+    /// Also returns a nonzero value if an empty slot has bits in the column.
     #[inline(always)]
     fn without(self, (low, _): (u64, u64)) -> u64 {
         let above = |n| u64::from(self.low.quarter(n) == 0 && self.field(n) != 0);
@@ -257,10 +260,11 @@ impl Keys for DeepQuad {
     }
 }
 
-/// The encoding of all other buckets with a column: keys have what is in the column below the high part.
+/// The encoding of all other buckets with a column: a key has its part of the column below the high part.
 pub(crate) struct WideDeep;
 
-/// Words that begin with the first and with the third of four fields of that width. `is_narrow` if one word has them all.
+/// Reads words that begin with the first and the third of four fields of `width` bits, which follow `skipped` bits after `bit`.
+/// `is_narrow` means that one word contains all of them.
 #[inline(always)]
 fn halves(bytes: &[u8], bit: u64, skipped: u32, width: u32, is_narrow: bool) -> [u64; 2] {
     if is_narrow {
@@ -272,7 +276,7 @@ fn halves(bytes: &[u8], bit: u64, skipped: u32, width: u32, is_narrow: bool) -> 
     }
 }
 
-impl Code for WideDeep {
+impl Encoding for WideDeep {
     type Low = [u32; 4];
     type Keys = [u32; 4];
     type Geometry = (PackedGeometry, Column);

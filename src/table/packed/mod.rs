@@ -1,7 +1,7 @@
-//! The packed table, with the paper's semi-sorted buckets (section 5.2): storing the four fingerprints of a bucket in sorted
-//! order saves one bit per fingerprint.
+//! The packed table with the paper's semi-sorted buckets (section 5.2): storing the four fingerprints of a bucket in sorted order
+//! saves one bit per fingerprint.
 //!
-//! Bucket i begins at bit i·4·(f − 1). With f = 13 it has 48 bits, shown from the least significant:
+//! Bucket i begins at bit i·4·(f − 1). With f = 13 it has 48 bits, here with the least significant bit on the left:
 //!
 //! ```text
 //!  0           12        21        30        39        48
@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Slots are sorted by nibble, then by high part. An empty slot is the fingerprint 0, so empty slots come first. The order is
-//! total: the bits of a bucket depend only on its contents, not on the order of updates.
+//! total, so the bits of a bucket depend only on its contents, not on the order of updates.
 //!
 //! An update decodes a bucket into [`Keys`], changes one key and encodes the bucket again.
 
@@ -34,10 +34,11 @@ use crate::bits::{self, Fields, index, low_half, low_quarter};
 use codebook::{CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO};
 pub(crate) use deep::{Deep, WideDeep};
 
-/// With shorter high parts, a bucket usually has one that matches by chance.
+/// The length in bits of the shortest high parts that a lookup compares first. Shorter ones usually match by chance somewhere in
+/// a bucket.
 const MIN_HIGH_BITS: u32 = 4;
 
-/// Slots of a packed bucket, fixed by the codebook, which lists quadruples.
+/// The number of slots in a packed bucket. The codebook fixes it, because it lists quadruples.
 const SLOTS: u32 = 4;
 
 const QUARTER: u32 = u16::BITS;
@@ -48,19 +49,19 @@ const QUARTERS: Fields = Fields::new(QUARTER, SLOTS);
 pub(crate) struct PackedGeometry {
     /// The lowest bit of each high part in a word: four in a narrow bucket, two in a wide one.
     ones: u64,
-    /// Masks for the high parts of fingerprints that are unpacked into the quarters of a word; of no meaning for wide buckets.
+    /// A mask for the high parts of fingerprints that are unpacked into the quarters of a word. Unused for wide buckets.
     #[cfg(x86_kernels)]
     high_quarters: u64,
-    /// 2¹⁶ / `high_bits`, rounded up, to divide by multiplying.
+    /// ⌊2¹⁶ / `high_bits`⌋ + 1: multiplying by it replaces a division.
     reciprocal: u32,
     bucket_bits: u8,
     high_bits: u8,
-    /// The length of the codeword and the first high part.
+    /// The length of the codeword and the first high part in bits.
     first_bits: u8,
 }
 
 impl PackedGeometry {
-    /// The longest fingerprint for which a bucket always fits into a word. Buckets begin at multiples of four bits.
+    /// The longest fingerprint with which a bucket always fits into a word. Buckets begin at multiples of four bits.
     const LONGEST_NARROW: u32 = bits::window_bits(SLOTS) / SLOTS + 1;
 
     pub(super) const fn new(fingerprint_bits: u32) -> Self {
@@ -89,72 +90,73 @@ impl PackedGeometry {
         self.bucket_bits.into()
     }
 
-    /// The length of a high part in bits, f − 4.
+    /// Returns the length of a high part in bits, f − 4.
     #[inline]
     pub fn high_bits(&self) -> u32 {
         self.high_bits.into()
     }
 
-    /// Masks for the high parts in quarters.
+    /// Returns a mask for the high parts in the quarters of a word.
     #[cfg(x86_kernels)]
     #[inline]
     pub fn high_quarters(&self) -> u64 {
         self.high_quarters
     }
 
-    /// The high parts in one word, as fields.
+    /// Returns the layout of the high parts in one word.
     #[inline]
     pub fn highs(&self) -> Fields {
         Fields::from_ones(self.ones, self.high_bits())
     }
 
-    /// A mask for one high part.
+    /// Returns a mask for one high part.
     #[inline]
     fn high_mask(&self) -> u64 {
         (1 << self.high_bits) - 1
     }
 
-    /// The first bit of a bucket.
+    /// Returns the first bit of a bucket.
     #[inline]
     pub fn bit(&self, bucket: u64) -> u64 {
         bucket * u64::from(self.bucket_bits)
     }
 
-    /// The first bit of a pair of high parts, in the bucket that begins at `bit`.
+    /// Returns the first bit of a pair of high parts, in the bucket that begins at `bit`.
     #[inline]
     fn high_bit(&self, bit: u64, pair: u32) -> u64 {
         bit + u64::from(CODEWORD_BITS + pair * 2 * self.high_bits())
     }
 }
 
-/// A packed table, bound to its bytes and to instructions for one operation. `F` is the encoding of its buckets.
-pub(crate) struct Packed<'a, F: Code, B, I> {
+/// A packed table, bound to its bytes and to instructions for one operation. `E` is the encoding of its buckets.
+pub(crate) struct Packed<'a, E: Encoding, B, I> {
     geometry: &'a PackedGeometry,
-    /// Where the rest of the fingerprints is, if not all their bits are in the buckets.
-    column: F::Column,
+    /// The location of the upper bits of fingerprints, if the encoding has a column.
+    column: E::Column,
     bytes: B,
     instructions: I,
 }
 
-/// The encoding of a bucket: [`Narrow`], [`Wide`] or, with a column, [`Deep`] and [`WideDeep`].
-pub(crate) trait Code: Sized {
-    /// What is in the table of a bucket's fingerprints: enough to know how full it is, and nearly always whether a fingerprint is in it.
+/// The encoding of a bucket: [`Narrow`] and [`Wide`], or with a column, [`Deep`] and [`WideDeep`].
+pub(crate) trait Encoding: Sized {
+    /// The parts of a bucket's keys that are in the table, without the column. They tell how full the bucket is, and nearly
+    /// always whether it holds a fingerprint.
     type Low: Keys;
     type Keys: Keys;
     type Geometry;
     type Column: Copy;
-    /// Whether [`Packed::contains_by_high_parts`] finds all of a bucket in one word.
+    /// True if [`Packed::contains_by_high_parts`] finds a whole bucket in one word.
     const FITS_A_WORD: bool = false;
-    /// Whether keys have more than [`Low`](Self::Low) has.
+    /// True if keys have bits that [`Low`](Self::Low) lacks.
     const HAS_COLUMN: bool = false;
-    /// Of instructions, those with which a walk is done: portable ones are as good, if they do not spread and gather fields.
+    /// The instructions for eviction walks: portable ones, which are as fast, unless the encoding spreads and gathers fields.
     type Walked<I: Instructions>: Instructions;
 
     fn walked<I: Instructions>(instructions: I) -> Self::Walked<I>;
-    /// The layout of the buckets, and the column.
+    /// Returns the layout of the buckets and the column.
     fn parts(geometry: &Self::Geometry) -> (&PackedGeometry, Self::Column);
     fn low<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> Self::Low;
-    /// The whole keys of a bucket.
+    /// Reads the whole keys of a bucket, given their parts in the table.
     fn complete<B: Deref<Target = [u8]>, I: Instructions>(
         table: &Packed<'_, Self, B, I>,
         bucket: u64,
@@ -165,26 +167,26 @@ pub(crate) trait Code: Sized {
         Self::complete(table, bucket, Self::low(table, bucket))
     }
     fn store<B: DerefMut<Target = [u8]>, I: Instructions>(table: &mut Packed<'_, Self, B, I>, bucket: u64, keys: Self::Keys);
-    /// A fingerprint as a number that sorts like the slots.
+    /// Converts a fingerprint to a key: a number that sorts like the slots.
     fn key<B, I>(table: &Packed<'_, Self, B, I>, fingerprint: Fingerprint) -> <Self::Keys as Keys>::Key;
-    /// The part of it that is in the table.
+    /// Returns the part of a key that is in the table.
     fn low_key(key: <Self::Keys as Keys>::Key) -> <Self::Low as Keys>::Key;
-    /// The fingerprints in the slots; 0 for empty ones.
+    /// Converts keys to the fingerprints in the slots. Empty slots are 0.
     fn values<B, I>(table: &Packed<'_, Self, B, I>, keys: Self::Keys) -> [u32; 4];
-    /// [`Table::contains`].
+    /// Implements [`Table::contains`].
     fn contains<B: Deref<Target = [u8]>, I: Instructions>(
         table: &Packed<'_, Self, B, I>,
         buckets: Pair,
         fingerprint: Fingerprint,
     ) -> bool;
-    /// Prefetches what a bucket has in the column.
+    /// Prefetches the part of a bucket that is in the column.
     #[inline(always)]
     fn prefetch<B: Deref<Target = [u8]>, I: Instructions>(_: &Packed<'_, Self, B, I>, _bucket: u64) {}
-    /// The same of both buckets that a change is about to read, if it needs the column of but one of them: which one follows from what is
-    /// in the table, so that the change would wait for memory twice.
+    /// Prefetches the column of both buckets that a change is about to read, if the change needs only one of them. Which one
+    /// depends on the table, so the change would otherwise wait for memory twice.
     #[inline(always)]
     fn prefetch_columns<B: Deref<Target = [u8]>, I: Instructions>(_: &Packed<'_, Self, B, I>, _buckets: Pair) {}
-    /// [`Table::fill_part`].
+    /// Implements [`Table::fill_part`].
     #[inline(always)]
     fn fill_part<B: Deref<Target = [u8]>, I: Instructions>(
         _: &Packed<'_, Self, B, I>,
@@ -195,7 +197,7 @@ pub(crate) trait Code: Sized {
     ) -> Option<usize> {
         None
     }
-    /// [`TableMut::add_bucket`].
+    /// Implements [`TableMut::add_bucket`].
     #[inline(always)]
     fn add_bucket<B: DerefMut<Target = [u8]>, I: Instructions>(
         _: &mut Packed<'_, Self, B, I>,
@@ -208,30 +210,30 @@ pub(crate) trait Code: Sized {
     }
 }
 
-/// The fingerprints of a decoded bucket, as numbers that sort like the slots: the nibble is in the highest bits. 0 is an empty
-/// slot, so empty slots come first. No method branches on the contents of a bucket, since such branches are unpredictable.
+/// The fingerprints of a decoded bucket, as numbers that sort like the slots: the nibble is in the highest bits. An empty slot is
+/// 0, so empty slots come first. No method branches on the contents of a bucket, because such branches are unpredictable.
 pub(crate) trait Keys: Copy {
     type Key: Copy;
 
-    /// The number of empty slots.
+    /// Counts the empty slots.
     fn free(self) -> u32;
-    /// Marks the slots that hold `key`; 0 if there are none.
+    /// Marks the slots that hold `key`. Returns 0 if there are none.
     fn find(self, key: Self::Key) -> u64;
-    /// The same, of slots where [`Code::Low`] has a match.
+    /// Marks the slots that hold `key`, among those where [`Encoding::Low`] matches: `marks`.
     fn exact(self, key: Self::Key, marks: u64) -> u64;
-    /// Replaces an empty slot, of which there must be one, with `key`.
+    /// Stores `key` in an empty slot. There must be one.
     fn insert(self, key: Self::Key) -> Self;
     /// Removes one of the copies of `key` that [`find`](Self::find) has marked.
     fn remove(self, key: Self::Key, marks: u64) -> Self;
-    /// `keys` if `condition` holds, otherwise `others`.
+    /// Returns `keys` if `condition` holds, otherwise `others`.
     fn select(condition: bool, keys: Self, others: Self) -> Self;
-    /// 0 if the keys are sorted, as in every valid bucket.
+    /// Returns 0 if the keys are sorted, as in every valid bucket.
     fn disorder(self) -> u64;
-    /// 0 if every key, of a slot that is not empty, has one of the bits of `mask`.
+    /// Returns 0 if every key of an occupied slot has at least one of the bits of `mask`.
     fn without(self, mask: Self::Key) -> u64;
 }
 
-impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
+impl<E: Encoding, B: Deref<Target = [u8]>, I> Packed<'_, E, B, I> {
     #[cfg(x86_kernels)]
     #[inline(always)]
     pub fn geometry(&self) -> &PackedGeometry {
@@ -247,20 +249,20 @@ impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
         self.instructions
     }
 
-    /// The word that begins with the bucket; a narrow bucket is inside it.
+    /// Reads the word that begins with the bucket. It contains all of a narrow bucket.
     #[inline(always)]
     pub fn word(&self, bucket: u64) -> u64 {
         bits::word(&self.bytes, self.geometry.bit(bucket))
     }
 
-    /// The words that begin with two narrow buckets.
+    /// Reads the words that begin with two narrow buckets.
     #[cfg(x86_kernels)]
     #[inline(always)]
     pub fn words(&self, (first, second): Pair) -> [u64; 2] {
         bits::words(&self.bytes, self.geometry.bit(first), self.geometry.bit(second))
     }
 
-    /// The words that begin with the first and the second pair of high parts of a wide bucket.
+    /// Reads the words that begin with the first and the second pair of high parts of a wide bucket.
     #[inline(always)]
     pub fn pairs(&self, bucket: u64) -> [u64; 2] {
         let bit = self.geometry.bit(bucket);
@@ -273,17 +275,19 @@ impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
         low_half(self.word(bucket)) & ((1 << CODEWORD_BITS) - 1)
     }
 
-    /// The codeword and the first high part: below [`CODEWORDS_WITH_ZERO`] if the bucket has an empty slot. Empty slots come first,
-    /// and all their bits are zero: the lowest nibble, and the high part next to the codeword.
+    /// Reads the codeword and the first high part. They are below [`CODEWORDS_WITH_ZERO`] if and only if the bucket has an empty
+    /// slot: empty slots come first, and all their bits are zero, in the codeword's lowest nibble and in the high part next to
+    /// the codeword.
     #[inline(always)]
     fn first_slot(&self, bucket: u64) -> u64 {
         self.word(bucket) & bits::mask(self.geometry.first_bits.into())
     }
 
-    /// The slot of the lowest mark.
+    /// Returns the slot of the lowest mark.
     #[inline(always)]
     fn slot(&self, marks: u64) -> u32 {
-        // The mark of the j-th field of w bits is at (j + 1)·w − 1. Marks of the second pair of a wide bucket are one bit higher.
+        // The mark of the j-th field of w bits is bit (j + 1)·w − 1. Marks of the second pair of a wide bucket are one bit
+        // higher.
         let end = marks.trailing_zeros() + 1;
         let fields = (end * self.geometry.reciprocal) >> 16;
         fields - 1 + 2 * (end - fields * self.geometry.high_bits())
@@ -295,12 +299,12 @@ impl<F: Code, B: Deref<Target = [u8]>, I> Packed<'_, F, B, I> {
     }
 }
 
-impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
+impl<E: Encoding, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, E, B, I> {
     /// Marks the slots of a bucket whose high part is `high`. [`slot`](Self::slot) converts a mark to a slot.
     #[inline(always)]
     fn high_marks(&self, bucket: u64, high: u32) -> u64 {
         let highs = self.geometry.highs();
-        if F::FITS_A_WORD {
+        if E::FITS_A_WORD {
             highs.equal(self.word(bucket) >> CODEWORD_BITS, high)
         } else {
             let [first, second] = self.pairs(bucket);
@@ -308,18 +312,18 @@ impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
         }
     }
 
-    /// [`Table::contains`] that compares the high parts first. With f = 13, an absent item has no match in 127 of 128 buckets,
-    /// and nothing is decoded.
+    /// Implements [`Table::contains`] by comparing the high parts first. With f = 13, an absent item matches no high part in 127
+    /// of 128 buckets, and nothing is decoded.
     #[inline(always)]
     pub(super) fn contains_by_high_parts(&self, (mut first, second): Pair, fingerprint: Fingerprint) -> bool {
         if self.geometry.high_bits() < MIN_HIGH_BITS {
-            let key = F::key(self, fingerprint);
-            return F::load(self, first).find(key) | F::load(self, second).find(key) != 0;
+            let key = E::key(self, fingerprint);
+            return E::load(self, first).find(key) | E::load(self, second).find(key) != 0;
         }
         let high = fingerprint.get() >> 4;
         let (mut marks, mut others) = (self.high_marks(first, high), self.high_marks(second, high));
         while marks | others != 0 {
-            // Usually there is a single mark, in one of the two buckets. Which of them is not predictable, so select without a
+            // Usually there is a single mark, in an unpredictable one of the two buckets. So the bucket is selected without a
             // branch.
             let none = marks == 0;
             first = select_unpredictable(none, second, first);
@@ -334,17 +338,17 @@ impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
     }
 }
 
-impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_, F, B, I> {
+impl<E: Encoding, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_, E, B, I> {
     type Values = [u32; 4];
 
     #[inline(always)]
     fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        F::contains(self, buckets, fingerprint)
+        E::contains(self, buckets, fingerprint)
     }
 
     #[inline(always)]
     fn values(&self, bucket: u64) -> [u32; 4] {
-        F::values(self, F::load(self, bucket))
+        E::values(self, E::load(self, bucket))
     }
 
     #[inline(always)]
@@ -355,22 +359,22 @@ impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_, F, 
     #[inline(always)]
     fn prefetch(&self, bucket: u64) {
         self.instructions.prefetch(&self.bytes, index(self.geometry.bit(bucket) / 8));
-        F::prefetch(self, bucket);
+        E::prefetch(self, bucket);
     }
 
     #[inline(always)]
     fn fill_part(&self, buckets: u64, part: &mut [u8], column: Column, prefix: u32) -> Option<usize> {
-        F::fill_part(self, buckets, part, column, prefix)
+        E::fill_part(self, buckets, part, column, prefix)
     }
 
-    /// Collects errors instead of returning at the first one: the loop has no branch except its end.
+    /// Collects errors instead of returning at the first one, so the loop has no branch except its end.
     #[inline(always)]
     fn taken(&self, buckets: Range<u64>, low: Option<Fingerprint>) -> Option<u64> {
         let (mut empty, mut disorder, mut highest) = (0, 0, 0);
-        let low = low.map(|low| F::key(self, low));
+        let low = low.map(|low| E::key(self, low));
         let slots = (buckets.end - buckets.start) * u64::from(SLOTS);
         for bucket in buckets {
-            let keys = F::load(self, bucket);
+            let keys = E::load(self, bucket);
             highest = self.codeword(bucket).max(highest);
             disorder |= keys.disorder() | low.map_or(0, |low| keys.without(low));
             empty += u64::from(keys.free());
@@ -394,60 +398,60 @@ impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_, F, 
     }
 }
 
-impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'_, F, B, I> {
+impl<E: Encoding, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'_, E, B, I> {
     type Walked<'a>
-        = Packed<'a, F, &'a mut [u8], F::Walked<I>>
+        = Packed<'a, E, &'a mut [u8], E::Walked<I>>
     where
         Self: 'a;
 
     #[inline(always)]
     fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
-        F::prefetch_columns(self, (first, second));
-        // Nothing is decoded in vain. (Two comparisons would be two branches.)
+        E::prefetch_columns(self, (first, second));
+        // Checks for room before decoding. (Two comparisons would be two branches.)
         if self.first_slot(first).min(self.first_slot(second)) >= CODEWORDS_WITH_ZERO.into() {
             return false;
         }
-        let (low, other_low) = (F::low(self, first), F::low(self, second));
+        let (low, other_low) = (E::low(self, first), E::low(self, second));
         let second_is_emptier = other_low.free() > low.free();
         let bucket = select_unpredictable(second_is_emptier, second, first);
-        let keys = F::complete(self, bucket, F::Low::select(second_is_emptier, other_low, low));
-        F::store(self, bucket, keys.insert(F::key(self, fingerprint)));
+        let keys = E::complete(self, bucket, E::Low::select(second_is_emptier, other_low, low));
+        E::store(self, bucket, keys.insert(E::key(self, fingerprint)));
         true
     }
 
     #[inline(always)]
     fn remove(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
-        let key = F::key(self, fingerprint);
-        F::prefetch_columns(self, (first, second));
-        let (low, other_low) = (F::low(self, first), F::low(self, second));
-        let (marks, other_marks) = (low.find(F::low_key(key)), other_low.find(F::low_key(key)));
+        let key = E::key(self, fingerprint);
+        E::prefetch_columns(self, (first, second));
+        let (low, other_low) = (E::low(self, first), E::low(self, second));
+        let (marks, other_marks) = (low.find(E::low_key(key)), other_low.find(E::low_key(key)));
         if marks | other_marks == 0 {
             return false;
         }
         let in_first = marks != 0;
         let bucket = select_unpredictable(in_first, first, second);
-        let low = F::Low::select(in_first, low, other_low);
-        let keys = F::complete(self, bucket, low);
+        let low = E::Low::select(in_first, low, other_low);
+        let keys = E::complete(self, bucket, low);
         let exact = keys.exact(key, select_unpredictable(in_first, marks, other_marks));
-        if !F::HAS_COLUMN || exact != 0 {
-            F::store(self, bucket, keys.remove(key, exact));
+        if !E::HAS_COLUMN || exact != 0 {
+            E::store(self, bucket, keys.remove(key, exact));
             return true;
         }
-        // What is in the column differs. The second bucket may have the fingerprint all the same.
-        let keys = F::complete(self, second, other_low);
+        // The column differs from the key. The second bucket may still hold the fingerprint.
+        let keys = E::complete(self, second, other_low);
         let exact = keys.exact(key, other_marks);
         let is_found = in_first && exact != 0;
         if is_found {
-            F::store(self, second, keys.remove(key, exact));
+            E::store(self, second, keys.remove(key, exact));
         }
         is_found
     }
 
     #[inline(always)]
     fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool {
-        let mut keys = F::load(self, bucket);
+        let mut keys = E::load(self, bucket);
         if let Some(old) = old {
-            let old = F::key(self, old);
+            let old = E::key(self, old);
             let marks = keys.find(old);
             if marks == 0 {
                 return false;
@@ -456,14 +460,14 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
         }
         let has_room = keys.free() > 0;
         if has_room {
-            F::store(self, bucket, keys.insert(F::key(self, new)));
+            E::store(self, bucket, keys.insert(E::key(self, new)));
         }
         has_room
     }
 
     #[inline(always)]
     fn add_bucket(&mut self, bucket: u64, half: (&[u8], Column), bit: u32, left: &mut [u32; 4]) -> Option<usize> {
-        F::add_bucket(self, bucket, half, bit, left)
+        E::add_bucket(self, bucket, half, bit, left)
     }
 
     fn walked(&mut self) -> Self::Walked<'_> {
@@ -471,7 +475,7 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
             geometry: self.geometry,
             column: self.column,
             bytes: &mut self.bytes,
-            instructions: F::walked(self.instructions),
+            instructions: E::walked(self.instructions),
         }
     }
 
@@ -481,28 +485,28 @@ impl<F: Code, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Packed<'
     }
 }
 
-impl<F: Code> Form for F {
-    type Geometry = F::Geometry;
+impl<E: Encoding> Form for E {
+    type Geometry = E::Geometry;
 
     #[inline(always)]
-    fn read<I: Instructions, R: Read>(geometry: &F::Geometry, bytes: &[u8], instructions: I, read: R) -> R::Output {
-        let (geometry, column) = F::parts(geometry);
-        read.run(&Packed::<F, _, _> { geometry, column, bytes, instructions })
+    fn read<I: Instructions, R: Read>(geometry: &E::Geometry, bytes: &[u8], instructions: I, read: R) -> R::Output {
+        let (geometry, column) = E::parts(geometry);
+        read.run(&Packed::<E, _, _> { geometry, column, bytes, instructions })
     }
 
     #[inline(always)]
-    fn change<I: Instructions, C: Change>(geometry: &F::Geometry, bytes: &mut [u8], instructions: I, change: C) -> C::Output {
-        let (geometry, column) = F::parts(geometry);
-        change.run(&mut Packed::<F, _, _> { geometry, column, bytes, instructions })
+    fn change<I: Instructions, C: Change>(geometry: &E::Geometry, bytes: &mut [u8], instructions: I, change: C) -> C::Output {
+        let (geometry, column) = E::parts(geometry);
+        change.run(&mut Packed::<E, _, _> { geometry, column, bytes, instructions })
     }
 }
 
-// The encodings of buckets without a column: narrow ones fit into a word, wide ones do not.
+// The encodings of buckets without a column. Narrow buckets fit into a word, wide ones do not.
 
-/// The encoding of fingerprints of up to 16 bits, one in each quarter of a word.
+/// The encoding of fingerprints of up to 16 bits: one in each quarter of a word.
 pub(crate) struct Narrow;
 
-impl Code for Narrow {
+impl Encoding for Narrow {
     type Low = Quad;
     type Keys = Quad;
     type Geometry = PackedGeometry;
@@ -556,12 +560,12 @@ impl Code for Narrow {
         buckets: Pair,
         fingerprint: Fingerprint,
     ) -> bool {
-        I::in_narrow(table, buckets, fingerprint)
+        I::contains_narrow(table, buckets, fingerprint)
     }
 }
 
-impl<F: Code, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, F, B, I> {
-    /// A bucket's fingerprints, or the parts of them that are in the table, of up to 16 bits.
+impl<E: Encoding, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, E, B, I> {
+    /// Reads a bucket's fingerprints, or the parts of them that are in the table. They have up to 16 bits.
     #[inline(always)]
     fn quarters(&self, bucket: u64) -> Quad {
         let (word, i) = (self.word(bucket), self.instructions);
@@ -574,15 +578,15 @@ fn set_quarters(geometry: &PackedGeometry, bytes: &mut [u8], i: impl Instruction
     bits::set(bytes, geometry.bit(bucket), geometry.bucket_bits(), packed(geometry, i, quarters));
 }
 
-/// A narrow bucket with these fingerprints.
+/// Encodes a narrow bucket with these fingerprints.
 #[inline(always)]
 fn packed(geometry: &PackedGeometry, i: impl Instructions, Quad(quarters): Quad) -> u64 {
     let codeword = u64::from(codebook::encode(i.gather_nibbles(quarters)));
     i.gather(quarters, geometry.high_bits()) << CODEWORD_BITS | codeword
 }
 
-/// Four keys in the quarters of a word, sorted from the lowest quarter up. A key has the nibble in its highest four bits, and the high part
-/// in the bits below.
+/// Four keys in the quarters of a word, sorted from the lowest quarter up. A key has the nibble in its highest four bits and the
+/// high part in the bits below.
 #[derive(Clone, Copy)]
 pub(crate) struct Quad(u64);
 
@@ -592,10 +596,10 @@ impl Quad {
         fingerprint >> 4 | (fingerprint & 15) << 12
     }
 
-    /// A mask for the lowest `quarters` quarters.
+    /// Returns a mask for the lowest `quarters` quarters.
     #[inline(always)]
     fn first(quarters: u32) -> u64 {
-        // Two shifts, because four quarters are 64 bits, too many for one.
+        // Shifts twice, because four quarters are 64 bits, which one shift cannot take.
         (1u64 << (QUARTER / 2 * quarters) << (QUARTER / 2 * quarters)).wrapping_sub(1)
     }
 
@@ -609,14 +613,14 @@ impl Quad {
         u32::from(low_quarter(self.0 >> (n * QUARTER)).rotate_left(4))
     }
 
-    /// The number of smaller keys beside an empty quarter.
+    /// Counts the smaller keys above the lowest quarter, which must be empty.
     #[inline(always)]
     fn less(self, key: u64) -> u32 {
         let quarter = |n| u32::from(self.quarter(n) < key);
         quarter(1) + quarter(2) + quarter(3)
     }
 
-    /// The quarters with smaller keys move down by one, over the empty quarter; the key takes the place after them.
+    /// Moves the quarters with smaller keys down by one, over the empty quarter, and puts the key after them.
     #[inline(always)]
     fn insert_after(self, less: u32, key: u64) -> Self {
         let (moved, kept) = (Self::first(less), !Self::first(less + 1));
@@ -649,7 +653,7 @@ impl Keys for Quad {
 
     #[inline(always)]
     fn remove(self, _: u64, marks: u64) -> Self {
-        // The quarters before the first copy move up by one. Its mark is the highest bit of its quarter.
+        // Moves the quarters before the first copy up by one. The copy's mark is the highest bit of its quarter.
         let (upto, before) = (marks ^ (marks - 1), (marks ^ (marks - 1)) >> QUARTER);
         Self((self.0 & before) << QUARTER | self.0 & !upto)
     }
@@ -661,8 +665,8 @@ impl Keys for Quad {
 
     #[inline(always)]
     fn disorder(self) -> u64 {
-        // Subtracts each quarter from the one above it, all three at once. The highest bit of each minuend is set and that of each
-        // subtrahend is cleared, so no quarter borrows from the next. Where the original highest bits differ, they decide the
+        // Subtracts each quarter from the one above it, all three at once. The highest bit of each minuend is set and that of
+        // each subtrahend is cleared, so no quarter borrows from the next. If the original highest bits differ, they decide the
         // comparison; otherwise the difference does.
         let (less, greater) = (self.0 & Self::first(3), self.0 >> QUARTER);
         let tops = QUARTERS.tops();
@@ -676,10 +680,10 @@ impl Keys for Quad {
     }
 }
 
-/// The encoding of fingerprints of more than 16 bits, in an array.
+/// The encoding of fingerprints of more than 16 bits: an array of numbers.
 pub(crate) struct Wide;
 
-impl Code for Wide {
+impl Encoding for Wide {
     type Low = [u32; 4];
     type Keys = [u32; 4];
     type Geometry = PackedGeometry;
@@ -756,7 +760,7 @@ impl Code for Wide {
     }
 }
 
-/// Without `map`, which is a call where there is no link-time optimisation.
+/// Avoids `map`, which is a call without link-time optimization.
 impl Keys for [u32; 4] {
     type Key = u32;
 
@@ -777,7 +781,7 @@ impl Keys for [u32; 4] {
         marks
     }
 
-    /// One step of an insertion sort, over the empty first slot.
+    /// Does one step of an insertion sort, over the empty first slot.
     #[inline(always)]
     fn insert(self, key: u32) -> Self {
         let [_, a, b, c] = self;
@@ -786,7 +790,7 @@ impl Keys for [u32; 4] {
 
     #[inline(always)]
     fn remove(self, key: u32, _: u64) -> Self {
-        // The keys before the last copy move up by one.
+        // Moves the keys before the last copy up by one.
         let [a, b, c, d] = self;
         let keep = |own: u32, before: u32| select_unpredictable(own <= key, before, own);
         [keep(a, 0), keep(b, a), keep(c, b), keep(d, c)]

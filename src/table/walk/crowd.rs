@@ -1,4 +1,5 @@
-//! Insertion where an eviction walk has found no room: a second copy of another item gives way. The caller counts it elsewhere.
+//! Insertion after an eviction walk has found no room: a second copy of another item makes room. The second copy is then counted
+//! beside the table.
 
 use alloc::vec::Vec;
 
@@ -13,22 +14,23 @@ use crate::{
     },
 };
 
-/// The most buckets that are searched for a second copy: half of those that a walk reaches.
-pub(crate) const MOST_BUCKETS: usize = 1 << 11;
+/// The number of buckets in a long search for a second copy: half of those that a walk examines.
+pub(crate) const LONG_SEARCH: usize = 1 << 11;
 
-/// A table of which one in this many buckets has a second copy of something is swept.
-pub(crate) const FEW_BUCKETS: usize = 32;
+/// The number of buckets in a short search for a second copy. If a filter of fixed size finds one that near, copies are frequent,
+/// and it sweeps the table.
+pub(crate) const SHORT_SEARCH: usize = 32;
 
-/// A sweep prefetches the other buckets of residents that it reaches so many buckets later.
+/// The number of buckets by which a sweep's prefetches are ahead.
 const AHEAD: u64 = 8;
 
-/// Shows a table in which copies take many slots to a function. (One operation for all that can be done there, because each is
-/// compiled for every kind of table.)
+/// An operation that passes a table in which copies take many slots to a function. One operation serves all purposes, because
+/// each is compiled for every kind of table.
 pub(crate) struct Crowded<'a, P> {
     pub params: &'a P,
-    /// What is above all its fingerprints in those that are counted.
+    /// The bits above those of the table's fingerprints in the keys of extra copies.
     pub above: u64,
-    /// Where copies are counted that are moved out of the table.
+    /// The list that counts copies that are moved out of the table.
     pub copies: &'a mut Copies,
     pub act: &'a mut dyn FnMut(&mut Crowd<'_, P>),
 }
@@ -43,7 +45,7 @@ impl<P: TableParams> Change for Crowded<'_, P> {
     }
 }
 
-/// A [`Crowded`] table whose kind is not known: as for a walk, the code is compiled once.
+/// A [`Crowded`] table whose kind is not known, so that the code is compiled once, as for a walk.
 pub(crate) struct Crowd<'a, P> {
     table: &'a mut dyn Buckets<P>,
     params: &'a P,
@@ -51,20 +53,20 @@ pub(crate) struct Crowd<'a, P> {
     copies: &'a mut Copies,
 }
 
-/// What became of a fingerprint.
+/// The result of [`Crowd::place`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placed {
-    /// It is stored. So many buckets were searched for a second copy before.
-    Behind(usize),
+    /// The fingerprint is stored. This many buckets before the one with the second copy were searched.
+    Stored(usize),
     /// Nothing has changed: there is no second copy.
-    NoSecond,
-    /// Nothing has changed: a second copy would be an entry more.
-    NoEntry,
+    NoSecondCopy,
+    /// Nothing has changed: the second copy would need a new entry in the list.
+    NeedsEntry,
 }
 
 impl<P: TableParams> Crowd<'_, P> {
-    /// Stores a fingerprint in the place of a second copy of another one, which a walk through `most_buckets` reaches. If `may_add`
-    /// is false, that one must have an entry. After an error, nothing has changed.
+    /// Stores a fingerprint in place of a second copy of another one that evictions reach within `most_buckets` buckets. If
+    /// `may_add` is false, that fingerprint must have an entry in the list already. If it fails, nothing has changed.
     #[cold]
     #[inline(never)]
     pub fn place(
@@ -78,7 +80,7 @@ impl<P: TableParams> Crowd<'_, P> {
         let mut visited = Visited::default();
         let first = [(0, buckets.0), (1, buckets.1)].map(|(parent, bucket)| Node { bucket, incoming: fingerprint.get(), parent });
         let first = &first[..if buckets.0 == buckets.1 { 1 } else { 2 }];
-        if most_buckets > FEW_BUCKETS && !visited.track(first) {
+        if most_buckets > SHORT_SEARCH && !visited.track(first) {
             return Err(OutOfMemory::of(Visited::BITS / 8));
         }
         reserve(&mut nodes, first.len())?;
@@ -88,17 +90,17 @@ impl<P: TableParams> Crowd<'_, P> {
             for resident in fingerprints(&self.table.slots(bucket)) {
                 if self.has_second(bucket, resident) {
                     if !may_add && self.copies.get(self.key(bucket, resident)) == 0 {
-                        return Ok(Placed::NoEntry);
+                        return Ok(Placed::NeedsEntry);
                     }
                     if self.move_out(bucket, resident)? {
                         shift(self.table, &nodes, next);
-                        return Ok(Placed::Behind(next));
+                        return Ok(Placed::Stored(next));
                     }
                 }
                 let alternate = self.params.alternate(bucket, resident);
                 let is_new = |nodes: &[Node], visited: &mut Visited| {
-                    let is_among_few = || nodes.iter().any(|node| node.bucket == alternate);
-                    if visited.is_tracking() { visited.is_new(alternate, true) } else { !is_among_few() }
+                    let is_known = || nodes.iter().any(|node| node.bucket == alternate);
+                    if visited.is_tracking() { visited.is_new(alternate, true) } else { !is_known() }
                 };
                 if nodes.len() < most_buckets && is_new(&nodes, &mut visited) {
                     reserve(&mut nodes, 1)?;
@@ -107,34 +109,35 @@ impl<P: TableParams> Crowd<'_, P> {
             }
             next += 1;
         }
-        Ok(Placed::NoSecond)
+        Ok(Placed::NoSecondCopy)
     }
 
-    /// True if the table has another copy of a bucket's fingerprint.
+    /// Returns true if the table has another copy of a bucket's fingerprint.
     fn has_second(&mut self, bucket: u64, fingerprint: Fingerprint) -> bool {
         self.count((bucket, self.params.alternate(bucket, fingerprint)), fingerprint) > 1
     }
 
-    /// The number of copies of a fingerprint in its two buckets.
+    /// Counts the copies of a fingerprint in its two buckets.
     pub fn count(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> u32 {
         let mut count = |bucket| self.table.slots(bucket).iter().map(|&value| u32::from(value == fingerprint.get())).sum::<u32>();
         count(first) + if first == second { 0 } else { count(second) }
     }
 
-    /// The key of a bucket's fingerprint.
+    /// Returns the key of a bucket's fingerprint.
     fn key(&self, bucket: u64, fingerprint: Fingerprint) -> ClassKey {
         let buckets = (bucket, self.params.alternate(bucket, fingerprint));
         self.copies.keys().key(buckets, self.above | fingerprint.wide())
     }
 
-    /// Moves a fingerprint out of a bucket. Returns false if it has too many further copies. Then, and if it fails, nothing has
-    /// changed.
+    /// Moves a fingerprint out of a bucket into the list. Returns false if it has too many extra copies. If it returns false or
+    /// fails, nothing has changed.
     fn move_out(&mut self, bucket: u64, fingerprint: Fingerprint) -> Result<bool, OutOfMemory> {
         let key = self.key(bucket, fingerprint);
         Ok(self.copies.add(key, 1, copies::MOST)? && self.table.take(Take(bucket, fingerprint)))
     }
 
-    /// Moves all second copies out of the table, as far as there is memory: the next items need room, too. Returns how many.
+    /// Moves all second copies out of the table, as far as memory allows, because the next items need room, too. Returns how many
+    /// were moved.
     #[cold]
     #[inline(never)]
     pub fn sweep(&mut self) -> usize {
@@ -151,7 +154,7 @@ impl<P: TableParams> Crowd<'_, P> {
         moved
     }
 
-    /// Prefetches the other buckets of a bucket's residents.
+    /// Prefetches the alternates of a bucket's residents.
     fn prefetch_alternates(&mut self, bucket: u64) {
         if bucket < self.params.buckets() {
             for resident in fingerprints(&self.table.slots(bucket)) {

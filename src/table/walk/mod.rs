@@ -1,13 +1,13 @@
 //! The eviction walk, which finds a slot for an item whose two buckets are full.
 //!
 //! The walk finds the nearest bucket with room that evictions can reach: first among the alternates of the residents of the
-//! item's buckets, then among the alternates of the residents found there, and so on. Fingerprints are moved only once a bucket
-//! with room is found. So a walk that gives up has changed nothing and needs no rollback, and since it uses no random numbers, it
-//! is reproducible.
+//! item's buckets, then among the alternates of the residents found there, and so on. Fingerprints move only once a bucket with
+//! room is found. So a walk that gives up has changed nothing and needs no rollback. It uses no random numbers, so it is
+//! reproducible.
 //!
-//! With several slots in a bucket, that is a breadth-first search. With one, there are only two chains to follow.
+//! With several slots in a bucket, the walk is a breadth-first search. With one slot, there are only two chains to follow.
 //!
-//! A walk sees a table as [`Buckets`]: it is compiled once, and not for each kind of table and each kernel.
+//! A walk accesses a table as [`Buckets`], so that it is compiled once, not for each kind of table and kernel.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -17,27 +17,27 @@ mod tests;
 
 use alloc::vec::Vec;
 
-pub(crate) use crowd::{Crowd, Crowded, FEW_BUCKETS, MOST_BUCKETS, Placed};
+pub(crate) use crowd::{Crowd, Crowded, LONG_SEARCH, Placed, SHORT_SEARCH};
 
 use super::{Change, Fingerprint, MOST_SLOTS, Pair, Table, TableMut, TableParams, fingerprints};
 use crate::bits::index;
 
-/// The number of full buckets whose residents a walk examines before it gives up. With a quarter of it, large tables refuse items
-/// at a load lower by 0.002; measure with `cargo run --release --example tables -- max_load 4 12`.
+/// The number of full buckets whose residents a walk examines before it gives up. With a quarter of this number, large tables
+/// refuse items at a load that is lower by 0.002; `cargo run --release --example tables -- max_load 4 12` measures it.
 const MAX_EXPANDED: usize = 4096;
 
-/// The number of nodes above which tracking visited buckets pays. Most walks are shorter.
+/// The number of nodes from which on tracking visited buckets pays. Most walks are shorter.
 const LONG_WALK: usize = 64;
 
-/// What a walk needs of a table, whose kind it does not know.
+/// The operations that a walk needs of a table of any kind.
 pub(crate) trait Buckets<P> {
     fn expand(&mut self, expand: Expand<'_, P>) -> bool;
     fn replace(&mut self, replace: Replace) -> bool;
-    /// The values of a bucket's slots.
+    /// Returns the values of a bucket's slots.
     fn slots(&mut self, bucket: u64) -> [u32; MOST_SLOTS];
     /// Prefetches a bucket.
     fn prefetch(&mut self, bucket: u64);
-    /// Removes a fingerprint from a bucket.
+    /// Removes a fingerprint from a bucket. Returns false if the bucket does not hold it.
     fn take(&mut self, take: Take) -> bool;
 }
 
@@ -51,7 +51,7 @@ impl<T: TableMut, P: TableParams> Buckets<P> for T {
     }
 
     fn slots(&mut self, bucket: u64) -> [u32; MOST_SLOTS] {
-        self.outlined(SlotsOf(bucket))
+        self.outlined(ReadSlots(bucket))
     }
 
     fn prefetch(&mut self, bucket: u64) {
@@ -63,8 +63,8 @@ impl<T: TableMut, P: TableParams> Buckets<P> for T {
     }
 }
 
-/// Examines the residents of one node's bucket after the other: adds nodes for their alternates, until one has room, and returns
-/// true; or until there are more than this many nodes.
+/// An operation that examines the residents of one node's bucket after the other and adds nodes for their alternates. It returns
+/// true as soon as an alternate has room, or false once there are more than `most` nodes or none left to examine.
 pub(crate) struct Expand<'a, P> {
     search: &'a mut Search<P>,
     nodes: &'a mut [Node],
@@ -98,7 +98,7 @@ impl<P: TableParams> Change for Expand<'_, P> {
     }
 }
 
-/// [`TableMut::replace`].
+/// [`TableMut::replace`] as an operation.
 pub(crate) struct Replace(u64, Option<Fingerprint>, Fingerprint);
 
 impl Change for Replace {
@@ -110,10 +110,10 @@ impl Change for Replace {
     }
 }
 
-/// [`Buckets::slots`].
-struct SlotsOf(u64);
+/// [`Buckets::slots`] as an operation.
+struct ReadSlots(u64);
 
-impl Change for SlotsOf {
+impl Change for ReadSlots {
     type Output = [u32; MOST_SLOTS];
 
     #[inline(always)]
@@ -124,7 +124,7 @@ impl Change for SlotsOf {
     }
 }
 
-/// [`Buckets::take`].
+/// [`Buckets::take`] as an operation.
 pub(crate) struct Take(u64, Fingerprint);
 
 impl Change for Take {
@@ -136,30 +136,32 @@ impl Change for Take {
     }
 }
 
-/// What a walk does in a table where copies take many slots. They can move out of the table, which is quicker than a long walk.
+/// The behavior of a walk in a table where copies take many slots. Moving copies out of the table is faster than a long walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AmongCopies {
-    GoOn,
-    /// A walk gives up.
+pub(crate) enum CopyPolicy {
+    /// The walk continues.
+    Continue,
+    /// A long walk gives up if many of the fingerprints that it meets are copies.
     GiveUp,
-    /// It gives up even if the only copy is of the item itself: items have been found to have copies.
-    GiveUpForOne,
+    /// A long walk also gives up if the item's own buckets hold its fingerprint: the filter is known to have copies.
+    GiveUpForOwnCopy,
 }
 
-/// Stores a fingerprint in one of its two buckets, evicting others if necessary. Returns false, and changes nothing, if no slot
-/// was found.
+/// Stores a fingerprint in one of its two buckets, evicting others if necessary. Returns false and changes nothing if no slot was
+/// found.
 #[inline(always)]
 pub(crate) fn place<T: TableMut, P: TableParams>(
     table: &mut T,
     params: &P,
     buckets: Pair,
     fingerprint: Fingerprint,
-    among_copies: AmongCopies,
+    copy_policy: CopyPolicy,
 ) -> bool {
-    table.insert(buckets, fingerprint) || walk(&mut table.walked(), params, buckets, fingerprint, among_copies)
+    table.insert(buckets, fingerprint) || walk(&mut table.walked(), params, buckets, fingerprint, copy_policy)
 }
 
-/// The same for a fingerprint of which one bucket is known to be full.
+/// Stores a fingerprint that has one bucket known to be full: in its alternate bucket, or by a walk. Returns false and changes
+/// nothing if no slot was found.
 #[cold]
 pub(crate) fn place_elsewhere<P: TableParams>(
     table: &mut dyn Buckets<P>,
@@ -168,11 +170,12 @@ pub(crate) fn place_elsewhere<P: TableParams>(
     fingerprint: Fingerprint,
 ) -> bool {
     let alternate = params.alternate(full, fingerprint);
-    table.replace(Replace(alternate, None, fingerprint)) || walk(table, params, (full, alternate), fingerprint, AmongCopies::GoOn)
+    table.replace(Replace(alternate, None, fingerprint))
+        || walk(table, params, (full, alternate), fingerprint, CopyPolicy::Continue)
 }
 
-/// The same for all fingerprints in the slots of another table, beginning with this bucket: each is stored in its bucket or its
-/// alternate.
+/// Stores all fingerprints in `values`, the slots of another table from `first_bucket` on: each in the same bucket or in its
+/// alternate, evicting others if necessary. Returns false if one of them found no slot; those before it stay.
 #[inline(never)]
 pub(crate) fn place_all<P: TableParams>(table: &mut dyn Buckets<P>, params: &P, first_bucket: u64, values: &[u32]) -> bool {
     let buckets = (first_bucket..).zip(values.chunks_exact(index(params.bucket_size().into())));
@@ -183,7 +186,7 @@ pub(crate) fn place_all<P: TableParams>(table: &mut dyn Buckets<P>, params: &P, 
     })
 }
 
-/// The same for a fingerprint whose two buckets are full.
+/// Stores a fingerprint whose two buckets are full, by a walk. Returns false and changes nothing if no slot was found.
 #[cold]
 #[inline(never)]
 fn walk<P: TableParams>(
@@ -191,20 +194,24 @@ fn walk<P: TableParams>(
     params: &P,
     buckets: Pair,
     fingerprint: Fingerprint,
-    among_copies: AmongCopies,
+    copy_policy: CopyPolicy,
 ) -> bool {
-    let search = Search { params: *params, visited: Visited::default(), among_copies, len: 2, next: 0 };
+    let search = Search { params: *params, visited: Visited::default(), copy_policy, len: 2, next: 0 };
     let slots = index(params.bucket_size().into());
-    if slots == 1 { search.follow(table, buckets, fingerprint) } else { search.breadth_first(table, slots, buckets, fingerprint) }
+    if slots == 1 {
+        search.follow_chains(table, buckets, fingerprint)
+    } else {
+        search.breadth_first(table, slots, buckets, fingerprint)
+    }
 }
 
 /// A bucket on the walk.
 #[derive(Clone, Copy)]
 pub(crate) struct Node {
     bucket: u64,
-    /// The fingerprint that moves into this bucket: the item's, or that of the resident whose alternate is this bucket.
+    /// The fingerprint that moves into this bucket: that of the item, or of the resident whose alternate this bucket is.
     incoming: u32,
-    /// The node with that resident; the node itself for the item's own buckets.
+    /// The node of that resident's bucket. For the item's own buckets, it is the node itself.
     parent: u32,
 }
 
@@ -212,28 +219,29 @@ impl Node {
     const NONE: Self = Self { bucket: 0, incoming: 0, parent: 0 };
 }
 
-/// How far a walk has come.
+/// The state of a walk.
 pub(crate) struct Search<P> {
     params: P,
     visited: Visited,
-    among_copies: AmongCopies,
-    /// The number of nodes, and the next one to expand.
+    copy_policy: CopyPolicy,
+    /// The number of nodes.
     len: usize,
+    /// The next node to expand.
     next: u32,
 }
 
 impl<P: TableParams> Search<P> {
-    /// The breadth-first search, for buckets of several slots.
+    /// Searches breadth first, for buckets of several slots.
     ///
-    /// A path never contains a bucket twice: if its second occurrence led to room, the first one, expanded earlier, would have
-    /// found that room.
+    /// A path never contains a bucket twice: if its second occurrence led to room, the first one, which was expanded earlier,
+    /// would have found that room.
     fn breadth_first(mut self, table: &mut dyn Buckets<P>, slots: usize, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        // Usually one step is enough. The nodes of the first steps need no allocation.
-        let mut few = [Node::NONE; 2 + MOST_SLOTS];
-        let mut many = Vec::new();
-        few[0] = Node { bucket: buckets.0, incoming: fingerprint.get(), parent: 0 };
-        few[1] = Node { bucket: buckets.1, incoming: fingerprint.get(), parent: 1 };
-        let mut nodes = &mut few[..];
+        // One step is usually enough. The nodes of the first steps need no allocation.
+        let mut first_nodes = [Node::NONE; 2 + MOST_SLOTS];
+        let mut more_nodes = Vec::new();
+        first_nodes[0] = Node { bucket: buckets.0, incoming: fingerprint.get(), parent: 0 };
+        first_nodes[1] = Node { bucket: buckets.1, incoming: fingerprint.get(), parent: 1 };
+        let mut nodes = &mut first_nodes[..];
         loop {
             let mut most = nodes.len() - slots;
             if !self.visited.is_tracking() {
@@ -248,36 +256,39 @@ impl<P: TableParams> Search<P> {
             }
             if self.len >= LONG_WALK && !self.visited.is_tracking() {
                 let gives_up = self.gives_up(&nodes[..self.len]);
-                // Without memory for the walk there is no room for the item.
+                // Without memory for the walk, the item finds no room.
                 if gives_up || !self.visited.track(&nodes[..self.len]) {
                     return false;
                 }
             }
             if nodes.len() - self.len < slots {
-                let was_empty = many.is_empty();
-                // Copies that fill both buckets lead nowhere else.
-                if was_empty && self.next >= 2 && few.iter().all(|node| node.bucket == buckets.0 || node.bucket == buckets.1) {
+                let was_empty = more_nodes.is_empty();
+                // Copies that fill both buckets lead to no other bucket.
+                if was_empty
+                    && self.next >= 2
+                    && first_nodes.iter().all(|node| node.bucket == buckets.0 || node.bucket == buckets.1)
+                {
                     return false;
                 }
-                if many.try_reserve(LONG_WALK + MOST_SLOTS).is_err() {
+                if more_nodes.try_reserve(LONG_WALK + MOST_SLOTS).is_err() {
                     return false;
                 }
                 if was_empty {
-                    many.extend_from_slice(&few);
+                    more_nodes.extend_from_slice(&first_nodes);
                 }
-                many.resize(many.capacity(), Node::NONE);
-                nodes = &mut many;
+                more_nodes.resize(more_nodes.capacity(), Node::NONE);
+                nodes = &mut more_nodes;
             }
         }
     }
 
-    /// True if the walk is among copies: more nodes than chance explains lead where the resident before them in their bucket does.
-    /// (Packed buckets are sorted; in others, half of the copies are overlooked.)
+    /// Returns true if the walk should give up because of copies: more nodes than chance explains equal the node before them, in
+    /// fingerprint and bucket. (Packed buckets are sorted. In others, half of the copies are overlooked.)
     fn gives_up(&self, nodes: &[Node]) -> bool {
-        let is_there = || nodes[2..].iter().take_while(|node| node.parent < 2).any(|node| node.incoming == nodes[0].incoming);
-        match self.among_copies {
-            AmongCopies::GoOn => return false,
-            AmongCopies::GiveUpForOne if is_there() => return true,
+        let has_own_copy = || nodes[2..].iter().take_while(|node| node.parent < 2).any(|node| node.incoming == nodes[0].incoming);
+        match self.copy_policy {
+            CopyPolicy::Continue => return false,
+            CopyPolicy::GiveUpForOwnCopy if has_own_copy() => return true,
             _ => {}
         }
         let by_chance = (nodes.len() * index(self.params.bucket_size().into())) >> self.params.fingerprint_bits();
@@ -285,18 +296,18 @@ impl<P: TableParams> Search<P> {
         nodes.iter().zip(&nodes[1..]).filter(is_copy).count() > 4 * by_chance + nodes.len() / 8
     }
 
-    /// The walk for buckets of one slot. Such a bucket leads to one other, the alternate of its resident, so that all that
-    /// evictions can reach are two chains, one from each bucket of the item. A chain ends at a bucket whose resident has room, or
-    /// runs in a circle.
+    /// Walks through buckets of one slot. Such a bucket leads to one other, the alternate of its resident, so evictions can only
+    /// reach two chains, one from each bucket of the item. A chain ends at a bucket whose resident has room in its alternate, or
+    /// runs into a cycle.
     ///
-    /// Follows the two chains in turn, up to the nearer empty bucket. It needs no memory: a chain that ends contains no bucket
-    /// twice, and circles are noticed by Brent's algorithm.
-    fn follow(mut self, table: &mut dyn Buckets<P>, buckets: Pair, fingerprint: Fingerprint) -> bool {
+    /// Follows the two chains in turn, up to the nearer empty bucket. This needs no memory: a chain that ends contains no bucket
+    /// twice, and Brent's algorithm detects cycles.
+    fn follow_chains(mut self, table: &mut dyn Buckets<P>, buckets: Pair, fingerprint: Fingerprint) -> bool {
         let starts = [buckets.0, buckets.1];
         let mut chains = starts.map(Chain::new);
         for step in 0..MAX_EXPANDED / chains.len() {
             for (chain, start) in chains.iter_mut().zip(starts) {
-                if chain.is_circle {
+                if chain.is_cyclic {
                     continue;
                 }
                 let (next, has_room) = self.step(table, chain.bucket);
@@ -305,19 +316,19 @@ impl<P: TableParams> Search<P> {
                     return true;
                 }
                 chain.bucket = next.bucket;
-                chain.is_circle = chain.bucket == chain.milestone;
+                chain.is_cyclic = chain.bucket == chain.milestone;
                 if step.is_power_of_two() {
                     chain.milestone = chain.bucket;
                 }
             }
-            if chains.iter().all(|chain| chain.is_circle) {
+            if chains.iter().all(|chain| chain.is_cyclic) {
                 return false;
             }
         }
         false
     }
 
-    /// Where the resident of a bucket of one slot may go, and whether there is room.
+    /// Returns the node to which the resident of a bucket of one slot may move, and true if it has room.
     fn step(&mut self, table: &mut dyn Buckets<P>, bucket: u64) -> (Node, bool) {
         let mut nodes = [Node { bucket, ..Node::NONE }, Node::NONE];
         (self.next, self.len) = (0, 1);
@@ -358,20 +369,20 @@ fn shift<P>(table: &mut dyn Buckets<P>, nodes: &[Node], mut at: usize) {
     }
 }
 
-/// The buckets that a walk has visited, one bit each. Buckets a multiple of [`Visited::BITS`] apart share a bit, so a walk in a
-/// large table may skip a bucket that it has not visited. That costs less than visiting buckets repeatedly does in small tables.
+/// The set of buckets that a walk has visited, one bit each. Buckets that are a multiple of [`Visited::BITS`] apart share a bit,
+/// so a walk in a large table may skip a bucket that it has not visited. This costs less than repeated visits do in small tables.
 #[derive(Default)]
 struct Visited(Vec<u64>);
 
 impl Visited {
     const BITS: usize = 1 << 14;
 
-    /// False as long as nothing is remembered.
+    /// Returns false until [`track`](Self::track) is called.
     fn is_tracking(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// Begins with these nodes. Returns false if there is no memory.
+    /// Starts tracking, with these nodes as visited. Returns false if there is no memory.
     fn track(&mut self, nodes: &[Node]) -> bool {
         let has_memory = self.0.try_reserve_exact(Self::BITS / 64).is_ok();
         if has_memory {
@@ -381,7 +392,8 @@ impl Visited {
         has_memory
     }
 
-    /// Whether a bucket has not been visited; it has been from now on, if it is to be remembered.
+    /// Returns true if a bucket has not been visited, and marks it as visited if `remember` is true. Returns true for all buckets
+    /// before [`track`](Self::track).
     fn is_new(&mut self, bucket: u64, remember: bool) -> bool {
         let bit = index(bucket) % Self::BITS;
         let Some(word) = self.0.get_mut(bit / 64) else { return true };
@@ -391,18 +403,18 @@ impl Visited {
     }
 }
 
-/// How far a chain of full buckets has been followed.
+/// The position in a chain of full buckets.
 #[derive(Clone, Copy)]
 struct Chain {
     bucket: u64,
-    /// The bucket after the last step whose number is a power of two. The chain runs in a circle if it comes back to it: which it
-    /// does as soon as the milestone is on the circle, and the way to the next one is longer than the circle.
+    /// The bucket after the last step whose number is a power of two. The chain is cyclic if it returns to this bucket. It does
+    /// so once the milestone is on the cycle and the next milestone is farther away than the cycle is long.
     milestone: u64,
-    is_circle: bool,
+    is_cyclic: bool,
 }
 
 impl Chain {
     fn new(bucket: u64) -> Self {
-        Self { bucket, milestone: bucket, is_circle: false }
+        Self { bucket, milestone: bucket, is_cyclic: false }
     }
 }

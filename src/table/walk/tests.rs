@@ -1,9 +1,9 @@
-//! How far walks go, and that they find what there is.
+//! Tests of how far walks search, and that they find every place.
 
 use alloc::{format, vec, vec::Vec};
 use core::{cell::Cell, ops::Range};
 
-use super::{AmongCopies, LONG_WALK, MAX_EXPANDED, place};
+use super::{CopyPolicy, LONG_WALK, MAX_EXPANDED, place};
 use crate::{
     bits::index,
     params::{Addressing, Params, TableKind},
@@ -14,11 +14,11 @@ use crate::{
     },
 };
 
-/// Counts the calls of `has_room` and of `values`.
+/// Counters of the calls of `has_room` and of `values`.
 #[derive(Default)]
 struct Counts {
-    asked: Cell<usize>,
-    read: Cell<usize>,
+    room_checks: Cell<usize>,
+    reads: Cell<usize>,
 }
 
 struct Counting<'c, T> {
@@ -33,11 +33,11 @@ impl<T: Table> Table for Counting<'_, T> {
         self.table.contains(buckets, fingerprint)
     }
     fn values(&self, bucket: u64) -> T::Values {
-        self.counts.read.set(self.counts.read.get() + 1);
+        self.counts.reads.set(self.counts.reads.get() + 1);
         self.table.values(bucket)
     }
     fn has_room(&self, bucket: u64) -> bool {
-        self.counts.asked.set(self.counts.asked.get() + 1);
+        self.counts.room_checks.set(self.counts.room_checks.get() + 1);
         self.table.has_room(bucket)
     }
     fn prefetch(&self, bucket: u64) {
@@ -77,7 +77,7 @@ impl<'c, T: TableMut> TableMut for Counting<'c, T> {
     }
 }
 
-/// Runs [`place`], and also returns how many buckets were asked for room, and of how many the residents were read.
+/// Runs [`place`]. Also returns how many buckets were checked for room, and how many were read.
 struct Counted(Params, u64);
 
 impl Change for Counted {
@@ -87,18 +87,18 @@ impl Change for Counted {
         let counts = Counts::default();
         let mut counting = Counting { table: table.walked(), counts: &counts };
         let (buckets, fingerprint) = Address::new(&self.0).buckets(Uniform(self.1));
-        let is_placed = place(&mut counting, &self.0, buckets, fingerprint, AmongCopies::GoOn);
-        (is_placed, counts.asked.get(), counts.read.get())
+        let is_placed = place(&mut counting, &self.0, buckets, fingerprint, CopyPolicy::Continue);
+        (is_placed, counts.room_checks.get(), counts.reads.get())
     }
 }
 
-struct Filling {
+struct TestTable {
     params: Params,
     geometry: Geometry,
     storage: Owned,
 }
 
-impl Filling {
+impl TestTable {
     fn new(params: Params) -> Self {
         Self { geometry: Geometry::new(&params), storage: Owned::zeroed(params.table_bytes()).unwrap(), params }
     }
@@ -107,7 +107,7 @@ impl Filling {
         Self::new(Params::new(TableKind::Packed, 13, 4, buckets, Addressing::AnySize, 0).unwrap())
     }
 
-    fn of_one_slot(fingerprint_bits: u32, buckets: u64, addressing: Addressing) -> Self {
+    fn one_slot(fingerprint_bits: u32, buckets: u64, addressing: Addressing) -> Self {
         Self::new(Params::new(TableKind::Single, fingerprint_bits, 1, buckets, addressing, 0).unwrap())
     }
 
@@ -116,11 +116,11 @@ impl Filling {
         match &self.geometry {
             Geometry::Single(geometry) => Single::change(geometry, bytes, Portable, counted),
             Geometry::Narrow(geometry) => Narrow::change(geometry, bytes, Portable, counted),
-            Geometry::Wide(_) => unreachable!("no test has wide buckets"),
+            Geometry::Wide(_) => unreachable!("no test uses wide buckets"),
         }
     }
 
-    /// The items whose fingerprints are where lookups find them.
+    /// Returns true if a lookup finds the fingerprint.
     fn contains(&self, hash: u64) -> bool {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(Uniform(hash));
         self.geometry.read_with(&self.storage, Portable, Present(buckets, fingerprint))
@@ -137,7 +137,7 @@ impl Read for Present {
     }
 }
 
-/// The sequence of `SplitMix64`.
+/// Returns the sequence of `SplitMix64`.
 fn hashes() -> impl Iterator<Item = u64> {
     (1_u64..).map(|n| {
         let word = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -147,40 +147,41 @@ fn hashes() -> impl Iterator<Item = u64> {
     })
 }
 
-/// In a small table a search that is refused visits every bucket once and ends early. Without its memory of visited buckets it
-/// would examine 4 · 4096 buckets.
+/// In a small table, a refused search visits every bucket once and ends early. Without its memory of visited buckets, it would
+/// examine 4 · 4096 buckets.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 fn a_long_search_visits_no_bucket_twice() {
-    let mut table = Filling::packed(128);
+    let mut table = TestTable::packed(128);
     let mut refusals = 0;
     for hash in hashes().take(2000) {
-        let (is_placed, asked, _) = table.insert(hash);
+        let (is_placed, room_checks, _) = table.insert(hash);
         if !is_placed {
             refusals += 1;
-            assert!(asked <= 4 * LONG_WALK + 128, "{asked} buckets asked");
+            assert!(room_checks <= 4 * LONG_WALK + 128, "{room_checks} buckets checked for room");
         }
     }
     assert!(refusals > 1000, "{refusals}");
 }
 
-/// What copies refuse costs hardly more than two buckets. A search would read dozens of times, and begin to remember buckets.
+/// If copies fill both buckets of an item, a refusal costs hardly more than reading the two. A search would read dozens of
+/// buckets, and begin to remember them.
 #[test]
 fn copies_are_refused_early() {
-    let mut table = Filling::packed(1 << 10);
-    let copies = |table: &mut Filling, hash| (0..9).map(|_| table.insert(hash)).last();
+    let mut table = TestTable::packed(1 << 10);
+    let copies = |table: &mut TestTable, hash| (0..9).map(|_| table.insert(hash)).last();
     for hash in hashes().take(20) {
-        let (is_placed, asked, read) = copies(&mut table, hash).unwrap();
-        assert!(!is_placed && asked <= 16 && read <= 4, "{asked} buckets asked, {read} read");
+        let (is_placed, room_checks, reads) = copies(&mut table, hash).unwrap();
+        assert!(!is_placed && room_checks <= 16 && reads <= 4, "{room_checks} buckets checked for room, {reads} read");
     }
 }
 
-/// A refusal follows two chains into circles. These cannot be longer than the table: in a small one, they are noticed early.
+/// A refusal follows two chains into cycles. Cycles are no longer than the table, so in a small table they are detected early.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn chains_that_run_in_circles_end_early() {
+fn cyclic_chains_end_early() {
     for addressing in [Addressing::AnySize, Addressing::PowerOfTwo] {
-        let mut table = Filling::of_one_slot(13, 128, addressing);
+        let mut table = TestTable::one_slot(13, 128, addressing);
         let (mut refusals, mut longest) = (0, 0);
         for hash in hashes().take(2000) {
             let (is_placed, _, read) = table.insert(hash);
@@ -189,12 +190,14 @@ fn chains_that_run_in_circles_end_early() {
                 longest = read.max(longest);
             }
         }
-        // At a random place a circle is short, and Brent's algorithm takes three times its length and the way to it at most.
+        // A cycle at a random place is short, and Brent's algorithm takes at most three times the length of the cycle and the way
+        // to it.
         assert!(refusals > 1000 && longest < 2 * 3 * 128 && longest < MAX_EXPANDED, "{refusals} refused, {longest} read");
     }
 }
 
-/// The connected sets of buckets, and how many items each has room for: as many as it has buckets.
+/// The connected sets of buckets, and the number of items for which each set still has room. A set has room for as many items as
+/// it has buckets.
 struct Sets {
     parents: Vec<usize>,
     room: Vec<usize>,
@@ -213,7 +216,7 @@ impl Sets {
         bucket
     }
 
-    /// Takes a place in the sets of the two buckets, which become one. Returns false, and changes nothing, if they are full.
+    /// Merges the sets of the two buckets and takes a place in the result. Returns false and changes nothing if they are full.
     fn take(&mut self, (first, second): Pair) -> bool {
         let (first, second) = (self.root(index(first)), self.root(index(second)));
         let room = if first == second { self.room[first] } else { self.room[first] + self.room[second] };
@@ -225,23 +228,23 @@ impl Sets {
     }
 }
 
-/// An item is refused only if no arrangement of all items had a place for it, until well beyond the first refusal, and an
-/// accepted one stays. In the largest tables some chains are longer than 64 buckets, and a memory of 2¹⁴ bits would mistake
-/// buckets for visited ones.
+/// An item is refused only if no arrangement of all items has a place for it, until well after the first refusal; and accepted
+/// items stay. In the largest tables, some chains are longer than 64 buckets, and a memory of 2¹⁴ bits would mistake buckets for
+/// visited ones.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
-fn chains_find_every_place_that_there_is() {
+fn chains_find_a_place_whenever_one_exists() {
     let mut longest = 0;
     for addressing in [Addressing::AnySize, Addressing::PowerOfTwo] {
         for (fingerprint_bits, buckets) in [(2, 16), (3, 64), (5, 1 << 10), (8, 1 << 13), (16, 1 << 15), (32, 1 << 17)] {
-            let mut table = Filling::of_one_slot(fingerprint_bits, buckets, addressing);
+            let mut table = TestTable::one_slot(fingerprint_bits, buckets, addressing);
             let mut sets = Sets::new(index(buckets));
             let mut accepted = Vec::new();
             let address = Address::new(&table.params);
             for hash in hashes().take(index(buckets)) {
                 let (is_placed, _, read) = table.insert(hash);
-                let what = format!("f {fingerprint_bits}, {buckets} buckets, {addressing}: item {}", accepted.len());
-                assert_eq!(is_placed, sets.take(address.buckets(Uniform(hash)).0), "{what}");
+                let context = format!("f {fingerprint_bits}, {buckets} buckets, {addressing}: item {}", accepted.len());
+                assert_eq!(is_placed, sets.take(address.buckets(Uniform(hash)).0), "{context}");
                 if is_placed {
                     accepted.push(hash);
                     longest = read.max(longest);

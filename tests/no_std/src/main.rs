@@ -1,4 +1,4 @@
-//! Builds a filter, writes it, reads it and asks it, without std. Exits with 0 if all answers are right.
+//! Builds, writes, reads and queries a filter without std. Exits with 0 if all results are correct.
 
 #![no_std]
 #![no_main]
@@ -14,7 +14,7 @@ use koel::{CuckooFilter, FilterView};
 
 const ARENA: usize = 4 << 20;
 
-/// Hands out memory and never takes it back.
+/// A bump allocator: it never reuses freed memory.
 struct Bump {
     arena: UnsafeCell<[u8; ARENA]>,
     used: AtomicUsize,
@@ -23,7 +23,7 @@ struct Bump {
 // SAFETY: `used` is only ever increased, atomically, so no two allocations share a byte of `arena`.
 unsafe impl Sync for Bump {}
 
-// SAFETY: every block lies within `arena`, is aligned as asked, and is handed out once.
+// SAFETY: every block lies within `arena`, is aligned as requested, and is returned once.
 unsafe impl GlobalAlloc for Bump {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let start = self.used.fetch_add(layout.size() + layout.align(), Ordering::Relaxed);
@@ -56,7 +56,7 @@ fn run() -> Option<bool> {
         filter.insert(&item).ok()?;
     }
     let bytes = filter.to_bytes();
-    // Firmware that only asks has no memory to allocate.
+    // Firmware that only looks items up may have no allocator, so opening and querying must not allocate.
     let used = MEMORY.used.load(Ordering::Relaxed);
     let view = FilterView::over(&bytes).ok()?;
     let is_seen = view.verify().is_ok() && (0..10_000u32).all(|item| view.contains(&item));
@@ -75,7 +75,7 @@ extern "C" fn main() -> c_int {
     if run() == Some(true) { 0 } else { 1 }
 }
 
-/// `alloc` was compiled to unwind, and asks for this and the next; nothing here unwinds.
+/// `alloc` was compiled to unwind, and so needs this symbol and the next one. Nothing here unwinds.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 

@@ -2,26 +2,26 @@
 
 use super::{
     CAPACITY, ERROR, ITEM, ITEMS, NO_CREATE,
-    create::{create, unknown},
+    create::{create, unknown_argument},
 };
 use crate::{
     filter::{Filter, Limit, Refusal},
-    plan::{Named, Others, Plan, capacity},
-    reply::{Answer, Failure, Outcome, Reply, reserved},
+    plan::{NumberOption, OtherNumbers, Plan, capacity},
+    reply::{Failure, ItemResult, Outcome, Reply, reserved},
     server::{About, Access, Command, Context, Text},
     settings,
 };
 
-/// Adds an item, even if it is there.
+/// CF.ADD: adds an item, even if it is present.
 pub(crate) struct Add;
 
-/// Adds an item unless it is there.
+/// CF.ADDNX: adds an item unless it is present.
 pub(crate) struct AddUnique;
 
-/// Adds items, even if they are there.
+/// CF.INSERT: adds items, even if they are present.
 pub(crate) struct Insert;
 
-/// Adds those items that are not there.
+/// CF.INSERTNX: adds the items that are not present.
 pub(crate) struct InsertUnique;
 
 impl Command for Add {
@@ -58,7 +58,7 @@ impl Command for AddUnique {
     }
 }
 
-/// Adds one item by `insert`, which returns true if there is a new one.
+/// Adds one item with `insert`, which returns true if it added the item.
 fn add(
     context: &Context,
     arguments: &[Text<'_>],
@@ -69,23 +69,22 @@ fn add(
     if key.is_empty() {
         create(context, &mut key, name, settings::default_plan())?;
     }
-    let filter = super::existing(&mut key)?.ok_or_else(Failure::not_found)?;
-    let is_new = insert(filter, item, limit).map_err(|refusal| filter.words(refusal, limit))?;
+    let filter = super::filter_for_write(&mut key)?.ok_or_else(Failure::not_found)?;
+    let is_new = insert(filter, item, limit).map_err(|refusal| filter.failure(refusal, limit))?;
     if is_new {
         context.replicate();
     }
     Ok(Reply::Bool(is_new))
 }
 
-/// Hands on what an insertion has changed, if it has: the command as it came if every item was inserted, or else the insertion of
-/// those that were. A replica then inserts the same items in the same order, and has the same filter: items that were refused have
-/// changed nothing.
-fn replicate(context: &Context, name: Text<'_>, items: &[Text<'_>], answers: &[Answer]) {
-    let is_inserted = |answer: &Answer| *answer == Answer::Inserted;
-    if answers.iter().all(is_inserted) {
+/// Replicates an insertion if it changed the filter: the command itself if every item was inserted, otherwise an insertion of only
+/// the inserted items. A replica inserts the same items in the same order, so its filter is the same: refused items change nothing.
+fn replicate(context: &Context, name: Text<'_>, items: &[Text<'_>], results: &[ItemResult]) {
+    let is_inserted = |result: &ItemResult| *result == ItemResult::Inserted;
+    if results.iter().all(is_inserted) {
         context.replicate();
-    } else if answers.iter().any(is_inserted) {
-        let inserted = items.iter().zip(answers).filter(|(_, answer)| is_inserted(answer)).map(|(item, _)| *item);
+    } else if results.iter().any(is_inserted) {
+        let inserted = items.iter().zip(results).filter(|(_, result)| is_inserted(result)).map(|(item, _)| *item);
         context.replicate_as(Insert::ABOUT.name, &[name], [b"NOCREATE", b"ITEMS"], inserted);
     }
 }
@@ -104,10 +103,10 @@ impl Command for Insert {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let Some(request) = Request::parse(arguments)? else { return Ok(Reply::WrongArity) };
-        let answers = request.insert(context, arguments[1], |filter, items, limit, answers| {
-            filter.insert_all(items.iter().map(|item| item.bytes()), limit, answers);
+        let results = request.insert(context, arguments[1], |filter, items, limit, results| {
+            filter.insert_all(items.iter().map(|item| item.bytes()), limit, results);
         })?;
-        Ok(Reply::Acceptances(answers))
+        Ok(Reply::ResultBools(results))
     }
 }
 
@@ -125,14 +124,14 @@ impl Command for InsertUnique {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let Some(request) = Request::parse(arguments)? else { return Ok(Reply::WrongArity) };
-        let answers = request.insert(context, arguments[1], |filter, items, limit, answers| {
-            filter.insert_all_unique(items.iter().map(|item| item.bytes()), limit, answers);
+        let results = request.insert(context, arguments[1], |filter, items, limit, results| {
+            filter.insert_all_unique(items.iter().map(|item| item.bytes()), limit, results);
         })?;
-        Ok(Reply::Answers(answers))
+        Ok(Reply::Results(results))
     }
 }
 
-/// What CF.INSERT was asked for.
+/// The parsed arguments of CF.INSERT or CF.INSERTNX.
 struct Request<'a> {
     plan: Plan,
     may_create: bool,
@@ -140,9 +139,9 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// `None` if there are no items.
+    /// Parses the arguments. Returns `None` if there are no items.
     fn parse(arguments: &'a [Text<'a>]) -> Result<Option<Self>, Failure> {
-        let (mut plan, mut others, mut may_create) = (settings::default_plan(), Others::default(), true);
+        let (mut plan, mut other_numbers, mut may_create) = (settings::default_plan(), OtherNumbers::default(), true);
         let mut rest = &arguments[2..];
         while let [word, after @ ..] = rest {
             let word = word.bytes();
@@ -155,28 +154,30 @@ impl<'a> Request<'a> {
                 continue;
             }
             let [value, after @ ..] = after else {
-                return if is_option(word) { Ok(None) } else { Err(unknown()) };
+                return if is_option(word) { Ok(None) } else { Err(unknown_argument()) };
             };
             if word.eq_ignore_ascii_case(b"CAPACITY") {
-                plan.capacity = capacity(value.bytes(), others.bucket_size)?;
+                plan.capacity = capacity(value.bytes(), other_numbers.bucket_size)?;
             } else {
-                let named = Named::find(word).filter(|named| matches!(named, Named::Error)).ok_or_else(unknown)?;
-                named.take(value.bytes(), &mut plan, &mut others)?;
+                let option = NumberOption::find(word)
+                    .filter(|option| matches!(option, NumberOption::Error))
+                    .ok_or_else(unknown_argument)?;
+                option.store(value.bytes(), &mut plan, &mut other_numbers)?;
             }
             rest = after;
         }
         Ok(None)
     }
 
-    /// Inserts the items by `insert`, here and on replicas, and says what became of each.
+    /// Inserts the items with `insert`, here and on replicas, and returns the result of each.
     fn insert(
         &self,
         context: &Context,
         name: Text<'_>,
-        insert: impl Fn(&mut Filter, &[Text<'_>], Limit, &mut Vec<Answer>),
-    ) -> Result<Vec<Answer>, Failure> {
-        // Before anything changes.
-        let mut answers = reserved(self.items.len())?;
+        insert: impl Fn(&mut Filter, &[Text<'_>], Limit, &mut Vec<ItemResult>),
+    ) -> Result<Vec<ItemResult>, Failure> {
+        // Allocates before anything changes.
+        let mut results = reserved(self.items.len())?;
         let mut key = context.write(name);
         if key.is_empty() {
             if !self.may_create {
@@ -184,10 +185,10 @@ impl<'a> Request<'a> {
             }
             create(context, &mut key, name, self.plan)?;
         }
-        let filter = super::existing(&mut key)?.ok_or_else(Failure::not_found)?;
-        insert(filter, self.items, super::limit(context), &mut answers);
-        replicate(context, name, self.items, &answers);
-        Ok(answers)
+        let filter = super::filter_for_write(&mut key)?.ok_or_else(Failure::not_found)?;
+        insert(filter, self.items, super::limit(context), &mut results);
+        replicate(context, name, self.items, &results);
+        Ok(results)
     }
 }
 

@@ -4,7 +4,7 @@ use std::iter;
 
 use super::{ERROR, EXPANSION, ITERATOR, SEED, create};
 use crate::{
-    dump::{MOST_BYTES, Position},
+    dump::{MOST_CHUNK_BYTES, Position},
     filter::Filter,
     load::{Load, is_first},
     plan::{Word, integer},
@@ -13,16 +13,16 @@ use crate::{
     stored::Stored,
 };
 
-/// The longest snapshot that is given in one piece.
-const MOST_AT_ONCE: u64 = 64 << 20;
+/// The most bytes of a snapshot that CF.SNAPSHOT returns.
+const MOST_SNAPSHOT_BYTES: u64 = 64 << 20;
 
-/// Gives the next chunk of a filter.
+/// CF.SCANDUMP: returns the next chunk of a filter.
 pub(crate) struct ScanDump;
 
-/// Takes the next chunk of a filter.
+/// CF.LOADCHUNK: loads the next chunk of a filter.
 pub(crate) struct LoadChunk;
 
-/// Gives all bytes of a small filter.
+/// CF.SNAPSHOT: returns all bytes of a small filter.
 pub(crate) struct Snapshot;
 
 impl Command for ScanDump {
@@ -40,36 +40,36 @@ impl Command for ScanDump {
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let invalid = || Failure::new("Invalid position");
         let iterator = integer(arguments[2].bytes()).ok_or_else(invalid)?;
-        let mut position = Position::of_iterator(iterator).ok_or_else(invalid)?;
+        let mut position = Position::from_iterator(iterator).ok_or_else(invalid)?;
         let key = context.read::<Stored>(arguments[1]);
-        let filter = super::whole(&key)?.ok_or_else(Failure::not_found)?;
+        let filter = super::filter_for_read(&key)?.ok_or_else(Failure::not_found)?;
         if filter.is_empty() && iterator == 0 {
             return Ok(Reply::Chunk(0, None));
         }
-        if let Some(imported) = filter.is_only_imported() {
+        if let Some(imported) = filter.imported_alone() {
             if iterator == 0 {
-                filter.is_as_dumped.set(true);
-            } else if position.moment != 0 || !filter.is_as_dumped.get() {
+                filter.is_unchanged_since_dump.set(true);
+            } else if position.tag != 0 || !filter.is_unchanged_since_dump.get() {
                 return Err(Failure::new(
                     "Invalid position: the filter has changed since the dump began, or this server did not begin it; start again with \
                      iterator 0",
                 ));
             }
-            let next = imported.chunk_after(position.offset, MOST_BYTES);
+            let next = imported.chunk_after(position.offset, MOST_CHUNK_BYTES);
             let Some((next, bytes)) = next else { return Ok(Reply::Chunk(0, None)) };
             let mut copy = reserved(bytes.len())?;
             copy.extend_from_slice(bytes);
             return Ok(Reply::Chunk(i64::try_from(next).unwrap_or(i64::MAX), Some(copy)));
         }
-        let moment = filter.moment()?;
+        let tag = filter.tag()?;
         if iterator == 0 {
-            position.moment = moment;
-        } else if position.moment != moment {
+            position.tag = tag;
+        } else if position.tag != tag {
             return Err(Failure::new(
                 "Invalid position: the filter has changed since the dump began; start again with iterator 0",
             ));
         }
-        let bytes = filter.dump(position.offset, MOST_BYTES)?;
+        let bytes = filter.dump(position.offset, MOST_CHUNK_BYTES)?;
         if bytes.is_empty() {
             filter.dump.replace(None);
             return Ok(Reply::Chunk(0, None));
@@ -93,14 +93,14 @@ impl Command for Snapshot {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read::<Stored>(arguments[1]);
-        let Some(filter) = super::whole(&key)? else { return Ok(Reply::Null) };
+        let Some(filter) = super::filter_for_read(&key)? else { return Ok(Reply::Null) };
         if filter.imported.is_some() {
             return Err(Failure::new("ERR items that were imported from RedisBloom are in no snapshot; use CF.SCANDUMP"));
         }
         let length = filter.dump_bytes();
-        if length > MOST_AT_ONCE {
+        if length > MOST_SNAPSHOT_BYTES {
             return Err(Failure::new(format_args!(
-                "ERR the snapshot has {length} bytes, more than {MOST_AT_ONCE}; use CF.SCANDUMP"
+                "ERR the snapshot has {length} bytes, more than {MOST_SNAPSHOT_BYTES}; use CF.SCANDUMP"
             )));
         }
         let bytes = filter.dump(0, usize::try_from(length).unwrap_or(usize::MAX))?;
@@ -131,20 +131,20 @@ impl Command for LoadChunk {
         match key.get_mut() {
             Found::Other => return Err(Failure::wrong_type()),
             Found::Value(Stored::Filter(_)) if is_first => return Err(Failure::exists()),
-            // In RedisBloom's words, which its clients compare.
+            // RedisBloom's message, which its clients compare.
             Found::Value(Stored::Filter(_)) => return Err(Failure::new("Couldn't load chunk!")),
             Found::Nothing if !is_first => return Err(Failure::not_found()),
-            // The first chunk has said it.
+            // Only the first chunk takes options.
             Found::Value(Stored::Load(_)) if !is_first && arguments.len() > 4 => return Ok(Reply::WrongArity),
             Found::Value(Stored::Load(load)) if !is_first => {
                 load.push(iterator, chunk, limit)?;
                 context.replicate();
             }
             Found::Nothing | Found::Value(Stored::Load(_)) => {
-                let given = create::options(&arguments[4..], |_| true)?;
-                let Some((plan, others)) = given else { return Ok(Reply::WrongArity) };
-                let load = Load::start(iterator, chunk, plan, others.deleted.unsigned_abs(), limit)?;
-                let options = load.plan.options_of_chunks(load.deleted);
+                let parsed = create::parse_options(&arguments[4..], |_| true)?;
+                let Some((plan, other_numbers)) = parsed else { return Ok(Reply::WrongArity) };
+                let load = Load::start(iterator, chunk, plan, other_numbers.deleted.unsigned_abs(), limit)?;
+                let options = load.plan.chunk_options(load.deleted);
                 key.set(Stored::Load(boxed(load)?))?;
                 context.replicate_as(Self::ABOUT.name, &arguments[1..4], options.each_ref().map(Word::as_ref), iter::empty());
             }
@@ -154,14 +154,14 @@ impl Command for LoadChunk {
     }
 }
 
-/// Makes the filter visible if it is complete. A dump that turns out to be damaged is dropped.
+/// Makes the filter visible if it is complete. Deletes the key if the dump turns out to be damaged.
 fn finish(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>) -> Result<(), Failure> {
     let Found::Value(stored) = key.get_mut() else { return Ok(()) };
     let Stored::Load(load) = stored else { return Ok(()) };
     if !load.is_complete() {
         return Ok(());
     }
-    let load = std::mem::replace(&mut **load, Load::nothing());
+    let load = std::mem::replace(&mut **load, Load::placeholder());
     let finished: Result<Filter, Failure> = load.finish();
     match finished {
         Ok(filter) => *stored = Stored::Filter(filter),

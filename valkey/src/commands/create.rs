@@ -1,4 +1,4 @@
-//! CF.RESERVE, and filters that are made by their first item.
+//! CF.RESERVE, and the creation of filters by their first item.
 
 use std::iter;
 
@@ -6,17 +6,17 @@ use super::{ERROR, EXPANSION, SEED};
 use crate::{
     counts,
     filter::{Filter, Limit, Refusal},
-    plan::{Named, Others, Plan, Word, capacity},
+    plan::{NumberOption, OtherNumbers, Plan, Word, capacity},
     reply::{Failure, Outcome, Reply},
     server::{About, Access, Argument, Command, Context, Key, Text},
     settings,
     stored::Stored,
 };
 
-/// Smaller filters are made without a look at the server's memory.
-const WEIGHED_FROM: u64 = 1 << 20;
+/// The fewest bytes of a filter for which the server's free memory is checked.
+const LEAST_CHECKED_BYTES: u64 = 1 << 20;
 
-/// Makes an empty filter.
+/// CF.RESERVE: creates an empty filter.
 pub(crate) struct Reserve;
 
 impl Command for Reserve {
@@ -39,11 +39,11 @@ impl Command for Reserve {
     };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
-        let is_known = |named: &Named| !matches!(named, Named::Deleted);
-        let Some((mut plan, others)) = options(&arguments[3..], is_known)? else { return Ok(Reply::WrongArity) };
-        plan.capacity = capacity(arguments[2].bytes(), others.bucket_size)?;
+        let is_known = |option: &NumberOption| !matches!(option, NumberOption::Deleted);
+        let Some((mut plan, other_numbers)) = parse_options(&arguments[3..], is_known)? else { return Ok(Reply::WrongArity) };
+        plan.capacity = capacity(arguments[2].bytes(), other_numbers.bucket_size)?;
         let mut key = context.write(arguments[1]);
-        if super::existing(&mut key)?.is_some() {
+        if super::filter_for_write(&mut key)?.is_some() {
             return Err(Failure::exists());
         }
         create(context, &mut key, arguments[1], plan)?;
@@ -51,39 +51,43 @@ impl Command for Reserve {
     }
 }
 
-/// The plan and the other numbers that options with a value each give, if they are known. `None` if the last one has no value.
-pub(super) fn options(arguments: &[Text<'_>], is_known: impl Fn(&Named) -> bool) -> Result<Option<(Plan, Others)>, Failure> {
-    let (mut plan, mut others) = (settings::default_plan(), Others::default());
-    let (options, rest) = arguments.as_chunks();
-    for [name, value] in options {
-        let named = Named::find(name.bytes()).filter(&is_known).ok_or_else(unknown)?;
-        named.take(value.bytes(), &mut plan, &mut others)?;
+/// Parses pairs of an option and its value into a plan and the other numbers. Options for which `is_known` is false are an error.
+/// Returns `None` if the last option has no value.
+pub(super) fn parse_options(
+    arguments: &[Text<'_>],
+    is_known: impl Fn(&NumberOption) -> bool,
+) -> Result<Option<(Plan, OtherNumbers)>, Failure> {
+    let (mut plan, mut other_numbers) = (settings::default_plan(), OtherNumbers::default());
+    let (pairs, rest) = arguments.as_chunks();
+    for [name, value] in pairs {
+        let option = NumberOption::find(name.bytes()).filter(&is_known).ok_or_else(unknown_argument)?;
+        option.store(value.bytes(), &mut plan, &mut other_numbers)?;
     }
-    Ok(Some((plan, others)).filter(|_| rest.is_empty()))
+    Ok(Some((plan, other_numbers)).filter(|_| rest.is_empty()))
 }
 
-/// Makes the filter of a key that has none, here and on replicas, whatever the settings are there.
+/// Creates the filter of an empty key, here and on replicas, regardless of the replicas' settings.
 pub(super) fn create(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>, plan: Plan) -> Result<(), Failure> {
     let limit = super::limit(context);
     if limit != Limit::None {
-        weigh(context, &plan)?;
+        check_memory(context, &plan)?;
     }
     let filter = Filter::new(plan, limit)?;
     key.set(Stored::Filter(filter))?;
-    let words = plan.arguments();
-    context.replicate_as(Reserve::ABOUT.name, &[name], words.each_ref().map(Word::as_ref), iter::empty());
+    let arguments = plan.arguments();
+    context.replicate_as(Reserve::ABOUT.name, &[name], arguments.each_ref().map(Word::as_ref), iter::empty());
     Ok(())
 }
 
-/// Refuses a large filter that `maxmemory` has no room for. The server itself looks at its memory only before a command.
-fn weigh(context: &Context, plan: &Plan) -> Result<(), Failure> {
+/// Returns an error if a large filter exceeds what `maxmemory` leaves. The server checks its memory only before a command.
+fn check_memory(context: &Context, plan: &Plan) -> Result<(), Failure> {
     let bytes = plan.bytes().unwrap_or(0);
-    if bytes < WEIGHED_FROM {
+    if bytes < LEAST_CHECKED_BYTES {
         return Ok(());
     }
     match context.memory_left() {
         Some(left) if bytes > left => {
-            counts::refused(Refusal::OutOfMemory, 1);
+            counts::count_refusals(Refusal::OutOfMemory, 1);
             Err(Failure::new(format_args!(
                 "ERR Insufficient memory to create filter: it takes {bytes} bytes, and maxmemory leaves {left}; {}, or raise maxmemory",
                 plan.remedy(left)
@@ -93,6 +97,6 @@ fn weigh(context: &Context, plan: &Plan) -> Result<(), Failure> {
     }
 }
 
-pub(super) fn unknown() -> Failure {
+pub(super) fn unknown_argument() -> Failure {
     Failure::new("Unknown argument received")
 }

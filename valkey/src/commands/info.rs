@@ -4,18 +4,18 @@ use koel::{ElasticFilter, redisbloom::RedisBloomFilter};
 
 use crate::{
     filter::Filter,
-    reply::{Failure, Field, Outcome, Reply, Words, reserved},
+    reply::{Failure, Field, Message, Outcome, Reply, reserved},
     server::{About, Access, Command, Context, Text},
     stored::Stored,
 };
 
-/// The most full buckets that an insertion looks into for room.
+/// The most full buckets that an insertion searches for room.
 const MOST_ITERATIONS: i64 = 4096;
 
-/// Says what a filter is.
+/// CF.INFO: describes a filter.
 pub(crate) struct Info;
 
-/// The same in a line, of which RedisBloom's tests ask for some words.
+/// CF.DEBUG: describes a filter in one line, in the format that RedisBloom's tests parse.
 pub(crate) struct Debug;
 
 impl Command for Info {
@@ -32,7 +32,7 @@ impl Command for Info {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read::<Stored>(arguments[1]);
-        let filter = super::whole(&key)?.ok_or_else(Failure::not_found)?;
+        let filter = super::filter_for_read(&key)?.ok_or_else(Failure::not_found)?;
         let fields = fields(filter);
         let mut list = reserved(fields.len())?;
         list.extend(fields);
@@ -54,22 +54,22 @@ impl Command for Debug {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read::<Stored>(arguments[1]);
-        let filter = super::whole(&key)?.ok_or_else(Failure::not_found)?;
+        let filter = super::filter_for_read(&key)?.ok_or_else(Failure::not_found)?;
         let [_, buckets, filters, items, deletes, size, expansion, iterations, ..] = fields(filter).map(|(_, value)| value);
-        Ok(Reply::Line(Words::new(format_args!(
+        Ok(Reply::Line(Message::new(format_args!(
             "bktsize:{size} buckets:{buckets} items:{items} deletes:{deletes} filters:{filters} max_iterations:{iterations} \
              expansion:{expansion}"
         ))?))
     }
 }
 
-/// The eight fields of RedisBloom, which clients need, and then others. They follow from the filter's content: copies, replicas and
-/// restarted servers say the same.
+/// Returns RedisBloom's eight fields, which clients need, then koel's own. All depend only on the filter's content, so copies,
+/// replicas and restarted servers report the same.
 fn fields(filter: &Filter) -> [(&'static str, Field); 15] {
     let (own, imported) = (filter.own.as_ref(), filter.imported.as_deref());
     let integer = |number: u64| Field::Integer(i64::try_from(number).unwrap_or(i64::MAX));
-    let sum = |of_own: fn(&ElasticFilter) -> u64, of_imported: fn(&RedisBloomFilter) -> u64| {
-        integer(own.map_or(0, of_own).saturating_add(imported.map_or(0, of_imported)))
+    let sum = |own_value: fn(&ElasticFilter) -> u64, imported_value: fn(&RedisBloomFilter) -> u64| {
+        integer(own.map_or(0, own_value).saturating_add(imported.map_or(0, imported_value)))
     };
     let [bucket_size, expansion, iterations] = match (own, imported) {
         (None, Some(imported)) => [imported.bucket_size(), imported.expansion(), imported.max_iterations()].map(i64::from),
@@ -95,7 +95,7 @@ fn fields(filter: &Filter) -> [(&'static str, Field); 15] {
     ]
 }
 
-/// Panics, to test that the server survives it.
+/// CF.PANIC: panics, to test that the server survives.
 #[cfg(feature = "failpoint")]
 pub(crate) struct Panic;
 

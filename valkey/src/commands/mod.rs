@@ -15,7 +15,7 @@ use crate::{
     stored::Stored,
 };
 
-// What several commands take behind their key.
+// Arguments that several commands take after the key.
 const ITEM: Argument = Argument::string(c"item");
 const ITEMS: Argument = ITEM.after(c"ITEMS").many();
 const CAPACITY: Argument = Argument::integer(c"capacity").after(c"CAPACITY").optional();
@@ -23,7 +23,7 @@ const ERROR: Argument = Argument::double(c"rate").after(c"ERROR").optional();
 const EXPANSION: Argument = Argument::integer(c"expansion").after(c"EXPANSION").optional();
 const SEED: Argument = Argument::integer(c"seed").after(c"SEED").optional();
 const NO_CREATE: Argument = Argument::token(c"nocreate", c"NOCREATE").optional();
-const UNITED: Argument = Argument::source(c"source").many();
+const SOURCES: Argument = Argument::source(c"source").many();
 const ITERATOR: Argument = Argument::integer(c"iterator");
 
 /// Registers all commands.
@@ -50,36 +50,37 @@ pub(crate) fn register(module: Module<'_>) -> Module<'_> {
     module
 }
 
-/// What bounds a command: the settings of the server that executes a client's command, and nothing where that was done already.
+/// Returns the limit of a command: the server's settings for a client's command. Replicated and reloaded commands have no limit,
+/// since it was checked when they first ran.
 fn limit(context: &Context) -> Limit {
     if context.must_obey() { Limit::None } else { Limit::Bytes(settings::max_bytes()) }
 }
 
-/// The filter of a key for lookups; `None` if there is none. One that is being loaded is an error, unless the settings say that it is
-/// absent.
-fn visible<'a>(key: &'a Key<'_, Stored>) -> Result<Option<&'a Filter>, Failure> {
+/// Returns the filter of a key for lookups, or `None` if there is none. A filter that is being loaded is an error, or absent if the
+/// settings say so.
+fn filter_for_lookup<'a>(key: &'a Key<'_, Stored>) -> Result<Option<&'a Filter>, Failure> {
     match key.get() {
         Found::Value(Stored::Filter(filter)) => Ok(Some(filter)),
-        Found::Value(Stored::Load(load)) if !settings::is_absent_while_loading() => Err(load.is_arriving()),
+        Found::Value(Stored::Load(load)) if !settings::is_absent_while_loading() => Err(load.incomplete()),
         _ => Ok(None),
     }
 }
 
-/// The filter of a key that is described or dumped. One that is being loaded is an error.
-fn whole<'a>(key: &'a Key<'_, Stored>) -> Result<Option<&'a Filter>, Failure> {
+/// Returns the filter of a key to describe or dump it. A filter that is being loaded is an error.
+fn filter_for_read<'a>(key: &'a Key<'_, Stored>) -> Result<Option<&'a Filter>, Failure> {
     match key.get() {
         Found::Value(Stored::Filter(filter)) => Ok(Some(filter)),
-        Found::Value(Stored::Load(load)) => Err(load.is_arriving()),
+        Found::Value(Stored::Load(load)) => Err(load.incomplete()),
         Found::Nothing => Ok(None),
         Found::Other => Err(Failure::wrong_type()),
     }
 }
 
-/// The filter of a key that is changed.
-fn existing<'a>(key: &'a mut Key<'_, Stored>) -> Result<Option<&'a mut Filter>, Failure> {
+/// Returns the filter of a key to change it. A filter that is being loaded is an error.
+fn filter_for_write<'a>(key: &'a mut Key<'_, Stored>) -> Result<Option<&'a mut Filter>, Failure> {
     match key.get_mut() {
         Found::Value(Stored::Filter(filter)) => Ok(Some(filter)),
-        Found::Value(Stored::Load(load)) => Err(load.is_arriving()),
+        Found::Value(Stored::Load(load)) => Err(load.incomplete()),
         Found::Nothing => Ok(None),
         Found::Other => Err(Failure::wrong_type()),
     }

@@ -6,19 +6,19 @@ use crate::{
     server::{About, Access, Command, Context, Text},
 };
 
-/// Looks up an item.
+/// CF.EXISTS: looks up an item.
 pub(crate) struct Exists;
 
-/// Looks up items.
+/// CF.MEXISTS: looks up items.
 pub(crate) struct ExistAll;
 
-/// Counts the copies of an item.
+/// CF.COUNT: counts the copies of an item.
 pub(crate) struct Count;
 
-/// Removes a copy of an item.
+/// CF.DEL: removes a copy of an item.
 pub(crate) struct Delete;
 
-/// Frees memory.
+/// CF.COMPACT: frees memory.
 pub(crate) struct Compact;
 
 impl Command for Exists {
@@ -35,7 +35,7 @@ impl Command for Exists {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read(arguments[1]);
-        let filter = super::visible(&key)?;
+        let filter = super::filter_for_lookup(&key)?;
         Ok(Reply::Bool(filter.is_some_and(|filter| filter.contains(arguments[2].bytes()))))
     }
 }
@@ -55,7 +55,7 @@ impl Command for ExistAll {
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read(arguments[1]);
         let items = &arguments[2..];
-        Ok(Reply::Bools(if let Some(filter) = super::visible(&key)? {
+        Ok(Reply::Bools(if let Some(filter) = super::filter_for_lookup(&key)? {
             filter.contains_all(items.iter().map(|item| item.bytes()))?
         } else {
             let mut found = reserved(items.len())?;
@@ -79,7 +79,7 @@ impl Command for Count {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read(arguments[1]);
-        let count = super::visible(&key)?.map_or(0, |filter| filter.count(arguments[2].bytes()));
+        let count = super::filter_for_lookup(&key)?.map_or(0, |filter| filter.count(arguments[2].bytes()));
         Ok(Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX)))
     }
 }
@@ -98,7 +98,7 @@ impl Command for Delete {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let mut key = context.write(arguments[1]);
-        let filter = super::existing(&mut key)?.ok_or_else(|| Failure::new("Not found"))?;
+        let filter = super::filter_for_write(&mut key)?.ok_or_else(|| Failure::new("Not found"))?;
         let is_removed = filter.remove(arguments[2].bytes());
         if is_removed {
             context.replicate();
@@ -121,7 +121,7 @@ impl Command for Compact {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let mut key = context.write(arguments[1]);
-        let filter = super::existing(&mut key)?.ok_or_else(|| Failure::new("Cuckoo filter was not found"))?;
+        let filter = super::filter_for_write(&mut key)?.ok_or_else(|| Failure::new("Cuckoo filter was not found"))?;
         if filter.compact() {
             context.replicate();
         }

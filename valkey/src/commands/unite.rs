@@ -1,6 +1,6 @@
 //! CF.UNION.
 
-use super::UNITED;
+use super::SOURCES;
 use crate::{
     filter::Filter,
     reply::{Failure, Outcome, Reply},
@@ -8,7 +8,7 @@ use crate::{
     stored::Stored,
 };
 
-/// Makes a filter the union of several.
+/// CF.UNION: makes a filter the union of several.
 pub(crate) struct Unite;
 
 impl Command for Unite {
@@ -20,35 +20,35 @@ impl Command for Unite {
         summary: c"Unites cuckoo filters: each item gets the largest number of copies that one of them has",
         complexity: c"O(n), where n is the number of bytes of all filters",
         access: Access::Insert,
-        arguments: &[UNITED],
+        arguments: &[SOURCES],
     };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let (name, sources, limit) = (arguments[1], &arguments[2..], super::limit(context));
         let mut key = context.write(name);
-        // Of all sources or of none: united in a copy, which is the filter only when everything is there.
-        let former = super::existing(&mut key)?;
-        let former_items = former.as_ref().map(|filter| filter.items());
-        let mut united = former.map(|filter| copied(filter)).transpose()?;
+        // Unites in a copy, which replaces the filter only if all sources can be united.
+        let own_filter = super::filter_for_write(&mut key)?;
+        let items_before = own_filter.as_ref().map(|filter| filter.items());
+        let mut united = own_filter.map(|filter| copy(filter)).transpose()?;
         for source in sources.iter().filter(|source| source.bytes() != name.bytes()) {
             let opened = context.read(*source);
             let filter = match opened.get() {
                 Found::Value(Stored::Filter(filter)) => filter,
-                Found::Value(Stored::Load(load)) => return Err(load.is_arriving()),
+                Found::Value(Stored::Load(load)) => return Err(load.incomplete()),
                 Found::Nothing => return Err(Failure::not_found()),
                 Found::Other => return Err(Failure::wrong_type()),
             };
             match &mut united {
                 Some(united) => united.unite(filter, limit)?,
                 none => {
-                    filter.weigh(limit)?;
-                    *none = Some(copied(filter)?);
+                    filter.check_union(limit)?;
+                    *none = Some(copy(filter)?);
                 }
             }
         }
         let united = united.ok_or_else(Failure::not_found)?;
-        // A union adds items. Without new ones, the filter stays as it is.
-        if former_items != Some(united.items()) {
+        // A union only adds items: with an equal number of items, the filter is unchanged.
+        if items_before != Some(united.items()) {
             key.set(Stored::Filter(united))?;
             context.replicate();
         }
@@ -56,6 +56,6 @@ impl Command for Unite {
     }
 }
 
-fn copied(filter: &Filter) -> Result<Filter, Failure> {
+fn copy(filter: &Filter) -> Result<Filter, Failure> {
     filter.copy().ok_or_else(Failure::out_of_memory)
 }

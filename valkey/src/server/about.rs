@@ -1,30 +1,29 @@
-//! What the module says of its commands: for COMMAND DOCS, access control, and clusters.
+//! Descriptions of the module's commands, for COMMAND DOCS, access control and clusters.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
     ptr,
 };
 
-/// A description of a command. The first argument of each is the name of its key; those that follow may be the names of keys
-/// that it reads.
+/// A description of a command. The first argument of each command is the name of its key; names of keys that it reads may follow.
 #[derive(Clone, Copy)]
 pub(crate) struct About {
     pub(crate) name: &'static CStr,
-    /// Flags, as the server names them: "write deny-oom", "readonly fast".
+    /// Flags, by the server's names: "write deny-oom", "readonly fast".
     pub(crate) flags: &'static CStr,
     /// Categories for access control.
     pub(crate) categories: &'static CStr,
-    /// The number of arguments with the command's name, negated if there may be more.
+    /// The number of arguments including the command's name, negated if there may be more.
     pub(crate) arity: c_int,
     pub(crate) summary: &'static CStr,
     pub(crate) complexity: &'static CStr,
-    /// What happens to the key.
+    /// How the command accesses its key.
     pub(crate) access: Access,
-    /// What follows the key.
+    /// The arguments after the key.
     pub(crate) arguments: &'static [Argument],
 }
 
-/// What a command does with its key.
+/// The way in which a command accesses its key.
 #[derive(Clone, Copy)]
 pub(crate) enum Access {
     Read,
@@ -34,7 +33,7 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// The server's flags for it.
+    /// Returns the server's flags for this access.
     fn flags(self) -> u64 {
         const READ_ONLY: u64 = 1;
         const READ_WRITE: u64 = 1 << 1;
@@ -56,14 +55,14 @@ impl Access {
 pub(crate) struct Argument {
     name: &'static CStr,
     kind: Kind,
-    /// The word that stands before it.
+    /// The word before the argument.
     token: Option<&'static CStr>,
     flags: c_int,
-    /// The number of its key specification.
+    /// The index of its key specification, or −1 if it is no key.
     key_spec: c_int,
 }
 
-/// The server's numbers of kinds.
+/// Kinds of arguments, with the server's numbers.
 #[derive(Clone, Copy)]
 enum Kind {
     String = 0,
@@ -85,12 +84,12 @@ impl Argument {
         Self::new(name, Kind::String)
     }
 
-    /// The name of the command's key.
+    /// Creates the argument for the name of the command's key.
     const fn key() -> Self {
         Self { key_spec: 0, ..Self::new(c"key", Kind::Key) }
     }
 
-    /// The name of a key that the command reads.
+    /// Creates an argument for the name of a key that the command reads.
     pub(crate) const fn source(name: &'static CStr) -> Self {
         Self { key_spec: 1, ..Self::new(name, Kind::Key) }
     }
@@ -103,12 +102,12 @@ impl Argument {
         Self::new(name, Kind::Double)
     }
 
-    /// A word alone.
+    /// Creates an argument that is a word without a value.
     pub(crate) const fn token(name: &'static CStr, token: &'static CStr) -> Self {
         Self::new(name, Kind::Token).after(token)
     }
 
-    /// An argument with a word before it.
+    /// Puts a word before the argument.
     pub(crate) const fn after(self, token: &'static CStr) -> Self {
         Self { token: Some(token), ..self }
     }
@@ -117,13 +116,13 @@ impl Argument {
         Self { flags: self.flags | Self::OPTIONAL, ..self }
     }
 
-    /// One or more.
+    /// Allows one or more of the argument.
     pub(crate) const fn many(self) -> Self {
         Self { flags: self.flags | Self::MULTIPLE, ..self }
     }
 }
 
-/// The layout that the server expects.
+/// A description in the layout that the server expects.
 #[repr(C)]
 pub(super) struct RawCommandInfo {
     version: *const CommandInfoVersion,
@@ -145,7 +144,7 @@ struct CommandInfoVersion {
     argument: usize,
 }
 
-/// Where a command's keys are.
+/// The positions of a command's keys.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct KeySpec {
@@ -159,7 +158,7 @@ struct KeySpec {
     limit: c_int,
 }
 
-/// An index, in a union that has room for a pointer and a number.
+/// An index. The server's type is a union with room for a pointer and a number.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct BeginSearch {
@@ -182,7 +181,7 @@ struct RawArgument {
 }
 
 impl RawArgument {
-    /// Ends a list.
+    /// The end of a list.
     const NONE: Self = Self {
         name: ptr::null(),
         kind: 0,
@@ -213,12 +212,12 @@ impl About {
         self.arguments.iter().any(|argument| argument.key_spec > 0)
     }
 
-    /// The index of the last key; −1 if all arguments are keys.
+    /// Returns the index of the last key, or −1 if all arguments are keys.
     pub(super) fn last_key(&self) -> c_int {
         if self.has_sources() { -1 } else { 1 }
     }
 
-    /// Passes the description to the server by `set`, which copies it.
+    /// Passes the description to the server with `set`, which copies it.
     pub(super) fn describe<T>(&self, set: impl FnOnce(*const RawCommandInfo) -> T) -> T {
         const KEY: Argument = Argument::key();
         const HISTORY_ENTRY_BYTES: usize = 16;
@@ -232,10 +231,10 @@ impl About {
             key_step: 0,
             limit: 0,
         };
-        // A key at an index, and a range of keys of this one alone.
+        // The key is at an index, and the range of keys is only this one.
         let first = BeginSearch { index: 1, unused: 0 };
         let spec = KeySpec { flags: self.access.flags(), begin_search: 2, begin: first, find_keys: 2, key_step: 1, ..none };
-        // What follows, to the end.
+        // The sources are all arguments from the second to the last.
         let second = BeginSearch { index: 2, unused: 0 };
         let sources = KeySpec { flags: Access::Read.flags(), begin: second, last_key: -1, ..spec };
         let specs = [spec, if self.has_sources() { sources } else { none }, none];

@@ -1,12 +1,12 @@
-//! Commands, and how the server calls them.
+//! Commands, their registration, and the function that the server calls.
 
 use std::{ffi::c_int, ptr::NonNull, slice};
 
 use super::{
     about::About,
+    catch_panic,
     context::{Context, Text},
     functions::{ERROR, OK, RawContext, RawText, server},
-    guarded,
 };
 use crate::reply::{Failure, Reply};
 
@@ -20,11 +20,11 @@ pub(crate) trait Command {
 unsafe extern "C" fn run<C: Command>(raw: *mut RawContext, arguments: *mut *mut RawText, len: c_int) -> c_int {
     let Some(raw) = NonNull::new(raw) else { return ERROR };
     let context = Context::new(raw);
-    // SAFETY: the server gives this many texts, none of them null, and keeps them for the time of the call. `Text` has the layout
-    // of a pointer.
+    // SAFETY: the server passes this many strings, none of them null, and keeps them until the call ends. `Text` has the layout of
+    // a pointer.
     let arguments = unsafe { slice::from_raw_parts(arguments.cast::<Text<'_>>(), usize::try_from(len).unwrap_or(0)) };
     let is_allowed = if C::ABOUT.arity < 0 { len >= -C::ABOUT.arity } else { len == C::ABOUT.arity };
-    let result = if is_allowed { guarded(|| C::run(&context, arguments)) } else { Some(Ok(Reply::WrongArity)) };
+    let result = if is_allowed { catch_panic(|| C::run(&context, arguments)) } else { Some(Ok(Reply::WrongArity)) };
     match result {
         Some(Ok(reply)) => context.send(reply),
         Some(Err(failure)) => context.refuse(&failure),
@@ -40,7 +40,7 @@ unsafe extern "C" fn run<C: Command>(raw: *mut RawContext, arguments: *mut *mut 
 pub(super) fn register<C: Command>(context: *mut RawContext) -> Result<(), String> {
     let (server, About { name, flags, categories, .. }) = (server(), C::ABOUT);
     let failed = |what: &str| format!("{} cannot be registered: {what}", name.to_string_lossy());
-    // SAFETY: the server copies all texts.
+    // SAFETY: the server copies all strings.
     let command = unsafe {
         if (server.CreateCommand)(context, name.as_ptr(), run::<C>, flags.as_ptr(), 1, C::ABOUT.last_key(), 1) != OK {
             return Err(failed("the server has a command of this name; load the module without the other one that has it"));
@@ -51,7 +51,7 @@ pub(super) fn register<C: Command>(context: *mut RawContext) -> Result<(), Strin
     if C::ABOUT.describe(|about| unsafe { (server.SetCommandInfo)(command, about) }) != OK {
         return Err(failed("the server refuses its description"));
     }
-    // SAFETY: the command exists, and the server copies the text.
+    // SAFETY: the command exists, and the server copies the string.
     if server.SetCommandACLCategories.is_some_and(|set| unsafe { set(command, categories.as_ptr()) } != OK) {
         return Err(failed("the server refuses its categories"));
     }

@@ -1,4 +1,4 @@
-//! What a command runs in: its arguments, its reply, replication, the log.
+//! The context of a command: its arguments, its reply, replication, and the server's log.
 
 use std::{
     cell::Cell,
@@ -9,28 +9,28 @@ use std::{
 };
 
 use super::functions::{OK, RawContext, RawText, server};
-use crate::reply::{Answer, Failure, Field, Reply};
+use crate::reply::{Failure, Field, ItemResult, Reply};
 
-/// A text of the server: a command's argument, or a key's name.
+/// A string of the server: a command's argument, or a key's name.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Text<'a>(NonNull<RawText>, PhantomData<&'a ()>);
 
 impl<'a> Text<'a> {
-    /// Its bytes.
+    /// Returns the bytes of the string.
     pub(crate) fn bytes(self) -> &'a [u8] {
         let mut len = 0;
-        // SAFETY: the text lives for `'a`, and the server does not change it meanwhile.
+        // SAFETY: the string lives for `'a`, and the server does not change it until then.
         unsafe {
             let start = (server().StringPtrLen)(self.0.as_ptr(), &raw mut len);
             slice::from_raw_parts(start.cast(), len)
         }
     }
 
-    /// The text that this pointer leads to.
+    /// Wraps a pointer to a string.
     ///
     /// # Safety
-    /// It must live for `'a`, and not change.
+    /// The string must live for `'a`, and not change.
     pub(super) unsafe fn new(raw: NonNull<RawText>) -> Self {
         Self(raw, PhantomData)
     }
@@ -40,7 +40,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// A text that was made here.
+/// A string that this module created, and frees.
 pub(super) struct NewText(NonNull<RawText>);
 
 impl NewText {
@@ -53,8 +53,8 @@ impl NewText {
         self.0.as_ptr()
     }
 
-    /// Takes back what was handed over.
-    pub(super) fn of_raw(raw: NonNull<RawText>) -> Self {
+    /// Takes ownership back from `into_raw`.
+    pub(super) fn from_raw(raw: NonNull<RawText>) -> Self {
         Self(raw)
     }
 
@@ -72,23 +72,23 @@ impl Drop for NewText {
     }
 }
 
-/// The most arguments of a command that is handed to replicas.
+/// The most arguments of a replicated command.
 const MOST_ARGUMENTS: usize = 512;
 
 const REPLICATED: c_int = 1 << 12;
 const LOADING: c_int = 1 << 13;
 const RESP3: c_int = 1 << 22;
 
-/// What a command runs in.
+/// The context of a command.
 pub(crate) struct Context {
     pub(super) raw: NonNull<RawContext>,
-    /// Keys that are open, each of them once, so that nobody has the value of a key twice.
+    /// The names of the open keys. Each key is open at most once, so that its value is not borrowed twice.
     pub(super) open: Cell<[*mut RawText; MOST_OPEN]>,
-    /// Has the command changed anything? What is replicated is what has changed.
+    /// True if the command changed anything, which is when it is replicated.
     pub(super) is_changed: Cell<bool>,
 }
 
-/// The most keys that a command has open at a time.
+/// The most keys that a command may have open at the same time.
 const MOST_OPEN: usize = 2;
 
 impl Context {
@@ -96,29 +96,29 @@ impl Context {
         Self { raw, open: Cell::new([ptr::null_mut(); MOST_OPEN]), is_changed: Cell::new(false) }
     }
 
-    /// Notes that the key of this name is open.
+    /// Records that the key with this name is open.
     pub(super) fn open_key(&self, name: Text<'_>) {
         let mut open = self.open.get();
         for raw in open.iter().filter_map(|raw| NonNull::new(*raw)) {
-            // SAFETY: it is an argument of the command, which lives as long as the command runs.
-            assert!(unsafe { Text::new(raw) }.bytes() != name.bytes(), "a command has a key open once");
+            // SAFETY: it is an argument of the command, which lives until the command ends.
+            assert!(unsafe { Text::new(raw) }.bytes() != name.bytes(), "a command opens each key once");
         }
         let free = open.iter_mut().find(|raw| raw.is_null());
-        *free.expect("a command has two keys open at most") = name.raw();
+        *free.expect("a command opens at most two keys at a time") = name.raw();
         self.open.set(open);
     }
 
-    /// Notes that it is not any more.
+    /// Records that the key with this name is closed.
     pub(super) fn close_key(&self, name: *mut RawText) {
         self.open.set(self.open.get().map(|raw| if raw == name { ptr::null_mut() } else { raw }));
     }
 
     fn flags(&self) -> c_int {
-        // SAFETY: the context is the one of this call.
+        // SAFETY: the context belongs to this call.
         unsafe { (server().GetContextFlags)(self.raw.as_ptr()) }
     }
 
-    /// True for a command of the primary, or of an append-only file: what was done there must be done here.
+    /// Returns true if the command comes from the primary or an append-only file. It must then have the same effect as there.
     pub(crate) fn must_obey(&self) -> bool {
         self.flags() & (REPLICATED | LOADING) != 0
     }
@@ -127,15 +127,15 @@ impl Context {
         self.flags() & RESP3 != 0
     }
 
-    /// Hands the command, as it is, to replicas and to the append-only file.
+    /// Replicates the command unchanged, to replicas and to the append-only file.
     pub(crate) fn replicate(&self) {
         self.is_changed.set(true);
-        // SAFETY: the context is the one of this call.
+        // SAFETY: the context belongs to this call.
         unsafe { (server().ReplicateVerbatim)(self.raw.as_ptr()) };
     }
 
-    /// Hands them another command: texts of this one, words, and again texts of this one. If there are many of those, several
-    /// commands, each with some of them.
+    /// Replicates another command instead: strings of this one (`first`), new words, and more strings of this one (`last`). If
+    /// there are too many of the last, replicates several commands, each with some of them.
     pub(crate) fn replicate_as<'a, const N: usize>(
         &self,
         command: &CStr,
@@ -151,7 +151,7 @@ impl Context {
             arguments[head] = raw;
             head += 1;
         }
-        // SAFETY: "v" takes an array of texts and its length. The server takes what it needs.
+        // SAFETY: "v" takes an array of strings and its length. The server copies what it needs.
         let send = |arguments: &[*mut RawText]| unsafe {
             (server().Replicate)(self.raw.as_ptr(), command.as_ptr(), c"v".as_ptr(), arguments.as_ptr(), arguments.len())
         };
@@ -169,22 +169,23 @@ impl Context {
         }
     }
 
-    /// The bytes that `maxmemory` leaves for a new value, if it is set. Keys that the server may evict count as free.
+    /// Returns the bytes that `maxmemory` leaves for a new value, or `None` if it is not set. If the server may evict keys, all
+    /// memory counts as free.
     pub(crate) fn memory_left(&self) -> Option<u64> {
         let (server, raw) = (server(), self.raw.as_ptr());
-        // SAFETY: the context is the one of this call. What the server tells is freed after its last use.
+        // SAFETY: the context belongs to this call. The information is freed after its last use.
         unsafe {
-            let told = (server.GetServerInfo)(raw, c"memory".as_ptr());
-            let number = |name: &CStr| (server.ServerInfoGetFieldUnsigned)(told, name.as_ptr(), ptr::null_mut());
+            let info = (server.GetServerInfo)(raw, c"memory".as_ptr());
+            let number = |name: &CStr| (server.ServerInfoGetFieldUnsigned)(info, name.as_ptr(), ptr::null_mut());
             let (most, used) = (number(c"maxmemory"), number(c"used_memory"));
-            let policy = (server.ServerInfoGetFieldC)(told, c"maxmemory_policy".as_ptr());
+            let policy = (server.ServerInfoGetFieldC)(info, c"maxmemory_policy".as_ptr());
             let may_evict = !policy.is_null() && CStr::from_ptr(policy) != c"noeviction";
-            (server.FreeServerInfo)(raw, told);
+            (server.FreeServerInfo)(raw, info);
             (most > 0).then(|| if may_evict { most } else { most.saturating_sub(used) })
         }
     }
 
-    /// Writes a line to the server's log.
+    /// Writes a warning to the server's log.
     pub(crate) fn warn(&self, message: &CStr) {
         log(self.raw.as_ptr(), c"warning", message);
     }
@@ -192,7 +193,7 @@ impl Context {
     pub(super) fn send(&self, reply: Reply) {
         let (server, raw) = (server(), self.raw.as_ptr());
         let length = |len: usize| c_long::try_from(len).unwrap_or(c_long::MAX);
-        // SAFETY: the context is the one of this call, and the server copies what it is given.
+        // SAFETY: the context belongs to this call, and the server copies its arguments.
         unsafe {
             match reply {
                 Reply::Done => (server.ReplyWithSimpleString)(raw, c"OK".as_ptr()),
@@ -200,28 +201,28 @@ impl Context {
                 Reply::Bool(value) => (server.ReplyWithBool)(raw, value.into()),
                 Reply::Integer(value) => (server.ReplyWithLongLong)(raw, value),
                 Reply::Null => (server.ReplyWithNull)(raw),
-                Reply::Line(words) => (server.ReplyWithSimpleString)(raw, words.as_c_str().as_ptr()),
+                Reply::Line(line) => (server.ReplyWithSimpleString)(raw, line.as_c_str().as_ptr()),
                 Reply::Bytes(bytes) => (server.ReplyWithStringBuffer)(raw, bytes.as_ptr().cast(), bytes.len()),
                 Reply::Bools(values) => {
                     (server.ReplyWithArray)(raw, length(values.len()));
                     values.into_iter().for_each(|value| _ = (server.ReplyWithBool)(raw, value.into()));
                     OK
                 }
-                Reply::Acceptances(answers) => {
-                    (server.ReplyWithArray)(raw, length(answers.len()));
-                    let is_in_protocol_3 = self.speaks_resp3();
-                    for answer in answers {
-                        if is_in_protocol_3 {
-                            (server.ReplyWithBool)(raw, (answer == Answer::Inserted).into());
+                Reply::ResultBools(results) => {
+                    (server.ReplyWithArray)(raw, length(results.len()));
+                    let is_resp3 = self.speaks_resp3();
+                    for result in results {
+                        if is_resp3 {
+                            (server.ReplyWithBool)(raw, (result == ItemResult::Inserted).into());
                         } else {
-                            (server.ReplyWithLongLong)(raw, answer as c_longlong);
+                            (server.ReplyWithLongLong)(raw, result as c_longlong);
                         }
                     }
                     OK
                 }
-                Reply::Answers(answers) => {
-                    (server.ReplyWithArray)(raw, length(answers.len()));
-                    answers.into_iter().for_each(|answer| _ = (server.ReplyWithLongLong)(raw, answer as c_longlong));
+                Reply::Results(results) => {
+                    (server.ReplyWithArray)(raw, length(results.len()));
+                    results.into_iter().for_each(|result| _ = (server.ReplyWithLongLong)(raw, result as c_longlong));
                     OK
                 }
                 Reply::Chunk(iterator, bytes) => {
@@ -247,12 +248,12 @@ impl Context {
 
     pub(super) fn refuse(&self, failure: &Failure) {
         // SAFETY: as above.
-        unsafe { (server().ReplyWithError)(self.raw.as_ptr(), failure.words().as_ptr()) };
+        unsafe { (server().ReplyWithError)(self.raw.as_ptr(), failure.message().as_ptr()) };
     }
 }
 
-/// Writes a line to the server's log: a warning, or a notice.
+/// Writes a line to the server's log, at the level "warning" or "notice".
 pub(super) fn log(context: *mut RawContext, level: &CStr, message: &CStr) {
-    // SAFETY: the format takes one text.
+    // SAFETY: the format takes one string.
     unsafe { (server().Log)(context, level.as_ptr(), c"%s".as_ptr(), message.as_ptr()) };
 }

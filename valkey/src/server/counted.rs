@@ -1,37 +1,37 @@
-//! Counts the memory of the module.
+//! An allocator that counts the module's memory.
 
 use std::{
     alloc::{GlobalAlloc, Layout},
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// An allocator whose memory is counted.
+/// An allocator that counts the memory of another one.
 pub(super) struct Counted<A>(pub(super) A);
 
-static TAKEN: AtomicU64 = AtomicU64::new(0);
+static ALLOCATED_BYTES: AtomicU64 = AtomicU64::new(0);
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// Bytes that are allocated.
-pub(crate) fn memory_taken() -> u64 {
-    TAKEN.load(Relaxed)
+/// Returns the number of bytes that are allocated.
+pub(crate) fn allocated_bytes() -> u64 {
+    ALLOCATED_BYTES.load(Relaxed)
 }
 
-/// The number of allocations so far. Those that commands make are all made by one thread.
-pub(crate) fn allocations() -> u64 {
+/// Returns the number of allocations so far. Commands allocate in one thread.
+pub(crate) fn allocation_count() -> u64 {
     ALLOCATIONS.load(Relaxed)
 }
 
 impl<A> Counted<A> {
-    fn count(memory: *mut u8, taken: usize, given_back: usize) -> *mut u8 {
+    fn count(memory: *mut u8, allocated: usize, freed: usize) -> *mut u8 {
         if !memory.is_null() {
-            TAKEN.fetch_add((taken as u64).wrapping_sub(given_back as u64), Relaxed);
+            ALLOCATED_BYTES.fetch_add((allocated as u64).wrapping_sub(freed as u64), Relaxed);
             ALLOCATIONS.fetch_add(1, Relaxed);
         }
         memory
     }
 }
 
-// SAFETY: the inner allocator does everything.
+// SAFETY: all memory comes from the inner allocator.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as the caller promises.
@@ -41,7 +41,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         // SAFETY: as the caller promises.
         unsafe { self.0.dealloc(memory, layout) };
-        TAKEN.fetch_sub(layout.size() as u64, Relaxed);
+        ALLOCATED_BYTES.fetch_sub(layout.size() as u64, Relaxed);
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {

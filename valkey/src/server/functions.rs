@@ -8,7 +8,7 @@ use std::{
 
 use super::{about::RawCommandInfo, value::TypeMethods};
 
-/// What pointers from the server lead to.
+/// Types that the server's pointers refer to.
 macro_rules! opaque {
     ($($name:ident)*) => {
         $(
@@ -34,7 +34,7 @@ pub(super) type SetText = unsafe extern "C" fn(*const c_char, *mut RawText, *mut
 pub(super) type InfoFunction = unsafe extern "C" fn(*mut RawInfo, c_int);
 pub(super) type Apply = unsafe extern "C" fn(*mut RawContext, *mut c_void, *mut *mut RawText) -> c_int;
 
-/// A struct of the server's functions, by their names.
+/// Defines a struct of the server's functions, by their names.
 macro_rules! server_functions {
     ({ $($name:ident: $type:ty,)* } optional { $($optional:ident: $optional_type:ty,)* }) => {
         #[allow(non_snake_case)]
@@ -132,22 +132,22 @@ server_functions!({
 });
 
 /// # Safety
-/// `F` must be an optional pointer to a function of the type that the server's function with this name has; the name ends with
-/// a zero.
+/// `F` must be an optional pointer to a function of the same type as the server's function with this name. The name ends with a
+/// zero.
 unsafe fn find<F>(get: GetApi, name: &'static str) -> F {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     let mut function = ptr::null_mut();
-    // SAFETY: the server fills in the pointer, or leaves it as it is.
+    // SAFETY: the server writes the pointer, or leaves it unchanged.
     if unsafe { get(name.as_ptr().cast(), &raw mut function) } != OK {
         function = ptr::null_mut();
     }
-    // SAFETY: null is `None`, and anything else is a function of that type.
+    // SAFETY: null is `None`, and any other pointer is a function of that type.
     unsafe { mem::transmute_copy(&function) }
 }
 
 pub(super) static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
 
-/// The server's functions.
+/// Returns the server's functions.
 pub(super) fn server() -> &'static Functions {
-    FUNCTIONS.get().expect("the server calls the module only after it has loaded it")
+    FUNCTIONS.get().expect("the server calls the module only after loading it")
 }

@@ -1,4 +1,4 @@
-//! Keys and what they hold.
+//! Keys of the database and their values.
 
 use std::{ffi::c_int, marker::PhantomData, ptr::NonNull};
 
@@ -16,9 +16,9 @@ const READ_AND_WRITE: c_int = 3;
 /// The type of a key that does not exist.
 const EMPTY: c_int = 0;
 
-/// A key that is open.
+/// An open key.
 pub(crate) struct Key<'a, V> {
-    /// Null for a key that is read and does not exist.
+    /// Null for a key that was opened for reading and does not exist.
     raw: *mut RawKey,
     name: *mut RawText,
     is_written: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Key<'a, V> {
     kind: PhantomData<V>,
 }
 
-/// What a key holds.
+/// The content of a key.
 pub(crate) enum Found<T> {
     Nothing,
     Value(T),
@@ -47,7 +47,7 @@ impl Context {
 
     fn open<V: Value>(&self, name: Text<'_>, mode: c_int) -> Key<'_, V> {
         self.open_key(name);
-        // SAFETY: the context is the one of this call.
+        // SAFETY: the context belongs to this call.
         let raw = unsafe { (server().OpenKey)(self.raw.as_ptr(), name.raw(), mode) };
         Key { raw, name: name.raw(), is_written: mode == READ_AND_WRITE, context: self, kind: PhantomData }
     }
@@ -57,14 +57,14 @@ impl<V: Value> Key<'_, V> {
     fn value(&self) -> Found<NonNull<V>> {
         // SAFETY: the key is open, or null, which is allowed for these functions. The type is null unless it is a module's.
         if unsafe { (server().ModuleTypeGetType)(self.raw) } == V::handle().raw() {
-            // SAFETY: as above. Keys of this type hold what `set`, `load` or `copy` have made.
+            // SAFETY: as above. Values of this type come from `set`, `load` or `copy`.
             let value = unsafe { (server().ModuleTypeGetValue)(self.raw) };
             return NonNull::new(value.cast()).map_or(Found::Nothing, Found::Value);
         }
         if self.is_empty() { Found::Nothing } else { Found::Other }
     }
 
-    /// True if the key does not exist.
+    /// Returns true if the key does not exist.
     pub(crate) fn is_empty(&self) -> bool {
         // SAFETY: as above.
         unsafe { (server().KeyType)(self.raw) == EMPTY }
@@ -73,7 +73,7 @@ impl<V: Value> Key<'_, V> {
     pub(crate) fn get(&self) -> Found<&V> {
         match self.value() {
             Found::Nothing => Found::Nothing,
-            // SAFETY: the key is open only once, so only this key leads to the value.
+            // SAFETY: the key is open only once, so only this `Key` refers to the value.
             Found::Value(value) => Found::Value(unsafe { value.as_ref() }),
             Found::Other => Found::Other,
         }
@@ -88,10 +88,10 @@ impl<V: Value> Key<'_, V> {
         }
     }
 
-    /// Replaces what the key holds. Fails if there is no memory for that.
+    /// Replaces the value of the key. Returns an error if there is no memory for it.
     pub(crate) fn set(&mut self, value: V) -> Result<(), Failure> {
         let value = Box::into_raw(boxed(value)?).cast();
-        // SAFETY: the key is open for writing; the server frees the former value.
+        // SAFETY: the key is open for writing; the server frees the old value.
         unsafe { (server().ModuleTypeSetValue)(self.raw, V::handle().raw(), value) };
         Ok(())
     }
@@ -110,7 +110,7 @@ impl<V> Drop for Key<'_, V> {
             unsafe { (server().CloseKey)(self.raw) };
         }
         if self.is_written && self.context.is_changed.get() {
-            // Clients that watch the key, or have cached it. SAFETY: the context and the name are those of this call.
+            // Notifies clients that watch the key or have cached it. SAFETY: the context and the name belong to this call.
             unsafe { (server().SignalModifiedKey)(self.context.raw.as_ptr(), self.name) };
         }
     }

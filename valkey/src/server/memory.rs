@@ -1,4 +1,4 @@
-//! The module's memory, which is the server's.
+//! The module's allocator, which uses the server's memory.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System, alloc},
@@ -14,47 +14,48 @@ use super::{
 };
 use crate::reply::Failure;
 
-/// The server's memory, so that it is counted and limited there. Without a server, in unit tests, the system's.
+/// The server's allocator, so that the server counts and limits the module's memory. In unit tests, which have no server, the
+/// system's allocator.
 ///
-/// Requests that cannot be met fail, where the server's ordinary functions would end it.
+/// Allocations return null on failure. The server's ordinary functions would end the server.
 struct ServerMemory;
 
 #[global_allocator]
 static MEMORY: Counted<ServerMemory> = Counted(ServerMemory);
 
-/// What every allocation of the server is aligned to. (Where it keeps lengths in front of allocations, not to more.)
+/// The alignment of every allocation of the server. (Where it keeps lengths in front of allocations, they are not aligned to more.)
 const ALIGNMENT: usize = size_of::<usize>();
 
-/// While the server defragments a value, what it moves memory with. Only one thread allocates memory then.
-pub(super) static MOVING: AtomicPtr<RawDefrag> = AtomicPtr::new(ptr::null_mut());
+/// The server's handle for moving memory while it defragments a value; otherwise null. Only one thread allocates memory meanwhile.
+pub(super) static DEFRAG: AtomicPtr<RawDefrag> = AtomicPtr::new(ptr::null_mut());
 
-/// New memory, moved away from pages that are nearly empty while the server defragments.
+/// Returns newly allocated memory. While the server defragments, moves it away from nearly empty pages.
 #[inline]
-fn well_placed(server: &Functions, memory: *mut c_void) -> *mut c_void {
-    let moving = MOVING.load(Relaxed);
-    if moving.is_null() || memory.is_null() {
+fn place_for_defrag(server: &Functions, memory: *mut c_void) -> *mut c_void {
+    let defrag = DEFRAG.load(Relaxed);
+    if defrag.is_null() || memory.is_null() {
         return memory;
     }
-    // SAFETY: the server has just allocated it. If it moves it, it frees the former memory.
-    let moved = server.DefragAlloc.map_or(ptr::null_mut(), |defrag| unsafe { defrag(moving, memory) });
+    // SAFETY: the server has just allocated it. If it moves the memory, it frees the old one.
+    let moved = server.DefragAlloc.map_or(ptr::null_mut(), |relocate| unsafe { relocate(defrag, memory) });
     if moved.is_null() { memory } else { moved }
 }
 
-/// Allocations of at least this size do not write zeros: whole pages go back to the system, which supplies zeroed ones at the first
-/// touch. Writing the zeros of a filter of 500 million items takes a quarter of a second, and the server's allocator does that whenever
+/// The smallest size that is zeroed by page: whole pages return to the system, which supplies zeroed ones at the first access.
+/// Writing the zeros of a filter of 500 million items takes a quarter of a second, and the server's allocator writes them whenever
 /// it reuses memory.
-const MANY: usize = 128 << 10;
-/// The same for servers without a function that allocates zeroed memory.
-const FEW: usize = 32 << 10;
+const LARGE: usize = 128 << 10;
+/// The smallest size that is zeroed by page on servers without a function that allocates zeroed memory.
+const LARGE_WITHOUT_CALLOC: usize = 32 << 10;
 
 /// Fills memory that was just allocated with zeros.
 ///
 /// # Safety
-/// It must have this many bytes.
+/// The memory must have `len` bytes.
 unsafe fn zero(memory: *mut u8, len: usize) {
     #[cfg(target_os = "linux")]
-    if len >= FEW {
-        // SAFETY: as the caller promises; the first bytes, and those after the pages, are inside as well.
+    if len >= LARGE_WITHOUT_CALLOC {
+        // SAFETY: as the caller promises; the bytes before and after the pages are inside, too.
         unsafe {
             let pages = zero_pages(memory, len);
             memory.write_bytes(0, pages.start);
@@ -66,10 +67,10 @@ unsafe fn zero(memory: *mut u8, len: usize) {
     unsafe { memory.write_bytes(0, len) };
 }
 
-/// Lets the system replace the whole pages in this memory by zeros. Returns which bytes are zeros now.
+/// Lets the system replace the whole pages in this memory by zeroed ones. Returns the range of bytes that are zero now.
 ///
 /// # Safety
-/// As of [`zero`].
+/// As for [`zero`].
 #[cfg(target_os = "linux")]
 unsafe fn zero_pages(memory: *mut u8, len: usize) -> Range<usize> {
     const MADV_DONTNEED: c_int = 4;
@@ -80,8 +81,8 @@ unsafe fn zero_pages(memory: *mut u8, len: usize) -> Range<usize> {
     let page = usize::try_from(getpagesize()).unwrap_or(usize::MAX);
     let first = memory.align_offset(page);
     let Some(whole) = len.checked_sub(first).map(|rest| rest / page * page).filter(|&whole| whole > 0) else { return 0..0 };
-    // SAFETY: all of it is inside the memory, of which nobody needs the content. Memory that is shared, or in huge pages of its own,
-    // may stay as it is, in whole or at its end: so the end is marked, and looked at afterwards.
+    // SAFETY: the pages are inside the memory, and its content is not needed. Pages that are shared, or huge pages, may stay
+    // unchanged, all of them or the last. So the last byte is marked first, and checked afterwards.
     unsafe {
         let (start, last) = (memory.add(first), memory.add(first + whole - 1));
         last.write_volatile(1);
@@ -90,14 +91,14 @@ unsafe fn zero_pages(memory: *mut u8, len: usize) -> Range<usize> {
     }
 }
 
-/// Where the start of an allocation stands, before an aligned address in it.
-fn before(aligned: *mut u8) -> *mut *mut u8 {
+/// Returns the address that stores the start of an allocation, just before an aligned address in it.
+fn stored_start(aligned: *mut u8) -> *mut *mut u8 {
     #[expect(clippy::cast_ptr_alignment, reason = "it is read and written without alignment")]
     aligned.cast::<*mut u8>().wrapping_sub(1)
 }
 
-// SAFETY: memory comes from the server or from the system, and goes back to where it came from: the functions are there before
-// the first allocation. What needs more alignment is found inside a larger allocation, whose start stands before it.
+// SAFETY: memory returns to where it came from, the server or the system, because the functions are set before the first
+// allocation. Memory with a larger alignment lies inside a larger allocation, whose start is stored before it.
 unsafe impl GlobalAlloc for ServerMemory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some(server) = FUNCTIONS.get() else {
@@ -105,9 +106,9 @@ unsafe impl GlobalAlloc for ServerMemory {
             return unsafe { System.alloc(layout) };
         };
         if layout.align() <= ALIGNMENT {
-            // SAFETY: any length is allowed.
+            // SAFETY: any size is allowed.
             let memory = unsafe { (server.TryAlloc)(layout.size()) };
-            return well_placed(server, memory).cast();
+            return place_for_defrag(server, memory).cast();
         }
         let Some(whole) = layout.size().checked_add(layout.align() + ALIGNMENT) else { return ptr::null_mut() };
         // SAFETY: as above.
@@ -119,7 +120,7 @@ unsafe impl GlobalAlloc for ServerMemory {
         // SAFETY: `skipped` is less than `align + ALIGNMENT`, and a pointer fits between the start and the aligned address.
         unsafe {
             let aligned = start.add(skipped);
-            before(aligned).write_unaligned(start);
+            stored_start(aligned).write_unaligned(start);
             aligned
         }
     }
@@ -130,16 +131,16 @@ unsafe impl GlobalAlloc for ServerMemory {
             return unsafe { System.dealloc(memory, layout) };
         };
         let start =
-            // SAFETY: `alloc` has written the start there.
-            if layout.align() <= ALIGNMENT { memory } else { unsafe { before(memory).read_unaligned() } };
+            // SAFETY: `alloc` wrote the start there.
+            if layout.align() <= ALIGNMENT { memory } else { unsafe { stored_start(memory).read_unaligned() } };
         // SAFETY: the server allocated it.
         unsafe { (server.Free)(start.cast()) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        let is_simple = layout.size() < MANY && layout.align() <= ALIGNMENT && MOVING.load(Relaxed).is_null();
+        let is_simple = layout.size() < LARGE && layout.align() <= ALIGNMENT && DEFRAG.load(Relaxed).is_null();
         if let Some(calloc) = FUNCTIONS.get().and_then(|server| server.TryCalloc).filter(|_| is_simple) {
-            // SAFETY: any length is allowed.
+            // SAFETY: any size is allowed.
             return unsafe { calloc(1, layout.size()) }.cast();
         }
         // SAFETY: as the caller promises.
@@ -159,7 +160,7 @@ unsafe impl GlobalAlloc for ServerMemory {
         // SAFETY: the caller promises that this layout is possible.
         let new = unsafe { self.alloc(Layout::from_size_align_unchecked(size, layout.align())) };
         if !new.is_null() {
-            // SAFETY: both have this many bytes, and the old memory is not used any more.
+            // SAFETY: both have this many bytes, and the old memory is not used afterwards.
             unsafe {
                 new.copy_from_nonoverlapping(memory, size.min(layout.size()));
                 self.dealloc(memory, layout);
@@ -169,7 +170,7 @@ unsafe impl GlobalAlloc for ServerMemory {
     }
 }
 
-/// Moves a value into memory of its own, if there is any. `Box::new` would end the server.
+/// Moves a value to the heap. Returns an error if there is no memory, where `Box::new` would end the server.
 pub(crate) fn boxed<T>(value: T) -> Result<Box<T>, Failure> {
     const { assert!(size_of::<T>() > 0) };
     // SAFETY: the layout is not empty.
@@ -177,7 +178,7 @@ pub(crate) fn boxed<T>(value: T) -> Result<Box<T>, Failure> {
     if memory.is_null() {
         return Err(Failure::out_of_memory());
     }
-    // SAFETY: the memory was allocated for such a value by the allocator that a box gives it back to.
+    // SAFETY: the memory fits the value, and comes from the allocator that the box returns it to.
     unsafe {
         memory.write(value);
         Ok(Box::from_raw(memory))
@@ -189,14 +190,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_zeroed_is_zero_and_nothing_beside_it() {
-        for len in [0, 1, FEW - 1, FEW, FEW + 1, MANY + 4095, 1 << 20] {
-            for before in [0, 1, 4095] {
-                let mut bytes = vec![7; before + len + 4096];
+    fn zeroing_changes_only_the_given_bytes() {
+        for len in [0, 1, LARGE_WITHOUT_CALLOC - 1, LARGE_WITHOUT_CALLOC, LARGE_WITHOUT_CALLOC + 1, LARGE + 4095, 1 << 20] {
+            for start in [0, 1, 4095] {
+                let mut bytes = vec![7; start + len + 4096];
                 // SAFETY: the vector is longer.
-                unsafe { zero(bytes.as_mut_ptr().wrapping_add(before), len) };
-                let is_zero = |at: usize| (before..before + len).contains(&at);
-                assert!(bytes.iter().enumerate().all(|(at, &byte)| (byte == 0) == is_zero(at)), "{len} bytes from {before}");
+                unsafe { zero(bytes.as_mut_ptr().wrapping_add(start), len) };
+                let is_zero = |at: usize| (start..start + len).contains(&at);
+                assert!(bytes.iter().enumerate().all(|(at, &byte)| (byte == 0) == is_zero(at)), "{len} bytes from {start}");
             }
         }
     }

@@ -1,7 +1,7 @@
-//! The server's module API, made safe. All unsafe code of the module is in this folder.
+//! A safe interface to the server's module API. All unsafe code of the module is in this folder.
 //!
-//! The server hands over a table of functions when it loads the module, and calls the functions that are registered here: one
-//! for each [`Command`], and those of the [`Value`] that its keys hold. Nothing that they call can unwind into the server.
+//! The server provides its functions when it loads the module. It calls the functions that are registered here: one for each
+//! [`Command`], and those of the [`Value`] that its keys hold. No panic unwinds into the server.
 
 #![allow(unsafe_code, reason = "the server is written in C")]
 
@@ -26,7 +26,7 @@ pub(crate) use {
     about::{About, Access, Argument},
     command::Command,
     context::{Context, Text},
-    counted::{allocations, memory_taken},
+    counted::{allocated_bytes, allocation_count},
     key::{Found, Key},
     memory::boxed,
     settings::{Alias, Number, Setting, Switch},
@@ -35,23 +35,23 @@ pub(crate) use {
 
 use crate::{
     counts,
-    reply::{Failure, Words},
+    reply::{Failure, Message},
 };
 
 const API_VERSION: c_int = 1;
 
-/// Errors of reading are handled here, the server is told which keys have changed, and slots with filters may be migrated atomically.
+/// Option bits: the module handles read errors, it signals changed keys itself, and atomic slot migration may move its keys.
 const OPTIONS: c_int = 1 | 1 << 1 | 1 << 5;
 
-/// Calls a function, and keeps a panic from the server.
-fn guarded<T>(act: impl FnOnce() -> T) -> Option<T> {
+/// Calls a function. Returns `None` if it panics, so that the panic does not reach the server.
+fn catch_panic<T>(act: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(act)).ok()
 }
 
-/// What is registered when the module is loaded.
+/// The registration of the module with the server. The first error stops it.
 pub(crate) struct Module<'a> {
     raw: *mut RawContext,
-    /// What stands behind the module's path where it is loaded.
+    /// The arguments after the module's path in MODULE LOAD or `loadmodule`.
     arguments: &'a [Text<'a>],
     result: Result<(), String>,
 }
@@ -82,12 +82,12 @@ impl Module<'_> {
     }
 
     /// Reads the module's arguments, pairs of name and value, and logs the effect of each.
-    pub(crate) fn arguments(self, read: impl Fn(&[u8], Option<&[u8]>) -> Result<Words, Failure>) -> Self {
+    pub(crate) fn arguments(self, read: impl Fn(&[u8], Option<&[u8]>) -> Result<Message, Failure>) -> Self {
         let arguments = self.arguments;
         self.then(|context| {
             arguments.chunks(2).try_for_each(|pair| {
-                let said = read(pair[0].bytes(), pair.get(1).map(|value| value.bytes()));
-                context::log(context, c"notice", said.map_err(|failure| failure.to_string())?.as_c_str());
+                let note = read(pair[0].bytes(), pair.get(1).map(|value| value.bytes()));
+                context::log(context, c"notice", note.map_err(|failure| failure.to_string())?.as_c_str());
                 Ok(())
             })
         })
@@ -97,20 +97,20 @@ impl Module<'_> {
         self.then(|context| settings::register_number(context, number))
     }
 
-    /// Registers numbers that have no effect, and are there for their aliases.
+    /// Registers numbers that have no effect, only for their aliases.
     pub(crate) fn without_effect(self, numbers: &'static [Number]) -> Self {
-        if settings::takes_aliases() { numbers.iter().fold(self, Self::number) } else { self }
+        if settings::supports_aliases() { numbers.iter().fold(self, Self::number) } else { self }
     }
 
     pub(crate) fn switch(self, switch: &'static Switch) -> Self {
         self.then(|context| settings::register_switch(context, switch))
     }
 
-    /// Registers what the module's section of INFO says.
+    /// Registers the function that fills the module's section of INFO.
     pub(crate) fn info(self) -> Self {
         self.then(|context| {
             // SAFETY: the function has the type that the server expects.
-            match unsafe { (server().RegisterInfoFunc)(context, inform) } {
+            match unsafe { (server().RegisterInfoFunc)(context, report_info) } {
                 OK => Ok(()),
                 _ => Err(String::from("the server refuses a section of INFO")),
             }
@@ -122,28 +122,29 @@ impl Module<'_> {
     }
 }
 
-/// Adds the module's section to INFO. Reads nothing but numbers: a server that crashes asks for it, too.
-unsafe extern "C" fn inform(info: *mut RawInfo, _is_crash: c_int) {
+/// Adds the module's section to INFO. Reads only atomic numbers, because a crashing server calls it, too.
+unsafe extern "C" fn report_info(info: *mut RawInfo, _is_crash: c_int) {
     let server = server();
-    // SAFETY: the server copies the names, and its struct is the one of this call. A section that was not asked for takes nothing.
+    // SAFETY: the server copies the names, and `info` belongs to this call. `InfoAddSection` fails if the section was not
+    // requested.
     unsafe {
         if (server.InfoAddSection)(info, c"".as_ptr()) == OK {
-            counts::each(|name, count| _ = (server.InfoAddFieldULongLong)(info, name.as_ptr(), count));
+            counts::each_field(|name, count| _ = (server.InfoAddFieldULongLong)(info, name.as_ptr(), count));
         }
     }
 }
 
-/// What the server calls when it loads the module.
+/// Entry point: the server calls this function when it loads the module.
 ///
 /// # Safety
 /// Only the server may call it, once, with a context and this many arguments.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn RedisModule_OnLoad(context: *mut c_void, arguments: *mut *mut c_void, len: c_int) -> c_int {
     let raw: *mut RawContext = context.cast();
-    // SAFETY: a context begins with the function that finds all others.
+    // SAFETY: a context begins with the function that looks up all others.
     let functions = unsafe { Functions::load(*context.cast::<GetApi>()) };
     let Ok(functions) = functions else {
-        // Without functions there is no log.
+        // Without the server's functions, its log is not available.
         eprintln!("koel: this server lacks a function of the module API that koel needs; use Valkey, or Redis 7.0 or later");
         return ERROR;
     };
@@ -160,16 +161,16 @@ unsafe extern "C" fn RedisModule_OnLoad(context: *mut c_void, arguments: *mut *m
         (server.SetModuleOptions)(raw, OPTIONS);
     }
     let arguments = match usize::try_from(len) {
-        // SAFETY: the server gives this many texts, none of them null, and keeps them for the time of the call.
+        // SAFETY: the server passes this many strings, none of them null, and keeps them until the call ends.
         Ok(len @ 1..) => unsafe { slice::from_raw_parts(arguments.cast::<Text<'_>>(), len) },
         _ => &[],
     };
-    let registered = guarded(|| crate::register(Module { raw, arguments, result: Ok(()) }).result);
+    let registered = catch_panic(|| crate::register(Module { raw, arguments, result: Ok(()) }).result);
     match registered.unwrap_or_else(|| Err(String::from("koel panicked"))) {
         // SAFETY: all settings have been registered.
         Ok(()) => unsafe { (server.LoadConfigs)(raw) },
         Err(message) => {
-            context::log(raw, c"warning", Failure::new(message).words());
+            context::log(raw, c"warning", Failure::new(message).message());
             ERROR
         }
     }

@@ -1,4 +1,4 @@
-//! Settings of the module in the server's configuration.
+//! The module's settings in the server's configuration.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void},
@@ -15,9 +15,9 @@ use crate::reply::Failure;
 const MEMORY_CONFIG: c_uint = 1 << 7;
 const UNPREFIXED_CONFIG: c_uint = 1 << 9;
 
-/// True on servers on which a setting can have a name without the module's before it: Redis 8, which is told from others by a function
-/// that came with that. (Valkey 8 says that it is version 8, too.)
-pub(super) fn takes_aliases() -> bool {
+/// Returns true if settings can have names without the module's prefix, as in Redis 8. A function that only Redis 8 has tells it
+/// apart from Valkey 8, which reports version 8, too.
+pub(super) fn supports_aliases() -> bool {
     server().RegisterDefragFunc2.is_some()
 }
 
@@ -26,28 +26,28 @@ pub(crate) struct Number {
     pub(crate) name: &'static CStr,
     pub(crate) alias: Option<Alias>,
     pub(crate) range: (i64, i64),
-    /// Is it a number of bytes, such as 1gb?
+    /// True if the number is in bytes, such as 1gb.
     pub(crate) is_memory: bool,
-    /// When it is registered, the default.
+    /// The current value. At registration, the default.
     pub(crate) value: AtomicI64,
 }
 
-/// RedisBloom's name of a number, for servers that let modules have settings without their own name before them: Redis 8.
+/// RedisBloom's name of a setting, for servers that allow names without the module's prefix (Redis 8).
 pub(crate) struct Alias {
-    /// `koel.name|alias`, or the alias alone if nothing here corresponds to it.
+    /// `koel.name|alias`, or the alias alone if koel has no such setting.
     pub(crate) names: &'static CStr,
-    /// What the log says when it is set.
+    /// The log message when the alias is set.
     pub(crate) note: &'static CStr,
 }
 
-/// A yes or a no in the server's configuration.
+/// A boolean in the server's configuration.
 pub(crate) struct Switch {
     pub(crate) name: &'static CStr,
-    /// When it is registered, the default.
+    /// The current value. At registration, the default.
     pub(crate) value: AtomicBool,
 }
 
-/// A text in the server's configuration.
+/// A string in the server's configuration.
 pub(crate) struct Setting {
     pub(crate) name: &'static CStr,
     pub(crate) default: &'static CStr,
@@ -69,11 +69,11 @@ impl Setting {
 
 pub(super) fn register_number(context: *mut RawContext, number: &'static Number) -> Result<(), String> {
     let (data, (least, most)) = (ptr::from_ref(number).cast_mut().cast(), number.range);
-    let alias = number.alias.as_ref().filter(|_| takes_aliases());
+    let alias = number.alias.as_ref().filter(|_| supports_aliases());
     let name = alias.map_or(number.name, |alias| alias.names);
     let flags = if number.is_memory { MEMORY_CONFIG } else { 0 } | if alias.is_some() { UNPREFIXED_CONFIG } else { 0 };
     let register = server().RegisterNumericConfig;
-    // SAFETY: the number lives for ever.
+    // SAFETY: the number is static.
     match unsafe {
         register(context, name.as_ptr(), number.value.load(Relaxed), flags, least, most, get_number, set_number, None, data)
     } {
@@ -85,7 +85,7 @@ pub(super) fn register_number(context: *mut RawContext, number: &'static Number)
 pub(super) fn register_switch(context: *mut RawContext, switch: &'static Switch) -> Result<(), String> {
     let (data, default) = (ptr::from_ref(switch).cast_mut().cast(), switch.value.load(Relaxed).into());
     let register = server().RegisterBoolConfig;
-    // SAFETY: the switch lives for ever.
+    // SAFETY: the switch is static.
     match unsafe { register(context, switch.name.as_ptr(), default, 0, get_switch, set_switch, None, data) } {
         OK => Ok(()),
         _ => Err(format!("the server refuses the setting {}", switch.name.to_string_lossy())),
@@ -93,7 +93,7 @@ pub(super) fn register_switch(context: *mut RawContext, switch: &'static Switch)
 }
 
 unsafe extern "C" fn get_switch(_: *const c_char, data: *mut c_void) -> c_int {
-    // SAFETY: it was registered with a switch that lives for ever.
+    // SAFETY: it was registered with a static switch.
     unsafe { &*data.cast::<Switch>() }.value.load(Relaxed).into()
 }
 
@@ -104,7 +104,7 @@ unsafe extern "C" fn set_switch(_: *const c_char, value: c_int, data: *mut c_voi
 }
 
 unsafe extern "C" fn get_number(_: *const c_char, data: *mut c_void) -> c_longlong {
-    // SAFETY: it was registered with a number that lives for ever.
+    // SAFETY: it was registered with a static number.
     unsafe { &*data.cast::<Number>() }.value.load(Relaxed)
 }
 
@@ -112,7 +112,7 @@ unsafe extern "C" fn set_number(_: *const c_char, value: c_longlong, data: *mut 
     // SAFETY: as above.
     let number = unsafe { &*data.cast::<Number>() };
     if number.value.swap(value, Relaxed) != value
-        && let Some(alias) = number.alias.as_ref().filter(|_| takes_aliases())
+        && let Some(alias) = number.alias.as_ref().filter(|_| supports_aliases())
     {
         log(ptr::null_mut(), c"notice", alias.note);
     }
@@ -122,7 +122,7 @@ unsafe extern "C" fn set_number(_: *const c_char, value: c_longlong, data: *mut 
 pub(super) fn register_setting(context: *mut RawContext, setting: &'static Setting) -> Result<(), String> {
     let data = ptr::from_ref(setting).cast_mut().cast();
     let register = server().RegisterStringConfig;
-    // SAFETY: the setting lives for ever.
+    // SAFETY: the setting is static.
     match unsafe { register(context, setting.name.as_ptr(), setting.default.as_ptr(), 0, get_setting, set_setting, None, data) } {
         OK => Ok(()),
         _ => Err(format!("the server refuses the setting {}", setting.name.to_string_lossy())),
@@ -130,23 +130,23 @@ pub(super) fn register_setting(context: *mut RawContext, setting: &'static Setti
 }
 
 unsafe extern "C" fn get_setting(_: *const c_char, data: *mut c_void) -> *mut RawText {
-    // SAFETY: it was registered with a setting that lives for ever.
+    // SAFETY: it was registered with a static setting.
     let setting = unsafe { &*data.cast::<Setting>() };
     let text = NewText::new((setting.get)().as_bytes()).into_raw();
-    // The server does not free the text, and looks at it before it asks again.
-    drop(NonNull::new(setting.shown.swap(text, Relaxed)).map(NewText::of_raw));
+    // The server does not free the string, and reads it before it calls this function again.
+    drop(NonNull::new(setting.shown.swap(text, Relaxed)).map(NewText::from_raw));
     text
 }
 
 unsafe extern "C" fn set_setting(_: *const c_char, value: *mut RawText, data: *mut c_void, error: *mut *mut RawText) -> c_int {
     let Some(value) = NonNull::new(value) else { return ERROR };
-    // SAFETY: as above, and the text lives as long as the call.
+    // SAFETY: as above, and the string lives until the call ends.
     let (setting, value) = unsafe { (&*data.cast::<Setting>(), Text::new(value)) };
     match (setting.set)(value.bytes()) {
         Ok(()) => OK,
         Err(failure) => {
-            // SAFETY: the server takes the text over.
-            unsafe { *error = NewText::new(failure.words().to_bytes()).into_raw() };
+            // SAFETY: the server takes ownership of the string.
+            unsafe { *error = NewText::new(failure.message().to_bytes()).into_raw() };
             ERROR
         }
     }

@@ -1,4 +1,4 @@
-//! Values of keys: how the server saves, loads, measures, copies, moves and frees them.
+//! Values of keys, and how the server saves, loads, measures, copies, moves and frees them.
 
 use std::{
     ffi::{CStr, c_int, c_void},
@@ -10,38 +10,38 @@ use std::{
 };
 
 use super::{
+    catch_panic,
     context::{NewText, Text},
     functions::{RawContext, RawDefrag, RawDigest, RawStream, RawText, RawType, server},
-    guarded,
-    memory::{MOVING, boxed},
+    memory::{DEFRAG, boxed},
 };
 use crate::reply::Failure;
 
-/// What keys of the module hold.
+/// A value of the module's keys.
 pub(crate) trait Value: Sized {
-    /// Nine characters that tell this type from those of other modules.
+    /// The name of the type: nine characters, different from the types of other modules.
     const NAME: &'static CStr;
-    /// The version of what is saved.
+    /// The version of the saved format.
     const VERSION: i32;
 
     fn handle() -> &'static Handle;
-    /// Saves the value. May allocate nothing: the server saves just when memory runs out, too. After an error, the server keeps
-    /// the file that it had.
+    /// Saves the value. Must not allocate, because the server may save when memory is exhausted. After an error, the server keeps
+    /// its previous file.
     fn save(&self, stream: &mut Saving) -> io::Result<()>;
     fn load(stream: &mut Loading, version: i32) -> Result<Self, Failure>;
-    /// Emits commands that make the value, as `save` saves it.
+    /// Emits commands that create the value. The rules of `save` apply.
     fn rewrite(&self, commands: &mut Rewriting<'_>) -> io::Result<()>;
-    /// Bytes of memory, with those of the struct.
+    /// Returns the memory in bytes, including the struct.
     fn size_in_bytes(&self) -> usize;
     fn digest(&self, digest: &mut Digest);
-    /// The number of allocations, or so: many are given back by a thread of their own.
+    /// Returns about the number of allocations. Above a limit, the server frees the value in another thread.
     fn free_effort(&self) -> usize;
     fn copy(&self) -> Option<Self>;
-    /// Allocates anew what is small: some of it may be in pages that are nearly empty, and goes to fuller ones.
-    fn move_memory(&mut self);
+    /// Reallocates small parts, so that they move from nearly empty pages to fuller ones.
+    fn defragment(&mut self);
 }
 
-/// What the server knows a type of values as.
+/// The server's handle of a type of values.
 pub(crate) struct Handle(AtomicPtr<RawType>);
 
 impl Handle {
@@ -54,12 +54,12 @@ impl Handle {
     }
 }
 
-/// Takes what is saved of a value.
+/// The output stream of a value that is saved.
 pub(crate) struct Saving(*mut RawStream);
 
 impl Saving {
     pub(crate) fn number(&mut self, number: u64) {
-        // SAFETY: the stream is the one of this call.
+        // SAFETY: the stream belongs to this call.
         unsafe { (server().SaveUnsigned)(self.0, number) };
     }
 
@@ -69,27 +69,27 @@ impl Saving {
     }
 }
 
-/// Gives what was saved.
+/// The input stream of a value that is loaded.
 pub(crate) struct Loading(*mut RawStream);
 
 impl Loading {
-    /// `None` if there is no number.
+    /// Reads a number. Returns `None` if there is none.
     pub(crate) fn number(&mut self) -> Option<u64> {
-        // SAFETY: the stream is the one of this call.
+        // SAFETY: the stream belongs to this call.
         let number = unsafe { (server().LoadUnsigned)(self.0) };
-        self.is_well().then_some(number)
+        self.has_no_error().then_some(number)
     }
 
-    /// `None` if there are no bytes.
+    /// Reads bytes. Returns `None` if there are none.
     pub(crate) fn bytes(&mut self) -> Option<ServerBytes> {
         let mut len = 0;
-        // SAFETY: as above. What is returned belongs to the caller.
+        // SAFETY: as above. The caller owns the result.
         let start = unsafe { (server().LoadStringBuffer)(self.0, &raw mut len) };
         let bytes = NonNull::new(start.cast()).map(|start| ServerBytes { start, len });
-        bytes.filter(|_| self.is_well())
+        bytes.filter(|_| self.has_no_error())
     }
 
-    fn is_well(&self) -> bool {
+    fn has_no_error(&self) -> bool {
         // SAFETY: as above.
         unsafe { (server().IsIOError)(self.0) == 0 }
     }
@@ -112,24 +112,24 @@ impl Deref for ServerBytes {
 
 impl Drop for ServerBytes {
     fn drop(&mut self) {
-        // SAFETY: they are not used afterwards.
+        // SAFETY: the bytes are not used afterwards.
         unsafe { (server().Free)(self.start.as_ptr().cast()) };
     }
 }
 
-/// Takes the commands that make a value.
+/// The output of commands that create a value.
 pub(crate) struct Rewriting<'a> {
     raw: *mut RawStream,
     key: Text<'a>,
 }
 
 impl Rewriting<'_> {
-    /// `command key number bytes`, and what follows.
+    /// Emits the command `command key number bytes`, followed by `rest`.
     pub(crate) fn emit<const N: usize>(&mut self, command: &CStr, number: i64, bytes: &[u8], rest: [&[u8]; N]) {
         let rest = rest.map(NewText::new);
         let rest: [*mut RawText; N] = rest.each_ref().map(NewText::raw);
         let (start, len) = (bytes.as_ptr(), bytes.len());
-        // SAFETY: the format takes a text, a number, bytes with their length, and an array of texts with its length.
+        // SAFETY: the format takes a string, a number, bytes with their length, and an array of strings with its length.
         unsafe {
             let emit = server().EmitAOF;
             emit(self.raw, command.as_ptr(), c"slbv".as_ptr(), self.key.raw(), number, start, len, rest.as_ptr(), rest.len());
@@ -137,12 +137,12 @@ impl Rewriting<'_> {
     }
 }
 
-/// Takes what two values that are equal have in common.
+/// The digest of a value. Equal values must add equal bytes.
 pub(crate) struct Digest(*mut RawDigest);
 
 impl Digest {
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        // SAFETY: the digest is the one of this call.
+        // SAFETY: the digest belongs to this call.
         unsafe { (server().DigestAddStringBuffer)(self.0, bytes.as_ptr().cast(), bytes.len()) };
     }
 }
@@ -165,7 +165,7 @@ pub(super) struct TypeMethods {
     defrag: unsafe extern "C" fn(*mut RawDefrag, *mut RawText, *mut *mut c_void) -> c_int,
 }
 
-/// Tells the server of a type.
+/// Registers a type of values.
 pub(super) fn register<V: Value>(context: *mut RawContext) -> Result<(), String> {
     let mut methods = TypeMethods {
         version: 3,
@@ -193,12 +193,12 @@ pub(super) fn register<V: Value>(context: *mut RawContext) -> Result<(), String>
 }
 
 unsafe extern "C" fn load<V: Value>(raw: *mut RawStream, version: c_int) -> *mut c_void {
-    let loaded = guarded(|| V::load(&mut Loading(raw), version)).unwrap_or_else(|| Err(Failure::panicked()));
+    let loaded = catch_panic(|| V::load(&mut Loading(raw), version)).unwrap_or_else(|| Err(Failure::panicked()));
     match loaded.and_then(boxed) {
         Ok(value) => Box::into_raw(value).cast(),
         Err(failure) => {
-            let message = failure.words();
-            // SAFETY: the stream is the one of this call, and the format takes one text.
+            let message = failure.message();
+            // SAFETY: the stream belongs to this call, and the format takes one string.
             unsafe {
                 (server().LogIOError)(raw, c"warning".as_ptr(), c"a cuckoo filter cannot be read: %s".as_ptr(), message.as_ptr());
             };
@@ -207,77 +207,77 @@ unsafe extern "C" fn load<V: Value>(raw: *mut RawStream, version: c_int) -> *mut
     }
 }
 
-/// The value that the server calls one of the type's functions with.
+/// Returns the value that the server passed to one of the type's functions.
 ///
 /// # Safety
-/// It must be one that `Key::set`, `load` or `copy` has made of the same type.
+/// The value must have this type, and come from `Key::set`, `load` or `copy`.
 unsafe fn value<'a, V>(raw: *const c_void) -> &'a V {
-    // SAFETY: as the caller promises; the server frees it after this call at the earliest.
+    // SAFETY: as the caller promises; the server does not free it during this call.
     unsafe { &*raw.cast() }
 }
 
-/// Tells the server that a value was not saved whole, so that it keeps the file that it had and says so. The module API has no
-/// function for that, but a command that does not exist is such an error, in files of both kinds.
-fn not_saved(raw: *mut RawStream) {
-    // SAFETY: the stream is the one of this call, and the format takes no arguments.
+/// Tells the server that a value was not saved completely, so that it keeps its previous file and reports the error. The module API
+/// has no function for that. Emitting a command that does not exist is such an error, in RDB and AOF files.
+fn report_failed_save(raw: *mut RawStream) {
+    // SAFETY: the stream belongs to this call, and the format takes no arguments.
     unsafe { (server().EmitAOF)(raw, c"CF.NOT-SAVED".as_ptr(), c"".as_ptr()) };
 }
 
 unsafe extern "C" fn save<V: Value>(raw: *mut RawStream, saved: *mut c_void) {
-    // SAFETY: the server calls it with values of the type.
-    if !matches!(guarded(|| unsafe { value::<V>(saved) }.save(&mut Saving(raw))), Some(Ok(()))) {
-        not_saved(raw);
+    // SAFETY: the server passes a value of the type.
+    if !matches!(catch_panic(|| unsafe { value::<V>(saved) }.save(&mut Saving(raw))), Some(Ok(()))) {
+        report_failed_save(raw);
     }
 }
 
 unsafe extern "C" fn rewrite<V: Value>(raw: *mut RawStream, key: *mut RawText, rewritten: *mut c_void) {
     let Some(key) = NonNull::new(key) else { return };
-    // SAFETY: as above, and the key's name lives as long as the call.
-    let result = guarded(|| unsafe { value::<V>(rewritten).rewrite(&mut Rewriting { raw, key: Text::new(key) }) });
+    // SAFETY: as above, and the key's name lives until the call ends.
+    let result = catch_panic(|| unsafe { value::<V>(rewritten).rewrite(&mut Rewriting { raw, key: Text::new(key) }) });
     if !matches!(result, Some(Ok(()))) {
-        not_saved(raw);
+        report_failed_save(raw);
     }
 }
 
 unsafe extern "C" fn memory<V: Value>(measured: *const c_void) -> usize {
     // SAFETY: as above.
-    guarded(|| unsafe { value::<V>(measured) }.size_in_bytes()).unwrap_or(0)
+    catch_panic(|| unsafe { value::<V>(measured) }.size_in_bytes()).unwrap_or(0)
 }
 
 unsafe extern "C" fn digest<V: Value>(raw: *mut RawDigest, digested: *mut c_void) {
     // SAFETY: as above.
-    guarded(|| unsafe { value::<V>(digested) }.digest(&mut Digest(raw)));
-    // SAFETY: the digest is the one of this call.
+    catch_panic(|| unsafe { value::<V>(digested) }.digest(&mut Digest(raw)));
+    // SAFETY: the digest belongs to this call.
     unsafe { (server().DigestEndSequence)(raw) };
 }
 
 unsafe extern "C" fn free<V: Value>(freed: *mut c_void) {
     // SAFETY: as above, and the server does not use it afterwards.
-    guarded(|| drop(unsafe { Box::<V>::from_raw(freed.cast()) }));
+    catch_panic(|| drop(unsafe { Box::<V>::from_raw(freed.cast()) }));
 }
 
 unsafe extern "C" fn free_effort<V: Value>(_: *mut RawText, freed: *const c_void) -> usize {
     // SAFETY: as above.
-    guarded(|| unsafe { value::<V>(freed) }.free_effort()).unwrap_or(1)
+    catch_panic(|| unsafe { value::<V>(freed) }.free_effort()).unwrap_or(1)
 }
 
 unsafe extern "C" fn copy<V: Value>(_: *mut RawText, _: *mut RawText, copied: *const c_void) -> *mut c_void {
     // SAFETY: as above.
-    let copy = guarded(|| unsafe { value::<V>(copied) }.copy()).flatten();
+    let copy = catch_panic(|| unsafe { value::<V>(copied) }.copy()).flatten();
     copy.and_then(|copy| boxed(copy).ok()).map_or(ptr::null_mut(), |copy| Box::into_raw(copy).cast())
 }
 
 unsafe extern "C" fn defrag<V: Value>(raw: *mut RawDefrag, _: *mut RawText, moved: *mut *mut c_void) -> c_int {
     let Some(defrag) = server().DefragAlloc else { return 0 };
-    // SAFETY: the value was allocated by the server. If it moves it, it has copied it and freed the former memory.
+    // SAFETY: the value was allocated by the server. If it moves the value, it copies it and frees the old memory.
     let new = unsafe { defrag(raw, *moved) };
     if !new.is_null() {
-        // SAFETY: the server keeps the new address.
+        // SAFETY: the server reads the new address from there.
         unsafe { *moved = new };
     }
-    MOVING.store(raw, Relaxed);
-    // SAFETY: nobody else has the value now.
-    guarded(|| unsafe { (*(*moved).cast::<V>()).move_memory() });
-    MOVING.store(ptr::null_mut(), Relaxed);
+    DEFRAG.store(raw, Relaxed);
+    // SAFETY: nothing else refers to the value now.
+    catch_panic(|| unsafe { (*(*moved).cast::<V>()).defragment() });
+    DEFRAG.store(ptr::null_mut(), Relaxed);
     0
 }

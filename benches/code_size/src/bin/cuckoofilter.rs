@@ -1,4 +1,4 @@
-//! A program that does what `fixed` does, with the crate cuckoofilter. Its rate cannot be chosen.
+//! The same operations as in `fixed`, with the crate cuckoofilter, whose rate cannot be chosen.
 
 #[path = "../end.rs"]
 mod end;

@@ -1,4 +1,4 @@
-//! What every program has: arguments, and words for an error.
+//! The parts that all programs share, such as printing an error; the sizes of the others are measured above this one.
 
 use std::hint::black_box;
 

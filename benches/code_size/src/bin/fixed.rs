@@ -1,4 +1,4 @@
-//! A program that builds a filter of a fixed size, changes it, and writes it.
+//! Builds a `CuckooFilter`, changes it, and writes it.
 
 #[path = "../end.rs"]
 mod end;

@@ -1,4 +1,4 @@
-//! A program that does what `growing` does, with the crate growable-bloom-filter. It cannot remove.
+//! The same operations as in `growing`, with the crate growable-bloom-filter, which cannot remove items.
 
 #[path = "../end.rs"]
 mod end;

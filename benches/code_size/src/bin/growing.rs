@@ -1,4 +1,4 @@
-//! A program that builds a growing filter, changes it, and writes it.
+//! Builds an `ElasticFilter`, changes it, and writes it.
 
 #[path = "../end.rs"]
 mod end;

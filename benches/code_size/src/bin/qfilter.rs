@@ -1,4 +1,4 @@
-//! The same as `fixed` with the crate qfilter.
+//! The same operations as in `fixed`, with the crate qfilter.
 
 #[path = "../end.rs"]
 mod end;

@@ -1,4 +1,4 @@
-//! A program that does what `growing` does, with the crate scalable_cuckoo_filter.
+//! The same operations as in `growing`, with the crate scalable_cuckoo_filter.
 
 #[path = "../end.rs"]
 mod end;

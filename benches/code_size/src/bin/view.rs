@@ -1,4 +1,4 @@
-//! A program that only asks a filter, in bytes that it has.
+//! Only queries a snapshot that is embedded in the program.
 
 #[path = "../end.rs"]
 mod end;

@@ -1,4 +1,4 @@
-//! The same as `fixed` with the crate xorf, whose filters do not change, and have hashes for items.
+//! Builds and queries a filter of the crate xorf, whose filters cannot be changed, and whose items are hashes.
 
 #[path = "../end.rs"]
 mod end;

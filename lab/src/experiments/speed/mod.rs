@@ -1,5 +1,5 @@
-//! The experiment `speed`: the time of insertions, lookups and removals, by the size of the table, for all bucket sizes. It
-//! shows what the caches do, and is what [`SpeedTable`] reads.
+//! The experiment `speed`: measures the times of insertions, lookups and removals by the size of the table, for all bucket sizes.
+//! It shows the effect of the caches. [`SpeedTable`] reads its results.
 
 mod table;
 
@@ -16,11 +16,11 @@ use crate::{About, Axis, Chart, Column, Experiment, Findings, Interrupt, Measure
 
 const NAME: &str = "speed";
 
-/// Times by the size of the table.
+/// The experiment on times by the size of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Speed;
 
-/// Tables of one size, of all shapes, measured in the same rounds.
+/// Tables of one size and all shapes, which are measured in the same rounds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
     size: u64,
@@ -40,8 +40,8 @@ pub struct Row {
     times: Times,
 }
 
-/// The length of fingerprints. Both tables take 12 bits per slot, but for buckets of one: with so few, large tables of them are
-/// planned nearly empty.
+/// Returns the length of fingerprints. Both kinds of tables take 12 bits per slot. Single tables with buckets of one slot take 32,
+/// because with fewer bits, large ones are planned nearly empty.
 const fn fingerprint_bits(table: TableKind, b: u32) -> u32 {
     match (table, b) {
         (TableKind::Packed, _) => 13,
@@ -50,12 +50,12 @@ const fn fingerprint_bits(table: TableKind, b: u32) -> u32 {
     }
 }
 
-/// How many slots of 12 bits there are in so many bytes: the most of any shape.
+/// Returns the number of slots of 12 bits in this many bytes, which is the most of any shape.
 const fn most_slots(size: u64) -> u64 {
     size * 8 / 12
 }
 
-/// Kinds of tables and slots per bucket: those between are like their neighbours.
+/// The measured kinds of tables and slots per bucket. Bucket sizes in between are like their neighbors.
 const SHAPES: [(TableKind, u32); 9] = [
     (TableKind::Packed, 4),
     (TableKind::Single, 1),
@@ -68,14 +68,14 @@ const SHAPES: [(TableKind, u32); 9] = [
     (TableKind::Single, 16),
 ];
 
-/// From the first cache to memory, in steps of four.
+/// The measured sizes in bytes, from the first-level cache to memory, by factors of four.
 const SIZES: [u64; 7] = [16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
-/// Smaller tables have few buckets of 16 slots.
+/// The least size in bytes. Smaller tables have only a few buckets of 16 slots.
 const LEAST_SIZE: u64 = 1 << 10;
-/// From this size on, filling a table takes so long that there are fewer rounds.
+/// The size in bytes from which on filling a table takes so long that there are fewer rounds.
 const LARGE: u64 = 16 << 20;
 const FEWER_ROUNDS: usize = 5;
-/// How many of them a quick run measures.
+/// The number of sizes that a quick run measures.
 const QUICK_SIZES: usize = 5;
 
 impl Case {
@@ -88,7 +88,7 @@ impl Case {
     }
 }
 
-/// A table of about so many bytes.
+/// Returns the parameters of a table of about this many bytes.
 fn params(table: TableKind, b: u32, size: u64) -> anyhow::Result<Params> {
     let f = fingerprint_bits(table, b);
     let slots = if b == 1 { size * 8 / u64::from(f) } else { most_slots(size) };
@@ -123,7 +123,7 @@ impl Experiment for Speed {
 
     fn cases(&self, scope: &Scope) -> Vec<Case> {
         let sizes = &SIZES[..scope.choose(QUICK_SIZES, SIZES.len())];
-        // The limit itself is a size, too, so that a low one leaves something.
+        // The limit itself becomes a size, so that a low limit leaves a case.
         let within = |&size: &u64| match scope.max_slots {
             Some(most) if most < most_slots(size) => most * 12 / 8,
             _ => size,
@@ -139,7 +139,7 @@ impl Experiment for Speed {
     }
 
     fn memory(&self, case: &Case) -> u64 {
-        // The keys, and a filter.
+        // This is the memory of the keys and of a filter.
         most_slots(case.size) * 8 + 2 * case.size + (64 << 20)
     }
 
@@ -153,7 +153,7 @@ impl Experiment for Speed {
         let mut subjects = subjects.collect::<anyhow::Result<Vec<_>>>()?;
         sampling.measure(&mut subjects, interrupt)?;
         let row = |(&(table, b, params), subject): (&(TableKind, u32, Params), &Subject<'_>)| {
-            // None if the filter refused a key in every round: a planned load leaves one in a thousand at most.
+            // There are no times if the filter refused a key in every round. At a planned load, at most one in a thousand does.
             let times = subject.times()?;
             let (items, bytes) = (params.capacity() as u64, params.table_bytes() as u64);
             Some(Row { table, b, f: params.fingerprint_bits(), items, bytes, times })
@@ -172,7 +172,7 @@ impl Experiment for Speed {
     }
 }
 
-/// The shapes that are drawn. Most of the others lie between them. One more colour marks disturbed times.
+/// The shapes in charts. The times of most others lie between theirs. One more color marks disturbed times.
 const DRAWN: [(TableKind, u32); 5] =
     [(TableKind::Packed, 4), (TableKind::Single, 4), (TableKind::Single, 2), (TableKind::Single, 8), (TableKind::Single, 16)];
 
@@ -191,7 +191,7 @@ fn warning(rows: &[&Row]) -> Option<String> {
 fn chart(rows: &[&Row], operation: Operation) -> Chart {
     let mut series = Vec::new();
     for (colour, (table, b)) in DRAWN.into_iter().enumerate() {
-        let times = of_shape(rows, table, b).filter_map(|row| {
+        let times = rows_of_shape(rows, table, b).filter_map(|row| {
             let Quartiles { low, median, high } = row.times.of(operation)?;
             Some(((row.bytes as f64 / 1024.0, median), (low, high)))
         });
@@ -201,14 +201,14 @@ fn chart(rows: &[&Row], operation: Operation) -> Chart {
     let disturbed = rows.iter().filter(|row| row.times.are_disturbed() && DRAWN.contains(&(row.table, row.b)));
     let disturbed = disturbed.filter_map(|row| Some((row.bytes as f64 / 1024.0, row.times.of(operation)?.median)));
     series.push(times::disturbed(disturbed.collect()));
-    let packed: Vec<_> = of_shape(rows, TableKind::Packed, 4).collect();
+    let packed: Vec<_> = rows_of_shape(rows, TableKind::Packed, 4).collect();
     let ends = packed
         .first()
         .zip(packed.last())
         .filter(|(first, last)| first.bytes < last.bytes && !first.times.are_disturbed() && !last.times.are_disturbed());
     let finding = ends.and_then(|(first, last)| {
         let ns = |row: &Row| Some(row.times.of(operation)?.median);
-        let (what, small, large) = (operation.title(), binary(first.bytes), binary(last.bytes));
+        let (what, small, large) = (operation.title(), format_bytes(first.bytes), format_bytes(last.bytes));
         Some(format!("{what}: {:.1} ns in {small} of a packed table, {:.1} ns in {large}", ns(first)?, ns(last)?))
     });
     let topic = format!("{}, by size of the table", operation.title());
@@ -220,11 +220,11 @@ fn chart(rows: &[&Row], operation: Operation) -> Chart {
     )
 }
 
-fn of_shape<'a>(rows: &'a [&Row], table: TableKind, b: u32) -> impl Iterator<Item = &'a Row> {
+fn rows_of_shape<'a>(rows: &'a [&Row], table: TableKind, b: u32) -> impl Iterator<Item = &'a Row> {
     rows.iter().copied().filter(move |row| (row.table, row.b) == (table, b))
 }
 
-fn binary(bytes: u64) -> String {
+fn format_bytes(bytes: u64) -> String {
     let (unit, shift) = if bytes >= 1 << 20 { ("MiB", 20) } else { ("KiB", 10) };
     format!("{:.0} {unit}", bytes as f64 / f64::from(1 << shift))
 }
@@ -237,7 +237,7 @@ fn table(measured: &[Measured<Case, Row>]) -> Table {
             None => String::from("-"),
         };
         let shape = format!("{} b = {}", row.table, row.b);
-        [binary(case.size), shape, row.items.to_string()].into_iter().chain(Operation::ALL.map(time)).collect()
+        [format_bytes(case.size), shape, row.items.to_string()].into_iter().chain(Operation::ALL.map(time)).collect()
     };
     Table::new(
         "Nanoseconds per key by the size of the table, one key at a time: medians (quartiles). A star: disturbed by other work \
@@ -265,10 +265,10 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_of_the_size() {
+    fn tables_have_the_requested_size() {
         for size in SIZES {
             for (table, b) in SHAPES {
-                let params = params(table, b, size).expect("there is such a table");
+                let params = params(table, b, size).expect("valid parameters");
                 let load = params.capacity() as f64 / params.slots() as f64;
                 assert!(load > if b == 1 { 0.24 } else { 0.85 }, "{size} {b}: {load}");
                 assert!((0.99..1.01).contains(&(params.table_bytes() as f64 / size as f64)), "{size} {b}: {params}");
@@ -280,19 +280,19 @@ mod tests {
     fn every_shape_is_timed() {
         let set_disturbed = |row: &mut Row, is: bool| row.times.0.insert(String::from("disturbed"), is.into());
         let case = Case { size: 4 << 10, quick: true };
-        let mut rows = Speed.measure(&case, 1, &Interrupt::new()).expect("nobody interrupts it");
+        let mut rows = Speed.measure(&case, 1, &Interrupt::new()).expect("the measurement is not interrupted");
         assert_eq!(rows.iter().map(|row| (row.table, row.b)).collect::<Vec<_>>(), SHAPES);
         for row in &mut rows {
             assert!(row.items > 100 && row.times.medians().is_some_and(|times| times.iter().all(|&ns| ns > 0.0)), "{row:?}");
             set_disturbed(row, false);
         }
-        // One more size.
+        // A second size makes a finding possible.
         let larger = rows.iter().cloned().map(|row| Row { bytes: 4 * row.bytes, ..row }).collect();
         let mut measured = [Measured { case, rows }, Measured { case: Case { size: 16 << 10, quick: true }, rows: larger }];
         let found = shown(&Speed, &measured[..1]);
         assert_eq!((found.charts.len(), found.tables[0].rows.len()), (5, SHAPES.len()));
-        let is_alone = |chart: &Chart| chart.finding.is_none() && chart.series.len() == DRAWN.len();
-        assert!(found.charts.iter().all(is_alone), "{:?}", found.charts);
+        let has_no_finding = |chart: &Chart| chart.finding.is_none() && chart.series.len() == DRAWN.len();
+        assert!(found.charts.iter().all(has_no_finding), "{:?}", found.charts);
         assert!(shown(&Speed, &measured).charts.iter().all(|chart| chart.finding.is_some()));
         set_disturbed(&mut measured[1].rows[0], true);
         let disturbed = shown(&Speed, &measured);

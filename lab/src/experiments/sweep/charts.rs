@@ -1,4 +1,4 @@
-//! Charts of every measured value by every parameter that varies.
+//! Draws every measured value by every parameter that varies.
 
 use std::collections::BTreeSet;
 
@@ -16,15 +16,16 @@ use crate::{
 type Cases = [Measured<Case>];
 
 struct Parameter {
-    /// The end of titles and of files' names.
+    /// The end of chart titles.
     title: &'static str,
+    /// The end of file names.
     file: &'static str,
     axis: fn() -> Axis,
-    /// The value of a case, and the same in legends; tables are numbered.
+    /// Returns the value of a case as a number and as a text for legends. Kinds of tables are numbered.
     of: fn(&Case) -> (f64, String),
 }
 
-/// All of them. Kinds of tables have no order, so that nothing is drawn by them.
+/// All parameters. Kinds of tables have no order, so no chart has them on an axis.
 const PARAMETERS: [Parameter; 5] = [
     Parameter {
         title: "kind of table",
@@ -48,7 +49,7 @@ const PARAMETERS: [Parameter; 5] = [
         title: "number of items",
         file: "items",
         axis: || Axis::log("items"),
-        of: |case| (case.items as f64, format!("{} items", exact(case.items))),
+        of: |case| (case.items as f64, format!("{} items", format_count(case.items))),
     },
     Parameter {
         title: "load",
@@ -59,7 +60,7 @@ const PARAMETERS: [Parameter; 5] = [
 ];
 
 impl Parameter {
-    /// The different values of all cases, from the least to the greatest, as in legends.
+    /// Returns the distinct values of all cases as in legends, in ascending order.
     fn values(&self, measured: &Cases) -> Vec<String> {
         let mut values: Vec<_> = measured.iter().map(|m| (self.of)(&m.case)).collect();
         values.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -69,8 +70,8 @@ impl Parameter {
     }
 }
 
-/// A number with a unit, if it is round.
-fn exact(number: u64) -> String {
+/// Formats a number, with a unit if it is round.
+fn format_count(number: u64) -> String {
     let unit = if number >= 1_000_000 { 1_000_000 } else { 1000 };
     if number.is_multiple_of(unit) { count(number) } else { number.to_string() }
 }
@@ -80,7 +81,7 @@ struct Drawn {
     file: &'static str,
     title: &'static str,
     axis: Axis,
-    /// Its column, and those of its interval; without one, there are no such columns.
+    /// The column of the value, and those of the ends of its interval. Without an interval, these names are empty.
     columns: [String; 3],
     about: &'static str,
 }
@@ -122,7 +123,7 @@ fn values() -> impl Iterator<Item = Drawn> {
     }))
 }
 
-/// A parameter with fewer values has no chart of its own, unless no other one has more.
+/// The least number of values of a parameter with its own charts, unless no parameter has more.
 const FEW_VALUES: usize = 3;
 
 pub(super) fn charts(measured: &Cases) -> Vec<Chart> {
@@ -131,17 +132,17 @@ pub(super) fn charts(measured: &Cases) -> Vec<Chart> {
     let across =
         PARAMETERS.into_iter().zip(counts).skip(1).filter(|&(_, values)| values > 1 && (values >= FEW_VALUES || values == most));
     let across: Vec<_> = across.map(|(parameter, _)| parameter).collect();
-    // What was not measured is not shown.
+    // A value that was not measured has no chart.
     values().flat_map(|value| across.iter().filter_map(move |x| chart(measured, &value, x))).collect()
 }
 
 fn chart(measured: &Cases, value: &Drawn, x: &Parameter) -> Option<Chart> {
-    let (apart, held) = apart(measured, x);
+    let (distinguishing, held) = split_parameters(measured, x);
     let is_shown = |case: &Case, _: &Fields| held.iter().all(|(parameter, at)| (parameter.of)(case).1 == *at);
     let (mut series, mut disturbed) = (Vec::<Series>::new(), Vec::new());
     for (case, row) in rows(measured, is_shown, |case, _| (x.of)(case).0) {
-        let name = name(&apart, case);
-        // A line without points has its colour, too, which is the same in all charts.
+        let name = name(&distinguishing, case);
+        // A line without points takes a color, too, so that each line has the same color in all charts.
         let line = series.iter().position(|line| line.name == name).unwrap_or(series.len());
         if line == series.len() {
             series.push(Series::new(name, line, Vec::new()));
@@ -162,27 +163,27 @@ fn chart(measured: &Cases, value: &Drawn, x: &Parameter) -> Option<Chart> {
     (!chart.series.is_empty()).then_some(chart)
 }
 
-/// The name of a case's line: its values of the parameters that tell lines apart.
-fn name(apart: &[&Parameter], case: &Case) -> String {
-    apart.iter().map(|parameter| (parameter.of)(case).1).collect::<Vec<_>>().join(", ")
+/// Returns the name of a case's line: its values of the parameters that distinguish lines.
+fn name(distinguishing: &[&Parameter], case: &Case) -> String {
+    distinguishing.iter().map(|parameter| (parameter.of)(case).1).collect::<Vec<_>>().join(", ")
 }
 
-/// The other parameters that vary: those that tell the lines of a chart apart, and those for which there are not enough
-/// colours, which are held at the middle of their values.
-fn apart(measured: &Cases, x: &Parameter) -> (Vec<&'static Parameter>, Vec<(&'static Parameter, String)>) {
-    let (mut apart, mut held) = (Vec::new(), Vec::new());
+/// Returns the other parameters that vary: those that distinguish the lines of a chart, and those that would need too many colors.
+/// The latter are held at the middle one of their values.
+fn split_parameters(measured: &Cases, x: &Parameter) -> (Vec<&'static Parameter>, Vec<(&'static Parameter, String)>) {
+    let (mut distinguishing, mut held) = (Vec::new(), Vec::new());
     for parameter in &PARAMETERS {
         let mut values = parameter.values(measured);
         if parameter.file == x.file || values.len() < 2 {
             continue;
         }
-        apart.push(parameter);
-        let names: BTreeSet<_> = measured.iter().map(|m| name(&apart, &m.case)).collect();
-        // The last colour marks disturbed times.
+        distinguishing.push(parameter);
+        let names: BTreeSet<_> = measured.iter().map(|m| name(&distinguishing, &m.case)).collect();
+        // The last color marks disturbed times.
         if names.len() >= Chart::MOST_COLOURS {
-            apart.pop();
+            distinguishing.pop();
             held.push((parameter, values.swap_remove(values.len() / 2)));
         }
     }
-    (apart, held)
+    (distinguishing, held)
 }

@@ -1,5 +1,5 @@
-//! The experiment `sweep`: any measurements over any grid of parameters, one row for each filter, by the code of the other
-//! experiments.
+//! The experiment `sweep`: measures filters of any grid of parameters, with the code of the other experiments. Each filter has one
+//! row.
 
 mod charts;
 #[cfg(test)]
@@ -17,49 +17,49 @@ use super::{
 };
 use crate::{About, Column, Experiment, Fields, Findings, Interrupt, Measured, Role, Scope, Table};
 
-/// Values of parameters. Every combination of them is a case, if there can be such a filter.
+/// A grid of parameters. Every combination of values is a case, if such a filter is possible.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Grid {
     /// The kinds of tables.
     pub tables: Vec<TableKind>,
-    /// Slots per bucket.
+    /// The numbers of slots per bucket.
     pub bucket_sizes: Vec<u32>,
-    /// Bits of a fingerprint.
+    /// The lengths of fingerprints, in bits.
     pub fingerprint_bits: Vec<u32>,
-    /// Loads, above 0 and at most 1: how many slots there are for the items.
+    /// The loads, above 0 and at most 1. They determine the number of slots.
     pub loads: Vec<f64>,
-    /// Numbers of items.
+    /// The numbers of items.
     pub items: Vec<u64>,
 }
 
 /// Combinations that are impossible for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Why.
+    /// The reason why there is no such filter.
     pub reason: String,
-    /// How many they are.
+    /// The number of combinations.
     pub combinations: usize,
 }
 
-/// Something to measure.
+/// A property of filters to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Measure {
-    /// Bytes, and bits per item.
+    /// The size in bytes, and in bits per item.
     Space,
     /// The false-positive rate.
     Fpr,
     /// The load at the first refusal.
     Load,
-    /// Nanoseconds per operation.
+    /// The nanoseconds per operation.
     Speed,
 }
 
 impl Measure {
-    /// All of them, in the order of their columns.
+    /// All measures, in the order of their columns.
     pub const ALL: [Self; 4] = [Self::Space, Self::Fpr, Self::Load, Self::Speed];
 
-    /// Its name, which is also that of an experiment.
+    /// Returns the name, which is also the name of an experiment.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -71,14 +71,14 @@ impl Measure {
     }
 }
 
-/// Measurements of all filters of a grid.
+/// The experiment that measures all filters of a grid.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     grid: Grid,
     measures: Vec<Measure>,
 }
 
-/// A filter, by its parameters and what is measured of it.
+/// The parameters of a filter, and what to measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Case {
     #[serde(with = "by_name")]
@@ -92,14 +92,14 @@ pub struct Case {
 }
 
 impl Sweep {
-    /// Measures all of this for every filter of the grid that is possible.
+    /// Returns an experiment with these measures for every possible filter of the grid.
     #[must_use]
     pub fn new(grid: Grid, measures: &[Measure]) -> Self {
         let measures = Measure::ALL.into_iter().filter(|measure| measures.contains(measure)).collect();
         Self { grid, measures }
     }
 
-    /// All combinations: tables change slowest, then buckets, fingerprints, items and loads.
+    /// Returns all combinations. The kind of table changes slowest, followed by buckets, fingerprints, items and loads.
     fn combinations(&self, quick: bool) -> Vec<Case> {
         let Grid { tables, bucket_sizes, fingerprint_bits, loads, items } = &self.grid;
         let mut cases = Vec::new();
@@ -107,8 +107,8 @@ impl Sweep {
             for &b in bucket_sizes {
                 for &f in fingerprint_bits {
                     for &items in items {
-                        let of = |&load| Case { table, b, f, load, items, measure: self.measures.clone(), quick };
-                        cases.extend(loads.iter().map(of));
+                        let case = |&load| Case { table, b, f, load, items, measure: self.measures.clone(), quick };
+                        cases.extend(loads.iter().map(case));
                     }
                 }
             }
@@ -116,11 +116,11 @@ impl Sweep {
         cases
     }
 
-    /// The combinations that are impossible, and why, in the order of their first occurrence.
+    /// Returns the impossible combinations by reason, in the order of their first occurrence.
     #[must_use]
     pub fn left_out(&self) -> Vec<LeftOut> {
         let mut left_out: Vec<LeftOut> = Vec::new();
-        for reason in self.combinations(false).iter().filter_map(Case::impossible) {
+        for reason in self.combinations(false).iter().filter_map(Case::reason_left_out) {
             match left_out.iter_mut().find(|other| other.reason == reason) {
                 Some(known) => known.combinations += 1,
                 None => left_out.push(LeftOut { reason, combinations: 1 }),
@@ -129,7 +129,7 @@ impl Sweep {
         left_out
     }
 
-    /// The bytes of memory that the largest case takes.
+    /// Returns the bytes of memory that the largest case takes.
     #[must_use]
     pub fn most_memory(&self, scope: &Scope) -> u64 {
         self.cases(scope).iter().map(|case| self.memory(case)).max().unwrap_or(0)
@@ -137,9 +137,9 @@ impl Sweep {
 }
 
 impl Case {
-    /// The number of buckets: even, and enough for the items at this load.
+    /// Returns the number of buckets, which is even and sufficient for the items at this load.
     fn buckets(&self) -> u64 {
-        // A quotient such as 950/0.95 may be a little above 1000.
+        // A quotient such as 950/0.95 may be slightly above 1000.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of slots, positive")]
         let slots = (self.items as f64 / self.load * (1.0 - 1e-12)).ceil() as u64;
         slots.max(1).div_ceil(u64::from(self.b)).div_ceil(2) * 2
@@ -154,8 +154,8 @@ impl Case {
         builder.buckets(self.buckets())
     }
 
-    /// Why there is no such filter. `None` if there can be one.
-    fn impossible(&self) -> Option<String> {
+    /// Returns the reason why there is no such filter, or `None` if it is possible.
+    fn reason_left_out(&self) -> Option<String> {
         let table = self.table;
         let (sizes, lengths) = (table.bucket_sizes(), table.fingerprint_bits());
         let between = |range: &std::ops::RangeInclusive<u32>| match (range.start(), range.end()) {
@@ -180,7 +180,7 @@ impl Case {
         probe::probes_of_table(self.f, self.buckets(), self.predicted(), hits, most)
     }
 
-    /// Measures what is wanted. If an item is refused, that is the load at the first refusal only.
+    /// Measures the requested properties. If an item is refused, it measures only the load at the first refusal.
     fn row(&self, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Fields> {
         let mut row = Fields::new();
         let mut set = |name: &str, value: Value| row.insert(name.to_owned(), value);
@@ -217,7 +217,7 @@ impl Case {
             let sampling = Sampling::new(self.quick);
             let mut subject = [Subject::new(self.builder().params()?, &present, seed, sampling)?];
             sampling.measure(&mut subject, interrupt)?;
-            // Nothing is known if the filter refused a key in every round.
+            // There are no times if the filter refused a key in every round.
             row.extend(subject[0].times().into_iter().flat_map(|times| times.0));
         }
         Ok(row)
@@ -266,14 +266,14 @@ impl Experiment for Sweep {
         About { columns, is_timed, with_less_memory, ..About::new("sweep", "Sweep of parameters", text) }
     }
 
-    /// The combinations that are possible, and no larger than allowed.
+    /// Returns the possible combinations within the limit of slots.
     fn cases(&self, scope: &Scope) -> Vec<Case> {
         let mut cases = self.combinations(scope.quick);
-        cases.retain(|case| case.impossible().is_none() && scope.at_most(case.slots()) == case.slots());
+        cases.retain(|case| case.reason_left_out().is_none() && scope.at_most(case.slots()) == case.slots());
         cases
     }
 
-    /// The unit is a tenth of an insertion.
+    /// Estimates the time; the unit is a tenth of an insertion.
     fn effort(&self, case: &Case) -> u64 {
         let efforts = case.measure.iter().map(|measure| match measure {
             Measure::Space => 0,
@@ -285,7 +285,7 @@ impl Experiment for Sweep {
     }
 
     fn memory(&self, case: &Case) -> u64 {
-        // Times need their keys.
+        // Times need a list of keys.
         let keys = if case.measure.contains(&Measure::Speed) { 8 } else { 0 };
         OVERHEAD + case.slots() * (u64::from(case.f) / 8 + 1 + keys)
     }
@@ -303,21 +303,23 @@ impl Experiment for Sweep {
     }
 }
 
-/// What a reader of the rows must know: why cells are empty, why points are missing, and which times are too long.
+/// Returns warnings about empty cells, missing points and disturbed times.
 fn warnings(measured: &[Measured<Case>]) -> Vec<String> {
-    let of = |is: fn(&Case, &Fields) -> bool| measured.iter().filter(|m| m.row().is_some_and(|row| is(&m.case, row))).count();
+    let count = |matches: fn(&Case, &Fields) -> bool| {
+        measured.iter().filter(|m| m.row().is_some_and(|row| matches(&m.case, row))).count()
+    };
     let warnings = [
         (
-            of(|case, row| row.get("inserted").and_then(Value::as_u64) < Some(case.items)),
+            count(|case, row| row.get("inserted").and_then(Value::as_u64) < Some(case.items)),
             "an item was refused before the load, so that only the load at the first refusal was measured; give a lower --load, \
              a greater f or other buckets",
         ),
         (
-            of(|_, row| row.get("found").and_then(Value::as_u64) == Some(0)),
+            count(|_, row| row.get("found").and_then(Value::as_u64) == Some(0)),
             "no absent item was found: the rate is 0, with the upper end of its interval, and the chart leaves it out",
         ),
         (
-            of(|_, row| is_disturbed(row)),
+            count(|_, row| is_disturbed(row)),
             "other work on the processor disturbed too many rounds: the times are too long, and marked in the charts",
         ),
     ];

@@ -29,13 +29,13 @@ static MEASURED: LazyLock<Vec<Measured<Case>>> = LazyLock::new(|| {
     measured(&sweep, sweep.cases(&SCOPE))
 });
 
-/// One whose times were measured, too.
+/// Returns a result that has times.
 fn timed() -> Measured<Case> {
-    MEASURED.iter().find(|m| m.rows[0].contains_key("rounds")).expect("one was timed").clone()
+    MEASURED.iter().find(|m| m.rows[0].contains_key("rounds")).expect("a result with times").clone()
 }
 
 #[test]
-fn impossible_combinations_are_named_and_the_rest_is_measured() {
+fn impossible_combinations_are_listed_and_others_are_measured() {
     let sweep = Sweep::new(grid(), &[Measure::Space]);
     let left_out = sweep.left_out();
     let reasons: Vec<_> = left_out.iter().map(|one| (one.combinations, one.reason.as_str())).collect();
@@ -49,7 +49,7 @@ fn impossible_combinations_are_named_and_the_rest_is_measured() {
 }
 
 #[test]
-fn a_table_has_as_few_buckets_as_its_load_takes() {
+fn tables_have_the_fewest_buckets_for_the_load() {
     for case in Sweep::new(Grid { items: vec![1, 950, 2000, 123_457], ..grid() }, &[]).cases(&SCOPE) {
         let (buckets, b) = (case.buckets(), u64::from(case.b));
         assert!(buckets.is_multiple_of(2) && buckets >= 2);
@@ -61,7 +61,7 @@ fn a_table_has_as_few_buckets_as_its_load_takes() {
 }
 
 #[test]
-fn what_is_measured_is_what_is_known() {
+fn measured_values_match_the_formulas() {
     let mut refused = 0;
     for Measured { case, rows } in MEASURED.iter() {
         let [row] = &rows[..] else { panic!("one row: {rows:?}") };
@@ -79,22 +79,22 @@ fn what_is_measured_is_what_is_known() {
         let bits = koel::tuning::bits_per_item(case.table, case.f, load);
         assert!((get("bits_per_item") / bits - 1.0).abs() < 0.01, "{case:?}: {row:?}");
         let (rate, low, high) = (get("rate"), get("rate_low"), get("rate_high"));
-        // A single small table has a rate of its own; at thrice the width, no interval misses the formula.
-        let thrice = rate - 3.0 * (rate - low)..=rate + 3.0 * (high - rate);
-        assert!(thrice.contains(&get("predicted_rate")), "{case:?}: {row:?}");
+        // The rate of a single small table differs from the formula. At three times the width, no interval misses it.
+        let widened = rate - 3.0 * (rate - low)..=rate + 3.0 * (high - rate);
+        assert!(widened.contains(&get("predicted_rate")), "{case:?}: {row:?}");
         if row.contains_key("rounds") {
             for [median, low, high] in Operation::ALL.map(|operation| operation.columns().map(|column| get(&column))) {
                 assert!(0.0 < low && low <= median && median <= high, "{row:?}");
             }
         }
     }
-    // Buckets of two at 95 %, and the shortest fingerprints.
+    // Tables with buckets of two at 95 %, and those with the shortest fingerprints, refuse an item.
     assert!((3..12).contains(&refused), "{refused}");
 }
 
-/// The columns of what is measured are those that are described, in the same order.
+/// The measured columns are the described ones, in the same order.
 #[test]
-fn every_column_has_its_description() {
+fn all_columns_are_described_in_order() {
     let about = Sweep::new(Grid::default(), &Measure::ALL).about();
     let described: Vec<_> = about.columns.iter().map(|column| &*column.name).collect();
     let Measured { case, rows } = timed();
@@ -103,7 +103,7 @@ fn every_column_has_its_description() {
 }
 
 #[test]
-fn what_is_missing_in_the_rows_is_said() {
+fn warnings_explain_incomplete_rows() {
     let sweep = Sweep::new(grid(), &Measure::ALL);
     let warnings = |changes: [&[(&str, Value)]; 3]| {
         let measured = changes.map(|change| {
@@ -123,11 +123,11 @@ fn what_is_missing_in_the_rows_is_said() {
 }
 
 #[test]
-fn there_is_a_chart_for_every_value_by_every_parameter_that_varies() {
+fn charts_show_every_value_by_every_varying_parameter() {
     let sweep = Sweep::new(grid(), &Measure::ALL);
     let Findings { charts, .. } = shown(&sweep, &MEASURED);
     let files: BTreeSet<_> = charts.iter().map(|chart| chart.file.as_str()).collect();
-    // Buckets vary, too, but have two values only.
+    // Bucket sizes vary, too, but have only two values.
     let values = ["space", "fpr", "refusal", "find-absent", "find-present", "insert", "remove", "build"];
     let expected: Vec<_> = values.iter().flat_map(|value| ["f", "load"].map(|by| format!("{value}-by-{by}"))).collect();
     assert_eq!((files, charts.len()), (expected.iter().map(String::as_str).collect(), expected.len()));
@@ -139,17 +139,17 @@ fn there_is_a_chart_for_every_value_by_every_parameter_that_varies() {
     let of_times = |chart: &&Chart| chart.file.starts_with("insert-");
     assert!(marked.iter().filter(of_times).any(|chart| chart.series.iter().any(|series| series.name == "disturbed")));
     // A line for each table, bucket size and load would be too many: the load is held.
-    let chart = charts.iter().find(|chart| chart.file == "space-by-f").expect("it is one of them");
+    let chart = charts.iter().find(|chart| chart.file == "space-by-f").expect("a chart of space by f");
     assert!(chart.caption.ends_with("Here, 80 % full.") && chart.series.len() == 3, "{}", chart.caption);
     assert!(sweep.findings(&[]).charts.is_empty());
-    // With one parameter of two values, that one is drawn.
-    let is_of_two = |m: &&Measured<Case>| (m.case.f, m.case.b, m.case.load < 0.9) == (12, 4, true);
-    let two: Vec<_> = MEASURED.iter().filter(is_of_two).cloned().collect();
-    assert!(sweep.findings(&two).charts.iter().all(|chart| chart.file.ends_with("-by-load")));
+    // If the only parameter that varies has two values, it has a chart.
+    let is_selected = |m: &&Measured<Case>| (m.case.f, m.case.b, m.case.load < 0.9) == (12, 4, true);
+    let selected: Vec<_> = MEASURED.iter().filter(is_selected).cloned().collect();
+    assert!(sweep.findings(&selected).charts.iter().all(|chart| chart.file.ends_with("-by-load")));
 }
 
 #[test]
-fn times_are_measured_alone() {
+fn sweeps_with_times_are_timed() {
     assert!(Sweep::new(grid(), &[Measure::Space, Measure::Speed]).about().is_timed);
     let sweep = Sweep::new(grid(), &[Measure::Space, Measure::Fpr, Measure::Load]);
     assert!(!sweep.about().is_timed && sweep.most_memory(&SCOPE) > 4000);

@@ -1,12 +1,13 @@
-//! All codewords in a table: decoding is one load, from 8 KiB.
+//! The codebook as a table of all codewords, 8 KiB: decoding is one load.
 
 use super::{CODEWORD_BITS, CODEWORDS, binomial};
 use crate::bits::index;
 
 include!(concat!(env!("OUT_DIR"), "/codebook.rs"));
 
-/// For decoding, the nibbles of each codeword; for encoding, sixteen numbers for each place, from `FIRST_RANK`; elsewhere zeros.
-/// There is an entry for every 12 bits, so that no index needs a check.
+/// One table for decoding and encoding. Entries below [`CODEWORDS`] are the nibbles of the codewords; from `FIRST_RANK` on, there
+/// are sixteen numbers for each place of a nibble; all others are zero. Every 12-bit number has an entry, so no index needs a
+/// check.
 static CODEBOOK: [u16; 1 << CODEWORD_BITS] = {
     let mut codebook = [0; 1 << CODEWORD_BITS];
     let mut codeword = 0;
@@ -26,18 +27,18 @@ static CODEBOOK: [u16; 1 << CODEWORD_BITS] = {
     codebook
 };
 
-/// The first of the 64 entries of [`CODEBOOK`] for encoding. They lie between the codewords and the last entries.
+/// The first of the 64 entries of [`CODEBOOK`] for encoding. They are between the codewords and the last four entries.
 const FIRST_RANK: usize = LAST_DECODED as usize - 64;
 const _: () = assert!(CODEWORDS as usize <= FIRST_RANK);
 
-/// The highest index from which eight bytes can be loaded. Kernels that do so must use it for the codewords above it, which are
-/// invalid and decoded alike: the last four entries are zero.
+/// The highest index from which eight bytes can be loaded. Kernels that load eight bytes must use it instead of any higher
+/// codeword. Those are invalid and decode alike, because the last four entries are zero.
 pub(crate) const LAST_DECODED: u16 = (1 << CODEWORD_BITS) - 4;
 
-/// The contribution of a nibble of a sorted quadruple to its rank, by place.
+/// Returns the contribution of a nibble of a sorted quadruple to its rank, by place.
 ///
-/// The rank of a ≤ b ≤ c ≤ d is 3875 minus the number of quadruples after it. These have a larger first nibble, C(18−a, 4) of
-/// them; or the same first and a larger second, C(17−b, 3); and so on with C(16−c, 2) and C(15−d, 1).
+/// The rank of a ≤ b ≤ c ≤ d is 3875 minus the number of quadruples after it. C(18−a, 4) of those have a larger first nibble;
+/// C(17−b, 3) have the same first and a larger second nibble; and so on with C(16−c, 2) and C(15−d, 1).
 const fn rank(place: usize, nibble: u16) -> u16 {
     match place {
         0 => CODEWORDS - 1 - binomial(18 - nibble, 4),
@@ -47,20 +48,20 @@ const fn rank(place: usize, nibble: u16) -> u16 {
     }
 }
 
-/// The nibbles of the codeword in the lowest 12 bits, the smallest in the lowest four bits. Invalid codewords give any number, so
-/// untrusted input must be checked against [`CODEWORDS`].
+/// Returns the four nibbles of the codeword in the lowest 12 bits, the smallest nibble in the lowest four bits. Invalid codewords
+/// give unspecified nibbles, so untrusted input must be checked against [`CODEWORDS`].
 #[inline]
 pub(crate) fn decode(codeword: u64) -> u16 {
     CODEBOOK[index(codeword & ((1 << CODEWORD_BITS) - 1))]
 }
 
-/// The decoding table, indexed by codeword. Eight bytes can be loaded from any index up to [`LAST_DECODED`].
+/// Returns the decoding table, indexed by codeword. Eight bytes can be loaded from any index up to [`LAST_DECODED`].
 #[cfg(any(x86_kernels, test))]
 pub(crate) fn nibbles() -> &'static [u16] {
     &CODEBOOK
 }
 
-/// The codeword of four sorted nibbles, the smallest in the lowest four bits.
+/// Returns the codeword of four sorted nibbles, the smallest in the lowest four bits.
 #[inline]
 pub(crate) fn encode(nibbles: u16) -> u16 {
     let nibble = |place: usize| usize::from(nibbles >> (4 * place) & 15);
