@@ -9,26 +9,26 @@ use koel::{Addressing, Builder, CuckooFilter, ParamError, Prehashed, hash::AnyHa
 use crate::{
     errors,
     facts::Facts,
-    file::{Changing, Filter, To},
+    file::{Filter, OutputArgs, Snapshot},
     items::{Items, ListArgs},
     numbers,
-    options::{self, Kind, RATE},
+    options::{self, FilterArgs, RATE},
     terminal::Progress,
 };
 
 /// Build a filter from a list of items.
 ///
-/// Reads the list once. With --capacity or --grow, items go straight into the filter, which is all that takes memory. Without them,
-/// the command keeps 8 bytes per item until it has read all of them, and then builds a filter for as many as are different; the
-/// report says how many. With --grow, the filter grows as items come, up to a thousand times its --max-capacity.
+/// Reads the list once. With --capacity or --grow, items go straight into the filter, and only the filter takes memory. Without
+/// them, the command keeps 8 bytes per item until it has read them all, and then builds a filter for the distinct items; the report
+/// has their number. With --grow, the filter grows as items arrive, up to a thousand times its --max-capacity.
 ///
 /// An item that occurs twice is stored twice, and must be removed twice; --unique stores it once. Copies take hardly any
-/// room: only different items fill a filter or make it grow.
+/// room: only distinct items fill a filter or make it grow.
 ///
 /// OUT is replaced atomically once all items are added; if anything fails, it stays unchanged. Other koel commands that change OUT
-/// wait meanwhile. If another program moves, removes or replaces OUT, that is an error, and nothing is written. If there is no OUT
-/// at the start, a file that appears meanwhile is replaced. (A command killed while it writes may leave a file named .koel-….tmp,
-/// which the next one that writes OUT removes.)
+/// wait in the meantime. If another program moves, removes or replaces OUT, that is an error, and nothing is written. If OUT does
+/// not exist at the start, a file that appears in the meantime is replaced. (A command that is killed while it writes may leave a
+/// file named .koel-….tmp, which the next command that writes OUT removes.)
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -40,33 +40,33 @@ Examples:
     seq 100000 | koel build - -o numbers.koel --grow")]
 pub(crate) struct Build {
     #[command(flatten)]
-    output: To,
+    output: OutputArgs,
 
     #[command(flatten)]
     list: ListArgs,
 
     #[command(flatten)]
-    kind: Kind,
+    kind: FilterArgs,
 
     /// The length of the fingerprints in bits, instead of --fpr
     #[arg(long, value_name = "F", value_parser = numbers::bits, conflicts_with = "fpr", allow_hyphen_values = true)]
     bits: Option<u32>,
 
-    /// The number of items that the filter must hold, such as 1000000 or 1M; by default, the number of items in the list, with
-    /// hardly any room for more
+    /// The number of distinct items that the filter must hold, such as 1000000 or 1M; by default, the number of distinct items in
+    /// the list, with hardly any room for more
     #[arg(long, value_name = "N", value_parser = numbers::count::<usize>, allow_hyphen_values = true)]
     capacity: Option<usize>,
 
-    /// Build a filter that grows: larger for the same number of items, but the number need not be known and may increase later
+    /// Build a filter that grows: the number of items need not be known and may increase later, but each item takes more space
     #[arg(long, conflicts_with_all = ["bits", "addressing"])]
     grow: bool,
 
-    /// With --grow, the number of items up to which a lookup reads two buckets; beyond it, four or more [default: 1000 times the
-    /// capacity, at least 16 million]
+    /// With --grow, the number of items up to which a lookup reads two buckets; beyond it, it reads four or more [default: 1000
+    /// times the capacity, at least 16 million]
     #[arg(long, value_name = "N", requires = "grow", value_parser = numbers::count::<usize>, allow_hyphen_values = true)]
     max_capacity: Option<usize>,
 
-    /// The addressing: which numbers of buckets are possible
+    /// The addressing, which determines the possible numbers of buckets
     #[arg(long, value_name = "HOW", default_value = "any-size", value_parser = options::addressing())]
     addressing: Addressing,
 
@@ -77,39 +77,39 @@ pub(crate) struct Build {
 
 impl Build {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        // Invalid parameters are reported before the list is read, not after.
+        // Invalid parameters must be reported before the list is read.
         let growing = self.kind.growing(self.capacity, self.max_capacity)?;
         let fixed = self.builder()?;
         if self.grow {
             growing.clone().params().map_err(|error| errors::parameter(&error))?;
         } else {
-            fixed.clone().capacity(self.capacity.unwrap_or(0)).params().map_err(|error| self.refused(&error))?;
+            fixed.clone().capacity(self.capacity.unwrap_or(0)).params().map_err(|error| self.parameter_error(&error))?;
         }
         let output = self.output.open()?;
         let mut items = self.list.open_for(&output)?;
         let empty = match self.capacity {
-            _ if self.grow => Some(Changing::Growing(Box::new(growing.build().map_err(errors::not_built)?))),
-            Some(capacity) => Some(Changing::Fixed(empty(&fixed, capacity)?)),
+            _ if self.grow => Some(Snapshot::Growing(Box::new(growing.build().map_err(errors::build)?))),
+            Some(capacity) => Some(Snapshot::Fixed(empty(&fixed, capacity)?)),
             None => None,
         };
-        let (filter, stored, different) = if let Some(mut filter) = empty {
+        let (filter, stored, distinct) = if let Some(mut filter) = empty {
             let stored = filter.add(&mut items, self.unique, "leave --capacity out, or give", "nothing was written")?;
             (filter, stored, None)
         } else {
-            let (filter, stored, different) = collect(&fixed, &mut items, self.unique)?;
-            (filter, stored, Some(different))
+            let (filter, stored, distinct) = collect(&fixed, &mut items, self.unique)?;
+            (filter, stored, Some(distinct))
         };
-        let bytes = output.save_changed(&filter)?;
+        let bytes = output.save_snapshot(&filter)?;
         let all = items.count();
         let skipped = self.unique.then(|| ("  skipped", format!("{}, as already present", all - stored)));
-        let different = different.map(|different| ("  different", format!("{different} of {all}")));
-        let others: Vec<_> = skipped.into_iter().chain(different).collect();
-        Facts::changed(&filter, bytes).report(&output, &others)?;
+        let distinct = distinct.map(|distinct| ("  distinct", format!("{distinct} of {all}")));
+        let others: Vec<_> = skipped.into_iter().chain(distinct).collect();
+        Facts::snapshot(&filter, bytes).report(&output, &others)?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The error about a parameter. The rate may be the default.
-    fn refused(&self, error: &ParamError) -> anyhow::Error {
+    /// Returns the error about a parameter. If the default rate is refused, it says so.
+    fn parameter_error(&self, error: &ParamError) -> anyhow::Error {
         let message = errors::parameter(error);
         match error {
             ParamError::FalsePositiveRate { .. } if self.kind.fpr.is_none() => {
@@ -119,9 +119,9 @@ impl Build {
         }
     }
 
-    /// The builder, with everything but the capacity.
+    /// Returns the builder, with all options but the capacity.
     fn builder(&self) -> anyhow::Result<Builder<AnyHasher>> {
-        let Kind { hasher, seed, .. } = self.kind;
+        let FilterArgs { hasher, seed, .. } = self.kind;
         let builder = CuckooFilter::builder().hasher(hasher).seed(seed).addressing(self.addressing);
         let builder = match self.bits {
             Some(bits) => builder.fingerprint_bits(bits),
@@ -133,14 +133,14 @@ impl Build {
     }
 }
 
-/// An empty filter.
+/// Builds an empty filter.
 fn empty(builder: &Builder<AnyHasher>, capacity: usize) -> anyhow::Result<Filter> {
-    builder.clone().capacity(capacity).build().map_err(errors::not_built)
+    builder.clone().capacity(capacity).build().map_err(errors::build)
 }
 
-/// Hashes all items first, and then builds a filter of the size they need. Also says how many it stored, and how many are different.
-fn collect(builder: &Builder<AnyHasher>, items: &mut Items, unique: bool) -> anyhow::Result<(Changing, u64, usize)> {
-    // An empty filter hashes as the final one will.
+/// Hashes all items, and then builds a filter of the size that they need. Also returns the numbers of stored and of distinct items.
+fn collect(builder: &Builder<AnyHasher>, items: &mut Items, unique: bool) -> anyhow::Result<(Snapshot, u64, usize)> {
+    // An empty filter computes the same hashes as the final one.
     let hasher = empty(builder, 0)?;
     let mut hashes = Vec::new();
     while let Some(item) = items.advance()? {
@@ -150,20 +150,20 @@ fn collect(builder: &Builder<AnyHasher>, items: &mut Items, unique: bool) -> any
         }
         hashes.push(hash);
     }
-    let different = distinct(&hashes)?;
-    let mut filter = empty(builder, different)?;
+    let distinct = count_distinct(&hashes)?;
+    let mut filter = empty(builder, distinct)?;
     let mut stored = 0;
     let progress = Progress::counting(hashes.len(), "items inserted");
     let mut number = 0;
     for piece in hashes.chunks(1 << 16) {
-        progress.at(0, number);
-        let fresh = if unique {
+        progress.update(0, number);
+        let inserted = if unique {
             filter.insert_unique_iter(piece.iter().map(|&hash| Prehashed(hash)))
         } else {
             filter.insert_batch(&Prehashed(piece)).map(|()| piece.len())
         };
-        match fresh {
-            Ok(fresh) => stored += fresh as u64,
+        match inserted {
+            Ok(inserted) => stored += inserted as u64,
             Err(full) => {
                 let place = items.place_of(number + full.position() as u64 + 1);
                 bail!("{}; nothing was written", errors::full(&place, &full, &filter, "give"));
@@ -171,22 +171,23 @@ fn collect(builder: &Builder<AnyHasher>, items: &mut Items, unique: bool) -> any
         }
         number += piece.len() as u64;
     }
-    Ok((Changing::Fixed(filter), stored, different))
+    Ok((Snapshot::Fixed(filter), stored, distinct))
 }
 
-/// The number of distinct hashes. Sorts a sixteenth of them at a time, which takes little memory, and fits into the cache sooner.
-fn distinct(hashes: &[u64]) -> anyhow::Result<usize> {
-    let (mut part, mut different) = (Vec::new(), 0);
+/// Returns the number of distinct hashes. Sorts a sixteenth of them at a time, which takes less memory and makes better use of
+/// caches.
+fn count_distinct(hashes: &[u64]) -> anyhow::Result<usize> {
+    let (mut part, mut distinct) = (Vec::new(), 0);
     for bits in 0..16 {
-        let of_part = || hashes.iter().copied().filter(|hash| hash >> 60 == bits);
+        let matching = || hashes.iter().copied().filter(|hash| hash >> 60 == bits);
         part.clear();
-        if part.try_reserve(of_part().count()).is_err() {
+        if part.try_reserve(matching().count()).is_err() {
             bail!("not enough memory to count {} items; give --capacity, which needs none", hashes.len());
         }
-        part.extend(of_part());
+        part.extend(matching());
         part.sort_unstable();
         part.dedup();
-        different += part.len();
+        distinct += part.len();
     }
-    Ok(different)
+    Ok(distinct)
 }

@@ -8,27 +8,28 @@ use koel::redisbloom::{RedisBloomError, RedisBloomFilter};
 
 use crate::{
     facts::Facts,
-    file::{self, Changing, Output, Stored, To},
+    file::{self, Output, OutputArgs, Snapshot, Stored},
 };
 
-/// What is left where no conversion is possible.
-const FROM_ITEMS: &str = "build a new filter from the items: `koel build`";
+/// The remedy where no conversion is possible.
+const REBUILD: &str = "build a new filter from the items: `koel build`";
 
-/// Convert a file of Go's linvon/cuckoo-filter or a dump of RedisBloom to a koel snapshot, or back.
+/// Convert a file of Go's linvon/cuckoo-filter or a RedisBloom dump to a koel snapshot, or back.
 ///
-/// The command recognises the input's format by its content, and checks all of it. The new file gives the same answers, false
-/// positives included. A file that already has the format is checked and copied.
+/// The command recognizes the input's format by its content, and checks all of it. Lookups in the new file return the same
+/// results, false positives included. A file that already has the format is checked and copied.
 ///
-/// OUT may be the input. It is replaced atomically or stays unchanged. Other koel commands that change it wait meanwhile; if
+/// OUT may be the input. It is replaced atomically or stays unchanged. Other koel commands that change it wait in the meantime; if
 /// another program moves, removes or replaces it, that is an error.
 ///
-/// Go keeps an item that finds no room outside its table. A snapshot has no such place, so the item is inserted into the table,
+/// If an item finds no room, Go keeps it outside the table. A snapshot has no such place, so the item is inserted into the table,
 /// which nearly always has room; if it has none, that is an error. Go reads only filters that it could have built:
 /// `koel build --addressing power-of-two --hasher metrohash64 --seed 1337`.
 ///
-/// A RedisBloom filter converts if it has not grown, and has at most 16 slots per bucket. The snapshot does not keep the number of
-/// removed items, the most evictions and the expansion, so a dump made from it has RedisBloom's defaults. RedisBloom reads only
-/// filters that it could have built: `koel build --table single --bits 8 --addressing power-of-two --hasher redisbloom`.
+/// A RedisBloom filter can be converted if it has not grown and has at most 16 slots per bucket. The snapshot keeps neither the
+/// number of removed items, nor the maximum number of evictions, nor the expansion, so a dump made from it has RedisBloom's
+/// defaults. RedisBloom reads only filters that it could have built:
+/// `koel build --table single --bits 8 --addressing power-of-two --hasher redisbloom`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -47,7 +48,7 @@ pub(crate) struct Convert {
     input: PathBuf,
 
     #[command(flatten)]
-    output: To,
+    output: OutputArgs,
 
     /// The format to write
     #[arg(long, value_name = "FORMAT")]
@@ -56,9 +57,9 @@ pub(crate) struct Convert {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
-    /// A snapshot, as `koel build` writes it
+    /// A koel snapshot, as `koel build` writes it
     Koel,
-    /// What `Encode` of Go's linvon/cuckoo-filter writes and `Decode` reads
+    /// The bytes that `Encode` of Go's linvon/cuckoo-filter writes and `Decode` reads
     Go,
     /// The chunks of RedisBloom's `CF.SCANDUMP`, each after its iterator and its length, for `CF.LOADCHUNK`
     #[value(name = "redisbloom")]
@@ -82,9 +83,9 @@ impl Convert {
 
 fn to_koel(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
     match filter {
-        Stored::Koel(filter) => Ok(Facts::changed(&filter, output.save_changed(&filter)?)),
+        Stored::Koel(filter) => Ok(Facts::snapshot(&filter, output.save_snapshot(&filter)?)),
         Stored::RedisBloom(filter) => {
-            let filter = filter.to_filter().map_err(|error| refused(name, error))?;
+            let filter = filter.to_filter().map_err(|error| redisbloom_error(name, error))?;
             Ok(Facts::koel(&filter, output.save(&filter)?))
         }
         #[cfg(target_endian = "little")]
@@ -102,7 +103,7 @@ fn to_koel(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts>
     }
 }
 
-/// How to build a filter without copies.
+/// The command that builds a filter without copies.
 const UNIQUE: &str = ": `koel build --unique`";
 
 #[cfg(target_endian = "little")]
@@ -110,11 +111,11 @@ fn to_go(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
     use koel::go::{GoError, GoFilter};
     let filter = match filter {
         Stored::Go(filter) => filter,
-        Stored::Koel(Changing::Growing(_)) => anyhow::bail!("{name}: is a filter that grows, and Go's have a fixed size"),
+        Stored::Koel(Snapshot::Growing(_)) => anyhow::bail!("{name}: is a filter that grows, and Go's have a fixed size"),
         Stored::RedisBloom(_) => {
-            anyhow::bail!("{name}: is a dump of RedisBloom, and Go's filters have another hasher; {FROM_ITEMS}")
+            anyhow::bail!("{name}: is a dump of RedisBloom, and Go's filters have another hasher; {REBUILD}")
         }
-        Stored::Koel(Changing::Fixed(filter)) => GoFilter::try_from(filter).map_err(|error| {
+        Stored::Koel(Snapshot::Fixed(filter)) => GoFilter::try_from(filter).map_err(|error| {
             let options = match error {
                 GoError::Addressing(_) | GoError::Hasher(_) | GoError::Seed(_) => {
                     ": `koel build --addressing power-of-two --hasher metrohash64 --seed 1337`"
@@ -136,20 +137,22 @@ fn to_go(_: Stored, _: &str, _: &Output) -> anyhow::Result<Facts> {
 fn to_redisbloom(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
     let filter = match filter {
         Stored::RedisBloom(filter) => filter,
-        Stored::Koel(Changing::Fixed(filter)) => RedisBloomFilter::from_filter(&filter).map_err(|error| refused(name, error))?,
-        Stored::Koel(Changing::Growing(_)) => {
-            anyhow::bail!("{name}: is a filter that grows, of which RedisBloom's have another form; {FROM_ITEMS}")
+        Stored::Koel(Snapshot::Fixed(filter)) => {
+            RedisBloomFilter::from_filter(&filter).map_err(|error| redisbloom_error(name, error))?
+        }
+        Stored::Koel(Snapshot::Growing(_)) => {
+            anyhow::bail!("{name}: is a filter that grows, and RedisBloom's growing filters have another form; {REBUILD}")
         }
         #[cfg(target_endian = "little")]
         Stored::Go(_) => anyhow::bail!(
-            "{name}: is a file of Go's linvon/cuckoo-filter, and RedisBloom's filters have another hasher; {FROM_ITEMS}"
+            "{name}: is a file of Go's linvon/cuckoo-filter, and RedisBloom's filters have another hasher; {REBUILD}"
         ),
     };
     Ok(Facts::redisbloom(&filter, output.save_redisbloom(&filter)?))
 }
 
-/// The error about a filter that cannot be converted, with the options that make one which can.
-fn refused(name: &str, error: RedisBloomError) -> anyhow::Error {
+/// Returns the error about a filter that cannot be converted, with the options that build one that can.
+fn redisbloom_error(name: &str, error: RedisBloomError) -> anyhow::Error {
     let options = match error {
         RedisBloomError::Hasher(_)
         | RedisBloomError::Seed(_)

@@ -1,4 +1,4 @@
-//! `koel demo`: what a filter does and what it takes, on a list of words that comes with the command.
+//! `koel demo`, which shows what filters do and take, with a list of words that comes with the command.
 
 use std::{
     collections::HashSet,
@@ -16,23 +16,23 @@ use koel_lab::percent;
 
 use crate::{
     errors,
-    file::{self, Changing, Output},
+    file::{self, Output, Snapshot},
     options,
     terminal::{self, Stream},
     text::figures,
 };
 
-/// `data/README.md` has their origin and licence.
+/// The words. `data/README.md` has their origin and license.
 const WORDS: &[u8] = include_bytes!("../data/words.txt");
 
-/// Absent items per word: enough to measure a rate of 0.001 to a few per cent.
+/// The number of absent items per word: enough to measure a rate of 0.001 with an error of a few percent.
 const ABSENT_PER_WORD: usize = 20;
 
 /// Demonstrate filters with a list of English words that comes with this command.
 ///
 /// For the single and the packed table, at a false-positive rate of 0.1 %: builds a filter, saves it, reads it back, looks up all
-/// words and two million absent items, and removes all words. Any wrong answer is an error. Then prints the space and the time
-/// that both filters and a hash set of the same words take. The times are those of this run, on this machine.
+/// words and two million absent items, and removes all words. Any wrong result is an error. Then prints the space and the time
+/// that both filters and a hash set of the same words take. Times are measured in this run, on this machine.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -46,7 +46,7 @@ pub(crate) struct Demo {
 
 impl Demo {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        // Refused before anything is written.
+        // These errors must come before anything is written.
         Stream::Stdout.check()?;
         options::kernel()?;
         let temporary;
@@ -87,7 +87,7 @@ fn lines(text: &[u8]) -> Vec<&[u8]> {
     text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect()
 }
 
-/// Pairs of each word and some others, one a line. No word has a space, so no pair is a word; and all pairs are different.
+/// Returns pairs of each word and some others, one per line. No word has a space, so no pair is a word. All pairs are distinct.
 fn pairs(words: &[&[u8]]) -> Vec<u8> {
     let mut pairs = Vec::new();
     for (first, word) in words.iter().enumerate() {
@@ -98,40 +98,40 @@ fn pairs(words: &[&[u8]]) -> Vec<u8> {
     pairs
 }
 
-/// Does something with each item. Returns how often that gave true, and how many nanoseconds it took.
-fn each(items: &[&[u8]], mut act: impl FnMut(&[u8]) -> bool) -> (usize, f64) {
+/// Calls `act` with each item. Returns how often it returned `true`, and the nanoseconds per call.
+fn time_each(items: &[&[u8]], mut act: impl FnMut(&[u8]) -> bool) -> (usize, f64) {
     let start = Instant::now();
     let number = items.iter().filter(|item| black_box(act(black_box(item)))).count();
     (number, start.elapsed().as_secs_f64() * 1e9 / items.len() as f64)
 }
 
-/// The results for one set of all words.
+/// The results of one kind of set that holds all words.
 struct Column {
     name: String,
     bytes: usize,
-    /// The measured and the expected rate. A hash set has no false positives.
+    /// The measured and the expected rate; `None` for a hash set, which has no false positives.
     false_positives: Option<[f64; 2]>,
-    /// Nanoseconds for an insertion, for a lookup of a word and of an absent item, and for a removal.
+    /// Nanoseconds of an insertion, of a lookup of a word, of a lookup of an absent item, and of a removal.
     times: [f64; 4],
 }
 
 /// Builds, saves, reads, queries and empties a filter, and prints each result.
 fn filter(table: TableKind, words: &[&[u8]], absent: &[&[u8]], folder: &Path) -> anyhow::Result<Column> {
     let builder = CuckooFilter::builder().hasher(AnyHasher::Xxh3).table(table).false_positive_rate(options::RATE);
-    let mut filter = builder.capacity(words.len()).build().map_err(errors::not_built)?;
+    let mut filter = builder.capacity(words.len()).build().map_err(errors::build)?;
     options::set_kernel(|kernel| filter.set_kernel(kernel))?;
     let empty = filter.clone();
-    let (inserted, insert) = each(words, |word| filter.insert(word).is_ok());
+    let (inserted, insert) = time_each(words, |word| filter.insert(word).is_ok());
     let path = folder.join(format!("{table}.koel"));
     let bytes = Output::new(&path)?.save(&filter)?;
-    let Changing::Fixed(mut read) = file::load_changing(&path)? else {
+    let Snapshot::Fixed(mut read) = file::load_snapshot(&path)? else {
         bail!("the {table} table: another kind of filter was read back; please report this");
     };
     ensure!(read == filter, "the {table} table: the filter that was read back differs from the one saved; please report this");
     let expected = read.false_positive_rate();
-    let (found, find) = each(words, |word| read.contains(word));
-    let (mistaken, miss) = each(absent, |item| read.contains(item));
-    let (removed, remove) = each(words, |word| read.remove(word));
+    let (found, find) = time_each(words, |word| read.contains(word));
+    let (false_positives, miss) = time_each(absent, |item| read.contains(item));
+    let (removed, remove) = time_each(words, |word| read.remove(word));
     let counts = [inserted, found, removed];
     ensure!(
         counts == [words.len(); 3] && read == empty,
@@ -140,26 +140,26 @@ fn filter(table: TableKind, words: &[&[u8]], absent: &[&[u8]], folder: &Path) ->
     );
     terminal::print(&format!(
         "The {table} table: saved in {bytes} bytes and read back; all words found;\n  \
-         {mistaken} of {} absent items reported as present; all words removed.\n",
+         {false_positives} of {} absent items reported as present; all words removed.\n",
         absent.len()
     ))?;
     Ok(Column {
         name: format!("{table} table"),
         bytes: read.params().table_bytes(),
-        false_positives: Some([mistaken as f64 / absent.len() as f64, expected]),
+        false_positives: Some([false_positives as f64 / absent.len() as f64, expected]),
         times: [insert, find, miss, remove],
     })
 }
 
-/// The same with the standard library's hash set.
+/// Fills, queries and empties the standard library's hash set.
 fn hash_set(words: &[&[u8]], absent: &[&[u8]], letters: usize) -> anyhow::Result<Column> {
     let mut set: HashSet<Box<[u8]>> = HashSet::with_capacity(words.len());
-    // The number of buckets is a power of two, and `capacity` is seven eighths of it. A bucket has an entry and a control byte.
+    // The number of buckets is a power of two, and `capacity` is seven eighths of it. Each bucket has an entry and a control byte.
     let buckets = (set.capacity() * 8 / 7).next_power_of_two();
-    let (inserted, insert) = each(words, |word| set.insert(word.into()));
+    let (inserted, insert) = time_each(words, |word| set.insert(word.into()));
     ensure!(inserted == words.len(), "a word occurs twice in the list; please report this");
-    let [find, miss] = [words, absent].map(|items| each(items, |item| set.contains(item)).1);
-    let (_, remove) = each(words, |word| set.remove(word));
+    let [find, miss] = [words, absent].map(|items| time_each(items, |item| set.contains(item)).1);
+    let (_, remove) = time_each(words, |word| set.remove(word));
     Ok(Column {
         name: String::from("HashSet *"),
         bytes: buckets * (size_of::<Box<[u8]>>() + 1) + letters,

@@ -1,4 +1,4 @@
-//! `koel add` and `koel remove`: read a filter, change it, replace the file.
+//! `koel add` and `koel remove`, which read a filter, change it, and replace the file.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::{
-    file::{self, Changing, Output},
+    file::{self, Output, Snapshot},
     items::{ItemArgs, Items},
     terminal,
 };
@@ -17,7 +17,8 @@ use crate::{
 /// Add items to a filter.
 ///
 /// The file is replaced atomically once all items are added. If they do not all fit, it stays unchanged. Other koel commands that
-/// change the file wait meanwhile. If another program moves, removes or replaces it, that is an error, and nothing is written.
+/// change the file wait in the meantime. If another program moves, removes or replaces it, that is an error, and nothing is
+/// written.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -39,12 +40,12 @@ pub(crate) struct Add {
 /// Remove items from a filter. Remove only what was added.
 ///
 /// A filter stores a short fingerprint of each item, which another item may share. So removing an item that was never added may
-/// remove the fingerprint of another one, which is then no longer found. An item that was added twice must be removed twice, and
-/// one that `--unique` skipped must not be removed.
+/// remove the fingerprint of another one, which is then no longer found. Remove an item twice if it was added twice, and do not
+/// remove an item that `--unique` skipped.
 ///
 /// Items that are not found are counted; the others are removed, and the file is replaced atomically. Exit status: 0 if all items
-/// were found, 1 if some were not, 2 on error. Other koel commands that change the file wait meanwhile. If another program moves,
-/// removes or replaces it, that is an error, and nothing is written.
+/// were found, 1 if some were not, 2 on error. Other koel commands that change the file wait in the meantime. If another program
+/// moves, removes or replaces it, that is an error, and nothing is written.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -59,10 +60,10 @@ pub(crate) struct Remove {
     items: ItemArgs,
 }
 
-/// A filter that is being changed, and the items to change it with.
+/// A filter that is being changed, and the items to add or remove.
 struct Edit {
     output: Output,
-    filter: Changing,
+    filter: Snapshot,
     items: Items,
 }
 
@@ -72,7 +73,7 @@ impl Edit {
             bail!("standard input: cannot be replaced by the changed filter; give a file");
         }
         let output = Output::existing(path)?;
-        if items.path().is_some_and(|items| output.is(items)) {
+        if items.path().is_some_and(|items| output.is_file_of(items)) {
             bail!("{}: cannot be both the filter and the items; give another file for one of them", output.name());
         }
         let filter = output.load()?;
@@ -82,7 +83,7 @@ impl Edit {
     /// Replaces the file if the filter changed, and reports what was done.
     fn save(self, changed: bool, done: &str) -> anyhow::Result<()> {
         if changed {
-            self.output.save_changed(&self.filter)?;
+            self.output.save_snapshot(&self.filter)?;
         }
         let (len, name, extent) = (self.filter.len(), self.output.name(), self.filter.extent());
         let report = format!("{done}; {len} in {name} now ({extent})\n");

@@ -1,10 +1,10 @@
-//! The library's errors, with remedies for users of this command.
+//! Messages for the library's errors, with remedies for users of this command.
 
 use koel::{BuildError, InsertError, InsertErrorKind, ParamError};
 
 use crate::file::Filter;
 
-/// The library's error about a parameter, with the option that set it.
+/// Returns the library's error about a parameter, with the name of the option that set it.
 pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
     let option = match error {
         ParamError::Capacity { .. } => "--capacity",
@@ -17,15 +17,15 @@ pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
     set_by(option, error)
 }
 
-/// The same with this option in place of the parameter's name.
+/// Returns the error with the name of `option` in place of the parameter's.
 pub(crate) fn set_by(option: &str, error: &ParamError) -> anyhow::Error {
     let message = error.to_string();
     let (_, rest) = message.split_once(": ").unwrap_or(("", &message));
     anyhow::anyhow!("{option}: {rest}")
 }
 
-/// The library's error about a filter that could not be built.
-pub(crate) fn not_built(error: BuildError) -> anyhow::Error {
+/// Returns the library's error about a filter that could not be built.
+pub(crate) fn build(error: BuildError) -> anyhow::Error {
     match error {
         BuildError::Param(error) => parameter(&error),
         BuildError::OutOfMemory(error) => {
@@ -38,7 +38,7 @@ pub(crate) fn not_built(error: BuildError) -> anyhow::Error {
     }
 }
 
-/// Why an item was refused by a filter that is not full, and what to do.
+/// Returns the message about an item that a filter refused although it is not full.
 pub(crate) fn refused(place: &str, error: &InsertError) -> String {
     match error.kind() {
         InsertErrorKind::TooManyCopies => {
@@ -48,27 +48,29 @@ pub(crate) fn refused(place: &str, error: &InsertError) -> String {
     }
 }
 
-/// Why a filter of fixed size refused an item, and what to do. `larger` is the start of the remedy for one that is too small.
+/// Returns the message about an item that a filter of fixed size refused. `larger` begins the remedy for a filter that is too
+/// small.
 pub(crate) fn full(place: &str, full: &InsertError, filter: &Filter, larger: &str) -> String {
     let InsertErrorKind::Full { items, slots } = full.kind() else { return refused(place, full) };
     format!(
-        "{place}: the filter is full: {items} different items in {slots} slots leave no room for this one; {larger} a --capacity above \
-         {}, enough for all different items",
+        "{place}: the filter is full: {items} distinct items in {slots} slots leave no room for this one; {larger} a --capacity above \
+         {}, enough for all distinct items",
         filter.capacity().max(items)
     )
 }
 
-/// The largest number that works, given one that does not, if all smaller numbers work too.
-pub(crate) fn most(mut bad: usize, works: impl Fn(usize) -> bool) -> Option<usize> {
-    if !works(0) {
+/// Finds the largest number below `rejected` that `accepts` accepts; `None` if it rejects 0. It must accept every number below an
+/// accepted one. Calls it O(log `rejected`) times.
+pub(crate) fn largest_accepted(mut rejected: usize, accepts: impl Fn(usize) -> bool) -> Option<usize> {
+    if !accepts(0) {
         return None;
     }
-    let mut good = 0;
-    while bad - good > 1 {
-        let middle = good.midpoint(bad);
-        if works(middle) { good = middle } else { bad = middle }
+    let mut accepted = 0;
+    while rejected - accepted > 1 {
+        let middle = accepted.midpoint(rejected);
+        if accepts(middle) { accepted = middle } else { rejected = middle }
     }
-    Some(good)
+    Some(accepted)
 }
 
 #[cfg(test)]
@@ -76,12 +78,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_that_works() {
+    fn bisection_finds_the_largest_accepted_number() {
         for limit in [0, 1, 2, 1000, usize::MAX - 1] {
-            for bad in [limit + 1, usize::MAX] {
-                assert_eq!(most(bad, |number| number <= limit), Some(limit));
+            for rejected in [limit + 1, usize::MAX] {
+                assert_eq!(largest_accepted(rejected, |number| number <= limit), Some(limit));
             }
         }
-        assert_eq!(most(5, |_| false), None);
+        assert_eq!(largest_accepted(5, |_| false), None);
     }
 }

@@ -6,49 +6,49 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    file::{Changing, Growing, Output, Stored},
+    file::{Growing, Output, Snapshot, Stored},
     text::counted,
 };
 
 /// The facts about a filter.
 pub(crate) struct Facts {
     items: usize,
-    /// A name and a value each.
+    /// Names and values, in the order of printing.
     pub(crate) lines: Vec<(&'static str, String)>,
-    /// Those that distinguish filters, in one line.
+    /// The facts that distinguish filters, in one line.
     pub(crate) summary: String,
-    /// All of them. Names and meanings are stable.
+    /// All facts, as JSON. Names and meanings are stable.
     pub(crate) object: Value,
 }
 
 impl Facts {
-    /// Of a filter that was read, with the number of bytes read.
-    pub(crate) fn of(stored: &Stored, file_bytes: u64) -> Self {
+    /// Describes a filter that was read from `file_bytes` bytes.
+    pub(crate) fn stored(stored: &Stored, file_bytes: u64) -> Self {
         match stored {
-            Stored::Koel(filter) => Self::changed(filter, file_bytes),
+            Stored::Koel(filter) => Self::snapshot(filter, file_bytes),
             Stored::RedisBloom(filter) => Self::redisbloom(filter, file_bytes),
             #[cfg(target_endian = "little")]
             Stored::Go(filter) => Self::go(filter, file_bytes),
         }
     }
 
-    /// Of a koel snapshot of either type.
-    pub(crate) fn changed(filter: &Changing, file_bytes: u64) -> Self {
+    /// Describes a koel snapshot of either type.
+    pub(crate) fn snapshot(filter: &Snapshot, file_bytes: u64) -> Self {
         match filter {
-            Changing::Fixed(filter) => Self::koel(filter, file_bytes),
-            Changing::Growing(filter) => Self::growing(filter, file_bytes),
+            Snapshot::Fixed(filter) => Self::koel(filter, file_bytes),
+            Snapshot::Growing(filter) => Self::growing(filter, file_bytes),
         }
     }
 
-    /// Of a filter that takes this many bytes as a snapshot.
+    /// Describes a filter of fixed size, whose snapshot has `file_bytes` bytes.
     pub(crate) fn koel<H: Hasher>(filter: &CuckooFilter<H>, file_bytes: u64) -> Self {
-        // The table and the list of further copies.
+        // The bytes of the table and of the list of extra copies.
         let bytes = file_bytes - filter.params().snapshot_bytes() + filter.params().table_bytes() as u64;
         let facts = Self::new("koel", "koel snapshot", filter.len());
-        facts.further_copies(filter.len() - filter.table_len(), "table").fixed(filter, filter, bytes, file_bytes)
+        facts.extra_copies(filter.len() - filter.table_len(), "table").fixed(filter, filter, bytes, file_bytes)
     }
 
-    /// Of a filter that takes this many bytes as a file of Go's, where an item may be stored outside the table.
+    /// Describes a Go file of `file_bytes` bytes, where one item may be stored outside the table.
     #[cfg(target_endian = "little")]
     pub(crate) fn go(filter: &koel::go::GoFilter, file_bytes: u64) -> Self {
         let has_victim = filter.has_victim();
@@ -58,7 +58,7 @@ impl Facts {
         facts.with("  victim", victim, json!({ "victim": has_victim })).fixed(filter, filter.filter(), bytes, file_bytes)
     }
 
-    /// Adds the facts about a filter with one table. Its items take this many `bytes`.
+    /// Adds the facts about a filter with one table. Its items take `bytes` bytes.
     fn fixed<H: Hasher>(self, filter: &dyn Filter, table: &CuckooFilter<H>, bytes: u64, file_bytes: u64) -> Self {
         let (params, hasher, load) = (table.params(), table.hasher().id().to_string(), table.load_factor());
         let (kind, slots, bits) = (params.table().to_string(), params.slots(), params.fingerprint_bits());
@@ -86,18 +86,18 @@ impl Facts {
             .end(&summary, file_bytes)
     }
 
-    /// Of a filter that grows, and takes this many bytes as a snapshot.
+    /// Describes a growing filter, whose snapshot has `file_bytes` bytes.
     fn growing(filter: &Growing, file_bytes: u64) -> Self {
         let (params, shards, reads) = (filter.params(), filter.shards(), filter.buckets_per_lookup());
         let (table, hasher, seed) = (params.table().to_string(), filter.hasher().id().to_string(), params.seed());
         let (capacity, most, bucket_size) = (params.capacity(), params.max_capacity(), params.bucket_size());
         let in_shards = counted(shards, "shard");
         let (in_table, shown) = match shards {
-            0 => (format!("{table}, when there are more items"), String::from("a list of few items")),
+            0 => (format!("{table}, once there are more items"), String::from("a list of a few items")),
             _ => (format!("{table}, in {in_shards}"), format!("{table} table in {in_shards}")),
         };
         Self::new("koel-growing", "koel snapshot of a filter that grows", filter.len())
-            .further_copies(filter.len() - filter.table_len(), "tables")
+            .extra_copies(filter.len() - filter.table_len(), "tables")
             .with(
                 "capacity",
                 &format!("{capacity}, and up to {most} with two buckets per lookup"),
@@ -109,7 +109,7 @@ impl Facts {
                 &format!("of {}; a lookup reads {reads}", counted(bucket_size, "slot")),
                 json!({ "bucket_size": bucket_size, "buckets_per_lookup": reads }),
             )
-            // In the file: in memory, it depends on the filter's history.
+            // In the file, because the bytes in memory depend on the filter's history.
             .bits_per_item(file_bytes as f64)
             .rate("false positives", "false_positive_rate", filter.false_positive_rate())
             .rate("  at most", "most_false_positive_rate", params.false_positive_rate())
@@ -118,15 +118,15 @@ impl Facts {
             .end(&format!("{shown}, {hasher} seed {seed}"), file_bytes)
     }
 
-    /// Of a filter that takes this many bytes as a dump of RedisBloom's.
+    /// Describes a RedisBloom dump of `file_bytes` bytes.
     pub(crate) fn redisbloom(filter: &RedisBloomFilter, file_bytes: u64) -> Self {
         let (slots, taken, number, expansion) = (filter.slots(), filter.taken(), filter.sub_filters(), filter.expansion());
         let (deleted, iterations) = (filter.deleted(), filter.max_iterations());
         let (buckets, bucket_size) = (filter.buckets(), filter.bucket_size());
         let sub_filters = match expansion {
             0 => format!("{number}, and never more"),
-            1 => format!("{number}, a further one would be as large as the first"),
-            expansion => format!("{number}, a further one would be {expansion} times as large as the last"),
+            1 => format!("{number}, another one would be as large as the first"),
+            expansion => format!("{number}, another one would be {expansion} times as large as the last"),
         };
         Self::new("redisbloom", "dump of RedisBloom", filter.len())
             .with("  removed", &format!("{deleted} since it was made or compacted"), json!({ "deleted": deleted }))
@@ -146,11 +146,11 @@ impl Facts {
     }
 
     fn new(format: &str, name: &str, items: usize) -> Self {
-        let facts = Self { items, lines: Vec::new(), summary: format!("{name}, {items} items"), object: json!({}) };
+        let facts = Self { items, lines: Vec::new(), summary: format!("{name}, {}", counted(items, "item")), object: json!({}) };
         facts.with("format", name, json!({ "format": format })).fact("items", "items", items)
     }
 
-    /// A line for people, and the same for programs.
+    /// Adds a line for people, and the same fact as JSON fields.
     fn with(mut self, name: &'static str, value: &str, fields: Value) -> Self {
         self.lines.push((name, value.to_owned()));
         if let (Some(object), Value::Object(fields)) = (self.object.as_object_mut(), fields) {
@@ -165,9 +165,9 @@ impl Facts {
         self.with(name, &text, json!({ field: value }))
     }
 
-    /// The copies that are counted beside the `tables`.
-    fn further_copies(mut self, copies: usize, tables: &str) -> Self {
-        self.object["further_copies"] = json!(copies);
+    /// Adds the number of extra copies, which are counted beside the table. `tables` is "table" or "tables".
+    fn extra_copies(mut self, copies: usize, tables: &str) -> Self {
+        self.object["extra_copies"] = json!(copies);
         if copies == 0 {
             return self;
         }
@@ -178,7 +178,8 @@ impl Facts {
         self.with("load", &format!("{} of {slots} slots", percent(load, 2)), json!({ "load_factor": load }))
     }
 
-    /// Of so many bytes. Without items, they are infinite, for which JSON has no number.
+    /// Adds the bits per item, of `bytes` bytes in all. Without items they are infinite, which JSON cannot represent, so they are
+    /// null.
     fn bits_per_item(self, bytes: f64) -> Self {
         let bits = (self.items > 0).then_some(8.0 * bytes / self.items as f64);
         let text = bits.map_or_else(|| String::from("-"), |bits| format!("{bits:.2}"));
@@ -198,24 +199,24 @@ impl Facts {
         self.fact("file bytes", "file_bytes", file_bytes)
     }
 
-    /// Reports what was written: on standard output, unless the filter itself went there.
+    /// Reports what was written, on standard output. If the filter itself went there, the report goes to standard error.
     pub(crate) fn report(&self, output: &Output, others: &[(&'static str, String)]) -> anyhow::Result<()> {
         let lines = [&[("filter", output.name().to_owned())], others, &self.lines].concat();
         output.report(&aligned(&lines))
     }
 }
 
-/// One fact per line, with the values aligned.
+/// Formats one fact per line, with aligned values.
 pub(crate) fn aligned(lines: &[(&str, String)]) -> String {
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     lines.iter().fold(String::new(), |text, (name, value)| text + &format!("{name:width$}  {value}\n"))
 }
 
-/// A rate for people: in per cent, and as one in so many.
+/// Formats a rate for people: in percent, and as one in a number of items.
 fn rate(rate: f64) -> String {
     match rate {
         0.0 => String::from("none"),
-        // "One in 1" would not help.
+        // "One in 1" to "one in 10" would say nothing new.
         0.1.. => percent(rate, 2),
         _ => format!("{}, one in {:.0}", percent(rate, 2), 1.0 / rate),
     }

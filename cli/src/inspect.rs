@@ -1,4 +1,4 @@
-//! `koel info` and `koel verify`: read all of a filter, and say what it is.
+//! `koel info` and `koel verify`, which read all of a filter and describe it.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -12,43 +12,91 @@ use crate::{
 
 /// Show a filter's parameters and how full it is.
 ///
-/// Reads and checks all of the file, which is a koel snapshot, a file of Go's linvon/cuckoo-filter, or a dump of RedisBloom's CF
-/// (see `koel query --help`).
+/// Reads and checks the whole file: a koel snapshot, a file of Go's linvon/cuckoo-filter, or a RedisBloom dump (see `koel query
+/// --help`). For several filters, prints one line each. If one cannot be read, reports it on standard error and continues; the
+/// exit status is then 2.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
     printf 'apple\\nbanana\\n' | koel build - -o fruit.koel
     koel info fruit.koel
-    koel info fruit.koel --json")]
+    koel info fruit.koel --json
+    seq 1000 | koel build - -o numbers.koel --grow
+    koel info *.koel")]
 pub(crate) struct Info {
-    /// The filter: a koel snapshot, a file of Go's, or a dump of RedisBloom; `-` for standard input
-    filter: PathBuf,
+    /// The filters: koel snapshots, Go files or RedisBloom dumps; `-` for standard input
+    #[arg(required = true, value_name = "FILTER")]
+    filters: Vec<PathBuf>,
 
-    /// Print a JSON object, with numbers as numbers. `format` is "koel", "koel-growing", "go" or "redisbloom"; `bits_per_item` is
-    /// null if there are no items; Go's files have `victim`, true if one of the items is stored outside the table
+    /// Print a JSON object, with numbers as numbers; for several filters, one object per line, with the filter's name as `filter`.
+    /// `format` is "koel", "koel-growing", "go" or "redisbloom"; `bits_per_item` is null if there are no items; Go files have
+    /// `victim`, which is true if one of the items is stored outside the table
     #[arg(long)]
     json: bool,
 }
 
 impl Info {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let (filter, bytes) = file::load(&self.filter)?;
-        let facts = Facts::of(&filter, bytes);
-        let text = if self.json { format!("{:#}\n", facts.object) } else { facts::aligned(&facts.lines) };
-        terminal::print(&text)?;
-        Ok(ExitCode::SUCCESS)
+        if let [path] = &self.filters[..] {
+            let (filter, bytes) = file::load(path)?;
+            let facts = Facts::stored(&filter, bytes);
+            let text = if self.json { format!("{:#}\n", facts.object) } else { facts::aligned(&facts.lines) };
+            terminal::print(&text)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let line = |name: &str, mut facts: Facts| {
+            if self.json {
+                facts.object["filter"] = name.into();
+                return format!("{}\n", facts.object);
+            }
+            format!("{name}: {}\n", facts.summary)
+        };
+        load_each(&self.filters, Some(&line))
     }
+}
+
+/// Returns the line about a filter with this name.
+type Line<'a> = dyn Fn(&str, Facts) -> String + 'a;
+
+/// Reads filters one after another, and prints the line that `line` returns for each. Reports failures and continues.
+fn load_each(paths: &[PathBuf], line: Option<&Line<'_>>) -> anyhow::Result<ExitCode> {
+    // An invalid kernel is not an error in the files, so it is reported once.
+    options::kernel()?;
+    if line.is_some() {
+        Stream::Stdout.check()?;
+    }
+    let mut failed = 0;
+    for path in paths {
+        // The file is read, not mapped, because an I/O error in a map would kill this process.
+        match file::load(path) {
+            Ok((filter, bytes)) => {
+                if let Some(line) = line {
+                    terminal::print(&line(&file::name(path), Facts::stored(&filter, bytes)))?;
+                }
+            }
+            Err(error) => {
+                terminal::failure(&error);
+                failed += 1;
+            }
+        }
+    }
+    match (failed, paths.len()) {
+        (0, _) => return Ok(ExitCode::SUCCESS),
+        (_, 1) => {}
+        (failed, all) => terminal::say(format_args!("koel: {failed} of {all} files failed\n")),
+    }
+    Ok(ExitCode::from(terminal::FAILED))
 }
 
 /// Check filters for damage.
 ///
-/// Reads each file to its end: a koel snapshot, a file of Go's linvon/cuckoo-filter, or a dump of RedisBloom's CF (see `koel query
-/// --help`). For a good file, prints "ok" and a summary in one line on standard output. For a damaged one, prints what is wrong,
-/// and at which byte, on standard error, and continues with the next file. Exit status: 0 if all files are good, 2 if one is
+/// Reads each file to its end: a koel snapshot, a file of Go's linvon/cuckoo-filter, or a RedisBloom dump (see `koel query
+/// --help`). For a good file, prints "ok" and a summary in one line on standard output. For a damaged one, prints what is wrong
+/// and at which byte on standard error, and continues with the next file. Exit status: 0 if all files are good, 2 if one is
 /// damaged or cannot be read.
 ///
-/// Snapshots have checksums: any altered byte is detected. Files of other programs have none; only contradictions are
-/// detected, so some damage goes unnoticed.
+/// Snapshots have checksums, so any altered byte is detected. Files of other programs have none: only contradictions are
+/// detected, and some damage goes unnoticed.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -68,30 +116,7 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        // Reported once: it is not an error in the files.
-        options::kernel()?;
-        if !self.quiet {
-            Stream::Stdout.check()?;
-        }
-        let mut bad = 0;
-        for path in &self.files {
-            // Read, not mapped: an I/O error is then reported, and does not kill this process.
-            match file::load(path) {
-                Ok(_) if self.quiet => {}
-                Ok((filter, bytes)) => {
-                    terminal::print(&format!("{}: ok: {}\n", file::name(path), Facts::of(&filter, bytes).summary))?;
-                }
-                Err(error) => {
-                    terminal::failure(&error);
-                    bad += 1;
-                }
-            }
-        }
-        match (bad, self.files.len()) {
-            (0, _) => return Ok(ExitCode::SUCCESS),
-            (_, 1) => {}
-            (bad, all) => terminal::say(format_args!("koel: {bad} of {all} files failed\n")),
-        }
-        Ok(ExitCode::from(terminal::FAILED))
+        let line = |name: &str, facts: Facts| format!("{name}: ok: {}\n", facts.summary);
+        load_each(&self.files, (!self.quiet).then_some(&line))
     }
 }

@@ -2,7 +2,8 @@
 
 use std::{
     ffi::OsString,
-    io::{BufRead as _, BufReader, IsTerminal as _, Read},
+    io::{self, BufRead as _, BufReader, Cursor, IsTerminal as _, Read},
+    ops::Range,
     path::{Path, PathBuf},
     vec,
 };
@@ -12,17 +13,19 @@ use clap::Args;
 
 use crate::{
     file::{self, Output},
+    numbers,
     terminal::{self, Progress},
+    text::counted,
 };
 
-/// Bytes read at a time.
-const PIECE: usize = 256 << 10;
+/// The size of the read buffer, in bytes.
+const BUFFER: usize = 256 << 10;
 
-/// The length of the longest item. Anything longer is not a list of items, but a file of another kind, and reading on could
-/// use up the memory.
+/// The length of the longest item, in bytes. A longer one shows that the file is not a list of items, and reading on could use up
+/// the memory.
 const LONGEST: u64 = 256 << 20;
 
-// No doc comment here: clap would take it for the help of every command that has these options.
+// No doc comment here: clap would use it as the help of every command that has these options.
 #[derive(Args)]
 pub(crate) struct ItemArgs {
     /// The items, one per line; `-` or no FILE for standard input
@@ -34,10 +37,10 @@ pub(crate) struct ItemArgs {
     items: Vec<OsString>,
 
     #[command(flatten)]
-    separator: Separator,
+    format: Format,
 }
 
-// No doc comment here, either.
+// No doc comment here, for the same reason.
 #[derive(Args)]
 pub(crate) struct ListArgs {
     /// The items, one per line; `-` for standard input
@@ -45,53 +48,127 @@ pub(crate) struct ListArgs {
     pub(crate) input: PathBuf,
 
     #[command(flatten)]
-    pub(crate) separator: Separator,
+    pub(crate) format: Format,
 }
 
 impl ListArgs {
-    /// Opens the list, unless it is to be replaced by the filter.
+    /// Opens the list. Fails if it is the file that the filter will replace.
     pub(crate) fn open_for(&self, output: &Output) -> anyhow::Result<Items> {
-        if output.is(&self.input) {
-            bail!("{}: cannot be both the list and the filter; give another name for one of them", output.name());
-        }
-        Items::open(&self.input, self.separator, true)
+        open_for(&self.input, &self.format, output)
     }
 }
 
-#[derive(Args, Clone, Copy, Default)]
-pub(crate) struct Separator {
-    /// Items end with a NUL byte instead of a newline, and are used as they are. Without this option, a line without its newline
-    /// is the item, and without a carriage return just before that newline; an empty line is the empty item
-    #[arg(long)]
-    nul: bool,
+/// Opens a list. Fails if it is the file that the filter will replace.
+pub(crate) fn open_for(input: &Path, format: &Format, output: &Output) -> anyhow::Result<Items> {
+    if output.is_file_of(input) {
+        bail!("{}: cannot be both the list and the filter; give another name for one of them", output.name());
+    }
+    Items::open(input, format, true)
 }
 
-impl Separator {
-    pub(crate) fn byte(self) -> u8 {
+// The options for splitting a list into items. No doc comment here, for the same reason.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Format {
+    /// Items end with a NUL byte instead of a newline, and are used as they are. Without this option, each line is an item, without
+    /// its newline and without a carriage return just before it; an empty line is the empty item
+    #[arg(long)]
+    nul: bool,
+
+    /// Take field N of each line as the item, counted from 1. Fields are separated by spaces and tabs, or by --delimiter
+    #[arg(long, value_name = "N", value_parser = numbers::field, allow_hyphen_values = true)]
+    key: Option<usize>,
+
+    /// The character between fields, such as `,` or `\t` (a tab); between two in a row, there is an empty field
+    #[arg(long, value_name = "C", value_parser = delimiter, requires = "key", allow_hyphen_values = true)]
+    delimiter: Option<Delimiter>,
+
+    /// Take the bytes of the list as they are, even if it begins like a filter, a compressed file or UTF-16, or with a byte-order
+    /// mark
+    #[arg(long)]
+    binary: bool,
+}
+
+/// The character that separates fields, in UTF-8.
+#[derive(Clone)]
+struct Delimiter(Box<[u8]>);
+
+fn delimiter(text: &str) -> Result<Delimiter, String> {
+    let text = if text == "\\t" { "\t" } else { text };
+    if text.chars().count() == 1 {
+        return Ok(Delimiter(text.as_bytes().into()));
+    }
+    Err(String::from("it takes one character, such as , or ; or \\t for a tab; without it, fields are separated by blanks"))
+}
+
+impl Format {
+    pub(crate) fn separator(&self) -> u8 {
         if self.nul { 0 } else { b'\n' }
+    }
+
+    pub(crate) fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// Returns the options as they are given to a command.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let delimiter = self.delimiter.as_ref().map(|Delimiter(bytes)| match &**bytes {
+            b"\t" => String::from("--delimiter '\\t'"),
+            b"'" => String::from("--delimiter \"'\""),
+            bytes => format!("--delimiter '{}'", String::from_utf8_lossy(bytes)),
+        });
+        let nul = self.nul.then(|| String::from("--nul"));
+        let binary = self.binary.then(|| String::from("--binary"));
+        nul.into_iter().chain(self.key.map(|key| format!("--key {key}"))).chain(delimiter).chain(binary).collect()
+    }
+
+    /// Returns the range of field `key` of a line; if there is none, the error is the number of fields.
+    fn field(&self, line: &[u8], key: usize) -> Result<Range<usize>, usize> {
+        let mut fields = 0;
+        let mut find = |field: Range<usize>| {
+            fields += 1;
+            (fields == key).then_some(field)
+        };
+        let found = if let Some(Delimiter(delimiter)) = &self.delimiter {
+            let mut start = 0;
+            let ends = (0..line.len()).filter(|&at| line[at..].starts_with(delimiter));
+            ends.chain([line.len()]).find_map(|end| {
+                let field = start..end;
+                start = end + delimiter.len();
+                find(field)
+            })
+        } else {
+            let is_blank = |byte: u8| matches!(byte, b' ' | b'\t');
+            let starts = (0..line.len()).filter(|&at| !is_blank(line[at]) && (at == 0 || is_blank(line[at - 1])));
+            let end = |start: usize| line[start..].iter().position(|&byte| is_blank(byte)).map_or(line.len(), |len| start + len);
+            starts.map(|start| start..end(start)).find_map(find)
+        };
+        found.ok_or(fields)
     }
 }
 
 impl ItemArgs {
-    pub(crate) fn separator(&self) -> u8 {
-        self.separator.byte()
+    pub(crate) fn new(file: Option<PathBuf>, items: Vec<OsString>, format: Format) -> Self {
+        Self { file, items, format }
     }
 
-    /// Where the items are read from: `-` is standard input, `None` the command line.
+    /// Returns the path that the items are read from: `-` for standard input, `None` for the command line.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.items.is_empty().then(|| self.file.as_deref().unwrap_or(Path::new("-")))
     }
 
-    /// Opens the items that the options name. With `progress`, a bar is shown if there is a terminal.
+    /// Opens the items that the options name. With `progress`, a progress bar is shown on a terminal.
     pub(crate) fn open(self, progress: bool) -> anyhow::Result<Items> {
         if let Some(path) = self.path() {
             if !file::is_dash(path) && !path.exists() {
                 bail!("{}: cannot be read: no such file; to pass an item itself, use --item", path.display());
             }
-            return Items::open(path, self.separator, progress);
+            return Items::open(path, &self.format, progress);
+        }
+        if self.format.has_key() {
+            bail!("--key: takes a field of each line of a list, and --item is an item itself; leave one of them out");
         }
         let name = String::from("the command line");
-        Ok(Items::new(Source::List(self.items.into_iter()), self.separator, name, Progress::none()))
+        Ok(Items::new(Source::List(self.items.into_iter()), self.format, name, Progress::hidden()))
     }
 }
 
@@ -100,11 +177,14 @@ enum Source {
     List(vec::IntoIter<OsString>),
 }
 
-/// Items, one after the other, in one buffer that is reused.
+/// A reader of items, which reuses one buffer for all of them.
 pub(crate) struct Items {
     source: Source,
-    separator: Separator,
-    buffer: Vec<u8>,
+    format: Format,
+    /// The line that was read last, or the last item from the command line.
+    line: Vec<u8>,
+    /// The range of the item in `line`.
+    item: Range<usize>,
     bytes: u64,
     count: u64,
     name: String,
@@ -112,85 +192,170 @@ pub(crate) struct Items {
 }
 
 impl Items {
-    fn new(source: Source, separator: Separator, name: String, progress: Progress) -> Self {
-        Self { source, separator, buffer: Vec::new(), bytes: 0, count: 0, name, progress }
+    fn new(source: Source, format: Format, name: String, progress: Progress) -> Self {
+        Self { source, format, line: Vec::new(), item: 0..0, bytes: 0, count: 0, name, progress }
     }
 
     /// Opens a file, or standard input for `-`.
-    pub(crate) fn open(path: &Path, separator: Separator, progress: bool) -> anyhow::Result<Self> {
-        let (reader, metadata, typed): (Box<BufReader<dyn Read>>, _, _) = if file::is_dash(path) {
+    pub(crate) fn open(path: &Path, format: &Format, progress: bool) -> anyhow::Result<Self> {
+        let (reader, metadata, typed): (Box<dyn Read>, _, _) = if file::is_dash(path) {
             let (stdin, metadata) = (terminal::stdin()?, file::stdin_metadata());
             let typed = stdin.is_terminal();
-            (Box::new(BufReader::with_capacity(PIECE, stdin)), metadata, typed)
+            (Box::new(stdin), metadata, typed)
         } else {
             let file = file::open_file(path, "a file with one item per line, or - for standard input")?;
             let (metadata, typed) = (file.metadata().ok(), file.is_terminal());
-            (Box::new(BufReader::with_capacity(PIECE, file)), metadata, typed)
+            (Box::new(file), metadata, typed)
         };
         let length = metadata.and_then(|metadata| file::length(&metadata));
-        // A bar would get in the way of what is being typed.
-        let progress = if progress && !typed { Progress::reading(length) } else { Progress::none() };
-        Ok(Self::new(Source::Reader(reader), separator, file::name(path), progress))
+        // A progress bar would disturb what is being typed.
+        let progress = if progress && !typed { Progress::reading(length) } else { Progress::hidden() };
+        Self::from_reader(reader, format, file::name(path), progress)
     }
 
-    /// The next item.
+    /// Reads items from a reader. Fails if its first bytes are not those of a list.
+    fn from_reader(mut reader: Box<dyn Read>, format: &Format, name: String, progress: Progress) -> anyhow::Result<Self> {
+        let mut head = Vec::new();
+        if !format.binary {
+            head = first_bytes(&mut reader, format.separator()).with_context(|| format!("{name}: cannot be read"))?;
+            check_list(&head, &name)?;
+            if head.starts_with(BYTE_ORDER_MARK) {
+                head.drain(..BYTE_ORDER_MARK.len());
+                terminal::say(format_args!(
+                    "koel: {name}: begins with a byte-order mark, which is skipped; --binary makes it a part of the first item\n"
+                ));
+            }
+        }
+        let reader = BufReader::with_capacity(BUFFER, Cursor::new(head).chain(reader));
+        Ok(Self::new(Source::Reader(Box::new(reader)), format.clone(), name, progress))
+    }
+
+    /// Reads the next item, and returns it.
     pub(crate) fn advance(&mut self) -> anyhow::Result<Option<&[u8]>> {
         let reader = match &mut self.source {
             Source::Reader(reader) => reader,
             Source::List(list) => {
                 let Some(item) = list.next() else { return Ok(None) };
-                self.buffer = item.into_encoded_bytes();
+                self.line = item.into_encoded_bytes();
+                self.item = 0..self.line.len();
                 self.count += 1;
-                return Ok(Some(&self.buffer));
+                return Ok(Some(&self.line));
             }
         };
         if reader.buffer().is_empty() {
-            self.progress.at(self.bytes, self.count);
+            self.progress.update(self.bytes, self.count);
         }
-        let end = self.separator.byte();
-        self.buffer.clear();
-        let read = reader.take(LONGEST + 1).read_until(end, &mut self.buffer);
+        let end = self.format.separator();
+        self.line.clear();
+        let read = reader.take(LONGEST + 1).read_until(end, &mut self.line);
         let read = read.with_context(|| format!("{}: cannot be read after item {}", self.name, self.count))?;
         if read == 0 {
-            // Removed from the screen before anything else is printed.
-            self.progress = Progress::none();
+            // This removes the bar from the screen before anything else is printed.
+            self.progress = Progress::hidden();
             return Ok(None);
         }
         self.bytes += read as u64;
         self.count += 1;
-        if self.buffer.pop_if(|&mut last| last == end).is_some() {
+        if self.line.pop_if(|&mut last| last == end).is_some() {
             if end == b'\n' {
-                self.buffer.pop_if(|&mut last| last == b'\r');
+                self.line.pop_if(|&mut last| last == b'\r');
             }
-        } else if self.buffer.len() as u64 > LONGEST {
+        } else if self.line.len() as u64 > LONGEST {
             bail!(
                 "{}: longer than {LONGEST} bytes, the limit for an item; give a list of items, with --nul if they end with NUL bytes",
                 self.place()
             );
         }
-        Ok(Some(&self.buffer))
+        self.item = match self.format.key {
+            None => 0..self.line.len(),
+            Some(key) => self.format.field(&self.line, key).map_err(|fields| {
+                let fields = counted(fields, "field");
+                anyhow::anyhow!("{}: has {fields}, but --key is {key}; give another --key or --delimiter", self.place())
+            })?,
+        };
+        Ok(Some(self.item()))
     }
 
-    /// May reading the next item block?
+    /// Returns the item that was read last.
+    pub(crate) fn item(&self) -> &[u8] {
+        &self.line[self.item.clone()]
+    }
+
+    /// Returns the line of the item that was read last.
+    pub(crate) fn line(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// Returns whether reading the next item may block.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         matches!(&self.source, Source::Reader(reader) if reader.buffer().is_empty())
     }
 
-    /// The number of items read so far.
+    /// Returns the number of items read so far.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// The position of the last item, for messages.
+    /// Returns the position of the item that was read last, for messages.
     pub(crate) fn place(&self) -> String {
         self.place_of(self.count)
     }
 
-    /// The position of item `number`, counted from 1, for messages.
+    /// Returns the position of item `number`, counted from 1, for messages.
     pub(crate) fn place_of(&self, number: u64) -> String {
-        let lines = matches!(self.source, Source::Reader(_)) && !self.separator.nul;
+        let lines = matches!(self.source, Source::Reader(_)) && !self.format.nul;
         format!("{} {number} of {}", if lines { "line" } else { "item" }, self.name)
+    }
+}
+
+/// The byte-order mark that UTF-8 text may begin with. Editors on Windows write it.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The first bytes of compressed files, the description for messages, and the command that decompresses them.
+const COMPRESSED: [(&[u8], &str, &str); 4] = [
+    (b"\x1f\x8b", "compressed by gzip", "gzip -dc"),
+    (b"\x28\xb5\x2f\xfd", "compressed by zstd", "zstd -dc"),
+    (b"\xfd7zXZ\0", "compressed by xz", "xz -dc"),
+    (b"BZh91AY&SY", "compressed by bzip2", "bzip2 -dc"),
+];
+
+/// The number of bytes that are enough to recognize a file's format.
+const HEAD: usize = 16;
+
+/// Reads the first bytes: at most [`HEAD`], and fewer once there is a line end, unless it may be one in the first bytes of a
+/// snapshot. Waiting for the next line could block.
+fn first_bytes(reader: &mut dyn Read, end: u8) -> io::Result<Vec<u8>> {
+    let (mut head, mut piece) = (Vec::new(), [0; HEAD]);
+    while head.len() < HEAD && (!head.contains(&end) || file::MAGIC.starts_with(&head)) {
+        match reader.read(&mut piece[head.len()..]) {
+            Ok(0) => break,
+            Ok(read) => head.extend_from_slice(&piece[head.len()..][..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(head)
+}
+
+/// Fails if the first bytes of a file show that it is not a list of items.
+fn check_list(head: &[u8], name: &str) -> anyhow::Result<()> {
+    const BYTES: &str = "with --binary, its bytes are the items";
+    if file::is_snapshot(head) {
+        bail!("{name}: is a koel snapshot, not a list of items; `koel merge` adds the items of a filter to another one; {BYTES}");
+    }
+    // Standard input needs no file name in the command.
+    let from = if name == file::STDIN { String::new() } else { format!(" {name}") };
+    let converted = if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
+        Some(("text in UTF-16", "iconv -f UTF-16 -t UTF-8"))
+    } else {
+        COMPRESSED.iter().find(|(start, ..)| head.starts_with(start)).map(|&(_, kind, command)| (kind, command))
+    };
+    match converted {
+        Some((kind, command)) => {
+            bail!("{name}: is {kind}; convert it first: `{command}{from} | koel \u{2026}`, with - for the list; {BYTES}")
+        }
+        None => Ok(()),
     }
 }
 
@@ -198,9 +363,9 @@ impl Items {
 mod tests {
     use super::*;
 
-    fn items(input: &'static [u8], nul: bool, piece: usize) -> Vec<Vec<u8>> {
-        let reader = Source::Reader(Box::new(BufReader::with_capacity(piece, input)));
-        let mut items = Items::new(reader, Separator { nul }, String::new(), Progress::none());
+    fn items(input: &'static [u8], nul: bool, buffer: usize) -> Vec<Vec<u8>> {
+        let reader = Source::Reader(Box::new(BufReader::with_capacity(buffer, input)));
+        let mut items = Items::new(reader, Format { nul, ..Format::default() }, String::new(), Progress::hidden());
         let mut all = Vec::new();
         while let Some(item) = items.advance().unwrap() {
             all.push(item.to_vec());
@@ -210,9 +375,9 @@ mod tests {
     }
 
     #[test]
-    fn lines_may_end_in_either_way_wherever_the_pieces_end() {
-        for piece in 1..12 {
-            let lines = |input| items(input, false, piece);
+    fn lines_may_end_in_either_way_at_any_buffer_boundary() {
+        for buffer in 1..12 {
+            let lines = |input| items(input, false, buffer);
             assert_eq!(lines(b""), [b""; 0]);
             assert_eq!(lines(b"\n"), [b""]);
             assert_eq!(lines(b"\r\n\n"), [b"", b""]);
@@ -223,12 +388,73 @@ mod tests {
     }
 
     #[test]
-    fn nul_leaves_line_ends_alone() {
-        for piece in 1..12 {
-            let items = |input| items(input, true, piece);
+    fn nul_keeps_line_ends() {
+        for buffer in 1..12 {
+            let items = |input| items(input, true, buffer);
             assert_eq!(items(b""), [b""; 0]);
             assert_eq!(items(b"\0\0"), [b"", b""]);
             assert_eq!(items(b"a\nb\r\n\0\r\0c"), [&b"a\nb\r\n"[..], b"\r", b"c"]);
         }
+    }
+
+    /// A reader that returns one byte at a time.
+    struct Slow(&'static [u8]);
+
+    impl Read for Slow {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.read(&mut buffer[..1])
+        }
+    }
+
+    #[test]
+    fn lists_are_recognized_from_a_slow_reader() {
+        let open = |bytes: &'static [u8], binary| {
+            let format = Format { binary, ..Format::default() };
+            Items::from_reader(Box::new(Slow(bytes)), &format, String::from("list"), Progress::hidden())
+        };
+        let others: [(&[u8], &str); 6] = [
+            (b"KOEL\r\n\x1a\n0123456789", "koel merge"),
+            (b"\x1f\x8b\x08\0\0", "gzip -dc list |"),
+            (b"\x28\xb5\x2f\xfd\x04", "zstd -dc list |"),
+            (b"\xfd7zXZ\0\0", "xz -dc list |"),
+            (b"\xff\xfea\0\n\0", "iconv -f UTF-16 -t UTF-8 list |"),
+            (b"\xfe\xff\0a\0\n", "iconv -f UTF-16 -t UTF-8 list |"),
+        ];
+        for (bytes, remedy) in others {
+            let error = open(bytes, false).err().expect("not a list").to_string();
+            assert!(error.contains(remedy) && error.contains("--binary"), "{error}");
+            let mut items = open(bytes, true).expect("anything is a list");
+            let first = items.advance().unwrap().unwrap().to_vec();
+            assert!(bytes.starts_with(&first) && items.bytes > 0);
+        }
+        let items_of = |bytes: &'static [u8]| items(bytes, false, 1);
+        for bytes in [&b""[..], b"\n", b"K\nOEL", b"KOEL", b"\x1f", b"BZh", b"\xef\xbb", b"a\nKOEL\r\n\x1a\n"] {
+            let mut items = open(bytes, false).expect("a list");
+            let mut all = Vec::new();
+            while items.advance().unwrap().is_some() {
+                all.push(items.item().to_vec());
+            }
+            assert_eq!(all, items_of(bytes));
+        }
+        let mut marked = open(b"\xef\xbb\xbfalice\nbob", false).expect("a list");
+        assert_eq!(marked.advance().unwrap(), Some(&b"alice"[..]));
+        assert_eq!(open(b"\xef\xbb\xbfa", true).unwrap().advance().unwrap(), Some(&b"\xef\xbb\xbfa"[..]));
+    }
+
+    #[test]
+    fn fields_are_separated_by_blanks_or_by_a_delimiter() {
+        let field = |line: &'static str, key, delimited: Option<&str>| {
+            let delimiter = delimited.map(|text| delimiter(text).expect("a character"));
+            let format = Format { key: Some(key), delimiter, ..Format::default() };
+            format.field(line.as_bytes(), key).map(|range| &line[range])
+        };
+        assert_eq!(field("  GET\t/index  200 ", 2, None), Ok("/index"));
+        assert_eq!(field("  GET\t/index  200 ", 4, None), Err(3));
+        assert_eq!((field("", 1, None), field(" \t", 1, None)), (Err(0), Err(0)));
+        assert_eq!([1, 2, 3].map(|key| field("a,,b", key, Some(","))), [Ok("a"), Ok(""), Ok("b")]);
+        assert_eq!((field("", 1, Some(",")), field("a,b", 3, Some(","))), (Ok(""), Err(2)));
+        assert_eq!(field("a b\tc", 2, Some("\\t")), Ok("c"));
+        assert_eq!(field("un\u{2192}deux\u{2192}", 2, Some("\u{2192}")), Ok("deux"));
+        assert!(["", "ab", "\\n"].iter().all(|text| delimiter(text).is_err()));
     }
 }

@@ -1,8 +1,8 @@
-//! The command `koel`: builds, queries, changes, checks and converts cuckoo filters, with the library's public API only.
+//! The command `koel` builds, queries, changes, checks and converts cuckoo filters. It uses the library's public API only.
 
-// `println!` and the like panic when the reader of a pipe has closed it.
+// `println!` and its relatives panic when the reader of a pipe has closed it.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
-// Loads, rates and fractions are printed for people.
+// Loads, rates and fractions need no more precision than `f64` has.
 #![allow(clippy::cast_precision_loss)]
 
 mod build;
@@ -22,16 +22,17 @@ mod query;
 mod terminal;
 mod text;
 mod tune;
+mod uniq;
 
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
-/// Build and query cuckoo filters: small files that answer whether an item is in a set.
+/// Build and query cuckoo filters: small files that tell whether an item is in a set.
 ///
-/// An added item is always reported as present. Any other item is reported as present, by mistake, at the false-positive rate,
-/// which you choose when you build the filter. Items can be added and removed later.
+/// An item that was added is always reported as present. Any other item is reported as present by mistake at the false-positive
+/// rate, which you choose when you build the filter. You can add and remove items later.
 #[derive(Parser)]
 #[command(
     name = "koel",
@@ -40,10 +41,10 @@ use clap_complete::Shell;
     after_help = "`koel COMMAND --help` has examples. Exit status: 0 success, 1 nothing found, 2 error.
 
 Environment: KOEL_KERNEL=portable, bmi2, avx2 or avx512 selects the instruction set; by default, the fastest that the \
-processor has. Results do not depend on it.
+processor supports. Results do not depend on it.
 
-Numbers: 1000000, 1_000_000, 1e6 and 1M are the same. k, M, G and T are powers of 1000. In numbers of bytes, so are kB, MB, GB \
-and TB; KiB, MiB, GiB and TiB are powers of 1024. Rates: 0.001, 1e-3, 0.1% and 1/1000 are the same."
+Numbers: 1000000, 1_000_000, 1e6 and 1M are the same. k, M, G and T are powers of 1000. For bytes, kB, MB, GB and TB are powers \
+of 1000 as well, and KiB, MiB, GiB and TiB are powers of 1024. Rates: 0.001, 1e-3, 0.1% and 1/1000 are the same."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -56,6 +57,7 @@ enum Command {
     Query(query::Query),
     Add(edit::Add),
     Remove(edit::Remove),
+    Uniq(uniq::Uniq),
     Merge(merge::Merge),
     Info(inspect::Info),
     Verify(inspect::Verify),
@@ -68,7 +70,7 @@ enum Command {
 
 /// Print a completion script for a shell.
 ///
-/// With it, the shell completes commands, options, their values and file names. bash loads it from
+/// The script completes commands, options, their values and file names. bash loads it from
 /// ~/.local/share/bash-completion/completions/koel, zsh from _koel in a folder of $fpath, fish from
 /// ~/.config/fish/completions/koel.fish; elvish and PowerShell evaluate it in their profiles.
 #[derive(Args)]
@@ -103,6 +105,7 @@ fn main() -> ExitCode {
         Command::Query(query) => query.run(),
         Command::Add(add) => add.run(),
         Command::Remove(remove) => remove.run(),
+        Command::Uniq(uniq) => uniq.run(),
         Command::Merge(merge) => merge.run(),
         Command::Info(info) => info.run(),
         Command::Verify(verify) => verify.run(),

@@ -11,18 +11,18 @@ use koel::{InsertErrorKind, MergeError, hash::AnyHasher};
 
 use crate::{
     facts::Facts,
-    file::{self, Changing, To},
+    file::{self, OutputArgs, Snapshot},
 };
 
 /// Merge several filters into one.
 ///
 /// The new filter holds all items of the others. The copies of an item add up, unless --union is given. Build all filters with the
-/// same options and the same --capacity, enough for all different items together; with --grow, the same --max-capacity. Otherwise,
+/// same options and the same --capacity, enough for all distinct items together; with --grow, the same --max-capacity. Otherwise,
 /// or if not all items fit, nothing is written.
 ///
-/// OUT may be one of the filters. It is replaced atomically or stays unchanged. Other koel commands that change it wait meanwhile;
-/// if another program moves, removes or replaces it, that is an error. Takes memory for two tables, however many filters there
-/// are.
+/// OUT may be one of the filters. It is replaced atomically or stays unchanged. Other koel commands that change it wait in the
+/// meantime; if another program moves, removes or replaces it, that is an error. Merging any number of filters takes memory for
+/// two tables.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -36,12 +36,12 @@ pub(crate) struct Merge {
     #[arg(required = true, num_args = 2.., value_name = "FILTER")]
     filters: Vec<PathBuf>,
 
-    /// Store an item as often as the filter with the most copies of it, instead of adding up its copies
+    /// Keep as many copies of an item as the filter with the most copies of it, instead of adding them up
     #[arg(long)]
     union: bool,
 
     #[command(flatten)]
-    output: To,
+    output: OutputArgs,
 }
 
 impl Merge {
@@ -51,27 +51,28 @@ impl Merge {
             bail!("standard input: can be only one of the filters; give files for the others");
         }
         let output = self.output.open()?;
-        let mut filter = file::load_changing(first)?;
+        let mut filter = file::load_snapshot(first)?;
         for (path, merged) in others.iter().zip(1..) {
-            match (&mut filter, file::load_changing(path)?) {
-                (Changing::Fixed(filter), Changing::Fixed(other)) => {
+            match (&mut filter, file::load_snapshot(path)?) {
+                (Snapshot::Fixed(filter), Snapshot::Fixed(other)) => {
                     let done = if self.union { filter.union(&other) } else { filter.merge(&other) };
                     self.check(done, [filter.hasher(), other.hasher()], merged)?;
                 }
-                (Changing::Growing(filter), Changing::Growing(other)) => {
+                (Snapshot::Growing(filter), Snapshot::Growing(other)) => {
                     let done = if self.union { filter.union(&other) } else { filter.merge(&other) };
                     self.check(done, [filter.hasher(), other.hasher()], merged)?;
                 }
-                (Changing::Fixed(_), Changing::Growing(_)) => return Err(only_with_growing(path, first)),
-                (Changing::Growing(_), Changing::Fixed(_)) => return Err(only_with_growing(first, path)),
+                (Snapshot::Fixed(_), Snapshot::Growing(_)) => return Err(mixed_types(path, first)),
+                (Snapshot::Growing(_), Snapshot::Fixed(_)) => return Err(mixed_types(first, path)),
             }
         }
-        let bytes = output.save_changed(&filter)?;
-        Facts::changed(&filter, bytes).report(&output, &[])?;
+        let bytes = output.save_snapshot(&filter)?;
+        Facts::snapshot(&filter, bytes).report(&output, &[])?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Checks the result of adding another filter to the first `merged` ones. The hashers are theirs, and the other's.
+    /// Turns the error of adding one more filter to the first `merged` ones into a message. `ours` is their hasher, `theirs` that
+    /// of the added one.
     fn check(&self, done: Result<(), MergeError>, [ours, theirs]: [&AnyHasher; 2], merged: usize) -> anyhow::Result<()> {
         let names = |paths: &[PathBuf]| paths.iter().map(|path| file::name(path)).collect::<Vec<_>>().join(", ");
         let (all, first) = (names(&self.filters[..merged]), file::name(&self.filters[0]));
@@ -92,13 +93,13 @@ impl Merge {
             MergeError::Full { items, slots, capacity, needed, .. } => {
                 let more = if later > 0 { ", and more for those that follow" } else { "" };
                 anyhow::anyhow!(
-                    "{all} and {name}: {items} different items do not fit into one filter of {slots} slots, planned for {capacity}; \
+                    "{all} and {name}: {items} distinct items do not fit into one filter of {slots} slots, planned for {capacity}; \
                      build all of them with a --capacity of at least {needed}{more}; nothing was written"
                 )
             }
             MergeError::Insert(error) if error.kind() == InsertErrorKind::TooManyCopies => anyhow::anyhow!(
-                "{all} and {name}: together, they have more than {} copies of an item, the most that are counted; with --union, \
-                 copies are not added up; nothing was written",
+                "{all} and {name}: together, they have more than {} copies of an item, and no more are counted; with --union, copies \
+                 are not added up; nothing was written",
                 u32::MAX
             ),
             error => anyhow::Error::new(error).context(format!("{first} and {name}")),
@@ -106,8 +107,10 @@ impl Merge {
     }
 }
 
-/// The error about a filter that grows beside one of fixed size.
-fn only_with_growing(growing: &Path, fixed: &Path) -> anyhow::Error {
+/// Returns the error about merging a growing filter with one of fixed size.
+fn mixed_types(growing: &Path, fixed: &Path) -> anyhow::Error {
     let (growing, fixed) = (file::name(growing), file::name(fixed));
-    anyhow::anyhow!("{growing}: is a filter that grows, which goes only with others that do; build {fixed} with --grow, too")
+    anyhow::anyhow!(
+        "{growing}: is a filter that grows, which can be merged only with others that grow; build {fixed} with --grow, too"
+    )
 }

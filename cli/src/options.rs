@@ -1,4 +1,4 @@
-//! Options that several subcommands share. Their numbers are read by `numbers`.
+//! Options that several subcommands share. `numbers` parses their values.
 
 use std::{env, fmt::Display, str::FromStr};
 
@@ -17,7 +17,7 @@ use crate::numbers;
 /// The environment variable that selects the instruction set.
 const KERNEL: &str = "KOEL_KERNEL";
 
-/// The kernel that the environment selects, if any.
+/// Returns the kernel that the environment selects, if any.
 pub(crate) fn kernel() -> anyhow::Result<Option<Kernel>> {
     let Some(name) = env::var_os(KERNEL).filter(|name| !name.is_empty()) else { return Ok(None) };
     match name.to_string_lossy().parse() {
@@ -31,12 +31,12 @@ pub(crate) fn set_kernel(set: impl FnOnce(Kernel) -> Result<(), ParamError>) -> 
     Ok(kernel()?.map_or(Ok(()), set)?)
 }
 
-/// The false-positive rate without --fpr and --bits.
+/// The false-positive rate if neither --fpr nor --bits is given.
 pub(crate) const RATE: f64 = 0.001;
 
-// No doc comment here: clap would take it for the help of every command that has these options.
+// No doc comment here: clap would use it as the help of every command that has these options.
 #[derive(Args)]
-pub(crate) struct Kind {
+pub(crate) struct FilterArgs {
     /// The false-positive rate: the fraction of absent items that may be reported as present, between 0 and 1, such as 0.001 or
     /// 0.1% [default: 0.001]
     #[arg(long, value_name = "E", value_parser = numbers::rate, allow_hyphen_values = true)]
@@ -59,8 +59,8 @@ pub(crate) struct Kind {
     pub(crate) seed: u64,
 }
 
-impl Kind {
-    /// The builder of a filter that grows.
+impl FilterArgs {
+    /// Returns the builder of a growing filter.
     pub(crate) fn growing(
         &self,
         capacity: Option<usize>,
@@ -76,7 +76,7 @@ impl Kind {
     }
 }
 
-/// A value of the library, by its name there; each has a line of help.
+/// Returns a parser of the library's values by their names, with a line of help for each.
 fn named<T>(values: impl IntoIterator<Item = (T, &'static str)>) -> impl TypedValueParser<Value = T>
 where
     T: Display + FromStr<Err: std::error::Error + Send + Sync> + Clone + Send + Sync + 'static,
@@ -85,15 +85,15 @@ where
     PossibleValuesParser::new(names).try_map(|name| name.parse::<T>())
 }
 
-/// A kind of table.
+/// Returns the parser of table kinds.
 pub(crate) fn table() -> impl TypedValueParser<Value = TableKind> {
     named([
-        (TableKind::Single, "One fingerprint after the other"),
+        (TableKind::Single, "Fingerprints of equal length, one after another"),
         (TableKind::Packed, "Semi-sorted buckets of four slots: one bit less per item"),
     ])
 }
 
-/// An addressing.
+/// Returns the parser of addressings.
 pub(crate) fn addressing() -> impl TypedValueParser<Value = Addressing> {
     named([
         (Addressing::AnySize, "Any even number of buckets: the smallest table"),
@@ -101,7 +101,7 @@ pub(crate) fn addressing() -> impl TypedValueParser<Value = Addressing> {
     ])
 }
 
-/// A hasher.
+/// Returns the parser of hashers.
 fn hasher() -> impl TypedValueParser<Value = AnyHasher> {
     let help = |hasher: AnyHasher| match hasher.id() {
         HasherId::XXH3 => "XXH3, 64 bits",

@@ -1,48 +1,64 @@
 //! `koel query`
 
 use std::{
+    ffi::OsString,
     io::{self, IsTerminal as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use anyhow::bail;
 use clap::Args;
+use koel::Contains;
 
 use crate::{
     file,
-    items::ItemArgs,
-    terminal::{self, Stream},
+    items::{Format, ItemArgs, Items},
+    terminal::{self, Out, Stream},
 };
 
 /// Print the items that may be in a filter.
 ///
-/// An added item is always printed. Any other is printed, by mistake, at the filter's false-positive rate, which `koel info`
-/// shows. Exit status: 0 if an item was selected, 1 if none was, 2 on error.
+/// An item that was added is always printed. Any other item is printed by mistake at the filter's false-positive rate, which
+/// `koel info` shows. Exit status: 0 if an item was selected, 1 if none was, 2 on error.
 ///
-/// A filter in a file is mapped into memory, not read, so a large filter answers as soon as a small one. Only the header is checked
-/// then: damage after it may lead to wrong answers. --verify checks everything first; `koel verify` does so once for many queries.
-/// Filters from pipes and devices, and files of other programs, are always read and checked completely.
+/// The last of several files is the list of items, unless it is a koel snapshot. With several filters, the names of those that
+/// have an item are printed before it, as grep prints file names. With --key, whole lines are printed.
 ///
-/// Files of other programs are those of Go's linvon/cuckoo-filter, and dumps of RedisBloom: the chunks from CF.SCANDUMP, each after
+/// A filter in a file is mapped into memory, not read, so a large filter answers as soon as a small one. Then only the header is
+/// checked, and damage after it may cause wrong results. --verify checks everything first; `koel verify` does so once for many
+/// queries. Filters from pipes and devices, and files of other programs, are always read and checked completely.
+///
+/// Files of other programs are those of Go's linvon/cuckoo-filter, and RedisBloom dumps: the chunks from CF.SCANDUMP, each after
 /// its iterator and its length, as 64-bit little-endian numbers.
 ///
 /// While a query waits for items, other koel commands may replace the file; the query continues with the old one. Do not change
-/// the file in place, as `cp` onto it does: if it gets shorter, the system kills the query. (`mv` is safe.)
+/// the file in place, as `cp` onto it does: if it becomes shorter, the system kills the query. (`mv` is safe.)
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "koel query [OPTIONS] <FILTER>... [FILE]\n       koel query [OPTIONS] <FILTER>... --item <ITEM>...",
+    after_help = "\
 Examples:
     printf 'apple\\nbanana\\n' | koel build - -o fruit.koel
     koel query fruit.koel --item apple --item cherry
     printf 'banana\\nplum\\n' | koel query fruit.koel --absent
-    if koel query fruit.koel --quiet --verify --item apple; then echo 'probably present'; fi")]
+    if koel query fruit.koel --quiet --verify --item apple; then echo 'probably present'; fi
+    printf 'leek\\n' | koel build - -o vegetables.koel
+    koel query fruit.koel vegetables.koel --item leek"
+)]
 #[allow(clippy::struct_excessive_bools, reason = "options that are independent of each other")]
 pub(crate) struct Query {
-    /// The filter: a koel snapshot, a file of Go's, or a dump of RedisBloom; `-` for standard input
-    filter: PathBuf,
+    /// The filters: koel snapshots, Go files or RedisBloom dumps; `-` for standard input. After them, the items, one per line;
+    /// `-` or no FILE for standard input
+    #[arg(required = true, value_name = "FILTER")]
+    files: Vec<PathBuf>,
+
+    /// An item, instead of a file of items; may be repeated
+    #[arg(long = "item", value_name = "ITEM", allow_hyphen_values = true)]
+    items: Vec<OsString>,
 
     #[command(flatten)]
-    items: ItemArgs,
+    format: Format,
 
     /// Select the other items: those that are certainly not in the filter
     #[arg(long)]
@@ -56,45 +72,78 @@ pub(crate) struct Query {
     #[arg(long, conflicts_with = "count")]
     quiet: bool,
 
-    /// Check the whole filter before the first answer, which takes as long as reading it
+    /// Check the whole filter before the first lookup, which takes as long as reading it
     #[arg(long)]
     verify: bool,
 }
 
+/// A filter, and the number of items that it selected.
+struct Queried {
+    name: String,
+    filter: Box<dyn Contains<[u8]>>,
+    selected: u64,
+}
+
 impl Query {
-    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        if file::is_dash(&self.filter) && self.items.path().is_some_and(file::is_dash) {
-            bail!("standard input: cannot be both the filter and the items; give a file for one of them, or --item");
+    pub(crate) fn run(mut self) -> anyhow::Result<ExitCode> {
+        let list = self.take_list();
+        let items = ItemArgs::new(list, std::mem::take(&mut self.items), self.format.clone());
+        let is_stdin = |path: &&Path| file::is_dash(path);
+        let readers = self.files.iter().map(PathBuf::as_path).chain(items.path());
+        if readers.filter(is_stdin).count() > 1 {
+            bail!("standard input: cannot be both the filter and the items, or several filters; give files, or --item");
         }
         if !self.quiet {
             Stream::Stdout.check()?;
         }
-        let filter = file::open(&self.filter, self.verify)?;
-        let separator = self.items.separator();
-        let print = !self.count && !self.quiet;
-        // A bar would get in the way of items printed on the same terminal.
-        let mut items = self.items.open(!(print && io::stdout().is_terminal()))?;
-        let mut out = terminal::Out::new();
-        let mut selected = 0_u64;
-        while let Some(item) = items.advance()? {
-            if filter.contains(item) != self.absent {
-                selected += 1;
-                if print {
-                    out.item(item, separator)?;
-                } else if self.quiet {
-                    break;
+        let open = |path: &PathBuf| {
+            let filter = file::open(path, self.verify)?;
+            Ok(Queried { name: file::name(path), filter, selected: 0 })
+        };
+        let mut filters = self.files.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
+        // A progress bar would disturb items that are printed on the same terminal.
+        let mut items = items.open(self.count || self.quiet || !io::stdout().is_terminal())?;
+        self.select(&mut filters, &mut items)?;
+        if self.count {
+            let line = |queried: &Queried| match filters.len() {
+                1 => format!("{}\n", queried.selected),
+                _ => format!("{}:{}\n", queried.name, queried.selected),
+            };
+            terminal::print(&filters.iter().map(line).collect::<String>())?;
+        }
+        Ok(ExitCode::from(u8::from(filters.iter().all(|queried| queried.selected == 0))))
+    }
+
+    /// Removes the list of items from the files and returns it: the last of several files, unless it is a koel snapshot.
+    fn take_list(&mut self) -> Option<PathBuf> {
+        let is_list = |last: &mut PathBuf| !file::is_snapshot_file(last);
+        if self.items.is_empty() && self.files.len() > 1 { self.files.pop_if(is_list) } else { None }
+    }
+
+    /// Prints the selected items, and counts them.
+    fn select(&self, filters: &mut [Queried], items: &mut Items) -> anyhow::Result<()> {
+        let (mut out, separator, are_named) = (Out::new(), self.format.separator(), filters.len() > 1);
+        while items.advance()?.is_some() {
+            for queried in &mut *filters {
+                if queried.filter.contains(items.item()) == self.absent {
+                    continue;
+                }
+                queried.selected += 1;
+                if self.quiet {
+                    return Ok(());
+                }
+                if !self.count {
+                    if are_named {
+                        out.name(&queried.name)?;
+                    }
+                    out.item(items.line(), separator)?;
                 }
             }
-            // A program that sends items one by one waits for each answer before it sends the next item.
+            // A program that sends items individually waits for each result before it sends the next item.
             if items.is_waiting() {
                 out.flush()?;
             }
         }
-        out.flush()?;
-        drop(out);
-        if self.count {
-            terminal::print(&format!("{selected}\n"))?;
-        }
-        Ok(ExitCode::from(u8::from(selected == 0)))
+        out.flush()
     }
 }

@@ -1,9 +1,9 @@
-//! The standard streams: whether they can be used at all, what is printed on them, and the exit status that follows. A reader may
-//! close standard output at any time.
+//! The standard streams: checking that they are open, printing, and the exit status of errors. A reader may close standard output
+//! at any time.
 
 use std::{
     fmt,
-    io::{self, BufWriter, ErrorKind, StdinLock, StdoutLock, Write as _},
+    io::{self, BufWriter, ErrorKind, StdinLock, Stdout, Write as _},
     process::ExitCode,
 };
 
@@ -27,8 +27,8 @@ impl Stream {
         }
     }
 
-    /// Fails if the stream is not open in the direction in which it is used: Rust's standard library takes the error of a read or
-    /// a write for success.
+    /// Fails if the stream is not open in the direction in which it is used. The check is needed because Rust's standard library
+    /// treats the error of reading or writing a stream that is not open (`EBADF`) as success.
     pub(crate) fn check(self) -> anyhow::Result<()> {
         if !has_access(self) {
             let (direction, remedy) = match self {
@@ -41,13 +41,13 @@ impl Stream {
     }
 }
 
-/// Standard input, once it has been checked.
+/// Checks standard input and locks it.
 pub(crate) fn stdin() -> anyhow::Result<StdinLock<'static>> {
     Stream::Stdin.check()?;
     Ok(io::stdin().lock())
 }
 
-/// Is the stream open for reading if it is standard input, and for writing otherwise? `nohup`, for example, opens standard input
+/// Returns whether standard input is open for reading, or another stream for writing. `nohup`, for example, opens standard input
 /// for writing only.
 #[cfg(unix)]
 fn has_access(stream: Stream) -> bool {
@@ -61,17 +61,17 @@ fn has_access(stream: Stream) -> bool {
         Stream::Stdout => (stdout(), OFlags::RDONLY),
         Stream::Stderr => (stderr(), OFlags::RDONLY),
     };
-    // If the mode is not known, reading and writing will tell.
+    // If the mode is unknown, the stream counts as open: reading or writing it fails later.
     !fcntl_getfl(stream).is_ok_and(|flags| flags & OFlags::ACCMODE == unusable)
 }
 
-/// Not known: this system has no file descriptors.
+/// Returns `true`: this system has no file descriptors to check.
 #[cfg(not(unix))]
 fn has_access(_: Stream) -> bool {
     true
 }
 
-/// The reader of standard output has closed the pipe. This ends the command, but is not reported as an error.
+/// The error that the reader of standard output has closed the pipe. It ends the command, but is not reported as an error.
 #[derive(Debug)]
 pub(crate) struct Closed;
 
@@ -82,64 +82,69 @@ impl fmt::Display for Closed {
 }
 
 /// Names standard output in an error, and turns a broken pipe into [`Closed`].
-pub(crate) fn named<T>(result: io::Result<T>) -> anyhow::Result<T> {
+pub(crate) fn stdout_result<T>(result: io::Result<T>) -> anyhow::Result<T> {
     match result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(anyhow::Error::msg(Closed)),
         other => other.context("standard output"),
     }
 }
 
-/// Prints what was done to a file. If printing fails, the error says that the file was written all the same.
+/// Prints what was done to a file. If printing fails, the error says that the file was written nevertheless.
 pub(crate) fn report(text: &str, file: &str) -> anyhow::Result<()> {
     print(text).with_context(|| format!("{file} was written, but the report of it could not be"))
 }
 
-/// Prints text. That its reader has closed the pipe is not an error: the work that it reports is done.
+/// Prints text. A closed pipe is not an error, because the work that the text reports is done.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     Stream::Stdout.check()?;
     let mut stdout = io::stdout().lock();
-    match named(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())) {
+    match stdout_result(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())) {
         Err(error) if error.is::<Closed>() => Ok(()),
         other => other,
     }
 }
 
-/// Standard output for many items: locked once, with a large buffer.
-pub(crate) struct Out(BufWriter<StdoutLock<'static>>);
+/// Standard output for many items, with a large buffer.
+pub(crate) struct Out(BufWriter<Stdout>);
 
 impl Out {
-    /// For standard output that has been checked, unless nothing will be written.
+    /// Requires that standard output has been checked, unless nothing will be written.
     pub(crate) fn new() -> Self {
-        Self(BufWriter::with_capacity(64 << 10, io::stdout().lock()))
+        Self(BufWriter::with_capacity(64 << 10, io::stdout()))
+    }
+
+    /// Prints a file's name and a colon before an item, like grep.
+    pub(crate) fn name(&mut self, name: &str) -> anyhow::Result<()> {
+        stdout_result(self.0.write_all(name.as_bytes()).and_then(|()| self.0.write_all(b":")))
     }
 
     #[inline]
     pub(crate) fn item(&mut self, item: &[u8], separator: u8) -> anyhow::Result<()> {
-        named(self.0.write_all(item).and_then(|()| self.0.write_all(&[separator])))
+        stdout_result(self.0.write_all(item).and_then(|()| self.0.write_all(&[separator])))
     }
 
     pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
-        named(self.0.flush())
+        stdout_result(self.0.flush())
     }
 }
 
 /// The exit status of every error. 1 means that nothing was found, as with grep.
 pub(crate) const FAILED: u8 = 2;
 
-/// Reports an error and gives its exit status.
+/// Reports an error and returns its exit status.
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     if error.is::<Closed>() {
-        // The reader of standard output has seen enough. That is not an error.
+        // The reader needs no more output, which is not an error.
         return ExitCode::SUCCESS;
     }
     say(format_args!("koel: {error:#}\n"));
     ExitCode::from(FAILED)
 }
 
-/// Handles arguments that run no command: prints help and the version on standard output, mistakes on standard error.
+/// Handles arguments that run no command: prints help and the version on standard output, and mistakes on standard error.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        let printed = Stream::Stdout.check().and_then(|()| named(error.print()));
+        let printed = Stream::Stdout.check().and_then(|()| stdout_result(error.print()));
         return printed.map_or_else(|error| failure(&error), |()| ExitCode::SUCCESS);
     }
     let text = error.render().to_string();
@@ -153,16 +158,16 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 /// A progress bar. Dropping it removes it from the screen.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// Whether it shows bytes, of a known total, or items.
+    /// `true` if the bar shows bytes out of a known total; otherwise, it shows items.
     by_bytes: bool,
 }
 
 impl Progress {
-    pub(crate) fn none() -> Self {
+    pub(crate) fn hidden() -> Self {
         Self { bar: ProgressBar::hidden(), by_bytes: false }
     }
 
-    /// For an input of this many bytes, if that is known.
+    /// Returns a bar for an input of `bytes` bytes, or a spinner if the length is unknown.
     pub(crate) fn reading(bytes: Option<u64>) -> Self {
         let bar = match bytes {
             Some(bytes) => ProgressBar::new(bytes).with_style(style("{wide_bar} {bytes} of {total_bytes}, {eta} left")),
@@ -171,15 +176,15 @@ impl Progress {
         Self { bar, by_bytes: bytes.is_some() }
     }
 
-    /// For this many things, such as "measurements".
+    /// Returns a bar that counts to `number`; `things` is a plural such as "measurements".
     pub(crate) fn counting(number: usize, things: &str) -> Self {
         let bar = ProgressBar::new(number as u64);
         let style = style(&format!("{{wide_bar}} {{human_pos}} of {{human_len}} {things}, {{eta}} left"));
         Self { bar: bar.with_style(style), by_bytes: false }
     }
 
-    /// Updates the bar. To be called once for every large piece of input, not for every item.
-    pub(crate) fn at(&self, bytes: u64, items: u64) {
+    /// Updates the bar. Call it once per large piece of input, not per item.
+    pub(crate) fn update(&self, bytes: u64, items: u64) {
         self.bar.set_position(if self.by_bytes { bytes } else { items });
     }
 }
@@ -190,7 +195,7 @@ impl Drop for Progress {
     }
 }
 
-/// The templates are constants; if one of them is invalid, the default bar is shown.
+/// Returns the style of a template, or the default style if the template is invalid.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

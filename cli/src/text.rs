@@ -1,13 +1,13 @@
-//! Figures, tables and paragraphs as people read them. `koel_lab::percent` has shares.
+//! Numbers, tables and paragraphs as text for people. `koel_lab::percent` formats shares.
 
 use std::fmt;
 
 use textwrap::{Options, WordSplitter, fill};
 
-/// Columns of a terminal.
+/// Columns of the text: those of a narrow terminal.
 const WIDTH: usize = 80;
 
-/// A number of things: "1 item", "2 items", "2 queries", "2 keys".
+/// Formats a count with its noun: "1 item", "2 items", "2 queries", "2 keys".
 pub(crate) fn counted<T: Copy + fmt::Display + PartialEq + From<u8>>(number: T, thing: &str) -> String {
     match thing.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o'])) {
         _ if number == T::from(1) => format!("{number} {thing}"),
@@ -16,8 +16,8 @@ pub(crate) fn counted<T: Copy + fmt::Display + PartialEq + From<u8>>(number: T, 
     }
 }
 
-/// A number of at least 1 with three significant digits, or with all those before the point.
-pub(crate) fn three(number: f64) -> String {
+/// Formats a number with three significant digits, or with all digits before the point. Below 1, it has two decimal places.
+pub(crate) fn three_digits(number: f64) -> String {
     match number {
         0.0 => String::from("0"),
         ..9.995 => format!("{number:.2}"),
@@ -26,7 +26,7 @@ pub(crate) fn three(number: f64) -> String {
     }
 }
 
-/// A number in the largest of these units, each a thousand times the one before, of which it is at least one.
+/// Formats a number in the largest unit that leaves it at least 1. Each unit is a thousand times the one before.
 fn scaled(number: f64, units: &[&str]) -> String {
     let (mut number, mut units) = (number, units.iter());
     let mut unit = units.next().copied().unwrap_or_default();
@@ -35,21 +35,21 @@ fn scaled(number: f64, units: &[&str]) -> String {
     {
         (number, unit) = (number / 1000.0, larger);
     }
-    format!("{} {unit}", three(number))
+    format!("{} {unit}", three_digits(number))
 }
 
-/// A number of bytes: exact if below 10 kB, otherwise with three significant digits.
+/// Formats a number of bytes: exact below 10 kB, otherwise with three significant digits.
 pub(crate) fn size(bytes: f64) -> String {
     if bytes < 9999.5 { format!("{bytes:.0} B") } else { scaled(bytes / 1000.0, &["kB", "MB", "GB", "TB", "PB", "EB"]) }
 }
 
-/// A time in nanoseconds with three significant digits.
+/// Formats a time, given in nanoseconds, with three significant digits.
 pub(crate) fn time(ns: f64) -> String {
     scaled(ns, &["ns", "us", "ms"])
 }
 
-/// A rate with three significant digits, or two if it would be wider than seven characters.
-pub(crate) fn narrow(rate: f64) -> String {
+/// Formats a rate with three significant digits, or two if it would be wider than seven characters.
+pub(crate) fn short_rate(rate: f64) -> String {
     match rate {
         0.0 => String::from("0"),
         0.1.. => format!("{rate:.3}"),
@@ -60,13 +60,13 @@ pub(crate) fn narrow(rate: f64) -> String {
     }
 }
 
-/// The text of a cell, if there is one.
-pub(crate) fn dash(text: Option<String>) -> String {
+/// Returns the text of a cell, or a dash if there is none.
+pub(crate) fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| String::from("-"))
 }
 
-/// Rows of cells in columns, `gap` apart: the columns in `left` begin at the left, all others end at the right. There is a line
-/// of dashes above each of the rows in `lines`.
+/// Formats rows of cells as columns, `gap` blanks apart. The columns in `left` are aligned to the left, all others to the right.
+/// A line of dashes stands above each of the rows in `lines`.
 pub(crate) fn table<T: AsRef<str>>(rows: &[Vec<T>], gap: usize, left: &[usize], lines: &[usize]) -> String {
     let width = |cell: &T| cell.as_ref().chars().count();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -88,20 +88,20 @@ pub(crate) fn table<T: AsRef<str>>(rows: &[Vec<T>], gap: usize, left: &[usize], 
     text
 }
 
-/// The same with a header and a line below it, and names in the first column.
+/// Formats a table with a header, a line below it, and names in the first column.
 pub(crate) fn figures(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let header = header.iter().map(|name| String::from(*name)).collect();
     table(&[header].into_iter().chain(rows).collect::<Vec<_>>(), 2, &[0], &[1])
 }
 
-/// Paragraphs in lines that fit.
+/// Wraps paragraphs at the width of the text.
 pub(crate) fn paragraphs(texts: &[impl AsRef<str>]) -> String {
     texts.iter().map(|text| wrapped(text.as_ref())).collect()
 }
 
-/// A paragraph in lines that fit, indented from the second on.
+/// Wraps a paragraph at the width of the text, and indents all lines but the first.
 pub(crate) fn wrapped(text: &str) -> String {
-    // A path, an option or a hyphenated word is not broken.
+    // Paths, options and hyphenated words stay whole, so that they can be pasted.
     let options = Options::new(WIDTH).subsequent_indent("  ").break_words(false).word_splitter(WordSplitter::NoHyphenation);
     fill(text, options) + "\n"
 }
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn rates_have_three_digits_and_take_seven_columns() {
         for (rate, text) in [(0.0, "0"), (0.5, "0.500"), (0.098_76, "0.0988"), (0.001, "0.00100"), (0.000_946, "9.46e-4")] {
-            assert_eq!(narrow(rate), text);
+            assert_eq!(short_rate(rate), text);
         }
-        assert_eq!([narrow(9.994e-10), narrow(9.996e-10), narrow(1.26e-10)], ["1.0e-9", "1.00e-9", "1.3e-10"]);
+        assert_eq!([short_rate(9.994e-10), short_rate(9.996e-10), short_rate(1.26e-10)], ["1.0e-9", "1.00e-9", "1.3e-10"]);
     }
 }

@@ -1,9 +1,9 @@
-//! The life of a filter, of fixed size or growing: built, inspected, queried, added to, removed from, and full.
+//! Building, inspecting, querying, changing and filling filters of fixed size and growing ones.
 
 use crate::common::{Koel, facts, numbers, value_after};
 
 #[test]
-fn a_filter_lives() {
+fn filters_are_built_queried_and_changed() {
     for (options, count, expected) in [
         ("--capacity 1100", 1000, ["items 1000 ", " table packed ", " hasher xxh3, seed 0"]),
         ("--grow", 30_000, ["format koel snapshot of a filter that grows ", " items 30000 ", " table packed, in "]),
@@ -21,15 +21,15 @@ fn a_filter_lives() {
         assert_eq!(built.text().split_once('\n').unwrap().1, koel.run("info f.koel").text());
         assert!(koel.run(&format!("build many.txt -o - {options}")).status(0) == koel.read("f.koel"));
 
-        let change = |command: &str, said: &str| {
+        let change = |command: &str, report: &str| {
             let run = koel.run(command);
-            assert!(run.text().starts_with(&format!("{said} in f.koel now")), "{}", run.text());
+            assert!(run.text().starts_with(&format!("{report} in f.koel now")), "{}", run.text());
             run.ok();
         };
         assert_eq!(koel.run("query f.koel many.txt").ok(), many.as_bytes());
         assert_eq!(koel.run("query f.koel many.txt --absent").status(1), b"");
-        let mistaken = koel.run("query f.koel more.txt --count").text().trim().parse::<u32>().unwrap();
-        assert!(mistaken < 10, "{mistaken}");
+        let false_positives = koel.run("query f.koel more.txt --count").text().trim().parse::<u32>().unwrap();
+        assert!(false_positives < 10, "{false_positives}");
         change("add f.koel more.txt", &format!("100 added; {}", count + 100));
         assert_eq!(koel.run("query f.koel more.txt").ok(), more.as_bytes());
         change("add f.koel more.txt --unique", &format!("0 added, 100 skipped as already present; {}", count + 100));
@@ -37,13 +37,13 @@ fn a_filter_lives() {
         assert_eq!(koel.run("query f.koel more.txt").ok(), more.as_bytes());
         change("remove f.koel more.txt", "100 removed, 0 not found; 0");
         assert_eq!(koel.names(), ["f.koel", "many.txt", "more.txt"]);
-        // A filter of fixed size equals one that never had items.
+        // An emptied filter of fixed size equals a new one.
         assert!(options == "--grow" || koel.read("f.koel") == koel.run(&format!("build - -o - {options}")).status(0));
     }
 }
 
 #[test]
-fn removing_what_is_absent_is_reported_and_changes_nothing() {
+fn removing_an_absent_item_is_reported_and_changes_nothing() {
     let koel = Koel::with_filter("apple\nbanana\n");
     let before = koel.read("f.koel");
     let removed = koel.run("remove f.koel --item cherry");
@@ -56,13 +56,13 @@ fn removing_what_is_absent_is_reported_and_changes_nothing() {
 }
 
 #[test]
-fn unique_skips_what_is_reported_as_present() {
+fn unique_skips_items_reported_as_present() {
     let koel = Koel::new();
     for capacity in ["--capacity 10", ""] {
         let built = koel.feed("a\nb\na\na\n", &format!("build - -o f.koel --unique {capacity}"));
         assert!(built.text().contains("  skipped         2, as already present"), "{}", built.text());
-        // Where all items are read first, it is known how many are different.
-        assert_eq!(built.text().contains("\n  different       2 of 4\n"), capacity.is_empty(), "{}", built.text());
+        // The distinct items are counted only if all items are read first.
+        assert_eq!(built.text().contains("\n  distinct        2 of 4\n"), capacity.is_empty(), "{}", built.text());
         built.ok();
         assert_eq!(facts(&koel, "f.koel")["items"], 2);
     }
@@ -73,42 +73,42 @@ fn unique_skips_what_is_reported_as_present() {
 }
 
 #[test]
-fn the_size_follows_from_the_items() {
+fn the_size_depends_on_distinct_items() {
     let koel = Koel::new();
-    // Counted first, or promised: the same filter.
+    // Counting the items first and giving --capacity build the same filter.
     koel.feed(numbers(0..5000), "build - -o counted.koel").ok();
     koel.feed(numbers(0..5000), "build - -o promised.koel --capacity 5000").ok();
     assert!(koel.read("counted.koel") == koel.read("promised.koel"));
     // Copies take no room in the table, whether they are stored or not.
     for options in ["", "--unique"] {
         let built = koel.feed(numbers(0..5000).repeat(3), &format!("build - -o copies.koel {options}"));
-        assert!(built.text().contains("\n  different       5000 of 15000\n"), "{}", built.text());
+        assert!(built.text().contains("\n  distinct        5000 of 15000\n"), "{}", built.text());
         built.ok();
         assert_eq!(facts(&koel, "copies.koel")["buckets"], facts(&koel, "counted.koel")["buckets"]);
     }
 }
 
 #[test]
-fn every_option_arrives() {
+fn all_options_take_effect() {
     let koel = Koel::new();
     let options =
         "--bits 9 --capacity 500 --table single --bucket-size 8 --addressing power-of-two --hasher metrohash64 --seed 0x539";
     koel.feed(numbers(0..500), &format!("build - -o f.koel {options}")).ok();
-    let told = facts(&koel, "f.koel");
+    let shown = facts(&koel, "f.koel");
     let expected = serde_json::json!({
         "table": "single", "fingerprint_bits": 9, "bucket_size": 8, "addressing": "power-of-two", "hasher": "metrohash64",
         "seed": 1337, "items": 500, "file_bytes": koel.read("f.koel").len(),
     });
     for (fact, value) in expected.as_object().unwrap() {
-        assert_eq!(told[fact], *value, "{fact}");
+        assert_eq!(shown[fact], *value, "{fact}");
     }
-    let [buckets, slots, capacity] = ["buckets", "slots", "capacity"].map(|fact| told[fact].as_u64().unwrap());
-    assert!(buckets.is_power_of_two() && slots == 8 * buckets && capacity >= 500, "{told}");
-    assert_eq!(told["table_bytes"], buckets * 9);
+    let [buckets, slots, capacity] = ["buckets", "slots", "capacity"].map(|fact| shown[fact].as_u64().unwrap());
+    assert!(buckets.is_power_of_two() && slots == 8 * buckets && capacity >= 500, "{shown}");
+    assert_eq!(shown["table_bytes"], buckets * 9);
     for rate in ["false_positive_rate", "false_positive_rate_at_capacity", "load_factor", "bits_per_item"] {
-        assert!(told[rate].as_f64().unwrap() > 0.0, "{rate}");
+        assert!(shown[rate].as_f64().unwrap() > 0.0, "{rate}");
     }
-    // The hasher and its seed travel with the filter.
+    // The snapshot stores the hasher and its seed.
     assert_eq!(koel.feed(numbers(0..500), "query f.koel --count").ok(), b"500\n");
     koel.feed(numbers(0..500), "remove f.koel").ok();
     assert!(facts(&koel, "f.koel")["bits_per_item"].is_null());
@@ -132,7 +132,7 @@ fn a_filter_that_is_too_small_is_not_written() {
 }
 
 #[test]
-fn a_full_filter_stays_as_it_was() {
+fn a_full_filter_stays_unchanged() {
     let koel = Koel::new();
     koel.feed(numbers(0..10), "build - -o f.koel --capacity 10").ok();
     let before = koel.read("f.koel");
@@ -140,7 +140,7 @@ fn a_full_filter_stays_as_it_was() {
     for (options, end, item) in [("", "\n", "koel: line "), ("--unique", "\n", "koel: line "), ("--nul", "\0", "koel: item ")] {
         let run = koel.feed(numbers(10..1000).replace('\n', end), &format!("add f.koel - {options}"));
         run.error(&[item, " of standard input: the filter is full", "build a new filter", "f.koel is unchanged"]);
-        // At least the capacity must have fitted.
+        // The filter must have had room for its capacity.
         assert!(value_after(&run.stderr, "--capacity above ").parse::<u64>().unwrap() >= capacity, "{}", run.stderr);
         assert!(koel.read("f.koel") == before);
     }
@@ -148,19 +148,19 @@ fn a_full_filter_stays_as_it_was() {
 }
 
 #[test]
-fn any_number_of_copies_is_built_and_counted() {
+fn any_number_of_copies_is_stored_and_counted() {
     let koel = Koel::new();
     let (all, copies) = (numbers(0..1000), |number| "koel\n".repeat(number));
     for list in [copies(9), copies(50_000), all.repeat(2), all.repeat(30) + &copies(9)] {
         let lines = list.lines().count();
         for options in ["", "--capacity 1001", "--table single --bucket-size 1", "--grow", "--grow --bucket-size 1"] {
             let built = koel.feed(&list, &format!("build - -o f.koel {options}"));
-            let told = facts(&koel, "f.koel");
-            assert_eq!(told["items"], lines);
-            assert_eq!(built.text().contains("\n  of these "), told["further_copies"] != 0, "{}", built.text());
+            let shown = facts(&koel, "f.koel");
+            assert_eq!(shown["items"], lines);
+            assert_eq!(built.text().contains("\n  of these "), shown["extra_copies"] != 0, "{}", built.text());
             built.ok();
             assert_eq!(koel.feed(&list, "query f.koel --count --verify").ok(), format!("{lines}\n").as_bytes());
-            // Each can be removed as often as it was added.
+            // An item can be removed as often as it was added.
             let removed = koel.feed(list.clone() + "koel\n", "remove f.koel");
             assert!(removed.status(1).starts_with(format!("{lines} removed, 1 not found; 0 in f.koel").as_bytes()));
         }
@@ -171,7 +171,7 @@ fn any_number_of_copies_is_built_and_counted() {
 }
 
 #[test]
-fn a_filter_does_not_grow_for_copies() {
+fn copies_do_not_make_a_filter_grow() {
     let koel = Koel::new();
     let all = numbers(0..5000);
     let built = |list: String, name: &str| {
@@ -181,14 +181,14 @@ fn a_filter_does_not_grow_for_copies() {
         (text, facts(&koel, name))
     };
     let ((text, once), (again, copies)) = (built(all.clone(), "once.koel"), built(all.repeat(30), "copies.koel"));
-    assert!(once["further_copies"] == 0 && !text.contains("copies, counted"), "{text}");
+    assert!(once["extra_copies"] == 0 && !text.contains("copies, counted"), "{text}");
     assert_eq!([&copies["items"], &copies["shards"]], [&serde_json::json!(150_000), &once["shards"]]);
     // The tables hold each item once, and a few copies.
-    let further = copies["further_copies"].as_u64().expect("a number");
-    assert!((143_000..=145_000).contains(&further), "{further}");
-    assert!(again.contains(&format!("of these {further} copies, counted beside the tables")), "{again}");
-    // Without a first pass over the list, only --unique can tell how many are different.
+    let extra = copies["extra_copies"].as_u64().expect("a number");
+    assert!((143_000..=145_000).contains(&extra), "{extra}");
+    assert!(again.contains(&format!("of these {extra} copies, counted beside the tables")), "{again}");
+    // Without a first pass over the list, the distinct items are not reported.
     let unique = koel.feed(all.repeat(3), "build - -o unique.koel --grow --unique");
-    assert!(unique.text().contains("\n  skipped        10000,") && !unique.text().contains("different"), "{}", unique.text());
+    assert!(unique.text().contains("\n  skipped        10000,") && !unique.text().contains("distinct"), "{}", unique.text());
     unique.ok();
 }

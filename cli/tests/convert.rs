@@ -1,15 +1,15 @@
-//! `koel convert`, and the other commands that read the files of Go's library and dumps of RedisBloom. The library's tests have every
-//! answer that such a file gives.
+//! `koel convert`, and the other commands that read Go files and RedisBloom dumps. The library's tests check the results of all
+//! lookups in such files.
 
 use serde_json::Value;
 
 use crate::common::{Koel, data, facts, numbers};
 
-/// What `koel build` takes for a filter that goes into a file of the other program.
+/// The options of `koel build` for a filter that can be converted to the other program's format.
 const FOR_GO: &str = "--addressing power-of-two --hasher metrohash64 --seed 1337";
 const FOR_REDISBLOOM: &str = "--table single --bits 8 --addressing power-of-two --hasher redisbloom";
 
-/// Files of Go's, what was added to them (`key-0` and so on), and whether one is beside the table.
+/// Go files, the number of items in them (`key-0` and so on), and whether one of these is outside the table.
 const FILES: [(&str, u32, bool); 4] = [
     ("go/packed_b4_f13_n2000_m0.bin", 2000, false),
     ("go/packed_b4_f12_n1000_m1.bin", 1971, true),
@@ -17,16 +17,16 @@ const FILES: [(&str, u32, bool); 4] = [
     ("go/single_b8_f16_n2000_m0.bin", 2000, false),
 ];
 
-/// Dumps that have not grown.
+/// Dumps of filters that have not grown.
 const DUMPS: [&str; 2] = ["redisbloom/rb_b1_n3000.chunks", "redisbloom/rb_deleted.chunks"];
 
 fn items(prefix: &str, count: u32) -> String {
     (0..count).fold(String::new(), |lines, n| lines + &format!("{prefix}{n}\n"))
 }
 
-/// What of `probes.txt` is found in all of these files, also through a pipe.
+/// Asserts that all of these files find the same lines of `probes.txt`, also through a pipe, and returns them.
 #[track_caller]
-fn found(koel: &Koel, files: &[&str]) -> String {
+fn found_in_all(koel: &Koel, files: &[&str]) -> String {
     let first = koel.run(["query", files[0], "probes.txt"]).text();
     for file in files {
         assert!(koel.run(["query", file, "probes.txt"]).text() == first, "{file}");
@@ -36,14 +36,14 @@ fn found(koel: &Koel, files: &[&str]) -> String {
 }
 
 #[test]
-fn files_of_gos_are_queried_directly_and_as_snapshots() {
+fn go_files_are_queried_directly_and_as_snapshots() {
     let koel = Koel::new();
     for (name, count, has_victim) in FILES {
         koel.write("f.go", data(name));
         koel.write("probes.txt", items("key-", count) + &items("probe-", 20_000));
-        let told = facts(&koel, "f.go");
-        assert_eq!((&told["format"], &told["victim"]), (&"go".into(), &has_victim.into()), "{name}");
-        assert_eq!((&told["items"], &told["file_bytes"]), (&count.into(), &koel.read("f.go").len().into()), "{name}");
+        let shown = facts(&koel, "f.go");
+        assert_eq!((&shown["format"], &shown["victim"]), (&"go".into(), &has_victim.into()), "{name}");
+        assert_eq!((&shown["items"], &shown["file_bytes"]), (&count.into(), &koel.read("f.go").len().into()), "{name}");
         let victim = if has_victim { "  victim          one of the items" } else { "  victim          none\n" };
         assert!(koel.run("info f.go").text().contains(victim), "{name}");
 
@@ -51,19 +51,19 @@ fn files_of_gos_are_queried_directly_and_as_snapshots() {
         assert!(converted.ok().starts_with(b"filter            f.koel\nformat            koel snapshot\n"));
         let snapshot = facts(&koel, "f.koel");
         assert_eq!((&snapshot["format"], &snapshot["items"]), (&"koel".into(), &count.into()));
-        assert!(snapshot.get("victim").is_none() && snapshot["buckets"] == told["buckets"], "{snapshot}");
-        assert!(found(&koel, &["f.go", "f.koel"]).starts_with(&items("key-", count)), "{name}");
+        assert!(snapshot.get("victim").is_none() && snapshot["buckets"] == shown["buckets"], "{snapshot}");
+        assert!(found_in_all(&koel, &["f.go", "f.koel"]).starts_with(&items("key-", count)), "{name}");
     }
     koel.run_with("mmx", "query f.go --item key-0").error(&["KOEL_KERNEL", "mmx given"]);
 }
 
 #[test]
-fn dumps_are_described_as_the_server_describes_its_filters() {
+fn facts_of_dumps_match_those_of_the_server() {
     let koel = Koel::new();
     let about: Vec<Value> = serde_json::from_slice(&data("redisbloom/fixtures.json")).expect("JSON");
     for fixture in about.iter().filter(|fixture| fixture["chunks"] != 0) {
         koel.write("f.chunks", data(&format!("redisbloom/{}", fixture["file"].as_str().expect("a name"))));
-        let (told, info) = (facts(&koel, "f.chunks"), &fixture["info"]);
+        let (shown, info) = (facts(&koel, "f.chunks"), &fixture["info"]);
         for (ours, theirs) in [
             ("items", "Number of items inserted"),
             ("deleted", "Number of items deleted"),
@@ -73,10 +73,10 @@ fn dumps_are_described_as_the_server_describes_its_filters() {
             ("expansion", "Expansion rate"),
             ("max_iterations", "Max iterations"),
         ] {
-            assert_eq!(told[ours], info[theirs], "{ours} of {told}");
+            assert_eq!(shown[ours], info[theirs], "{ours} of {shown}");
         }
-        assert_eq!((&told["format"], &told["taken"]), (&"redisbloom".into(), &told["items"]));
-        assert_eq!(told["file_bytes"], koel.read("f.chunks").len());
+        assert_eq!((&shown["format"], &shown["taken"]), (&"redisbloom".into(), &shown["items"]));
+        assert_eq!(shown["file_bytes"], koel.read("f.chunks").len());
         let text = koel.run("info f.chunks").text();
         assert!(text.starts_with("format            dump of RedisBloom\nitems             "), "{text}");
         assert!(koel.run("verify f.chunks").text().starts_with("f.chunks: ok: dump of RedisBloom, "));
@@ -84,7 +84,7 @@ fn dumps_are_described_as_the_server_describes_its_filters() {
 }
 
 #[test]
-fn a_dump_of_one_sub_filter_becomes_a_snapshot_and_comes_back() {
+fn a_dump_of_one_sub_filter_survives_a_round_trip() {
     let koel = Koel::new();
     koel.write("probes.txt", items("probe-", 20_000) + &items("key-", 20_000));
     for name in DUMPS {
@@ -95,8 +95,8 @@ fn a_dump_of_one_sub_filter_becomes_a_snapshot_and_comes_back() {
         for name in ["items", "slots", "buckets", "bucket_size", "fingerprint_bits", "seed"] {
             assert_eq!(snapshot[name], dumped[name], "{name} of {snapshot}");
         }
-        assert!(found(&koel, &["f.chunks", "f.koel"]).contains("\nkey-2\n"), "{name}");
-        // All but the number of items removed comes back.
+        assert!(found_in_all(&koel, &["f.chunks", "f.koel"]).contains("\nkey-2\n"), "{name}");
+        // Only the number of removed items is lost.
         let mut bytes = data(name);
         bytes[16 + 16..16 + 24].fill(0);
         koel.run("convert f.koel -o back.chunks --to redisbloom").ok();
@@ -105,7 +105,7 @@ fn a_dump_of_one_sub_filter_becomes_a_snapshot_and_comes_back() {
 }
 
 #[test]
-fn there_and_back_is_the_same_filter_and_what_has_the_format_is_copied() {
+fn round_trips_and_copies_are_exact() {
     let koel = Koel::new();
     for (to, name, options) in [
         ("go", "file of Go's linvon/cuckoo-filter", format!("{FOR_GO} --table single")),
@@ -115,14 +115,14 @@ fn there_and_back_is_the_same_filter_and_what_has_the_format_is_copied() {
     ] {
         koel.feed(numbers(0..3000), &format!("build - -o f.koel {options}")).ok();
         let before = koel.read("f.koel");
-        let told = koel.run(&format!("convert f.koel -o f.koel --to {to}"));
+        let shown = koel.run(&format!("convert f.koel -o f.koel --to {to}"));
         assert!(
-            told.text().starts_with(&format!("filter            f.koel\nformat            {name}\nitems             3000\n"))
+            shown.text().starts_with(&format!("filter            f.koel\nformat            {name}\nitems             3000\n"))
         );
-        told.ok();
+        shown.ok();
         assert_eq!(facts(&koel, "f.koel")["format"], to);
         assert_eq!(koel.feed(numbers(0..3000), "query f.koel --count").ok(), b"3000\n");
-        // Through pipes, too.
+        // Pipes give the same bytes.
         let run = koel.feed(koel.read("f.koel"), "convert - -o - --to koel");
         assert!(run.status(0) == before && run.stderr.starts_with("filter            standard output\n"), "{}", run.stderr);
         assert!(koel.feed(&before, &format!("convert - -o - --to {to}")).status(0) == koel.read("f.koel"));
@@ -134,12 +134,12 @@ fn there_and_back_is_the_same_filter_and_what_has_the_format_is_copied() {
     }
 }
 
-/// One bucket of four slots, all of them taken, and a victim.
+/// A Go file with one bucket of four slots, all of them taken, and a victim.
 const FULL: [u8; 24] = [4, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 0, 4, 8, 1, 0, 0, 0, 1, 2, 3, 4];
 
-/// The remedies are what the test above builds.
+/// The test above checks that the options in the remedies work.
 #[test]
-fn what_cannot_be_converted_is_refused_with_a_remedy() {
+fn filters_of_other_kinds_are_not_converted() {
     let koel = Koel::new();
     for (to, options, parts) in [
         ("go", "", ["addressing: any-size given", FOR_GO]),
@@ -171,8 +171,8 @@ fn what_cannot_be_converted_is_refused_with_a_remedy() {
         koel.shell("rm new").ok();
     }
     koel.write("f.go", FULL);
-    let told = facts(&koel, "f.go");
-    assert_eq!((&told["items"], &told["victim"]), (&5.into(), &true.into()));
+    let shown = facts(&koel, "f.go");
+    assert_eq!((&shown["items"], &shown["victim"]), (&5.into(), &true.into()));
     let parts =
         ["koel: f.go: the table has no room for the item that Go keeps outside it (5 items in 4 slots)", "an item in Go first"];
     koel.given("convert f.go").refuses(&[
@@ -183,9 +183,9 @@ fn what_cannot_be_converted_is_refused_with_a_remedy() {
     assert!(koel.read("f.go") == FULL);
 }
 
-/// What changes filters takes snapshots only, and a dump that has grown becomes none.
+/// Commands that change filters accept only snapshots, and the dump of a filter that has grown cannot be converted.
 #[test]
-fn what_cannot_be_done_with_other_files_says_so() {
+fn files_of_other_programs_are_not_changed_or_merged() {
     let koel = Koel::new();
     let snapshot = "`koel convert --to koel` makes a snapshot of it";
     for (name, kind, to, changing) in [

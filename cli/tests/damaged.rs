@@ -1,4 +1,4 @@
-//! Damaged filters and other files: each command that reads filters refuses them with a message that says what is wrong, and where.
+//! Damaged filters and other files. All commands that read filters refuse them with a message that says what is wrong, and where.
 //! `koel verify` reads everything, and continues after a damaged file.
 
 use koel::{
@@ -8,14 +8,14 @@ use koel::{
 
 use crate::common::{Koel, data, numbers};
 
-/// Every subcommand that reads filters refuses this one, and leaves it unchanged.
+/// Asserts that all subcommands that read filters refuse these bytes, and leave the file unchanged.
 #[track_caller]
 fn refused(koel: &Koel, bytes: &[u8], parts: &[&str]) {
     refused_when_read(koel, bytes, parts);
     koel.run("query bad.koel --item 1").error(parts);
 }
 
-/// Every subcommand that reads all of a filter refuses this one, and leaves it unchanged.
+/// Asserts that all subcommands that read a whole filter refuse these bytes, and leave the file unchanged.
 #[track_caller]
 fn refused_when_read(koel: &Koel, bytes: &[u8], parts: &[&str]) {
     koel.write("bad.koel", bytes);
@@ -47,7 +47,7 @@ fn short_and_long_files_are_refused() {
 }
 
 #[test]
-fn a_hasher_of_another_program_is_named() {
+fn an_unknown_hasher_is_named() {
     #[derive(Clone)]
     struct Length;
     impl Hasher for Length {
@@ -65,7 +65,7 @@ fn a_hasher_of_another_program_is_named() {
 }
 
 #[test]
-fn damage_of_a_filter_that_grows_is_found() {
+fn damage_to_a_growing_filter_is_found() {
     let koel = Koel::new();
     let good = koel.feed(numbers(0..1000), "build - -o - --grow").status(0).to_vec();
     for at in [60, 70, 200, good.len() / 2, good.len() - 1] {
@@ -79,7 +79,7 @@ fn damage_of_a_filter_that_grows_is_found() {
 }
 
 #[test]
-fn queries_find_damage_when_they_read_all() {
+fn queries_find_damage_if_they_read_the_whole_file() {
     let koel = Koel::with_filter("a\nb\nc\n");
     let mut bad = koel.read("f.koel");
     bad[64] ^= 1;
@@ -90,7 +90,7 @@ fn queries_find_damage_when_they_read_all() {
 }
 
 #[test]
-fn good_files_are_reported_in_a_line_each() {
+fn verify_prints_one_line_per_good_file() {
     let koel = Koel::with_filter("apple\nbanana\n");
     koel.write("f.go", data("go/single_b4_f13_n1000_m1.bin"));
     let run = koel.run("verify f.koel f.go");
@@ -108,7 +108,7 @@ fn good_files_are_reported_in_a_line_each() {
 }
 
 #[test]
-fn a_bad_file_does_not_keep_the_others_from_being_checked() {
+fn verify_continues_after_a_bad_file() {
     let koel = Koel::with_filter(&numbers(0..100));
     let mut bad = koel.read("f.koel");
     bad[100] ^= 1;
@@ -122,7 +122,7 @@ fn a_bad_file_does_not_keep_the_others_from_being_checked() {
     assert_eq!(lines[2..], ["koel: 2 of 4 files failed"]);
 }
 
-/// There is no checksum, but whatever contradicts the rest is found, and named as what it is. The library's tests alter every byte.
+/// These formats have no checksum, but contradictions are found and named. The library's tests alter every byte.
 #[test]
 fn contradictions_in_files_of_other_programs_are_found() {
     let koel = Koel::new();
@@ -154,7 +154,7 @@ fn contradictions_in_files_of_other_programs_are_found() {
 }
 
 #[test]
-fn what_is_no_filter_is_named() {
+fn files_that_are_not_filters_are_refused() {
     let koel = Koel::new();
     for bytes in [&b"apple\nbanana\ncherry\n"[..], b"apple\n", &[0; 1000]] {
         refused(&koel, bytes, &["at byte 0: neither a koel snapshot nor a file of Go's", "give a file that `koel build`"]);
@@ -167,18 +167,31 @@ fn what_is_no_filter_is_named() {
     koel.run("verify").error(&["<FILE>..."]);
     let run = koel.run_with("mmx", "verify bad.koel bad.koel");
     run.error(&["koel: KOEL_KERNEL: mmx given"]);
-    assert_eq!(run.stderr.lines().count(), 1, "that is no fault of the files: {}", run.stderr);
+    assert_eq!(run.stderr.lines().count(), 1, "the error is not in the files: {}", run.stderr);
 }
 
-/// Refused before the memory is used up, which is limited here.
+/// The error names what the whole filter takes, before any item is read.
 #[test]
 #[cfg(target_os = "linux")]
-fn what_never_ends_is_given_up() {
+fn a_filter_that_does_not_fit_into_memory_says_how_much_it_takes() {
+    for grow in ["", "--grow"] {
+        let run = Koel::new()
+            .shell(&format!("ulimit -v 1500000; yes | koel build - --capacity 2G {grow} -o f.koel 2>&1 || test $? = 2"));
+        let text = run.text();
+        let bytes = text.split_whitespace().find_map(|word| word.parse::<u64>().ok());
+        assert!(bytes.is_some_and(|bytes| bytes > 3_000_000_000) && text.contains("a smaller --capacity"), "{grow}: {text}");
+    }
+}
+
+/// The input is refused before it uses up the memory, which is limited here.
+#[test]
+#[cfg(target_os = "linux")]
+fn endless_input_is_refused() {
     let neither = "at byte 0: neither a koel snapshot nor a file of Go's";
     for (command, message) in [
         // One endless item of zeros.
         ("koel build /dev/zero -o f.koel", "line 1 of /dev/zero: longer than 268435456 bytes"),
-        // No more is read than a header could announce.
+        // `verify` reads no more than a header can announce.
         ("koel verify /dev/zero", &*format!("/dev/zero: {neither}")),
         ("yes | koel verify -", &*format!("standard input: {neither}")),
     ] {

@@ -17,7 +17,7 @@ fn the_demo_shows_both_tables_and_a_hash_set() {
     let text = run.text();
     assert!(text.ends_with("\nzebra\n"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    // A column for each set, a row for each fact; two blanks or more between them.
+    // The table has a column per set and a row per fact. At least two blanks separate the cells.
     let cells = text.lines().map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>());
     let rows: Vec<_> = cells.filter(|cells| cells.len() == 4).collect();
     let column = |place: usize| rows.iter().map(|row| String::from(row[place])).collect::<Vec<_>>();
@@ -40,7 +40,7 @@ fn the_demo_shows_both_tables_and_a_hash_set() {
     assert!(koel.read("words/words.txt") == WORDS.as_bytes());
     let words: HashSet<&str> = WORDS.lines().collect();
     assert_eq!((words.len(), WORDS.lines().count()), (104_334, 104_334));
-    // The absent ones are made of two words with a blank.
+    // Absent items are two words with a blank between them, so no word may have a blank.
     assert!(words.iter().all(|word| !word.is_empty() && !word.contains(' ')));
     for table in ["single", "packed"] {
         let filter = format!("words/{table}.koel");

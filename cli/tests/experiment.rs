@@ -1,5 +1,5 @@
-//! `koel experiment`: what it leaves, however it ends; any parameters with `sweep`; two folders with `compare`; and what docs/tuning has.
-//! The laboratory's own tests have what is measured, and every state that another run may have left.
+//! `koel experiment`: the files that it leaves, `sweep`, `compare`, and the results in docs/tuning. The tests of `lab` check the
+//! measurements, and all states that another run may have left.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::common::{Koel, Run};
 
-/// The smallest tables only, since the time it takes does not matter here.
+/// The command with the smallest tables only, because its results do not matter here.
 const SMALL: &str = "experiment load --quick --max-slots 100";
 
-/// An experiment's record.
+/// Returns an experiment's record.
 fn record(koel: &Koel, name: &str) -> Value {
     serde_json::from_slice(&koel.read(&format!("{name}.json"))).expect("JSON")
 }
@@ -21,7 +21,7 @@ fn sweep(koel: &Koel, args: &str) -> Run {
 }
 
 #[test]
-fn mistakes_are_named_before_anything_is_measured() {
+fn errors_come_before_any_measurement() {
     let koel = Koel::new();
     koel.write("file", "");
     koel.shell("mkdir results; echo '{\"hello\": 1}' > results/speed.json").ok();
@@ -63,16 +63,16 @@ fn mistakes_are_named_before_anything_is_measured() {
 }
 
 #[test]
-fn a_run_leaves_all_its_files_and_is_not_done_twice_unless_it_is_wanted() {
+fn results_are_kept_and_measured_again_only_on_request() {
     let koel = Koel::new();
-    // Names that come twice are one.
+    // A name that is given twice counts once.
     let small = |more: &str| koel.run(&format!("{SMALL} load --out new/results {more}"));
-    let said = |more: &str, expected: &str| {
+    let check = |more: &str, expected: &str| {
         let run = small(more);
         assert_eq!(run.status(0), b"new/results/report.html\n");
         assert_eq!(run.stderr, format!("load: 72 cases{expected}\n"));
     };
-    said("--threads 1", "");
+    check("--threads 1", "");
     let names = koel.shell("LC_ALL=C ls -A new/results").unbroken();
     assert_eq!(names, "load-bits.svg load-buckets.svg load-size.svg load.csv load.json report.html");
     let (csv, first) = (koel.read("new/results/load.csv"), record(&koel, "new/results/load"));
@@ -80,9 +80,9 @@ fn a_run_leaves_all_its_files_and_is_not_done_twice_unless_it_is_wanted() {
     assert_eq!(first["run"]["scope"], serde_json::json!({"quick": true, "seed": 1, "max_slots": 100}));
     assert_eq!(first["measured"].as_array().map(Vec::len), Some(72));
 
-    said("--threads 2", ", all of them measured before");
+    check("--threads 2", ", all of them measured before");
     small("--seed 2").error(&["new/results", "another --out", "--again", "seed 1", "seed 2"]);
-    // What another build measured is drawn, but not taken for this one's.
+    // Results of another build are drawn, but do not count as results of this one.
     let build = &first["run"]["build"];
     let ours = build["program"].as_str().filter(|program| program.len() == 16).expect("a hash");
     let theirs = String::from_utf8(koel.read("new/results/load.json")).expect("JSON").replace(ours, "0123456789abcdef");
@@ -92,20 +92,20 @@ fn a_run_leaves_all_its_files_and_is_not_done_twice_unless_it_is_wanted() {
     assert!(drawn.stderr.starts_with("load: 72 cases, all of them measured before by another build: "), "{}", drawn.stderr);
     assert!(drawn.stderr.ends_with(", program 0123456789abcdef\n"), "{}", drawn.stderr);
     assert!(koel.read("new/results/load.json") == theirs.as_bytes());
-    said("--seed 0x2 --again", "");
+    check("--seed 0x2 --again", "");
     assert!(koel.read("new/results/load.csv") != csv);
     assert_eq!(record(&koel, "new/results/load")["run"]["scope"]["seed"], 2);
 }
 
-/// Nothing that was measured is lost, and the results are those of a run that nobody stopped.
+/// No measurement is lost, and the results are those of an uninterrupted run.
 #[test]
 #[cfg(unix)]
-fn after_ctrl_c_or_a_death_the_same_command_continues() {
+fn the_same_command_continues_after_ctrl_c_or_a_kill() {
     let koel = Koel::new();
-    // Long enough for anything to happen in the middle of it.
+    // The run is long enough to be stopped in the middle.
     let long = "experiment load --quick --max-slots 1000 --out parts";
     let journal = koel.path("parts/load.partial.jsonl");
-    // Cases in the journal, with the ends of their lines.
+    // Returns the number of complete lines with cases in the journal.
     let noted = || {
         let text = fs::read_to_string(&journal).unwrap_or_default();
         text.split_inclusive('\n').filter(|line| line.starts_with("{\"measured\"") && line.ends_with('\n')).count()
@@ -122,17 +122,20 @@ fn after_ctrl_c_or_a_death_the_same_command_continues() {
         let child = started(more);
         meanwhile();
         koel.shell(&format!("kill -INT {}", child.id())).ok();
-        let run = Run::of(child);
+        let run = Run::wait(child);
         assert_eq!(run.status(130), b"");
         run.stderr
     };
-    let said = stopped("--again", &|| ());
-    assert!(said.ends_with(" in parts, and the same command without --again continues\n"), "{said}");
-    let said = stopped("--threads 2", &|| {
+    let stderr = stopped("--again", &|| ());
+    assert!(stderr.ends_with(" in parts, and the same command without --again continues\n"), "{stderr}");
+    let stderr = stopped("--threads 2", &|| {
         koel.run(long).error(&["parts/load.partial.jsonl", "another process", "wait", "another --out"]);
     });
-    assert!(said.starts_with("load: 144 cases, "), "{said}");
-    assert!(said.ends_with("\nkoel: interrupted; the results so far are in parts, and the same command continues\n"), "{said}");
+    assert!(stderr.starts_with("load: 144 cases, "), "{stderr}");
+    assert!(
+        stderr.ends_with("\nkoel: interrupted; the results so far are in parts, and the same command continues\n"),
+        "{stderr}"
+    );
     let stopped = record(&koel, "parts/load");
     let finished = stopped["measured"].as_array().map_or(0, Vec::len);
     assert!((2..144).contains(&finished) && stopped["complete"] == false && !journal.exists(), "{finished}");
@@ -151,7 +154,7 @@ fn after_ctrl_c_or_a_death_the_same_command_continues() {
 }
 
 #[test]
-fn a_row_for_each_combination_and_a_word_about_the_others() {
+fn sweep_has_one_row_per_combination_and_lists_those_left_out() {
     let koel = Koel::new();
     let args = "--table packed,single --b 2,4 --f 3..9:3 --load 0.5..0.7:0.1 --items 100 --measure fpr,space --seed 3 --out out";
     let run = sweep(&koel, args);
@@ -170,18 +173,18 @@ fn a_row_for_each_combination_and_a_word_about_the_others() {
     assert!(csv.contains("\npacked,4,6,0.6,100,space fpr,true,168,100,"), "{csv}");
     koel.shell("test -e out/sweep-fpr-by-f.svg -a -e out/sweep-space-by-load.svg").ok();
 
-    // The same once more, and more of it: what is there is not measured again.
+    // A larger sweep does not repeat measurements.
     let second = sweep(&koel, &args.replace("0.5..0.7:0.1", "0.5..0.8:0.1"));
     second.status(0);
     assert!(second.stderr.contains("sweep: 32 cases, 24 of them measured before\n"), "{}", second.stderr);
-    // Pictures of other parameters are deleted with the results that they showed, and nothing else.
+    // --again deletes old results and their charts, but no other files.
     koel.write("out/sweep-notes.svg", "mine");
     sweep(&koel, "--table packed --f 8..12 --load 0.5 --items 100 --measure space --out out --again").status(0);
     assert_eq!(koel.shell("cd out; ls *.svg").unbroken(), "sweep-notes.svg sweep-space-by-f.svg");
 }
 
 #[test]
-fn what_differs_is_shown_and_is_the_exit_status() {
+fn compare_shows_differences_and_sets_the_exit_status() {
     let koel = Koel::new();
     for (out, args) in [("a", "--f 8,12"), ("noise", "--f 8,12 --seed 2"), ("b", "--f 12,16")] {
         sweep(&koel, &format!("--table packed --items 1000 --measure space,fpr,load --load 0.5,0.95 --out {out} {args}"))
@@ -194,7 +197,7 @@ fn what_differs_is_shown_and_is_the_exit_status() {
     noise.ok();
     assert!(noise.unbroken().contains(" Seed: 1 / 2 ") && noise.text().contains(" figures: 0 different, 0 unknown, "));
 
-    // A table that takes more space, and finds more.
+    // The changed record has a larger table with a higher rate.
     let mut changed = record(&koel, "b/sweep");
     let row = &mut changed["measured"][0]["rows"][0];
     row["bytes"] = (row["bytes"].as_u64().expect("a number") + 8).into();
@@ -221,7 +224,7 @@ fn what_differs_is_shown_and_is_the_exit_status() {
     ]);
 }
 
-/// The files of a folder, but for what is never kept.
+/// Returns the files of a folder, except those that the repository does not keep.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     let named = entries.map(|path| (path.file_name().expect("a name").to_string_lossy().into_owned(), path));
@@ -229,9 +232,10 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     kept.map(|(name, path)| (name, fs::read(path).expect("a file"))).collect()
 }
 
-/// docs/tuning has the pictures of its numbers, every column of its tables is described, and docs/TUNING.md shows what is there.
+/// docs/tuning has the charts of its results, all columns of its tables are described, and docs/TUNING.md shows only existing
+/// charts.
 #[test]
-fn the_documents_pictures_are_those_of_their_numbers() {
+fn charts_in_the_documents_match_their_results() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let committed = files(&docs.join("tuning"));
     let koel = Koel::new();
@@ -247,7 +251,7 @@ fn the_documents_pictures_are_those_of_their_numbers() {
         let name = about.name;
         let record = committed.get(&format!("{name}.json"));
         let record = record.unwrap_or_else(|| panic!("docs/tuning has no results of this experiment: run `docs/measure {name}`"));
-        // In a folder of its own, since the report shows all results of a folder.
+        // The experiment gets its own folder, because a report shows all results of a folder.
         fs::create_dir(koel.path(name)).expect("a new folder");
         koel.write(&format!("{name}/{name}.json"), record);
         let run = koel.run(&format!("experiment --out {name} {name}"));
@@ -259,13 +263,13 @@ fn the_documents_pictures_are_those_of_their_numbers() {
         let redraw =
             format!("run `cargo run --release -p koel-cli -- experiment {name} --out docs/tuning; docs/measure --records`");
         let drawn = files(&koel.path(name));
-        let of_this = |file: &str| file.strip_prefix(name).is_some_and(|rest| rest.starts_with(['.', '-']));
+        let is_of_experiment = |file: &str| file.strip_prefix(name).is_some_and(|rest| rest.starts_with(['.', '-']));
         for (file, bytes) in &drawn {
             let there = committed.get(file);
-            assert!(there == Some(bytes), "docs/tuning/{file} is not what the experiment makes of its results: {redraw}");
+            assert!(there == Some(bytes), "docs/tuning/{file} is not what the experiment writes from its results: {redraw}");
         }
-        for file in committed.keys().filter(|file| of_this(file)) {
-            assert!(drawn.contains_key(file), "docs/tuning/{file}: the experiment makes no such file: delete it, and {redraw}");
+        for file in committed.keys().filter(|file| is_of_experiment(file)) {
+            assert!(drawn.contains_key(file), "docs/tuning/{file}: the experiment writes no such file: delete it, and {redraw}");
         }
     }
 

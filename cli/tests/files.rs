@@ -12,12 +12,12 @@ fn mode(koel: &Koel, name: &str) -> u32 {
 }
 
 #[test]
-fn a_link_stays_and_what_it_leads_to_is_replaced() {
+fn links_stay_and_their_targets_are_replaced() {
     let koel = Koel::new();
     fs::create_dir(koel.path("far")).unwrap();
     symlink("far/away.koel", koel.path("near.koel")).unwrap();
     symlink("near.koel", koel.path("link.koel")).unwrap();
-    // At first it leads to nothing.
+    // In the first round, the target does not exist.
     for items in [5, 7] {
         koel.feed(numbers(0..items), "build - -o link.koel").ok();
         assert_eq!(facts(&koel, "far/away.koel")["items"], items);
@@ -34,7 +34,7 @@ fn a_link_stays_and_what_it_leads_to_is_replaced() {
 }
 
 #[test]
-fn the_old_permissions_stay_and_new_files_have_the_usual_ones() {
+fn replaced_files_keep_permissions_and_new_files_follow_the_umask() {
     let koel = Koel::new();
     for (mask, expected) in [("022", 0o644), ("077", 0o600), ("002", 0o664)] {
         koel.shell(&format!("umask {mask}; rm -f f.koel; echo a | koel build - -o f.koel")).ok();
@@ -50,7 +50,7 @@ fn the_old_permissions_stay_and_new_files_have_the_usual_ones() {
 }
 
 #[test]
-fn a_file_is_replaced_not_written_into() {
+fn files_are_replaced_and_not_written_in_place() {
     let koel = Koel::with_filter("a\n");
     fs::hard_link(koel.path("f.koel"), koel.path("before.koel")).unwrap();
     let before = koel.read("f.koel");
@@ -60,7 +60,7 @@ fn a_file_is_replaced_not_written_into() {
 }
 
 #[test]
-fn folders_are_no_files() {
+fn folders_are_refused_as_output() {
     let koel = Koel::with_filter("a\n");
     fs::create_dir(koel.path("folder")).unwrap();
     koel.given("build f.koel -o").refuses(&[
@@ -73,13 +73,13 @@ fn folders_are_no_files() {
 }
 
 #[test]
-fn what_is_protected_stays() {
+fn write_protected_files_are_not_replaced() {
     let koel = Koel::with_filter("a\n");
     let before = koel.read("f.koel");
     fs::set_permissions(koel.path("f.koel"), Permissions::from_mode(0o444)).unwrap();
     fs::create_dir(koel.path("closed")).unwrap();
     fs::set_permissions(koel.path("closed"), Permissions::from_mode(0o555)).unwrap();
-    // Nothing is protected from the superuser.
+    // The superuser can write to protected files, so the test then checks nothing.
     if fs::write(koel.path("closed/probe"), "").is_err() {
         koel.run("add f.koel --item b").error(&["f.koel: cannot be written", "Permission denied"]);
         koel.feed("a\n", "build - -o f.koel").error(&["f.koel: cannot be written", "Permission denied"]);
@@ -91,15 +91,15 @@ fn what_is_protected_stays() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_leaves_the_old_file() {
+fn a_full_disk_keeps_the_old_file() {
     let koel = Koel::with_filter(&numbers(0..10));
     let before = koel.read("f.koel");
     koel.write("list.txt", numbers(0..100_000));
     koel.run("build list.txt -o large.koel --addressing power-of-two --hasher metrohash64 --seed 1337").ok();
-    // A limit on the length of files fails in the same place as a full disk does, whether or not its signal is ignored already.
+    // A limit on file sizes fails in the same place as a full disk, whether or not its signal is ignored already.
     for trap in ["", "trap '' XFSZ; "] {
         for command in ["build list.txt -o OUT", "build list.txt -o OUT --grow", "convert large.koel --to go -o OUT"] {
-            for (out, whole) in [("f.koel", "; it is as it was"), ("new.koel", "")] {
+            for (out, whole) in [("f.koel", "; the old file is unchanged"), ("new.koel", "")] {
                 let command = command.replace("OUT", out);
                 let run = koel.shell(&format!("{trap}ulimit -f 1; koel {command} 2>&1 || test $? = 2"));
                 assert!(run.text().contains(&format!("koel: {out}: cannot be written{whole}: File too large")), "{}", run.text());
@@ -114,7 +114,7 @@ fn a_full_disk_leaves_the_old_file() {
         let run = koel.shell(&format!("koel {command} 2>&1 > /dev/full || test $? = 2"));
         assert!(run.text().contains("koel: standard output: No space left"), "{command}: {}", run.text());
     }
-    // The change is made all the same, and the message says so, lest it be repeated.
+    // The change is made nevertheless, and the message says so, so that nobody repeats it.
     let run = koel.shell("koel add f.koel --item new 2>&1 > /dev/full || test $? = 2");
     assert!(run.text().contains("f.koel was written, but the report of it could not be"), "{}", run.text());
     koel.run("query f.koel --item new").ok();
@@ -124,8 +124,8 @@ fn a_full_disk_leaves_the_old_file() {
     }
 }
 
-/// Makes a device as Linux numbers them, if that is possible here. Never `-o /dev/…` in a test: a `koel` with a mistake in
-/// it, run by the superuser, would replace the device of the whole machine.
+/// Creates a device with this Linux device number, if that is possible here. Tests must never use `-o /dev/…`: a faulty `koel`, run
+/// by the superuser, would replace the device of the whole machine.
 #[cfg(target_os = "linux")]
 fn device(koel: &Koel, name: &str, minor: u32) -> bool {
     koel.shell(&format!(
@@ -135,8 +135,8 @@ fn device(koel: &Koel, name: &str, minor: u32) -> bool {
     koel.path(name).exists()
 }
 
-/// What is not a regular file is not replaced, and to open a pipe without a reader would be to wait for ever. The message says what
-/// to do instead, which works.
+/// Only regular files are replaced, and opening a pipe without a reader would block forever. The test checks that the remedy in the
+/// message works.
 #[test]
 fn devices_pipes_and_sockets_are_refused() {
     let koel = Koel::new();
@@ -151,7 +151,7 @@ fn devices_pipes_and_sockets_are_refused() {
     }
     koel.shell("cat pipe > f.koel & echo a | koel build - -o - > pipe; wait").status(0);
     assert_eq!(facts(&koel, "f.koel")["items"], 1);
-    // Changing a filter means replacing it: what cannot be replaced is not read.
+    // Changing a filter replaces its file, so a file that cannot be replaced is not read.
     koel.shell("timeout 20 koel add pipe --item x 2>&1 || test $? = 2").status(0);
     assert!(fs::metadata(koel.path("pipe")).unwrap().file_type().is_fifo());
     assert_eq!(koel.names(), ["f.koel", "link", "pipe", "socket"]);
@@ -166,10 +166,10 @@ fn devices_pipes_and_sockets_are_refused() {
 }
 
 #[test]
-fn odd_names_are_names() {
+fn unusual_file_names_work() {
     let koel = Koel::new();
     fs::create_dir(koel.path("fd")).unwrap();
-    // A number is that of a descriptor in some folders only.
+    // A number names a descriptor only in some folders.
     for name in ["name with spaces", "-o", "café.koel", "2", "fd/2", &"y".repeat(250)] {
         let out = format!("--output={name}");
         koel.feed("a\n", ["build", "-", &out]).ok();
@@ -178,9 +178,9 @@ fn odd_names_are_names() {
     }
 }
 
-/// tests/locks.rs looks at the locks of every command that changes a file.
+/// tests/locks.rs checks the locks of all commands that change a file.
 #[test]
-fn changes_made_at_the_same_time_all_count() {
+fn concurrent_changes_are_all_applied() {
     let koel = Koel::new();
     koel.feed("first\n", "build - -o f.koel --capacity 1000").ok();
     std::thread::scope(|scope| {

@@ -1,8 +1,8 @@
-//! Help, whose examples work as they are, and the completion scripts that are made of it.
+//! Help texts, whose examples must work as they are, and completion scripts.
 
 use crate::common::Koel;
 
-/// All commands, as the help lists them; those of a group after its name.
+/// Returns all commands that the help lists. Those of a group have its name before them.
 fn commands(koel: &Koel) -> Vec<String> {
     let listed = |group: &str| {
         let help = koel.run(&format!("{group} --help")).text();
@@ -16,7 +16,7 @@ fn commands(koel: &Koel) -> Vec<String> {
     all
 }
 
-/// The lines of the examples in a command's help.
+/// Returns the lines of the examples in a command's help.
 pub(crate) fn examples(koel: &Koel, command: &str) -> Vec<String> {
     let help = koel.run(&format!("{command} --help"));
     help.ok();
@@ -35,18 +35,18 @@ fn every_command_has_help_and_examples() {
     assert_eq!(koel.run("--version").ok(), format!("koel {}\n", env!("CARGO_PKG_VERSION")).as_bytes());
 }
 
-/// And shows what it says. The demo's examples are in its own test, and all experiments take minutes.
+/// The output of some examples is compared, too. The demo's examples have their own test, and all experiments take minutes.
 #[test]
 #[cfg(unix)]
 fn every_example_works_when_pasted() {
     for command in commands(&Koel::new()).iter().filter(|&command| command != "demo" && command != "experiment") {
         let koel = Koel::new();
-        // The largest take seconds each, and smaller sizes run the same code.
+        // The largest sizes take seconds each. Smaller ones run the same code.
         let script =
             examples(&koel, command).join("\n").replace("--max-slots 30k", "--max-slots 700").replace("1M..10M", "100k..1M");
         let run = koel.shell(&script);
         run.status(0);
-        // Experiments say what they do.
+        // Experiments report their progress on standard error.
         assert!(run.stderr.is_empty() || script.contains("koel experiment "), "{command}: {}", run.stderr);
         let shown: &[&str] = match command.as_str() {
             "query" => &["apple\nplum\nprobably present\n"],
@@ -55,7 +55,7 @@ fn every_example_works_when_pasted() {
             "merge" => &["\napple\nfig\n"],
             "verify" => &["fruit.koel: ok: ", "all good\nstandard input: ok: "],
             "convert" => &["file bytes        32\napple\n"],
-            "tune" => &["Times: koel-experiments/speed.json, of "],
+            "tune" => &["Times: koel-experiments/speed.json, measured on "],
             _ => &[],
         };
         assert!(shown.iter().all(|part| run.text().contains(part)), "{command}: {}", run.text());
@@ -67,13 +67,13 @@ fn every_example_works_when_pasted() {
 }
 
 #[test]
-fn removal_comes_with_its_warning() {
+fn removal_help_has_a_warning() {
     let help = Koel::new().run("remove --help").text();
     assert!(help.contains("Remove only what was added.") && help.contains("fingerprint of another one"), "{help}");
 }
 
 #[test]
-fn every_shell_has_a_script_that_knows_every_command() {
+fn completion_scripts_have_every_command() {
     let koel = Koel::new();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = koel.run(["completions", shell]);

@@ -1,4 +1,4 @@
-//! Commands that change one file at the same time wait for each other, and never undo what was done to the file in the meantime.
+//! Commands that change one file at the same time wait for each other, and never undo changes that were made in the meantime.
 #![cfg(unix)]
 
 mod common;
@@ -13,7 +13,7 @@ use common::{Koel, Run, facts};
 
 const MANY: u32 = 26_000;
 
-/// More than any pipe holds: few items, of 64 bytes each.
+/// Returns a list that is longer than any pipe's buffer: items of 64 bytes each.
 fn list() -> Vec<u8> {
     (0..MANY).flat_map(|n| format!("{n:063}\n").into_bytes()).collect()
 }
@@ -25,7 +25,7 @@ struct Paused {
 }
 
 impl Paused {
-    /// Starts a command. It has begun to read when this returns: its input is longer than the pipe.
+    /// Starts a command. Its input is longer than the pipe's buffer, so it has begun to read when this returns.
     fn start(koel: &Koel, args: &str, input: &[u8]) -> Self {
         let mut child = koel.spawn(args);
         let (most, rest) = input.split_at(input.len() - 1);
@@ -36,7 +36,7 @@ impl Paused {
 
     fn finish(mut self) -> Run {
         self.child.stdin.take().expect("its input").write_all(&self.rest).expect("a reader");
-        Run::of(self.child)
+        Run::wait(self.child)
     }
 }
 
@@ -44,7 +44,7 @@ fn is_locked(koel: &Koel, name: &str) -> bool {
     matches!(File::open(koel.path(name)).expect("a file").try_lock(), Err(TryLockError::WouldBlock))
 }
 
-/// Every command that replaces `f.koel`, with what it reads from standard input.
+/// Returns all commands that replace `f.koel`, with their standard input.
 fn commands(koel: &Koel) -> Vec<(&'static str, Vec<u8>)> {
     let options = "--capacity 400000 --bits 32 --addressing power-of-two --hasher metrohash64 --seed 1337";
     for (name, items) in [("large.koel", list()), ("small.koel", b"small\n".to_vec())] {
@@ -63,25 +63,25 @@ fn commands(koel: &Koel) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// A filter with the first item of the list and one that is not in it, and room for all items.
+/// Builds a filter with the first item of the list and one that is not in it, and room for all items.
 fn reset(koel: &Koel, name: &str) {
     koel.feed([&list()[..64], b"old\n"].concat(), &format!("build - -o {name} --capacity 400000")).ok();
 }
 
 #[test]
-fn an_addition_during_a_build_counts() {
+fn an_addition_during_a_build_is_applied_after_it() {
     let koel = Koel::new();
     reset(&koel, "f.koel");
     let build = Paused::start(&koel, "build - -o f.koel --capacity 400000", &list());
     let add = koel.spawn("add f.koel --item new");
     build.finish().ok();
-    assert!(Run::of(add).ok().starts_with(format!("1 added; {} in f.koel now", MANY + 1).as_bytes()));
+    assert!(Run::wait(add).ok().starts_with(format!("1 added; {} in f.koel now", MANY + 1).as_bytes()));
     assert_eq!(koel.run("query f.koel --item old --item new").ok(), b"new\n");
 }
 
-/// And leaves it alone if it is no longer what was locked.
+/// A command must not replace the file if the path no longer leads to the locked file.
 #[test]
-fn every_command_locks_what_it_will_replace_before_it_reads() {
+fn commands_lock_their_output_before_reading() {
     let koel = Koel::new();
     let commands = commands(&koel);
     reset(&koel, "old.koel");
@@ -97,7 +97,7 @@ fn every_command_locks_what_it_will_replace_before_it_reads() {
             let before = koel.names();
             let run = command.finish();
             if event == "true" {
-                // Most items are not there to be removed.
+                // Most items are absent, so `remove` exits with status 1.
                 run.status(i32::from(args.starts_with("remove")));
                 assert!(!is_locked(&koel, "f.koel"), "{args}");
                 continue;
@@ -114,9 +114,9 @@ fn every_command_locks_what_it_will_replace_before_it_reads() {
     }
 }
 
-/// Where there is nothing to lock at the start, the file that is there at the end is replaced.
+/// If there is no file to lock at the start, the file that exists at the end is replaced.
 #[test]
-fn a_file_that_was_created_in_the_meantime_is_replaced() {
+fn a_file_created_in_the_meantime_is_replaced() {
     let koel = Koel::new();
     let build = Paused::start(&koel, "build - -o f.koel", &list());
     koel.feed("other\n", "build - -o f.koel").ok();
@@ -130,7 +130,7 @@ mod waiting {
     use super::*;
     use std::{process, thread};
 
-    /// Is the process in the list of locks, as one that has a lock or as one that waits for it?
+    /// Returns whether the list of locks has the process, as one that waits for a lock or as one that holds it.
     fn is_listed(process: u32, waiting: bool) -> bool {
         let locks = fs::read_to_string("/proc/locks").expect("locks");
         let process = process.to_string();
@@ -148,7 +148,7 @@ mod waiting {
     }
 
     /// Returns when the command waits for a lock.
-    fn until_it_waits(command: &mut Child) {
+    fn wait_until_blocked(command: &mut Child) {
         while !is_listed(command.id(), true) {
             assert!(command.try_wait().expect("a process").is_none(), "it did not wait for the lock");
             thread::yield_now();
@@ -156,41 +156,41 @@ mod waiting {
     }
 
     #[test]
-    fn a_command_that_waited_changes_the_file_that_is_there_then() {
+    fn a_waiting_command_changes_the_current_file() {
         let koel = Koel::new();
         for (event, found) in [("true", "old\nnew\n"), ("mv other.koel f.koel", "other\nnew\n")] {
             reset(&koel, "f.koel");
             koel.feed("other\n", "build - -o other.koel --capacity 10").ok();
             let held = locked(&koel, "f.koel");
             let mut add = koel.spawn("add f.koel --item new");
-            until_it_waits(&mut add);
+            wait_until_blocked(&mut add);
             koel.shell(event).ok();
             drop(held);
-            Run::of(add).ok();
+            Run::wait(add).ok();
             let found_now = koel.run("query f.koel --item old --item other --item new");
             assert_eq!(found_now.ok(), found.as_bytes(), "{event}");
         }
     }
 
     #[test]
-    fn a_file_that_is_gone_after_waiting_is_missing_or_made_anew() {
+    fn a_file_removed_while_waiting_is_missing_or_rebuilt() {
         let koel = Koel::new();
         for (args, status) in [("add f.koel --item new", 2), ("build - -o f.koel", 0)] {
             reset(&koel, "f.koel");
             let held = locked(&koel, "f.koel");
             let mut child = koel.spawn(args);
-            until_it_waits(&mut child);
+            wait_until_blocked(&mut child);
             fs::remove_file(koel.path("f.koel")).expect("a file to remove");
             drop(held);
-            let run = Run::of(child);
+            let run = Run::wait(child);
             run.status(status);
             assert_eq!(koel.path("f.koel").exists(), status == 0);
         }
     }
 
-    /// Where there is nothing to lock at the start.
+    /// There is no file to lock at the start.
     #[test]
-    fn a_file_that_was_created_in_the_meantime_is_replaced_once_it_is_not_locked() {
+    fn a_locked_file_created_in_the_meantime_is_replaced_after_unlocking() {
         let koel = Koel::new();
         let mut build = Paused::start(&koel, "build - -o f.koel", &list());
         reset(&koel, "f.koel");
@@ -198,10 +198,10 @@ mod waiting {
         let mut stdin = build.child.stdin.take().expect("its input");
         stdin.write_all(&build.rest).expect("a reader");
         drop(stdin);
-        until_it_waits(&mut build.child);
+        wait_until_blocked(&mut build.child);
         assert_eq!(facts(&koel, "f.koel")["items"], 2);
         drop(held);
-        Run::of(build.child).ok();
+        Run::wait(build.child).ok();
         assert_eq!(facts(&koel, "f.koel")["items"], MANY);
     }
 }

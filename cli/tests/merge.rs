@@ -1,8 +1,8 @@
-//! `koel merge`: all items of several filters, or nothing.
+//! `koel merge`, which writes all items of several filters, or nothing.
 
 use crate::common::{Koel, facts, numbers, value_after};
 
-/// A folder with filters of a hundred numbers each, from 0 on, all with room for a thousand.
+/// Creates a folder with filters of a hundred numbers each, from 0 on, each with room for a thousand items.
 fn hundreds(names: &[&str]) -> Koel {
     let koel = Koel::new();
     for (name, n) in names.iter().zip(0..) {
@@ -20,14 +20,14 @@ fn all_items_are_in_the_new_filter() {
     assert_eq!(koel.run("query all.koel --verify").status(1), b"");
     assert_eq!(koel.feed(numbers(0..300), "query all.koel --verify").ok(), numbers(0..300).as_bytes());
     assert!(["a.koel", "b.koel", "c.koel"].map(|name| koel.read(name)) == before);
-    // Everything can be removed again, copies as often as they were there.
+    // All items can be removed again, copies as often as they were added.
     koel.run("merge all.koel a.koel -o twice.koel").ok();
     koel.feed(numbers(0..300) + &numbers(0..100), "remove twice.koel").ok();
     assert_eq!(facts(&koel, "twice.koel")["items"], 0);
 }
 
 #[test]
-fn filters_come_and_go_through_pipes_and_the_output_may_be_one_of_them() {
+fn merge_works_through_pipes_and_may_replace_an_input() {
     let koel = hundreds(&["a.koel", "b.koel"]);
     koel.run("merge a.koel b.koel -o all.koel").ok();
     for (name, args) in [("a.koel", "merge - b.koel -o"), ("b.koel", "merge a.koel - -o")] {
@@ -51,16 +51,16 @@ fn growing_filters_of_any_size_are_merged() {
     koel.feed("x\n", "build - -o fixed.koel").ok();
     koel.feed("x\n", "build - -o other.koel --grow --fpr 0.01").ok();
     koel.given("merge -o d.koel").refuses(&[
-        ("a.koel fixed.koel", &["goes only with others that do; build fixed.koel with --grow"]),
-        ("fixed.koel a.koel", &["goes only with others that do; build fixed.koel with --grow"]),
+        ("a.koel fixed.koel", &["can be merged only with others that grow; build fixed.koel with --grow"]),
+        ("fixed.koel a.koel", &["can be merged only with others that grow; build fixed.koel with --grow"]),
         ("a.koel other.koel", &["build both with the same --fpr"]),
     ]);
 }
 
 #[test]
-fn filters_of_other_parameters_are_refused_with_both_names() {
+fn filters_with_other_parameters_are_refused() {
     let koel = hundreds(&["a.koel", "b.koel"]);
-    // How many buckets they are depends on the measured safe loads.
+    // The number of buckets depends on the measured safe load factors.
     let table = |bits, seed| format!("a packed table, {bits}-bit fingerprints, BUCKETS buckets of 4 (any-size), seed {seed};");
     for (options, what, expected) in [
         ("--fpr 0.01 --capacity 1000", "parameters", table(10, 0)),
@@ -79,9 +79,9 @@ fn filters_of_other_parameters_are_refused_with_both_names() {
     assert_eq!(koel.names(), ["a.koel", "b.koel", "other.koel"]);
 }
 
-/// Copies of common items take no room: a refusal is about different items, and names a capacity that works.
+/// Copies of common items take no room. So a refusal counts distinct items, and names a capacity that works.
 #[test]
-fn common_items_are_added_up_or_united() {
+fn copies_are_added_up_or_united() {
     let koel = Koel::new();
     let build = |capacity: &str| {
         for (name, first) in [("a.koel", 0), ("b.koel", 500)] {
@@ -94,12 +94,12 @@ fn common_items_are_added_up_or_united() {
         let refused = koel.run(&format!("merge a.koel b.koel {options}"));
         refused.error(&[
             "koel: a.koel and b.koel: ",
-            " different items do not fit into one filter",
+            " distinct items do not fit into one filter",
             "build all of them with a --capacity of at least",
             "nothing was written",
         ]);
-        let different = value_after(&refused.stderr, "b.koel: ").parse::<u64>().unwrap();
-        assert!((1490..=1500).contains(&different), "{different}");
+        let distinct = value_after(&refused.stderr, "b.koel: ").parse::<u64>().unwrap();
+        assert!((1490..=1500).contains(&distinct), "{distinct}");
         assert!(value_after(&refused.stderr, "--capacity of at least ").parse::<u64>().unwrap() < 2000);
         assert!(koel.read("a.koel") == before);
     }
@@ -112,23 +112,23 @@ fn common_items_are_added_up_or_united() {
     koel.feed(numbers(0..1500), "query united.koel - --quiet").ok();
     koel.run("merge a.koel b.koel -o all.koel").ok();
     assert_eq!(facts(&koel, "all.koel")["items"], 2000);
-    // Uniting a filter with itself changes nothing.
+    // The union of a filter with itself changes nothing.
     let before = koel.read("a.koel");
     koel.run("merge a.koel a.koel -o a.koel --union").ok();
     assert!(koel.read("a.koel") == before);
 }
 
-/// A filter that is merged with itself again and again.
+/// A filter is merged with itself 31 times.
 #[test]
-fn copies_are_added_up_to_four_billion() {
+fn copies_are_added_up_to_the_limit() {
     let koel = Koel::new();
     for options in ["--grow", "--capacity 10"] {
         koel.feed("koel\n", &format!("build - -o f.koel {options}")).ok();
         for _ in 0..31 {
             koel.run("merge f.koel f.koel -o f.koel").ok();
         }
-        let told = facts(&koel, "f.koel");
-        assert!(told["items"] == 1_u64 << 31 && told["further_copies"].as_u64() > Some((1 << 31) - 9), "{told}");
+        let shown = facts(&koel, "f.koel");
+        assert!(shown["items"] == 1_u64 << 31 && shown["extra_copies"].as_u64() > Some((1 << 31) - 9), "{shown}");
         let before = koel.read("f.koel");
         let parts = ["f.koel and f.koel: ", "more than 4294967295 copies of an item", "--union", "nothing was written"];
         koel.run("merge f.koel f.koel -o f.koel").error(&parts);
@@ -137,9 +137,9 @@ fn copies_are_added_up_to_four_billion() {
     }
 }
 
-/// tests/damaged.rs and tests/convert.rs have what is no snapshot.
+/// tests/damaged.rs and tests/convert.rs check files that are not snapshots.
 #[test]
-fn mistakes_are_named_wherever_they_come() {
+fn invalid_inputs_are_named() {
     let koel = hundreds(&["a.koel", "b.koel"]);
     let mut bad = koel.read("b.koel");
     bad[200] ^= 4;

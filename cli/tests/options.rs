@@ -1,4 +1,4 @@
-//! Options: numbers as people write them, and mistakes, whose message names the value, the limit and the remedy.
+//! Options: numbers as people write them, and errors, whose messages name the value, the limit and the remedy.
 
 use crate::common::Koel;
 
@@ -31,13 +31,13 @@ fn parameters_have_limits() {
         ("--grow --fpr 2", &["--fpr: 2 given"]),
         ("--grow --capacity 10 --max-capacity 9", &["--capacity: 10 given"]),
     ]);
-    // Before the list is read.
+    // These errors come before the list is read.
     koel.given("build no.txt")
         .refuses(&[("-o f.koel --bits 99", &["--bits"]), ("-o no/f.koel", &["no/f.koel", "no folder no", "make it first"])]);
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_arguments_and_files_are_named() {
     let koel = Koel::new();
     koel.given("").refuses(&[
         ("build", &["<IN>", "--output <OUT>"]),
@@ -55,7 +55,7 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn one_file_cannot_be_two_things() {
+fn input_and_output_must_be_distinct_files() {
     let koel = Koel::with_filter("a\n");
     koel.write("list.txt", "a\nb\n");
     koel.given("").refuses(&[
@@ -72,7 +72,7 @@ fn one_file_cannot_be_two_things() {
 }
 
 #[test]
-fn a_kernel_that_is_not_there_is_named_with_those_that_are() {
+fn an_unknown_kernel_is_refused_with_the_available_ones() {
     let koel = Koel::with_filter("a\n");
     for command in ["query f.koel --item a", "build - -o g.koel", "info f.koel"] {
         koel.run_with("mmx", command).error(&["KOEL_KERNEL: mmx given", "the names here are portable"]);
@@ -81,9 +81,9 @@ fn a_kernel_that_is_not_there_is_named_with_those_that_are() {
     koel.run_with("", "query f.koel --item a").ok();
 }
 
-/// The unit tests of `numbers` have the notations; here, they arrive at every kind of option.
+/// The unit tests of `numbers` check the notations. This test checks that all kinds of options accept them.
 #[test]
-fn every_command_takes_numbers_as_people_write_them() {
+fn all_options_accept_all_notations_of_numbers() {
     let koel = Koel::new();
     for (plain, written) in [
         ("tune --items 1000000 --fpr 0.001", "tune --items 1_000.0k --fpr 0.1%"),

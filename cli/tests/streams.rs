@@ -1,8 +1,8 @@
-//! Standard streams: open in the wrong direction, closed by their reader at any time, or under another name.
+//! Standard streams that are open in the wrong direction, closed by their reader at any time, or given under another name.
 
 use crate::common::{Koel, facts, numbers};
 
-/// Runs a line of a shell that must fail with status 2, and gives what it wrote to standard error.
+/// Runs a line in a shell, which must fail with status 2, and returns standard error.
 #[track_caller]
 fn refused(koel: &Koel, line: &str) -> String {
     let run = koel.shell(&format!("{{ {line}; }} || test $? = 2 && echo refused >> statuses"));
@@ -12,7 +12,7 @@ fn refused(koel: &Koel, line: &str) -> String {
     run.stderr
 }
 
-/// A folder with a filter and a list.
+/// Creates a folder with a filter and a list.
 fn folder() -> Koel {
     let koel = Koel::with_filter("apple\n");
     koel.write("list.txt", "apple\nplum\n");
@@ -20,14 +20,15 @@ fn folder() -> Koel {
 }
 
 #[test]
-fn an_error_without_an_error_stream_has_its_status() {
+fn errors_keep_their_status_without_an_error_stream() {
     let koel = folder();
     assert_eq!(refused(&koel, "koel info no.koel 2>&-"), "");
 }
 
-/// Python's `subprocess.DEVNULL` and `daemon(3)` open it so, and Rust's standard library in place of a closed stream.
+/// Python's `subprocess.DEVNULL` and `daemon(3)` open the null device this way, and so does Rust's standard library in place of a
+/// closed stream.
 #[test]
-fn an_empty_device_open_for_both_directions_can_be_used() {
+fn null_devices_open_in_both_directions_work() {
     let koel = folder();
     koel.shell("koel info f.koel 0<>/dev/null 1<>/dev/null 2<>/dev/null").ok();
     koel.shell("koel build - -o empty.koel 0<>/dev/null").status(0);
@@ -49,13 +50,13 @@ fn a_stream_open_in_the_wrong_direction_is_an_error() {
         let expected = "koel: standard output: is not open for writing; redirect it to a file or to /dev/null\n";
         assert_eq!(message, expected, "{command}");
     }
-    // Never a device: a `koel` with a mistake in it would replace that of the whole machine.
+    // The output must not be a real device: a faulty `koel` would replace the device of the whole machine.
     assert_eq!(refused(&koel, "koel build list.txt -o /dev/stderr 2<f.koel"), "");
     assert_eq!((koel.names(), koel.read("f.koel")), (before, filter));
 }
 
 #[test]
-fn the_standard_streams_are_written_into_under_every_name() {
+fn standard_streams_are_written_into_under_all_names() {
     let koel = folder();
     koel.shell("ln -s /dev/stdout out; ln -s out far").ok();
     koel.run("build list.txt -o expected.koel").ok();
@@ -66,7 +67,7 @@ fn the_standard_streams_are_written_into_under_every_name() {
         .map(|name| (name, 1, 2, "output"));
     let errors = ["/dev/stderr", "/dev/fd/2"].iter().map(|name| (name, 2, 1, "error"));
     for (name, stream, other, what) in outputs.chain(errors) {
-        // The filter comes after what is there, as with any command, and so does what comes next.
+        // The filter is appended to earlier output, and later output follows it, as with any command.
         let build = format!("koel build list.txt -o {name} {other}> facts");
         koel.shell(&format!("{{ printf before >&{stream}; {build}; printf after >&{stream}; }} {stream}> all")).ok();
         let all = [&b"before"[..], &koel.read("expected.koel"), b"after"].concat();
@@ -77,7 +78,7 @@ fn the_standard_streams_are_written_into_under_every_name() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn other_descriptors_of_files_are_refused_and_those_of_pipes_are_written_into() {
+fn descriptors_of_files_are_refused_and_pipes_are_written_into() {
     let koel = folder();
     koel.run("build list.txt -o expected.koel").ok();
     for name in ["/dev/fd/3", "/proc/self/fd/3"] {
@@ -97,7 +98,7 @@ fn other_descriptors_of_files_are_refused_and_those_of_pipes_are_written_into() 
     let message = refused(&koel, "exec 4>x; koel build list.txt -o /proc/$$/fd/4");
     assert!(message.contains("/fd/4: is the descriptor of a regular file"), "{message}");
     assert!(refused(&koel, "koel build list.txt -o /dev/fd/4000000000").contains("this descriptor is not open"));
-    // The remedy for other descriptors.
+    // The remedy for other descriptors works.
     koel.shell("koel build list.txt -o - 3>y >&3 2>facts").ok();
     assert!(koel.read("y") == koel.read("expected.koel"));
     assert_eq!(koel.names(), ["expected.koel", "f.koel", "facts", "list.txt", "piped.koel", "x", "y"]);
@@ -106,13 +107,13 @@ fn other_descriptors_of_files_are_refused_and_those_of_pipes_are_written_into() 
 /// Runs `koel …` into a pipe that is not read to the end, and returns its exit status and its messages.
 #[track_caller]
 fn into(reader: &str, koel: &Koel, command: &str) -> (String, String) {
-    koel.shell(&format!("{{ koel {command} && echo 0 > status || echo $? > status; }} 2> said | {reader}")).status(0);
-    let [status, said] = ["status", "said"].map(|name| String::from_utf8(koel.read(name)).expect("UTF-8"));
-    (status.trim().to_owned(), said)
+    koel.shell(&format!("{{ koel {command} && echo 0 > status || echo $? > status; }} 2> stderr | {reader}")).status(0);
+    let [status, stderr] = ["status", "stderr"].map(|name| String::from_utf8(koel.read(name)).expect("UTF-8"));
+    (status.trim().to_owned(), stderr)
 }
 
 #[test]
-fn a_closed_pipe_ends_it_quietly() {
+fn a_closed_pipe_ends_the_command_quietly() {
     let koel = Koel::new();
     koel.write("list.txt", numbers(0..200_000));
     koel.write("small.txt", numbers(0..100));
@@ -133,15 +134,15 @@ fn a_closed_pipe_ends_it_quietly() {
             assert_eq!(into(reader, &koel, command), (String::from("0"), String::new()), "{command} | {reader}");
         }
     }
-    // What was to be done has been done.
+    // The command has done its work.
     assert!(koel.read("g.koel") == koel.read("f.koel"));
     assert_eq!(into("true", &koel, "build list.txt -o -").0, "0");
-    // Any other pipe that is closed has not received the filter.
+    // For any other closed pipe, it is an error that the pipe did not receive the filter.
     assert_eq!(into("true", &koel, "build list.txt -o /dev/stderr 2>&1 >facts").0, "2");
 }
 
 #[test]
-fn the_status_does_not_depend_on_readers() {
+fn the_exit_status_does_not_depend_on_the_reader() {
     let koel = Koel::with_filter("apple\nbanana\n");
     assert_eq!(into("true", &koel, "query f.koel --item plum --count").0, "1");
     assert_eq!(into("true", &koel, "query f.koel --item apple --count").0, "0");

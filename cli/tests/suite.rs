@@ -1,12 +1,10 @@
-//! Most of the command's tests, in one program, as in ../../tests/suite.rs. tests/locks.rs is a program of its own: it looks at
-//! locks, and a process that another test starts has all open files for a moment.
+//! Most of the command's tests, in one program like ../../tests/suite.rs. tests/locks.rs is a separate program because it inspects
+//! locks: a process that another test starts holds copies of all open files for a moment.
 
 mod common;
-#[path = "../../tests/common/heap.rs"]
-mod heap;
 
 mod build;
-// Files of Go's library.
+// Go files can be read on little-endian machines only.
 #[cfg(target_endian = "little")]
 mod convert;
 mod damaged;
@@ -17,6 +15,7 @@ mod merge;
 mod options;
 mod query;
 mod tune;
+mod uniq;
 
 #[cfg(unix)]
 mod demo;
@@ -24,7 +23,3 @@ mod demo;
 mod files;
 #[cfg(unix)]
 mod streams;
-
-/// Counts for each thread what a filter takes.
-#[global_allocator]
-static ALLOCATOR: heap::Counting = heap::Counting;

@@ -11,19 +11,20 @@ use crate::{
     text::{counted, table as columns},
 };
 
-/// The exit status if something differs, as with diff.
+/// The exit status if any figure differs, as with diff.
 const DIFFERENT: u8 = 1;
 
-/// More lines for an experiment would hide the others.
+/// The most lines per experiment: more would hide the other experiments.
 const MOST_LINES: usize = 20;
 
 /// Compare the results of two folders: two versions of koel, or two machines.
 ///
 /// Cases are matched by their parameters. Figures that follow from parameters and seed must be equal. Figures that depend on
-/// chance, such as measured rates and times, differ only if chance does not explain it: all intervals of a comparison together
-/// hold with a probability of 99 %. A difference that was measured once only, or was disturbed by other work, is unknown.
+/// chance, such as measured rates and times, count as different only if chance does not explain the difference: all intervals of a
+/// comparison together hold with a probability of 99 %. If a figure was measured only once, or was disturbed by other work, a
+/// difference is unknown.
 ///
-/// --json prints every figure of both, with its interval and verdict.
+/// --json prints every figure of both folders, with its interval and verdict.
 #[derive(Args)]
 #[command(after_help = "\
 Exit status: 0 no figure differs, 1 some do, 2 error.
@@ -39,7 +40,7 @@ pub(crate) struct Options {
     /// The folder of the second results
     b: PathBuf,
 
-    /// Call times equal that differ by no more than this share of the lower one
+    /// Treat times as equal if they differ by at most this share of the lower one
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = numbers::part, allow_hyphen_values = true)]
     time_tolerance: Share,
 
@@ -82,14 +83,14 @@ fn experiment(compared: &Compared) -> anyhow::Result<String> {
     let cases = counted(*cases as u64, "case");
     let [different, unknown] = [Verdict::Different, Verdict::Unknown].map(|verdict| compared.with(verdict).count());
     writeln!(text, "{name}: {cases} in both; {} figures, {different} different, {unknown} unknown", compared.figures.len())?;
-    for (what, [a, b]) in &compared.runs {
-        writeln!(text, "  {what}: {a} / {b}")?;
+    for (property, [a, b]) in &compared.runs {
+        writeln!(text, "  {property}: {a} / {b}")?;
     }
     for (run, cases) in ["A", "B"].iter().zip(alone).filter(|(_, cases)| !cases.is_empty()) {
         let more = if cases.len() > 1 { format!(" and {} more", cases.len() - 1) } else { String::new() };
         writeln!(text, "  only in {run}: {}{more}", cases[0])?;
     }
-    // The largest first.
+    // The largest relative difference comes first.
     let mut rows: Vec<_> = compared.with(Verdict::Different).collect();
     rows.sort_by(|one, other| other.relative().abs().total_cmp(&one.relative().abs()));
     if !rows.is_empty() {
@@ -113,7 +114,7 @@ fn table(rows: &[&Difference]) -> String {
     columns(&cells, 2, &[0, 5], &[])
 }
 
-/// Five significant digits, or all before the point.
+/// Formats a number with five significant digits, or with all digits before the point.
 fn short(value: f64) -> String {
     let rounded = format!("{value:.4e}");
     match value.abs() {

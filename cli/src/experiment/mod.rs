@@ -17,10 +17,10 @@ use crate::{
     terminal::{self, Stream},
 };
 
-/// Measure on this machine what the paper's figures show: tables, charts, and a report in one file.
+/// Reproduce the measurements in the paper's figures on this machine. Writes tables, charts, and a report in one file.
 ///
-/// Ctrl-C interrupts at any time. Results are kept, and the same command continues; --again measures everything anew. For the
-/// same seed, all results except times are the same on every machine. Results of another build of koel are drawn, and labelled
+/// Ctrl-C interrupts at any time. Results are kept, and the same command continues; --again repeats all measurements. For the
+/// same seed, all results except times are the same on every machine. Results of another build of koel are drawn, and labeled
 /// as such, but not continued.
 ///
 /// The paper is "Cuckoo Filter: Practically Better Than Bloom" by Fan, Andersen, Kaminsky and Mitzenmacher (CoNEXT 2014).
@@ -31,8 +31,8 @@ use crate::{
     disable_help_subcommand = true,
     after_help = "\
 In the folder, load.json has all results of the experiment `load`, with a description of the machine and of the program; \
-load.csv has them as a table, load-….svg are the charts, and report.html shows all experiments of the folder in one file that \
-needs no other.
+load.csv has them as a table, load-….svg are the charts, and report.html is a self-contained report of all experiments in the \
+folder.
 
 In koel's repository, `cargo run --release -p koel-peers -- --out FOLDER` adds a comparison with other crates.
 
@@ -42,7 +42,7 @@ Examples:
 )]
 pub(crate) struct Experiment {
     /// The experiments, one or more; they run in the order of this list
-    // Not `required`: clap would not list the names.
+    // Not `required`, because clap's own error would not list the names.
     #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(names()))]
     names: Vec<String>,
 
@@ -51,7 +51,7 @@ pub(crate) struct Experiment {
     max_slots: Option<u64>,
 
     #[command(flatten)]
-    place: Where,
+    args: RunArgs,
 
     #[command(subcommand)]
     command: Option<Command>,
@@ -63,17 +63,17 @@ enum Command {
     Compare(compare::Options),
 }
 
-/// Where results are, if no folder is given.
+/// The folder for results, if none is given.
 pub(crate) const FOLDER: &str = "koel-experiments";
 
-// No doc comment here: clap would take it for the help of every command that has these options.
+// No doc comment here: clap would use it as the help of every command that has these options.
 #[derive(Args)]
-struct Where {
+struct RunArgs {
     /// The folder for the results
     #[arg(short, long, value_name = "FOLDER", default_value = FOLDER)]
     out: PathBuf,
 
-    /// Measure less, and so less precisely: all experiments then take some minutes instead of hours
+    /// Measure less, and so less precisely: all experiments together then take minutes instead of hours
     #[arg(long)]
     quick: bool,
 
@@ -81,16 +81,16 @@ struct Where {
     #[arg(long, value_name = "N", default_value = "1", value_parser = numbers::seed, allow_hyphen_values = true)]
     seed: u64,
 
-    /// The maximum number of measurements at the same time; times are always measured alone [default: one per core]
+    /// The maximum number of parallel measurements; times are always measured alone [default: one per core]
     #[arg(long, value_name = "N", value_parser = numbers::threads, allow_hyphen_values = true)]
     threads: Option<usize>,
 
-    /// Measure everything anew, also what has been measured before
+    /// Repeat all measurements, including those with results from an earlier run
     #[arg(long)]
     again: bool,
 }
 
-impl Where {
+impl RunArgs {
     fn settings(self, max_slots: Option<u64>) -> Settings {
         let default = Settings::new(self.out);
         Settings {
@@ -102,7 +102,7 @@ impl Where {
     }
 }
 
-/// The name of each experiment, and that of all.
+/// Returns the name of each experiment, and the name that selects all.
 fn names() -> impl Iterator<Item = PossibleValue> {
     let names = experiments::all().into_iter().map(|about| PossibleValue::new(about.name).help(about.title));
     names.chain([PossibleValue::new(ALL).help("All experiments")])
@@ -112,7 +112,7 @@ const ALL: &str = "all";
 
 impl Experiment {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        // The path of the report is printed there.
+        // The path of the report goes to standard output.
         Stream::Stdout.check()?;
         match self.command {
             Some(Command::Sweep(options)) => return options.run(),
@@ -126,9 +126,9 @@ impl Experiment {
                 names.join(", ")
             );
         }
-        let settings = self.place.settings(self.max_slots);
-        let is_wanted = |name: &str| self.names.iter().any(|given| [name, ALL].contains(&given.as_str()));
-        run(experiments::plans(is_wanted, &settings)?, &settings)
+        let settings = self.args.settings(self.max_slots);
+        let is_selected = |name: &str| self.names.iter().any(|given| [name, ALL].contains(&given.as_str()));
+        run(experiments::plans(is_selected, &settings)?, &settings)
     }
 }
 

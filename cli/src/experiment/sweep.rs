@@ -1,7 +1,7 @@
-//! `koel experiment sweep`, with its lists and ranges of numbers: `2,4`, `6..20`, `1e3..1e6:x10`.
+//! `koel experiment sweep`, and its lists and ranges of numbers: `2,4`, `6..20`, `1e3..1e6:x10`.
 //!
-//! A range includes both of its ends, also where its step does not reach the upper one. The parser of a single number, which the
-//! option has anyway, reads each part.
+//! A range includes both of its ends, even if its step does not reach the upper one. The option's parser of single numbers parses
+//! each part.
 
 use std::{fmt::Display, process::ExitCode};
 
@@ -19,21 +19,21 @@ use koel_lab::{
     },
 };
 
-use super::Where;
+use super::RunArgs;
 use crate::{numbers, options, terminal, text::counted};
 
-/// More cases than that are a mistake rather than a plan.
+/// The most combinations. More are taken as a mistake.
 const MOST_CASES: usize = 100_000;
 
-/// Measure any parameters: every combination of the values given, one row for each.
+/// Measure any parameters: every combination of the given values, one row for each.
 ///
-/// Values are lists such as 2,4 and ranges such as 6..20. A range includes both of its ends; after a colon it has a step to add
-/// (6..20:2), or one to multiply by (1000..1000000:x10). Without one, loads are 0.05 apart, numbers of items ten times, and all
-/// others 1.
+/// Values are lists such as 2,4 and ranges such as 6..20. A range includes both of its ends. After a colon comes a step to add
+/// (6..20:2) or to multiply by (1000..1000000:x10). By default, loads are 0.05 apart, numbers of items are multiplied by 10, and
+/// all other values are 1 apart.
 ///
-/// What is measured: space (bytes, bits per item), fpr (the false-positive rate), load (at the first refusal),
-/// speed (nanoseconds for lookups, insertions and removals). Times are measured one after the other; otherwise,
-/// all cores are used. The record, sweep.json, describes the columns. Combinations without such a filter are left out, and named.
+/// --measure selects space (bytes, bits per item), fpr (the false-positive rate), load (at the first refusal), and speed
+/// (nanoseconds for lookups, insertions and removals). Times are measured one after another; other measurements use all cores.
+/// The record, sweep.json, describes the columns. Combinations for which no filter exists are left out and listed.
 #[derive(Args)]
 #[command(after_help = "\
 Exit status: 0 success, 2 error, 130 interrupted.
@@ -67,7 +67,7 @@ pub(crate) struct Options {
     measure: Vec<Measure>,
 
     #[command(flatten)]
-    place: Where,
+    args: RunArgs,
 }
 
 impl Options {
@@ -92,7 +92,7 @@ impl Options {
         if all_left_out == combinations {
             bail!("sweep: none of the combinations can be measured: {}", reasons(&left_out));
         }
-        let settings = self.place.settings(None);
+        let settings = self.args.settings(None);
         let memory = sweep.most_memory(&settings.scope);
         let plan = Plan::new(sweep, &settings)?;
         if all_left_out > 0 {
@@ -104,7 +104,7 @@ impl Options {
     }
 }
 
-/// The reasons, with how many combinations each of them is for.
+/// Lists the reasons, with the number of combinations for each.
 fn reasons(left_out: &[LeftOut]) -> String {
     left_out.iter().map(|one| format!("{} × {}", one.combinations, one.reason)).collect::<Vec<_>>().join("; ")
 }
@@ -114,14 +114,14 @@ fn measure() -> impl TypedValueParser<Value = Measure> {
         .try_map(|name| Measure::ALL.into_iter().find(|measure| measure.name() == name).ok_or("unknown"))
 }
 
-/// More values than any experiment has time for.
+/// The most values of an option: no experiment has time for more.
 const MOST_VALUES: f64 = 1000.0;
 
-/// Values of an option, sorted as they were given, each once.
+/// The values of an option, without duplicates, in the order given.
 #[derive(Clone, Debug, PartialEq)]
 struct List<T>(Vec<T>);
 
-/// From one value of a range to the next.
+/// The step from one value of a range to the next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
     /// Adds this.
@@ -130,24 +130,24 @@ enum Step {
     Times(f64),
 }
 
-/// How lists of an option are read.
-struct Reader<T> {
-    /// Reads a number.
-    one: fn(&str) -> Result<T, String>,
+/// A parser of the lists of an option.
+struct ListParser<T> {
+    /// Parses a number.
+    number: fn(&str) -> Result<T, String>,
     /// The step of a range without one.
     step: Step,
-    /// Numbers within a range are rounded to so many decimal places, so that 0.5 + 4 · 0.05 is 0.7.
+    /// The decimal places that numbers within a range are rounded to, so that 0.5 + 4 · 0.05 is 0.7.
     places: usize,
 }
 
-const BITS: Reader<u32> = Reader { one: numbers::bits, step: Step::Plus(1.0), places: 0 };
-const SLOTS: Reader<u32> = Reader { one: numbers::slots, step: Step::Plus(1.0), places: 0 };
-const LOADS: Reader<f64> = Reader { one: load, step: Step::Plus(0.05), places: 9 };
-const ITEMS: Reader<u64> = Reader { one: at_least_one, step: Step::Times(10.0), places: 0 };
+const BITS: ListParser<u32> = ListParser { number: numbers::bits, step: Step::Plus(1.0), places: 0 };
+const SLOTS: ListParser<u32> = ListParser { number: numbers::slots, step: Step::Plus(1.0), places: 0 };
+const LOADS: ListParser<f64> = ListParser { number: load, step: Step::Plus(0.05), places: 9 };
+const ITEMS: ListParser<u64> = ListParser { number: at_least_one, step: Step::Times(10.0), places: 0 };
 
 fn load(text: &str) -> Result<f64, String> {
-    let wrong = || String::from("it takes a load above 0 and at most 1, such as 0.95");
-    numbers::rate(text).ok().filter(|load| *load > 0.0 && *load <= 1.0).ok_or_else(wrong)
+    let expected = || String::from("it takes a load above 0 and at most 1, such as 0.95");
+    numbers::rate(text).ok().filter(|load| *load > 0.0 && *load <= 1.0).ok_or_else(expected)
 }
 
 fn at_least_one(text: &str) -> Result<u64, String> {
@@ -157,16 +157,16 @@ fn at_least_one(text: &str) -> Result<u64, String> {
     }
 }
 
-impl<T: PartialEq + Display> Reader<T> {
-    /// Reads a list of numbers and ranges, separated by commas.
+impl<T: PartialEq + Display> ListParser<T> {
+    /// Parses a list of numbers and ranges, separated by commas.
     fn list(&self, text: &str) -> Result<List<T>, String> {
         let mut values: Vec<T> = Vec::new();
         for part in text.split(',').map(str::trim) {
-            let of_part = match part.split_once("..") {
-                None => vec![self.number(part)?],
+            let parsed = match part.split_once("..") {
+                None => vec![self.parse_number(part)?],
                 Some((from, rest)) => self.range(part, from, rest)?,
             };
-            for value in of_part {
+            for value in parsed {
                 if !values.contains(&value) {
                     values.push(value);
                 }
@@ -175,25 +175,26 @@ impl<T: PartialEq + Display> Reader<T> {
         if values.len() as f64 > MOST_VALUES { Err(too_many(text)) } else { Ok(List(values)) }
     }
 
-    fn number(&self, text: &str) -> Result<T, String> {
+    fn parse_number(&self, text: &str) -> Result<T, String> {
         let text = text.trim();
-        let what = if text.is_empty() { String::from("a number is missing") } else { format!("'{text}' is not one") };
-        (self.one)(text).map_err(|error| format!("{what}: {error}"))
+        let mistake = if text.is_empty() { String::from("a number is missing") } else { format!("'{text}' is not valid") };
+        (self.number)(text).map_err(|error| format!("{mistake}: {error}"))
     }
 
     fn range(&self, part: &str, from: &str, rest: &str) -> Result<Vec<T>, String> {
         let (to, step) = match rest.split_once(':') {
             None => (rest, self.step),
-            Some((to, text)) => (to, read_step(part, text)?),
+            Some((to, text)) => (to, parse_step(part, text)?),
         };
-        let (from, to) = (self.number(from)?, self.number(to)?);
+        let (from, to) = (self.parse_number(from)?, self.parse_number(to)?);
         let [first, last] = [&from, &to].map(|end| end.to_string().parse::<f64>().unwrap_or(f64::NAN));
         if first > last {
             return Err(format!("the range {part} begins above its end; give {to}..{from}"));
         }
         let steps = match step {
             Step::Plus(step) => (last - first) / step,
-            // Nothing times a factor is nothing, however often.
+            // If `first` is 0, every multiple is 0, so this is infinite unless `last` is 0, too. Then it is NaN, and there is no
+            // step.
             Step::Times(factor) => (last / first).ln() / factor.ln(),
         };
         if steps > MOST_VALUES {
@@ -205,21 +206,21 @@ impl<T: PartialEq + Display> Reader<T> {
                 Step::Plus(step) => first + f64::from(n) * step,
                 Step::Times(factor) => first * factor.powi(n),
             };
-            values.push((self.one)(&format!("{value:.places$}", places = self.places))?);
+            values.push((self.number)(&format!("{value:.places$}", places = self.places))?);
         }
         values.push(to);
         Ok(values)
     }
 }
 
-/// The step of a range: a number to add, or `x` and a number to multiply by.
-fn read_step(part: &str, text: &str) -> Result<Step, String> {
+/// Parses the step of a range: a number to add, or `x` and a number to multiply by.
+fn parse_step(part: &str, text: &str) -> Result<Step, String> {
     let (factor, digits) = text.trim().strip_prefix('x').map_or((false, text.trim()), |digits| (true, digits));
     match digits.parse::<f64>() {
         Ok(number) if factor && number.is_finite() && number > 1.0 => Ok(Step::Times(number)),
         Ok(number) if !factor && number.is_finite() && number > 0.0 => Ok(Step::Plus(number)),
         _ => Err(format!(
-            "the step '{text}' of the range {part} is not one; give a number above 0 to add, as in 6..20:2, or x and a number above 1 \
+            "the step '{text}' of the range {part} is not valid; give a number above 0 to add, as in 6..20:2, or x and a number above 1 \
              to multiply by, as in 1000..1000000:x10"
         )),
     }
@@ -236,34 +237,34 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn reads<T: Debug + Display + PartialEq>(reader: &Reader<T>, text: &str, values: &[T]) {
-        assert_eq!(reader.list(text).map(|list| list.0).as_deref(), Ok(values), "{text}");
+    fn parses<T: Debug + Display + PartialEq>(parser: &ListParser<T>, text: &str, values: &[T]) {
+        assert_eq!(parser.list(text).map(|list| list.0).as_deref(), Ok(values), "{text}");
     }
 
     #[test]
     fn ranges_include_both_ends_and_lists_keep_their_order() {
-        reads(&BITS, "6..9", &[6, 7, 8, 9]);
-        reads(&BITS, "6..12:2", &[6, 8, 10, 12]);
-        reads(&BITS, "6..13:4", &[6, 10, 13]);
-        reads(&BITS, "1..16:x2", &[1, 2, 4, 8, 16]);
-        reads(&BITS, "7..7", &[7]);
-        reads(&BITS, "0..0:x2", &[0]);
-        reads(&BITS, "4,2, 6..8 ,7", &[4, 2, 6, 7, 8]);
-        reads(&LOADS, "0.95", &[0.95]);
-        reads(&LOADS, "0.5..0.7", &[0.5, 0.55, 0.6, 0.65, 0.7]);
-        reads(&LOADS, "0.5..0.97:0.2", &[0.5, 0.7, 0.9, 0.97]);
-        reads(&LOADS, "0.1..0.3:0.1", &[0.1, 0.2, 0.3]);
-        reads(&ITEMS, "1000..1000000", &[1000, 10_000, 100_000, 1_000_000]);
-        reads(&ITEMS, "1000..5000:x2", &[1000, 2000, 4000, 5000]);
-        reads(&ITEMS, "1..4:x1.1", &[1, 2, 3, 4]);
+        parses(&BITS, "6..9", &[6, 7, 8, 9]);
+        parses(&BITS, "6..12:2", &[6, 8, 10, 12]);
+        parses(&BITS, "6..13:4", &[6, 10, 13]);
+        parses(&BITS, "1..16:x2", &[1, 2, 4, 8, 16]);
+        parses(&BITS, "7..7", &[7]);
+        parses(&BITS, "0..0:x2", &[0]);
+        parses(&BITS, "4,2, 6..8 ,7", &[4, 2, 6, 7, 8]);
+        parses(&LOADS, "0.95", &[0.95]);
+        parses(&LOADS, "0.5..0.7", &[0.5, 0.55, 0.6, 0.65, 0.7]);
+        parses(&LOADS, "0.5..0.97:0.2", &[0.5, 0.7, 0.9, 0.97]);
+        parses(&LOADS, "0.1..0.3:0.1", &[0.1, 0.2, 0.3]);
+        parses(&ITEMS, "1000..1000000", &[1000, 10_000, 100_000, 1_000_000]);
+        parses(&ITEMS, "1000..5000:x2", &[1000, 2000, 4000, 5000]);
+        parses(&ITEMS, "1..4:x1.1", &[1, 2, 3, 4]);
     }
 
     #[test]
-    fn mistakes_name_the_part_and_the_remedy() {
+    fn error_messages_name_the_mistake_and_the_remedy() {
         for (text, part) in [
             ("", "a number is missing"),
             ("4,", "a number is missing"),
-            ("4,five", "'five' is not one: it takes a whole number"),
+            ("4,five", "'five' is not valid: it takes a whole number"),
             ("..9", "a number is missing"),
             ("6..", "a number is missing"),
             ("20..6", "20..6 begins above its end; give 6..20"),
@@ -272,7 +273,7 @@ mod tests {
             ("6..20:x1", "above 1"),
             ("6..20:NaN", "the step 'NaN'"),
             ("6..20:two", "as in 6..20:2"),
-            ("6...20", "'.20' is not one"),
+            ("6...20", "'.20' is not valid"),
             ("0..10:x10", "more than 1000 values"),
             ("0..4000000000", "more than 1000 values; give a larger step"),
             ("0..1:0.000000000001", "more than 1000 values"),

@@ -1,4 +1,4 @@
-//! Filters in files: whatever is read is validated, and files are replaced atomically.
+//! Filters in files. Everything read is validated, and files are replaced atomically.
 
 mod read;
 mod write;
@@ -9,30 +9,29 @@ use std::{
     path::Path,
 };
 
-use anyhow::bail;
 use koel::{CuckooFilter, ElasticFilter, Insert, hash::AnyHasher};
 use koel_lab::percent;
 
-use crate::{errors, items::Items};
+use crate::{errors, items::Items, terminal::Stream};
 
-pub(crate) use read::{Stored, load, load_changing, open, open_file};
+pub(crate) use read::{MAGIC, Stored, is_snapshot, is_snapshot_file, load, load_snapshot, open, open_file};
 #[cfg(unix)]
 pub(crate) use write::ignore_file_size_limit;
-pub(crate) use write::{Output, To};
+pub(crate) use write::{Output, OutputArgs};
 
-/// The filters of this command: their hasher is known only at run time.
+/// A filter of fixed size, with a hasher that is chosen at run time.
 pub(crate) type Filter = CuckooFilter<AnyHasher>;
 
-/// The same, of those that grow.
+/// A growing filter, with a hasher that is chosen at run time.
 pub(crate) type Growing = ElasticFilter<AnyHasher>;
 
-/// A filter that can be changed: a koel snapshot. It has the operations that both types have.
-pub(crate) enum Changing {
+/// A filter from a koel snapshot, of either type. It dereferences to the operations that both types have.
+pub(crate) enum Snapshot {
     Fixed(Filter),
     Growing(Box<Growing>),
 }
 
-impl Deref for Changing {
+impl Deref for Snapshot {
     type Target = dyn Insert<[u8]>;
 
     fn deref(&self) -> &Self::Target {
@@ -43,7 +42,7 @@ impl Deref for Changing {
     }
 }
 
-impl DerefMut for Changing {
+impl DerefMut for Snapshot {
     fn deref_mut(&mut self) -> &mut Self::Target {
         match self {
             Self::Fixed(filter) => filter,
@@ -52,24 +51,29 @@ impl DerefMut for Changing {
     }
 }
 
-impl Changing {
-    /// Inserts items as they are read, with `unique` only those not reported as present, and says how many it inserted. Messages
-    /// have `larger`, as in [`errors::full`], and end with what becomes of the file.
+impl Snapshot {
+    /// Inserts items as they are read; with `unique`, skips those reported as present. Returns the number of inserted items.
+    ///
+    /// An error message has `larger`, as in [`errors::full`], and ends with `end`, which says what becomes of the file.
     pub(crate) fn add(&mut self, items: &mut Items, unique: bool, larger: &str, end: &str) -> anyhow::Result<u64> {
         let mut inserted = 0;
-        while let Some(item) = items.advance()? {
-            match if unique { self.insert_unique(item) } else { self.insert(item).map(|()| true) } {
-                Ok(fresh) => inserted += u64::from(fresh),
-                Err(error) => match self {
-                    Self::Fixed(filter) => bail!("{}; {end}", errors::full(&items.place(), &error, filter, larger)),
-                    Self::Growing(_) => bail!("{}; {end}", errors::refused(&items.place(), &error)),
-                },
-            }
+        while items.advance()?.is_some() {
+            inserted += u64::from(self.add_item(items, unique, larger, end)?);
         }
         Ok(inserted)
     }
 
-    /// How full it is, or how large, in a few words.
+    /// Inserts the item that was read last; with `unique`, skips it if it is reported as present. Returns whether it was inserted.
+    pub(crate) fn add_item(&mut self, items: &Items, unique: bool, larger: &str, end: &str) -> anyhow::Result<bool> {
+        let item = items.item();
+        let inserted = if unique { self.insert_unique(item) } else { self.insert(item).map(|()| true) };
+        inserted.map_err(|error| match self {
+            Self::Fixed(filter) => anyhow::anyhow!("{}; {end}", errors::full(&items.place(), &error, filter, larger)),
+            Self::Growing(_) => anyhow::anyhow!("{}; {end}", errors::refused(&items.place(), &error)),
+        })
+    }
+
+    /// Describes how full or how large the filter is.
     pub(crate) fn extent(&self) -> String {
         match self {
             Self::Fixed(filter) => format!("load {}", percent(filter.load_factor(), 2)),
@@ -78,28 +82,31 @@ impl Changing {
     }
 }
 
-/// Does the path stand for standard input or standard output?
+/// Returns whether the path is `-`, which is standard input or standard output.
 pub(crate) fn is_dash(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// The name of an input in messages.
+/// The name of standard input in messages.
+pub(crate) const STDIN: &str = Stream::Stdin.name();
+
+/// Returns the name of an input in messages.
 pub(crate) fn name(path: &Path) -> String {
-    if is_dash(path) { String::from("standard input") } else { path.display().to_string() }
+    if is_dash(path) { String::from(STDIN) } else { path.display().to_string() }
 }
 
-/// The folder that a file is in, or would be in.
+/// Returns the folder of a file, which need not exist.
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The length of a file's content, if it is known in advance.
+/// Returns the length of a file's content, if it is known in advance.
 pub(crate) fn length(metadata: &Metadata) -> Option<u64> {
-    // Some of the kernel's files are regular, and report a length of 0.
+    // Linux reports its virtual files, such as those in /proc, as regular files of length 0.
     (metadata.is_file() && metadata.len() > 0).then_some(metadata.len())
 }
 
-/// The metadata of the file that is standard input.
+/// Returns the metadata of the file that is open as standard input.
 #[cfg(unix)]
 pub(crate) fn stdin_metadata() -> Option<Metadata> {
     use std::{io, os::fd::AsFd as _};
@@ -107,23 +114,23 @@ pub(crate) fn stdin_metadata() -> Option<Metadata> {
     fs::File::from(stdin).metadata().ok()
 }
 
-/// The metadata of the file that is standard input: not known.
+/// Returns `None`: this system does not tell which file is open as standard input.
 #[cfg(not(unix))]
 pub(crate) fn stdin_metadata() -> Option<Metadata> {
     None
 }
 
-/// Do both paths lead to the same file? `input` may be `-`.
+/// Returns whether both paths lead to the same file. `input` may be `-`.
 #[cfg(unix)]
-pub(crate) fn same(input: &Path, target: &Path) -> bool {
+pub(crate) fn is_same_file(input: &Path, target: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let input = if is_dash(input) { stdin_metadata() } else { fs::metadata(input).ok() };
     let place = |metadata: Metadata| (metadata.dev(), metadata.ino());
     input.is_some_and(|input| fs::metadata(target).is_ok_and(|target| place(input) == place(target)))
 }
 
-/// Do both paths lead to the same file? For standard input, this is not known here.
+/// Returns whether both paths lead to the same file; `false` for standard input, whose file is unknown on this system.
 #[cfg(not(unix))]
-pub(crate) fn same(input: &Path, target: &Path) -> bool {
+pub(crate) fn is_same_file(input: &Path, target: &Path) -> bool {
     !is_dash(input) && fs::canonicalize(input).is_ok_and(|input| fs::canonicalize(target).is_ok_and(|target| input == target))
 }

@@ -1,4 +1,4 @@
-//! Where filters are written to: a file, which is locked first and then replaced atomically, or a stream.
+//! Writes filters to a file, which is locked first and then replaced atomically, or to a stream.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -11,25 +11,25 @@ use clap::Args;
 use indicatif::ProgressBar;
 use koel::{CuckooFilter, hash::Hasher, redisbloom::RedisBloomFilter};
 
-use super::{Changing, folder, read, same};
+use super::{Snapshot, folder, is_same_file, read};
 use crate::terminal::{self, Stream};
 
-/// Where a filter goes.
+/// The place that a filter is written to.
 pub(crate) struct Output {
-    /// As in messages.
+    /// The name in messages.
     name: String,
     kind: Kind,
 }
 
-// No doc comment here: clap would take it for the help of every command that has this option.
+// No doc comment here: clap would use it as the help of every command that has this option.
 #[derive(Args)]
-pub(crate) struct To {
+pub(crate) struct OutputArgs {
     /// The file to write the filter to; `-` for standard output. For a file that is open as descriptor 3, use `-o - >&3`
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 }
 
-impl To {
+impl OutputArgs {
     pub(crate) fn open(&self) -> anyhow::Result<Output> {
         Output::new(&self.output)
     }
@@ -38,25 +38,29 @@ impl To {
 enum Kind {
     /// Standard output or standard error.
     Stream(Stream),
-    /// A pipe that is open already, as a descriptor: it is written into.
+    /// A pipe or device that is open as a descriptor. It is written into, not replaced.
     Pipe(PathBuf),
-    /// A file, which is replaced atomically, and its lock, held from the start; or no file yet.
+    /// A file, which is replaced atomically. Its lock is held from the start; `None` if there was no file to lock.
     Regular(PathBuf, Option<Lock>),
 }
 
 impl Output {
-    /// The place to write a new filter to. Finds out whether it can be written, and waits for the lock of a file that exists,
-    /// before any work is done.
+    /// Opens the place for a new filter. Before any work is done, this checks that the place can be written, and waits for the lock
+    /// of an existing file.
     pub(crate) fn new(path: &Path) -> anyhow::Result<Self> {
         Self::open(path, Access::Replace)
     }
 
-    /// A filter's file, to be read and replaced.
+    /// Opens a filter's file that will be read and replaced.
     pub(crate) fn existing(path: &Path) -> anyhow::Result<Self> {
-        let output = Self::open(path, Access::ReadAndReplace)?;
-        let name = &output.name;
-        match &output.kind {
-            Kind::Regular(_, Some(_)) => Ok(output),
+        Self::open(path, Access::ReadAndReplace)?.with_file()
+    }
+
+    /// Fails if there is no file to replace.
+    fn with_file(self) -> anyhow::Result<Self> {
+        let name = &self.name;
+        match &self.kind {
+            Kind::Regular(_, Some(_)) => Ok(self),
             Kind::Regular(_, None) => bail!("{name}: cannot be read: no such file; `koel build` creates one"),
             Kind::Pipe(_) | Kind::Stream(_) => {
                 bail!("{name}: is not a regular file, so it cannot be replaced by the changed filter; copy it to a file")
@@ -64,11 +68,21 @@ impl Output {
         }
     }
 
+    /// Opens a filter's file that will be read and replaced. If there is none, creates it with the filter that `new` returns.
+    pub(crate) fn existing_or_new(path: &Path, new: impl FnOnce() -> anyhow::Result<super::Growing>) -> anyhow::Result<Self> {
+        let output = Self::open(path, Access::ReadAndReplace)?;
+        if !matches!(output.kind, Kind::Regular(_, None)) {
+            return output.with_file();
+        }
+        create(path, &new()?.to_bytes()).with_context(|| format!("{}: cannot be created", output.name))?;
+        Self::existing(path)
+    }
+
     fn open(path: &Path, access: Access) -> anyhow::Result<Self> {
-        // What was done is reported there.
+        // The report goes to standard output.
         Stream::Stdout.check()?;
         let name = path.display().to_string();
-        let descriptor = if super::is_dash(path) { Some(Descriptor::Own(1)) } else { Descriptor::of(path) };
+        let descriptor = if super::is_dash(path) { Some(Descriptor::Own(1)) } else { Descriptor::at(path) };
         if let Some(Descriptor::Own(number @ 1..=2)) = descriptor {
             let stream = if number == 1 { Stream::Stdout } else { Stream::Stderr };
             stream.check()?;
@@ -83,14 +97,14 @@ impl Output {
             (Some(metadata), Some(Descriptor::Own(_))) if !metadata.is_file() => {
                 return Ok(Self { name, kind: Kind::Pipe(path.to_owned()) });
             }
-            // To open a pipe without a reader is to wait for one, perhaps for ever; the shell opens it where that is wanted.
+            // Opening a pipe without a reader could block forever, so the pipe is left to the shell to open.
             (Some(metadata), _) if !metadata.is_file() => bail!(
                 "{name}: is {}, not a regular file, and is not replaced; give the name of a file; to write a filter into it, redirect \
                  standard output: `-o - > {name}`",
                 kind_of(&metadata)
             ),
-            // Opened by such a path, the file would be written from its start, over what is there already; replaced, it would no
-            // longer be the file that the descriptor has open.
+            // Opening such a path would overwrite the file from its start, and replacing the file would detach it from the
+            // descriptor.
             (Some(_), Some(descriptor)) => bail!(
                 "{name}: is the descriptor of a regular file, which cannot be replaced through it; give the file's own name{}",
                 match descriptor {
@@ -102,7 +116,7 @@ impl Output {
             (None, None) if path.file_name().is_none() => bail!("'{name}': has no file name; give the name of the file to write"),
             _ => {}
         }
-        try_folder(&name, path)?;
+        check_folder(&name, path)?;
         let lock = Lock::wait(path, access)?;
         Ok(Self { name, kind: Kind::Regular(path.to_owned(), lock) })
     }
@@ -111,7 +125,7 @@ impl Output {
         &self.name
     }
 
-    /// Reports what was written: on standard output, unless that is where it went.
+    /// Reports what was written, on standard output. If the filter itself went there, the report goes to standard error.
     pub(crate) fn report(&self, text: &str) -> anyhow::Result<()> {
         if matches!(self.kind, Kind::Stream(Stream::Stdout)) {
             terminal::say(format_args!("{text}"));
@@ -120,33 +134,33 @@ impl Output {
         terminal::report(text, &self.name)
     }
 
-    /// Is this the file that `input` leads to? `-` is standard input.
-    pub(crate) fn is(&self, input: &Path) -> bool {
-        matches!(&self.kind, Kind::Regular(path, _) if same(input, path))
+    /// Returns whether this is the file that `input` leads to. `-` is standard input.
+    pub(crate) fn is_file_of(&self, input: &Path) -> bool {
+        matches!(&self.kind, Kind::Regular(path, _) if is_same_file(input, path))
     }
 
-    /// Reads and checks the koel snapshot that is to be replaced.
-    pub(crate) fn load(&self) -> anyhow::Result<Changing> {
+    /// Reads and checks the koel snapshot that will be replaced.
+    pub(crate) fn load(&self) -> anyhow::Result<Snapshot> {
         match &self.kind {
-            Kind::Regular(_, Some(lock)) => read::stored(&lock.0, &self.name)?.0.koel(&self.name),
+            Kind::Regular(_, Some(lock)) => read::read_stored(&lock.0, &self.name)?.0.snapshot(&self.name),
             _ => bail!("{}: is not a regular file; copy it to a file", self.name),
         }
     }
 
-    /// Writes the filter as a koel snapshot, and says how many bytes that took.
+    /// Writes a filter of fixed size as a koel snapshot. Returns the number of bytes.
     pub(crate) fn save<H: Hasher>(&self, filter: &CuckooFilter<H>) -> anyhow::Result<u64> {
         self.put(|path| filter.save(path), |writer| filter.write_to(writer))
     }
 
-    /// The same for one of either type.
-    pub(crate) fn save_changed(&self, filter: &Changing) -> anyhow::Result<u64> {
+    /// Writes a filter of either type as a koel snapshot. Returns the number of bytes.
+    pub(crate) fn save_snapshot(&self, filter: &Snapshot) -> anyhow::Result<u64> {
         match filter {
-            Changing::Fixed(filter) => self.save(filter),
-            Changing::Growing(filter) => self.put(|path| filter.save(path), |writer| filter.write_to(writer)),
+            Snapshot::Fixed(filter) => self.save(filter),
+            Snapshot::Growing(filter) => self.put(|path| filter.save(path), |writer| filter.write_to(writer)),
         }
     }
 
-    /// Writes the filter as Go's `Encode` does, and says how many bytes that took.
+    /// Writes a filter as Go's `Encode` does. Returns the number of bytes.
     #[cfg(target_endian = "little")]
     pub(crate) fn save_go(&self, filter: &koel::go::GoFilter) -> anyhow::Result<u64> {
         self.put(
@@ -155,25 +169,25 @@ impl Output {
         )
     }
 
-    /// Writes the filter as a dump of RedisBloom's, and says how many bytes that took.
+    /// Writes a filter as a RedisBloom dump. Returns the number of bytes.
     pub(crate) fn save_redisbloom(&self, filter: &RedisBloomFilter) -> anyhow::Result<u64> {
         self.put(|path| filter.save_dump(path), |writer| filter.write_dump(writer))
     }
 
-    /// Writes in the way that suits the place, and says how many bytes that took.
+    /// Calls `replace` for a file, or `write` for a stream. Returns the number of bytes.
     fn put(
         &self,
         replace: impl FnOnce(&Path) -> io::Result<()>,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> anyhow::Result<u64> {
         let count = |writer: &mut dyn Write| {
-            // A bar that is not shown counts the bytes.
+            // A hidden progress bar counts the bytes.
             let bar = ProgressBar::hidden();
             let mut counted = bar.wrap_write(writer);
             write(&mut counted).and_then(|()| counted.flush()).map(|()| bar.position())
         };
         match &self.kind {
-            Kind::Stream(Stream::Stdout) => terminal::named(count(&mut io::stdout().lock())),
+            Kind::Stream(Stream::Stdout) => terminal::stdout_result(count(&mut io::stdout().lock())),
             Kind::Stream(_) => count(&mut io::stderr().lock()).with_context(|| self.name.clone()),
             Kind::Pipe(path) => {
                 let written = OpenOptions::new().write(true).open(path).and_then(|mut file| count(&mut file));
@@ -181,7 +195,8 @@ impl Output {
             }
             Kind::Regular(path, lock) => {
                 let name = &self.name;
-                // Nothing can compare and rename in one step. What is done to the path while the file is being written is not seen.
+                // No system call compares and renames in one step, so changes to the path while the file is being written go
+                // unnoticed.
                 let _lock_of_new_file = match lock {
                     Some(lock) if lock.is_at(path) => None,
                     Some(_) => bail!(
@@ -190,7 +205,7 @@ impl Output {
                     // There was no file to lock. If there is one now, another command may be changing it.
                     None => Lock::wait(path, Access::Replace)?,
                 };
-                // The error names the file, and says what has become of it.
+                // The error names the file and says whether the old one is unchanged.
                 replace(path)?;
                 Ok(fs::metadata(path).with_context(|| self.name.clone())?.len())
             }
@@ -198,7 +213,7 @@ impl Output {
     }
 }
 
-/// What something is that is neither a regular file nor a folder.
+/// Names the kind of something that is neither a regular file nor a folder.
 #[cfg(unix)]
 fn kind_of(metadata: &fs::Metadata) -> &'static str {
     use std::os::unix::fs::FileTypeExt as _;
@@ -214,25 +229,25 @@ fn kind_of(_: &fs::Metadata) -> &'static str {
     "a device"
 }
 
-/// From here on, a write beyond the limit of a file's size (`ulimit -f`) is an error, as one on a full disk is: reported, and
-/// followed by removing the temporary file. By default, the signal that comes with it ends the process before that.
+/// Ignores the signal SIGXFSZ, so that a write beyond the file-size limit (`ulimit -f`) is an error like that of a full disk: it is
+/// reported, and the temporary file is removed. By default, the signal ends the process before that.
 #[allow(unsafe_code, reason = "no safe function ignores a signal")]
 #[cfg(unix)]
 pub(crate) fn ignore_file_size_limit() {
-    // SAFETY: this runs before there are other threads, and to ignore a signal runs no code when it comes.
+    // SAFETY: no other thread exists yet, and an ignored signal runs no handler.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// Can a file be created in the folder of this one? Reading the items may take hours, and then it is late to find out.
-fn try_folder(name: &str, path: &Path) -> anyhow::Result<()> {
-    // The links form no cycle: looking for the file either found it or found nothing.
+/// Checks that a file can be created in the folder of `path`. Reading the items may take hours, so this must fail early.
+fn check_folder(name: &str, path: &Path) -> anyhow::Result<()> {
+    // The links form no cycle: `fs::metadata` has followed them already, without an error other than "not found".
     let mut target = path.to_owned();
     while let Ok(link) = fs::read_link(&target) {
         target = folder(&target).join(link);
     }
     let folder = folder(&target);
     let Err(error) = tempfile::tempfile_in(folder) else { return Ok(()) };
-    // The error itself names a temporary file.
+    // The error's own message would name a temporary file.
     let (folder, kind) = (folder.display(), error.kind());
     if kind == ErrorKind::NotFound {
         bail!("{name}: there is no folder {folder}; make it first");
@@ -240,21 +255,36 @@ fn try_folder(name: &str, path: &Path) -> anyhow::Result<()> {
     bail!("{name}: no file can be created in the folder {folder}: {kind}; give a name in another one")
 }
 
-/// A file descriptor that a path stands for. It need not be open.
+/// Creates a file with these bytes atomically. Does nothing if another command has created the file in the meantime.
+fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".koel-").suffix(".tmp");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder(path))?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    match file.persist_noclobber(path) {
+        Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(error.error),
+        _ => Ok(()),
+    }
+}
+
+/// A file descriptor that a path leads to, such as `/dev/fd/3`. It need not be open.
 #[derive(Clone, Copy)]
 enum Descriptor {
-    /// Of this process, with its number.
+    /// A descriptor of this process, with its number.
     Own(u32),
-    /// Of another process. Its file may have been deleted, and then its name leads nowhere.
+    /// A descriptor of another process. If its file has been deleted, the link leads nowhere.
     Foreign,
 }
 
 impl Descriptor {
-    fn of(path: &Path) -> Option<Self> {
-        // On Linux these are links to /proc/PID/fd and /proc/PID/task/TID/fd; elsewhere /dev/fd is a folder.
+    fn at(path: &Path) -> Option<Self> {
+        // On Linux, these are links to /proc/PID/fd and /proc/PID/task/TID/fd. On other systems, /dev/fd is a folder.
         let own = ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd"].map(|own| fs::canonicalize(own).ok());
         let mut path = path.to_owned();
-        // As many links as Linux follows.
+        // Linux follows at most 40 links.
         for _ in 0..40 {
             let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
             if let (Some(number), Ok(folder)) = (number, fs::canonicalize(folder(&path))) {
@@ -272,26 +302,26 @@ impl Descriptor {
     }
 }
 
-/// What a locked file is opened for.
+/// The purpose of opening a file to lock it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
-    /// To be replaced by a file that does not depend on its content.
+    /// The file will be replaced, but not read.
     Replace,
-    /// To be read, and then to be replaced.
+    /// The file will be read, and then replaced.
     ReadAndReplace,
 }
 
 /// The lock on a file, held until it is dropped.
 ///
-/// It belongs to the file, not to its path, and a file is changed by renaming another over it: what matters is the file that the
-/// path leads to while the lock is held, see [`Lock::is_at`].
+/// A lock belongs to a file, not to its path, and commands change a file by renaming another over it. So whoever holds a lock must
+/// check that the path still leads to the locked file: see [`Lock::is_at`].
 struct Lock(File);
 
 impl Lock {
-    /// Locks the file that a path leads to, as soon as no other command holds its lock. `None` if there is no file.
+    /// Waits until no other command holds the lock of the file at `path`, and locks it. Returns `None` if there is no file.
     ///
-    /// Fails if the file is write-protected: replacing it would take write access to the folder only, but the protection is there
-    /// for a reason.
+    /// Fails if the file is write-protected. Replacing it would need write access to the folder only, but that would defeat the
+    /// protection.
     fn wait(path: &Path, access: Access) -> anyhow::Result<Option<Self>> {
         let name = path.display();
         loop {
@@ -310,13 +340,13 @@ impl Lock {
                 Ok(()) => Ok(()),
             };
             match locked {
-                // On file systems without locks, the later of two changes wins.
+                // On file systems without locks, the later of two concurrent changes wins.
                 Err(error) if error.kind() != ErrorKind::Unsupported => {
                     return Err(error).with_context(|| format!("{name}: cannot be locked"));
                 }
                 _ => {}
             }
-            // The command that held the lock has probably renamed another file over this one.
+            // If the lock was held, its holder has probably renamed another file over this one.
             let lock = Self(file);
             if lock.is_at(path) {
                 return Ok(Some(lock));
@@ -324,7 +354,7 @@ impl Lock {
         }
     }
 
-    /// Does the path lead to the locked file?
+    /// Returns whether the path leads to the locked file.
     #[cfg(unix)]
     fn is_at(&self, path: &Path) -> bool {
         use std::os::unix::fs::MetadataExt as _;
@@ -332,7 +362,7 @@ impl Lock {
         self.0.metadata().is_ok_and(|locked| fs::metadata(path).is_ok_and(|found| identity(locked) == identity(found)))
     }
 
-    /// Does the path lead to the locked file? Without an identity to compare, any file will do.
+    /// Returns whether the path leads to a file. This system has no file identity to compare.
     #[cfg(not(unix))]
     #[allow(clippy::unused_self, reason = "on Unix, the lock knows its file")]
     fn is_at(&self, path: &Path) -> bool {

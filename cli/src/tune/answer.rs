@@ -1,4 +1,4 @@
-//! The library's recommendation, beside other structures' formulas; and what all answers have in common.
+//! The answer with the library's recommendation and the formulas of other structures, and the parts that all answers share.
 
 use koel::{
     Addressing, Params, TableKind,
@@ -9,31 +9,31 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Answer, Nearest, Tune, call::Call, trial::Trial};
-use crate::text::{counted, dash, narrow, paragraphs, size, table, wrapped};
+use crate::text::{counted, or_dash, paragraphs, short_rate, size, table, wrapped};
 
-/// Filters in a table, and lines of those left out, without --all.
+/// The number of filters in a table, and of lines of those left out, without --all.
 const SHOWN: usize = 4;
 
-/// Everything to print.
+/// Everything that the answer prints.
 pub(super) struct Advice<'a> {
-    pub(super) asked: &'a Tune,
+    pub(super) request: &'a Tune,
     pub(super) filters: Recommendation,
     /// The rate at which other structures are compared.
     pub(super) rate: Option<f64>,
     /// The call that builds the best filter.
     pub(super) call: Option<Call>,
-    /// What was measured, if there are keys.
+    /// The measurements, if there are keys.
     pub(super) trial: Option<Trial>,
 }
 
-/// What is left out, and why.
+/// A filter or structure that is left out, and the reason.
 #[derive(Serialize)]
 pub(super) struct Rejected {
     pub(super) name: String,
     pub(super) reason: String,
 }
 
-/// Another structure. For the lower bound, which is none, no operations can be supported or not.
+/// Another structure. The lower bound is not a structure, so its operations are `None`.
 #[derive(Serialize)]
 struct Other {
     name: &'static str,
@@ -49,7 +49,7 @@ struct Other {
 impl Advice<'_> {
     pub(super) fn answer(&self) -> Answer {
         let (others, rejected) = self.others();
-        let items = self.asked.planned(self.asked.items.now);
+        let items = self.request.planned(self.request.items);
         let candidates = self.filters.candidates().iter().map(|filter| {
             let mut object = candidate(filter, items);
             object["measured"] = json!(self.trial.as_ref().and_then(|trial| trial.measured(filter.params())));
@@ -63,7 +63,7 @@ impl Advice<'_> {
             })
         });
         let object = json!({
-            "asked": self.asked,
+            "asked": self.request,
             "candidates": candidates.collect::<Value>(),
             "rejections": rejections.collect::<Value>(),
             "others": others,
@@ -76,22 +76,22 @@ impl Advice<'_> {
             let text = format!("\n{}\n{}{left_out}{trial}\n{call}", self.table(&others), self.notes(best));
             (call, text)
         });
-        let question = wrapped(&format!("{}{}.", self.asked.said_items(), self.asked.said_limits()));
-        Answer::of(self.asked, &question, found, &left_out, object)
+        let question = wrapped(&format!("{}{}.", self.request.items_text(), self.request.limits_text()));
+        Answer::new(self.request, &question, found, &left_out, object)
     }
 
-    /// Other structures, the smallest first, and those left out.
+    /// Returns the other structures, the smallest first, and those left out.
     fn others(&self) -> (Vec<Other>, Vec<Rejected>) {
         let (mut others, mut rejected) = (Vec::new(), Vec::new());
-        // None can be compared at a rate of 0.
+        // No structure can be compared at a rate of 0.
         let Some(rate) = self.rate.filter(|&rate| rate > 0.0) else { return (others, rejected) };
-        let items = self.asked.planned(self.asked.items.now) as f64;
+        let items = self.request.planned(self.request.items) as f64;
         for structure in Structure::ALL {
             let (name, real) = (structure.name(), (structure != Structure::LowerBound).then_some(structure));
             let (deletes, bits) = (real.map(Structure::deletes), structure.bits_per_item(rate));
             let mut reject = |reason| rejected.push(Rejected { name: String::from(name), reason: String::from(reason) });
             match bits {
-                _ if self.asked.deletes && deletes == Some(false) => reject("cannot delete"),
+                _ if self.request.deletes && deletes == Some(false) => reject("cannot delete"),
                 None => reject("cannot have that rate"),
                 Some(bits) => others.push(Other {
                     name,
@@ -111,12 +111,12 @@ impl Advice<'_> {
     fn table(&self, others: &[Other]) -> String {
         let row = |name, bytes: f64, bits: f64, rate: f64, load: Option<f64>, can: [Option<bool>; 3]| {
             let bits = bits.is_finite().then(|| format!("{bits:.2}"));
-            let mut row = vec![name, size(bytes), dash(bits), narrow(rate), dash(load.map(|load| percent(load, 1)))];
-            row.extend(can.map(|it| dash(it.map(|it| String::from(if it { "yes" } else { "no" })))));
+            let mut row = vec![name, size(bytes), or_dash(bits), short_rate(rate), or_dash(load.map(|load| percent(load, 1)))];
+            row.extend(can.map(|it| or_dash(it.map(|it| String::from(if it { "yes" } else { "no" })))));
             row
         };
         let header = ["filter", "size", "bits/item", "\u{3b5}", "load", "delete", "grow", "static"];
-        let filters = self.asked.shown(self.filters.candidates(), |filter| filter);
+        let filters = self.request.shown(self.filters.candidates(), |filter| filter);
         let mut rows = vec![header.map(String::from).to_vec()];
         rows.extend(filters.iter().enumerate().map(|(place, filter)| {
             let (name, can) = (starred(label(filter.params()), place == 0), [true, false, false].map(Some));
@@ -129,13 +129,14 @@ impl Advice<'_> {
         table(&rows, 2, &[0], &[1, filters.len() + 1])
     }
 
-    /// The notes below the table.
+    /// Returns the notes below the table.
     fn notes(&self, best: &Candidate) -> String {
         let params = best.params();
-        let (what, worse) = if self.asked.fpr.is_some() { ("smallest", "no smaller") } else { ("lowest rate", "no better") };
+        let (property, worse) =
+            if self.request.fpr.is_some() { ("smallest", "no smaller") } else { ("lowest rate", "no better") };
         let mut notes = vec![
             format!(
-                "* The {what}: {}, {} of {}. Room for {}.",
+                "* The {property}: {}, {} of {}. Room for {}.",
                 counted(best.bytes(), "byte"),
                 counted(params.buckets(), "bucket"),
                 counted(params.bucket_size(), "slot"),
@@ -144,17 +145,18 @@ impl Advice<'_> {
             String::from("f: bits per fingerprint, b: slots per bucket."),
         ];
         let filters = self.filters.candidates();
-        let hidden = filters.len() - self.asked.shown(filters, |filter| filter).len();
+        let hidden = filters.len() - self.request.shown(filters, |filter| filter).len();
         notes.extend((hidden > 0).then(|| format!("{} are {worse}: --all shows them.", counted(hidden, "other filter"))));
         notes.extend(
-            self.rate
-                .filter(|&rate| rate > 0.0)
-                .map(|rate| format!("Below the line: formulas of their authors, for large sets, at \u{3b5} = {}.", narrow(rate))),
+            self.rate.filter(|&rate| rate > 0.0).map(|rate| {
+                format!("Below the line: their authors' formulas, for large sets, at \u{3b5} = {}.", short_rate(rate))
+            }),
         );
+        notes.push(String::from("If the number of items will grow: koel build --grow."));
         paragraphs(&notes)
     }
 
-    /// What was left out, and why: those with the same reason in one line.
+    /// Lists what was left out, and why. Entries with the same reason share a line.
     fn left_out(&self, others: Vec<Rejected>) -> String {
         let mut last = None;
         let filters = self.filters.rejections().iter().map(|rejection| {
@@ -168,18 +170,19 @@ impl Advice<'_> {
             name: group.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", "),
             reason: group[0].reason.clone(),
         });
-        let text = left_out(&groups.collect::<Vec<_>>(), if self.asked.all { usize::MAX } else { SHOWN });
+        let text = left_out(&groups.collect::<Vec<_>>(), if self.request.all { usize::MAX } else { SHOWN });
         if text.is_empty() { text } else { format!("\n{text}") }
     }
 }
 
 impl Answer {
-    /// An answer with a filter, its call and what there is to say of it; or with what works instead.
-    pub(super) fn of(asked: &Tune, question: &str, found: Option<(&Call, String)>, left_out: &str, mut object: Value) -> Self {
+    /// Returns an answer with `found`, a filter's call and the text about it. If there is none, the answer has the nearest values
+    /// that work.
+    pub(super) fn new(request: &Tune, question: &str, found: Option<(&Call, String)>, left_out: &str, mut object: Value) -> Self {
         let (call, text, nearest) = if let Some((call, text)) = found {
             (Some(call), text, None)
         } else {
-            let nearest = Nearest::to(asked);
+            let nearest = Nearest::find(request);
             (None, format!("No filter meets these requirements.\n{}{left_out}", nearest.text()), Some(nearest))
         };
         object["nearest"] = json!(nearest);
@@ -189,7 +192,7 @@ impl Answer {
     }
 }
 
-/// A line each, or for the first ones.
+/// Formats a line for each of the first `most`, and one that counts the rest.
 pub(super) fn left_out(rejected: &[Rejected], most: usize) -> String {
     if rejected.is_empty() {
         return String::new();
@@ -201,17 +204,17 @@ pub(super) fn left_out(rejected: &[Rejected], most: usize) -> String {
 }
 
 impl Tune {
-    /// The number of items, and with its headroom.
-    pub(super) fn said_items(&self) -> String {
-        let items = counted(self.items.now, "item");
+    /// Formats the number of items, and the number with headroom.
+    pub(super) fn items_text(&self) -> String {
+        let items = counted(self.items, "item");
         match self.headroom {
-            Some(_) => format!("{items}, with headroom {}", self.planned(self.items.now)),
+            Some(_) => format!("{items}, with headroom {}", self.planned(self.items)),
             None => items,
         }
     }
 
-    /// What the filters are limited to.
-    pub(super) fn said_limits(&self) -> String {
+    /// Formats the limits on the filters.
+    pub(super) fn limits_text(&self) -> String {
         let Self { fpr, bytes, table, bucket_size, addressing, .. } = *self;
         let limits = [
             fpr.map(|rate| format!(", a false-positive rate \u{3b5} of at most {rate:?}")),
@@ -223,21 +226,22 @@ impl Tune {
         limits.into_iter().flatten().collect()
     }
 
-    /// Those of a list of filters, the best first, that are in its table: the first ones, and those with the buckets that every kind
-    /// of table takes, as a builder does by itself.
+    /// Selects the filters that a table shows, from a list that has the best first: the first [`SHOWN`], and those with the default
+    /// bucket size, which every kind of table supports.
     pub(super) fn shown<'a, T>(&self, filters: &'a [T], candidate: impl Fn(&T) -> &Candidate) -> Vec<&'a T> {
-        let is_usual = |filter: &T| TableKind::Packed.bucket_sizes().contains(&candidate(filter).params().bucket_size());
-        let shown = filters.iter().enumerate().filter(|&(place, filter)| self.all || place < SHOWN || is_usual(filter));
+        let has_default_buckets =
+            |filter: &T| TableKind::Packed.bucket_sizes().contains(&candidate(filter).params().bucket_size());
+        let shown =
+            filters.iter().enumerate().filter(|&(place, filter)| self.all || place < SHOWN || has_default_buckets(filter));
         shown.map(|(_, filter)| filter).collect()
     }
 
-    /// What was asked for. `planned_items` has the headroom, too: of the most items, if there is a range.
+    /// Returns the request as JSON. `planned_items` includes the headroom.
     pub(super) fn object(&self) -> Value {
         let Self { items, fpr, bytes, bucket_size, deletes, .. } = *self;
         json!({
-            "items": items.now,
-            "most_items": items.most,
-            "planned_items": self.planned(self.most_items()),
+            "items": items,
+            "planned_items": self.planned(items),
             "false_positive_rate": fpr,
             "bytes": bytes,
             "table": self.table.map(|table| table.to_string()),
@@ -248,17 +252,17 @@ impl Tune {
     }
 }
 
-/// The name of a filter in tables.
+/// Returns the name of a filter in tables.
 pub(super) fn label(params: &Params) -> String {
     format!("{} f={} b={}", params.table(), params.fingerprint_bits(), params.bucket_size())
 }
 
-/// A name with a mark if it is that of the best.
+/// Returns a name, with a mark if it is the best filter's.
 pub(super) fn starred(name: String, is_best: bool) -> String {
     if is_best { name + " *" } else { name }
 }
 
-/// A filter, with the names of `koel info --json` for the same things.
+/// Returns a filter as JSON. Facts that `koel info --json` has, too, have the same names.
 pub(super) fn candidate(candidate: &Candidate, items: usize) -> Value {
     let params = candidate.params();
     json!({
@@ -271,7 +275,7 @@ pub(super) fn candidate(candidate: &Candidate, items: usize) -> Value {
         "capacity": params.capacity(),
         "table_bytes": params.table_bytes(),
         "false_positive_rate_at_capacity": params.false_positive_rate_at_capacity(),
-        // Infinite when there are no items, for which JSON has no number.
+        // Infinite if there are no items, which JSON cannot represent, so it is null.
         "bits_per_item": (items > 0).then(|| candidate.bits_per_item()),
         "load_factor": candidate.load(),
         "false_positive_rate": candidate.false_positive_rate(),

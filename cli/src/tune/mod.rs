@@ -1,9 +1,8 @@
-//! `koel tune`: which filter to build, what others would cost, and why they were left out.
+//! `koel tune`, which recommends a filter, compares it with others, and says why some were left out.
 
 mod answer;
 mod call;
 mod measure;
-mod plans;
 mod trace;
 mod trial;
 mod workload;
@@ -21,14 +20,13 @@ use serde_json::Value;
 
 use crate::{
     errors,
-    numbers::{self, Items, Share},
+    numbers::{self, Share},
     options,
     terminal::{self, Stream},
     text::{counted, wrapped},
 };
-use answer::{Advice, Rejected};
+use answer::Advice;
 use call::Call;
-use plans::Comparison;
 use trace::Trace;
 use trial::Keys;
 
@@ -36,24 +34,22 @@ use trial::Keys;
 ///
 /// Prints the filters that meet the requirements, best first; the size of other structures at the same rate, by their authors'
 /// formulas; what was left out, and why; and the call that builds the best filter. Both kinds of tables and all bucket sizes are
-/// compared: a row is the smallest filter for the rate, or the one with the lowest rate for the bytes. The rate ε shown is the one
-/// with these items in the filter. With --fpr, the rate at full capacity meets the limit, too. A rate above 0.5 is refused: most
-/// absent items would be reported as present. If no filter meets the requirements, prints the nearest values that work, and exits
-/// with status 1.
+/// compared: each row is the smallest filter for the rate, or the one with the lowest rate for the bytes. The rate ε shown is the
+/// one with these items in the filter. With --fpr, the rate at full capacity meets the limit, too. A rate above 0.5 is refused,
+/// because most absent items would be reported as present. If no filter meets the requirements, prints the nearest values that
+/// work, and exits with status 1.
 ///
-/// Four ways to ask for more:
+/// Three options measure or compare more:
 ///
-/// --items 1M..10M compares plans for a number of items that grows: one large filter, one that grows, and rebuilding.
-///
-/// --keys builds these filters from your keys and measures them: whether all keys fit, load, bytes of table and snapshot, the
-/// false-positive rate with its 99 % interval, and times. Asks your --queries, or random keys.
+/// --keys builds these filters from your keys and measures them: whether all keys fit, the load, the bytes of table and snapshot,
+/// the false-positive rate with its 99 % interval, and times. Lookups use your --queries, or random keys.
 ///
 /// --trace replays a log of real operations against these filters and one that grows: false negatives (there are none), false
 /// positives, load over time, refused insertions, bytes, and the time per operation.
 ///
-/// --false-positive-cost finds the filter, and the rate, for a workload: the least expected time per operation, where twice the
-/// memory must save 10 % of the time, and the smallest filter wins within 5 %. Uses times that `koel experiment speed` has measured
-/// on this machine, and says whether a filter pays at all.
+/// --false-positive-cost finds the filter, and the rate, for a workload: the one with the least expected time per operation.
+/// Doubling the memory must save 10 % of the time, and among filters within 5 %, the smallest wins. Uses times that
+/// `koel experiment speed` has measured on this machine, and says whether a filter pays off at all.
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("wanted").args(["fpr", "bytes", "false_positive_cost"]).required(true).multiple(true),
@@ -63,7 +59,7 @@ use trial::Keys;
 Examples:
     koel tune --items 1M --fpr 0.1%
     koel tune --items 1M --bytes 1.5MiB
-    koel tune --items 1M..10M --fpr 0.1% --headroom 20%
+    koel tune --items 1M --fpr 0.1% --headroom 20%
     koel tune --items 50k --fpr 1% --bytes 72KiB --bucket-size 8 --deletes
     koel tune --items 1T --fpr 1e-6 --json
     koel experiment speed --quick --max-slots 30k
@@ -74,27 +70,27 @@ Examples:
     koel tune --trace log.txt --fpr 1% --out replayed"
 )]
 pub(crate) struct Tune {
-    /// The number of distinct items that the filter must hold, such as 1000000, 1e6 or 1M. With --keys, by default the number of
-    /// different keys; with --trace, the most items at any time. A range, such as 1M..10M, is the number now and the most there
-    /// will ever be; it needs --fpr
+    /// The number of distinct items that the filter must hold, such as 1000000, 1e6 or 1M. The default with --keys is the number of
+    /// distinct keys; with --trace, it is the maximum number of distinct keys at any time. If the number will grow, do not tune,
+    /// but use `koel build --grow`
     #[arg(
         long = "items",
-        value_name = "N[..M]",
+        value_name = "N",
         required_unless_present_any = ["keys", "trace"],
         value_parser = numbers::items,
         allow_hyphen_values = true
     )]
-    given_items: Option<Items>,
+    given_items: Option<usize>,
 
-    /// The same, given or counted.
+    /// The number of distinct items, given or counted.
     #[arg(skip)]
-    items: Items,
+    items: usize,
 
-    /// Plan for this much more than --items, or than the upper end of its range; such as 50%, 0.5 or 1/2
+    /// Plan for this much more than --items, such as 50%, 0.5 or 1/2
     #[arg(long, value_name = "SHARE", value_parser = numbers::headroom, allow_hyphen_values = true)]
     headroom: Option<Share>,
 
-    /// The number of different keys; 0 without keys.
+    /// The number of distinct keys; 0 without keys.
     #[arg(skip)]
     counted_keys: usize,
 
@@ -112,15 +108,15 @@ pub(crate) struct Tune {
     #[arg(long, value_name = "TABLE", value_parser = options::table())]
     table: Option<TableKind>,
 
-    /// Slots per bucket: 1 to 16 in the single table, 4 in the packed one; by default, all of them are compared
+    /// Slots per bucket: 1 to 16 in the single table, 4 in the packed one; by default, all sizes are compared
     #[arg(long, value_name = "B", value_parser = numbers::slots, allow_hyphen_values = true)]
     bucket_size: Option<u32>,
 
-    /// The addressing: which numbers of buckets are possible
+    /// The addressing, which determines the possible numbers of buckets
     #[arg(long, value_name = "HOW", default_value = "any-size", value_parser = options::addressing())]
     addressing: Addressing,
 
-    /// Leave out structures that cannot delete. All of koel's filters can
+    /// Leave out structures that cannot delete items. All of koel's filters can
     #[arg(long)]
     deletes: bool,
 
@@ -140,30 +136,29 @@ pub(crate) struct Tune {
     /// Print a JSON object, with numbers as numbers. `candidates` has the filters, the best first; `rejections` those left out,
     /// each with its `reason`; `others` other structures, the smallest first; `others_rejected` those left out. `builder` and
     /// `command` build the best filter, in Rust and with koel. If there is no candidate, these two are null, and `nearest` has
-    /// `items`, `false_positive_rate` and `bytes`: each of these values works in place of the one given, unless it is null. With a
-    /// range, `plans` has the plans, with bytes and rates now and at the end, and a `builder` and a `command` each, and `best` the
-    /// name of the best. With --keys, `trial` has what was counted, and `measured` of each candidate what was measured; times are
-    /// in nanoseconds. With --trace, `trace` has what was counted in the log, and each candidate has what was counted in its replay
-    /// and a `course`. With --false-positive-cost, each candidate has a `cost_ns` with its parts
+    /// `items`, `false_positive_rate` and `bytes`: each value that is not null works in place of the one given. With --keys,
+    /// `trial` has the counts of keys and queries, and each candidate has its measurements as `measured`; times are in
+    /// nanoseconds. With --trace, `trace` has the counts of the log, and each candidate has the counts of its `replay`, with their
+    /// `course` over the log. With --false-positive-cost, each candidate has the parts of its cost as `cost_ns`
     #[arg(long)]
     json: bool,
 }
 
-/// What there is to say, for people and for programs.
+/// The answer as text and as JSON.
 struct Answer {
     text: String,
     object: Value,
-    /// Whether any filter meets the requirements.
+    /// `true` if any filter meets the requirements.
     found: bool,
 }
 
 impl Tune {
     pub(crate) fn run(mut self) -> anyhow::Result<ExitCode> {
-        // Refused before anything is read.
+        // This error must come before anything is read.
         Stream::Stdout.check()?;
         let keys = self.files.keys()?;
-        let trace = self.replay.read(self.files.separator)?;
-        self.plan_for(keys.as_ref(), trace.as_ref())?;
+        let trace = self.replay.read(&self.files.format)?;
+        self.set_items(keys.as_ref(), trace.as_ref())?;
         self.check()?;
         let answer = self.answer(keys, trace)?;
         terminal::print(&if self.json { format!("{:#}\n", answer.object) } else { answer.text })?;
@@ -172,75 +167,63 @@ impl Tune {
 
     fn answer(&self, keys: Option<Keys>, trace: Option<Trace>) -> anyhow::Result<Answer> {
         if let Some(trace) = trace {
-            let filters = self.recommend(self.most_items(), self.fpr, self.bytes);
+            let filters = self.recommend(self.items, self.fpr, self.bytes);
             if filters.best().is_some() {
                 return self.replay.answer(self, &trace, &filters);
             }
         }
-        if let Some(most) = self.items.most {
-            return Comparison::of(self, self.items.now, most)?.answer();
-        }
         if let Some(answer) = self.workload.answer(self)? {
             return Ok(answer);
         }
-        let filters = self.recommend(self.items.now, self.fpr, self.bytes);
+        let filters = self.recommend(self.items, self.fpr, self.bytes);
         let best = filters.best();
-        let call = best.map(|best| Call::of(best, self.planned(self.items.now), self.fpr)).transpose()?;
+        let call = best.map(|best| Call::fixed(best, self.capacity_of(best), self.fpr)).transpose()?;
         let unique = keys.as_ref().is_some_and(|keys| keys.duplicates > 0);
         let advice = Advice {
-            asked: self,
-            // Without a given rate, other structures are compared at that of the best filter.
+            request: self,
+            // If no rate is given, other structures are compared at the best filter's rate.
             rate: self.fpr.or_else(|| best.map(Candidate::false_positive_rate)),
-            call: call.map(|call| call.reading(unique, self.files.separator)),
+            call: call.map(|call| call.with_format(unique, &self.files.format)),
             trial: keys.map(|keys| self.files.measure(keys, &self.shown(filters.candidates(), |filter| filter))).transpose()?,
             filters,
         };
         Ok(advice.answer())
     }
 
-    /// Takes the number of items from the options, the keys or the trace.
-    fn plan_for(&mut self, keys: Option<&Keys>, trace: Option<&Trace>) -> anyhow::Result<()> {
+    /// Sets the number of items: the one given, or the count of the keys or of the trace.
+    fn set_items(&mut self, keys: Option<&Keys>, trace: Option<&Trace>) -> anyhow::Result<()> {
         self.counted_keys = keys.map_or(0, |keys| keys.different);
-        let counted_items = trace.map_or(self.counted_keys, |trace| trace.most_items);
-        self.items = self.given_items.unwrap_or(Items { now: counted_items, most: None });
-        let Items { now, most } = self.items;
-        if let Some(most) = most {
-            let option = [("--keys", keys.is_some()), ("--false-positive-cost", self.workload.false_positive_cost.is_some())];
-            if let Some((option, _)) = option.into_iter().find(|(_, is_given)| *is_given) {
-                bail!(
-                    "--items: the range {now}..{most} given, but {option} compares filters of one size; give one number, or leave \
-                     {option} out"
-                );
-            }
-        }
-        if now < self.counted_keys {
+        let counted_items = trace.map_or(self.counted_keys, |trace| trace.most_distinct_items);
+        self.items = self.given_items.unwrap_or(counted_items);
+        if self.items < self.counted_keys {
             bail!(
-                "--items: {now} given, but --keys has {}; give no less, or leave --items out",
-                counted(self.counted_keys, "different key")
+                "--items: {} given, but --keys has {}; give at least as many, or leave --items out",
+                self.items,
+                counted(self.counted_keys, "distinct key")
             );
         }
         Ok(())
     }
 
-    /// Refuses parameters that no filter can have, whatever its size.
+    /// Refuses parameters that no filter of any size can have.
     fn check(&self) -> anyhow::Result<()> {
-        let most = self.most_items();
-        if self.headroom.is_some_and(|share| share.added_to(most).is_none()) {
-            bail!("--headroom: with {most} --items, that is more than the largest number, {}; give fewer items", usize::MAX);
+        let items = self.items;
+        if self.headroom.is_some_and(|share| share.added_to(items).is_none()) {
+            bail!("--headroom: with {items} --items, that is more than the largest number, {}; give fewer items", usize::MAX);
         }
         let builder = self.table.into_iter().fold(CuckooFilter::builder().capacity(0), Builder::table);
         let builder = self.bucket_size.into_iter().fold(builder, Builder::bucket_size);
-        // Every table has fingerprints of this length.
+        // Every table supports fingerprints of 32 bits.
         builder.fingerprint_bits(32).params().map_err(|error| errors::parameter(&error))?;
         if let Some(rate) = self.fpr.filter(|rate| !(*rate > 0.0 && *rate <= HIGHEST_RATE)) {
-            bail!("--fpr: {rate} given, but {}", self.useful_rate(rate));
+            bail!("--fpr: {rate} given, but {}", self.rate_remedy(rate));
         }
         Ok(())
     }
 
-    /// The limits of rates, and the nearest one that works.
-    fn useful_rate(&self, given: f64) -> String {
-        let least = self.recommend(self.most_items(), Some(HIGHEST_RATE), None).best().map(Candidate::bytes);
+    /// Returns the text about the limits of rates, and the nearest rate that works.
+    fn rate_remedy(&self, given: f64) -> String {
+        let least = self.recommend(self.items, Some(HIGHEST_RATE), None).best().map(Candidate::bytes);
         let (why, nearest) = if given > HIGHEST_RATE {
             let size = least.map(|least| format!("{HIGHEST_RATE}, which takes {}", counted(least, "byte")));
             (format!("with more than {HIGHEST_RATE} most absent items would be reported as present"), size)
@@ -255,22 +238,22 @@ impl Tune {
         }
     }
 
-    /// The number of items, or the upper end of the range.
-    fn most_items(&self) -> usize {
-        self.items.most.unwrap_or(self.items.now)
-    }
-
-    /// So many items, and the headroom.
+    /// Returns the number of items plus the headroom.
     fn planned(&self, items: usize) -> usize {
         self.headroom.map_or(items, |share| share.added_to(items).unwrap_or(usize::MAX))
     }
 
-    /// The library's recommendation for these items with their headroom, rate and bytes, with the other options as given.
+    /// Returns the capacity that a filter is built for. Without a rate, it is all that its bytes hold.
+    fn capacity_of(&self, filter: &Candidate) -> usize {
+        if self.fpr.is_some() { self.planned(self.items) } else { filter.params().capacity() }
+    }
+
+    /// Returns the library's recommendation for these items plus headroom, rate and bytes, with the other options as given.
     fn recommend(&self, items: usize, rate: Option<f64>, bytes: Option<usize>) -> Recommendation {
         self.recommend_for(self.planned(items), rate, bytes)
     }
 
-    /// The same for a number that has its headroom already.
+    /// Returns the recommendation for a number that includes the headroom.
     fn recommend_for(&self, items: usize, rate: Option<f64>, bytes: Option<usize>) -> Recommendation {
         let constraints = Constraints::default().addressing(self.addressing);
         let constraints = self.table.into_iter().fold(constraints, Constraints::table);
@@ -289,42 +272,49 @@ impl Serialize for Tune {
     }
 }
 
-/// Values that work with the other options as given. None: no value of this option works.
+/// The nearest values that work with the other options as given. `None` means that no value of the option works.
 #[derive(Serialize)]
 struct Nearest {
-    /// The maximum number of items, if the keys are no more.
+    /// The maximum number of items; `None` if there are more keys.
     items: Option<usize>,
-    /// The lowest rate, with three digits. None if no rate was given.
+    /// The lowest rate, with three digits; `None` if no rate was given.
     false_positive_rate: Option<f64>,
-    /// The minimum number of bytes. None if no limit was given.
+    /// The minimum number of bytes; `None` if no limit was given.
     bytes: Option<usize>,
 }
 
 impl Nearest {
-    fn to(asked: &Tune) -> Self {
-        let Tune { items: Items { now: items, .. }, fpr, bytes, .. } = *asked;
-        // Without a rate, any will do, and so the highest: the lowest rate need not be found for every number.
+    fn find(request: &Tune) -> Self {
+        let Tune { items, fpr, bytes, .. } = *request;
+        // If no rate is given, any rate is enough, so the highest is used: finding the lowest for every number would be slow.
         let rate = fpr.or(Some(HIGHEST_RATE));
-        let least = || asked.recommend(items, rate, None).best().map(Candidate::bytes);
-        // Each item takes at least a bit.
+        let least = || request.recommend(items, rate, None).best().map(Candidate::bytes);
+        // Each item takes at least one bit.
         let too_many = bytes.map_or(usize::MAX, |bytes| bytes.saturating_mul(8).saturating_add(1));
         Self {
-            items: errors::most(too_many, |items| asked.recommend(items, rate, bytes).best().is_some())
-                .filter(|&items| items >= asked.counted_keys),
-            false_positive_rate: fpr.and_then(|_| Self::lowest_rate(asked)),
+            items: errors::largest_accepted(too_many, |items| request.recommend(items, rate, bytes).best().is_some())
+                .filter(|&items| items >= request.counted_keys),
+            false_positive_rate: fpr.and_then(|_| Self::lowest_rate(request)),
             bytes: bytes.and_then(|_| least()),
         }
     }
 
-    /// The lowest rate that works, rounded up.
-    fn lowest_rate(asked: &Tune) -> Option<f64> {
+    /// Returns the lowest rate that works, rounded up to three digits.
+    fn lowest_rate(request: &Tune) -> Option<f64> {
         // Without items, every rate is 0.
-        let lowest = asked.recommend_for(asked.planned(asked.most_items()).max(1), None, asked.bytes);
-        let rates = lowest.candidates().iter().map(|filter| filter.params().false_positive_rate_at_capacity());
+        let items = request.planned(request.items).max(1);
+        let lowest = request.recommend_for(items, None, request.bytes);
+        // With --fpr, a filter is planned for these items, not for as many as fit.
+        let rates = lowest.candidates().iter().filter_map(|filter| {
+            let (params, builder) = (filter.params(), CuckooFilter::builder().capacity(items));
+            let builder = builder.table(params.table()).bucket_size(params.bucket_size()).addressing(params.addressing());
+            let planned = builder.fingerprint_bits(params.fingerprint_bits()).params().ok()?;
+            Some(planned.false_positive_rate_at_capacity())
+        });
         rates.reduce(f64::min).map(rounded_up)
     }
 
-    /// The values, as options.
+    /// Formats the values as options.
     fn text(&self) -> String {
         let ways = [
             self.bytes.map(|bytes| format!("  --bytes {bytes}\n")),
@@ -339,7 +329,7 @@ impl Nearest {
     }
 }
 
-/// The least number with three digits that is not below this one.
+/// Returns the least number with three digits that is not below `rate`.
 fn rounded_up(rate: f64) -> f64 {
     let near = format!("{rate:.2e}");
     let (digits, power) = near.split_once('e').unwrap_or((&near, "0"));

@@ -1,4 +1,4 @@
-//! A log of real operations, replayed against the recommended filters and one that grows: `--trace FILE`.
+//! `--trace FILE`: replays a log of real operations against the recommended filters and one that grows.
 
 use std::{
     collections::HashMap,
@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use clap::Args;
-use koel::{Insert, Prehashed, tuning::Recommendation};
+use koel::{Addressing, ElasticBuilder, ElasticFilter, Insert, Prehashed, TableKind, tuning::Recommendation};
 use koel_lab::{Axis, Chart, Lap, Mark, Rounds, Series, Stopwatch, chart, percent};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -18,40 +18,39 @@ use super::{
     Answer, Tune,
     answer::{candidate, label, starred},
     call::Call,
-    measure::{copies, disturbed, empty, hasher, in_rounds, median, rounds, times},
-    plans::Growing,
+    measure::{build_repeats, disturbed, empty, hasher, in_rounds, median, rounds, times},
 };
 use crate::{
     errors,
-    items::{Items, Separator},
+    items::{Format, Items},
     options,
     terminal::Progress,
-    text::{counted, dash, figures, narrow, paragraphs, wrapped},
+    text::{counted, figures, or_dash, paragraphs, short_rate, wrapped},
 };
 
-/// Operations that are kept: 1 GiB.
-const MOST: usize = 1 << 26;
+/// The maximum number of operations. They take 1 GiB.
+const MAX_OPERATIONS: usize = 1 << 26;
 
-/// At so many points of the log, and at its end, a filter is looked at.
+/// The maximum number of points of the log at which the state of a filter is recorded. The last one is the end.
 const POINTS: usize = 200;
 
-// No doc comment here: clap would take it for the help of the command.
+// No doc comment here: clap would use it as the help of the command.
 #[derive(Args)]
 #[group(skip)]
 pub(super) struct Options {
     /// A log of real operations, one per line: `insert KEY`, `query KEY` or `remove KEY`; `-` for standard input. Replays it
-    /// against the filters of the table, planned for the most items at any time, and against one that grows. Answers are compared
+    /// against the filters of the table, planned for the most items at any time, and against one that grows. Results are compared
     /// with the exact multiset of keys. Removals of absent keys are counted and skipped: no filter supports them. Takes 16 bytes of
-    /// memory per operation, for at most 67108864. Keys are told apart by their 64-bit hashes, as filters do
+    /// memory per operation, for at most 67108864 operations. As in filters, keys are distinguished by their 64-bit hashes
     #[arg(long, value_name = "FILE", conflicts_with_all = ["keys", "false_positive_cost"])]
     trace: Option<PathBuf>,
 
-    /// With --trace, draw load and false-positive rate over the operations: FOLDER/trace.svg
+    /// With --trace, draw a chart of load and false-positive rate over the operations: FOLDER/trace.svg
     #[arg(short, long, value_name = "FOLDER", requires = "trace")]
     out: Option<PathBuf>,
 }
 
-/// An operation, and what is known about its key from those before it.
+/// An operation. The operations before it determine whether the key of a query is present.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Insert,
@@ -60,7 +59,7 @@ enum Operation {
     Remove,
 }
 
-/// How often each hash is present.
+/// The number of copies of each hash that is present.
 #[derive(Default)]
 struct Multiset(HashMap<u64, u32>);
 
@@ -69,14 +68,14 @@ impl Multiset {
         self.0.contains_key(&hash)
     }
 
-    /// Returns how many copies there are now.
+    /// Adds a copy. Returns the new number of copies.
     fn insert(&mut self, hash: u64) -> u32 {
         let copies = self.0.entry(hash).or_default();
         *copies += 1;
         *copies
     }
 
-    /// Returns whether there was one.
+    /// Removes a copy. Returns whether there was one.
     fn remove(&mut self, hash: u64) -> bool {
         match self.0.get_mut(&hash) {
             Some(1) => self.0.remove(&hash).is_some(),
@@ -89,7 +88,29 @@ impl Multiset {
     }
 }
 
-/// A log, as operations on hashes, without the removals of absent keys.
+/// The parameters of the growing filter that the others are compared with.
+pub(super) struct GrowingPlan {
+    pub(super) max_capacity: usize,
+    pub(super) rate: f64,
+    pub(super) table: Option<TableKind>,
+    pub(super) bucket_size: Option<u32>,
+}
+
+impl GrowingPlan {
+    /// Plans a growing filter with the given options. Returns `None` if it does not support the given addressing.
+    fn new(request: &Tune, max_capacity: usize, rate: f64) -> Option<Self> {
+        let Tune { table, bucket_size, addressing, .. } = *request;
+        (addressing == Addressing::AnySize).then_some(Self { max_capacity, rate, table, bucket_size })
+    }
+
+    fn builder(&self) -> ElasticBuilder {
+        let builder = ElasticFilter::builder().max_capacity(self.max_capacity).false_positive_rate(self.rate);
+        let builder = self.table.into_iter().fold(builder, ElasticBuilder::table);
+        self.bucket_size.into_iter().fold(builder, ElasticBuilder::bucket_size)
+    }
+}
+
+/// A log as operations on hashes. Removals of absent keys are left out.
 #[derive(Default, Serialize)]
 pub(super) struct Trace {
     #[serde(skip)]
@@ -100,26 +121,29 @@ pub(super) struct Trace {
     removals: usize,
     /// Removals of absent keys.
     skipped_removals: usize,
-    /// At any time.
-    pub(super) most_items: usize,
-    /// Of a key, at any time.
+    /// The maximum number of items at any time, copies included.
+    most_items: usize,
+    /// The maximum number of distinct items at any time.
+    pub(super) most_distinct_items: usize,
+    /// The maximum number of copies of a key at any time.
     most_copies: u32,
 }
 
 impl Trace {
-    /// Reads the operations, and follows them with an exact multiset.
-    fn read(path: &Path, separator: Separator) -> anyhow::Result<Self> {
-        let (mut lines, hasher) = (Items::open(path, separator, true)?, hasher()?);
+    /// Reads the operations, and applies them to an exact multiset.
+    fn read(path: &Path, format: &Format) -> anyhow::Result<Self> {
+        let (mut lines, hasher) = (Items::open(path, format, true)?, hasher()?);
         let (mut trace, mut keys, mut items) = (Self::default(), Multiset::default(), 0);
         while let Some(line) = lines.advance()? {
             let operation = parse(line).map(|(operation, key)| (operation, hasher.hash(key)));
-            let (mut operation, hash) = operation.map_err(|what| anyhow!("{}: {what}; {REMEDY}", lines.place()))?;
+            let (mut operation, hash) = operation.map_err(|mistake| anyhow!("{}: {mistake}; {REMEDY}", lines.place()))?;
             match operation {
                 Operation::Insert => {
                     items += 1;
                     trace.insertions += 1;
                     trace.most_copies = trace.most_copies.max(keys.insert(hash));
                     trace.most_items = trace.most_items.max(items);
+                    trace.most_distinct_items = trace.most_distinct_items.max(keys.0.len());
                 }
                 Operation::Remove if keys.remove(hash) => {
                     items -= 1;
@@ -136,7 +160,11 @@ impl Trace {
                 _ => trace.absent_queries += 1,
             }
             let kept = trace.operations.len();
-            ensure!(kept < MOST, "{}: {MOST} operations have been kept, the limit; give a shorter log", lines.place());
+            ensure!(
+                kept < MAX_OPERATIONS,
+                "{}: {MAX_OPERATIONS} operations have been kept, the limit; give a shorter log",
+                lines.place()
+            );
             trace.operations.push((hash, operation));
         }
         if lines.count() == 0 {
@@ -148,24 +176,24 @@ impl Trace {
 
 const REMEDY: &str = "give lines such as insert KEY, query KEY and remove KEY";
 
-/// An operation of a log and its key; whether the key of a query is present is not known here.
+/// Parses an operation and its key. A query is always returned as `QueryAbsent`: the caller finds out whether its key is present.
 fn parse(line: &[u8]) -> Result<(Operation, &[u8]), String> {
     let end = line.iter().position(|&byte| byte == b' ');
     let word = &line[..end.unwrap_or(line.len())];
-    let said = || String::from_utf8_lossy(&word[..word.len().min(40)]).into_owned();
+    let shown = || String::from_utf8_lossy(&word[..word.len().min(40)]).into_owned();
     let operation = match word {
         b"insert" => Operation::Insert,
         b"query" => Operation::QueryAbsent,
         b"remove" => Operation::Remove,
-        _ => return Err(format!("'{}' is no operation", said())),
+        _ => return Err(format!("'{}' is not an operation", shown())),
     };
-    end.map(|end| (operation, &line[end + 1..])).ok_or_else(|| format!("{} without a key", said()))
+    end.map(|end| (operation, &line[end + 1..])).ok_or_else(|| format!("{} without a key", shown()))
 }
 
-/// A filter at one point of the log.
+/// The state of a filter at one point of the log.
 #[derive(Clone, Copy, Serialize)]
 struct Point {
-    /// Operations so far.
+    /// The number of operations so far.
     operations: usize,
     items: usize,
     load_factor: f64,
@@ -174,24 +202,24 @@ struct Point {
     false_positives: usize,
 }
 
-/// What was counted in a replay.
+/// The counts of a replay.
 #[derive(Default, Serialize)]
 struct Replay {
     refused_insertions: usize,
-    /// Queries for keys that had been inserted, but were not found: only such as the filter had refused.
+    /// Queries for present keys that were not found. This happens only to keys that the filter had refused.
     false_negatives: usize,
     false_positives: usize,
-    /// As many as are expected from the parameters and the loads.
+    /// The expected number of false positives, from the parameters and the loads.
     expected_false_positives: f64,
     most_bytes: usize,
     most_load_factor: f64,
     course: Vec<Point>,
 }
 
-/// Replays the log against an empty filter, whose load and bytes `size` gives.
+/// Replays the log against an empty filter. `size` returns its load factor and its bytes.
 fn replay<F: Insert>(filter: &mut F, trace: &Trace, size: impl Fn(&F) -> (f64, usize)) -> anyhow::Result<Replay> {
     let mut found = Replay::default();
-    // Those that are not in the filter.
+    // The refused copies, which are not in the filter.
     let mut refused = Multiset::default();
     let mut absent_queries = 0;
     let step = trace.operations.len().div_ceil(POINTS).max(1);
@@ -236,12 +264,12 @@ fn replay<F: Insert>(filter: &mut F, trace: &Trace, size: impl Fn(&F) -> (f64, u
     Ok(found)
 }
 
-/// All operations of the log in empty filters of their own, and how many these are.
-type Timed<'a> = Box<dyn Fn(&mut Stopwatch) -> anyhow::Result<(Lap, usize)> + 'a>;
+/// A function that runs all operations of the log in empty filters. It returns the time and the number of operations.
+type TimeOperations<'a> = Box<dyn Fn(&mut Stopwatch) -> anyhow::Result<(Lap, usize)> + 'a>;
 
-/// A filter, and how it fared.
+/// A filter, and the results of its replay.
 #[derive(Serialize)]
-struct Tried<'a> {
+struct ReplayedFilter<'a> {
     #[serde(skip)]
     label: String,
     #[serde(flatten)]
@@ -250,13 +278,13 @@ struct Tried<'a> {
     #[serde(rename = "operation_ns", serialize_with = "times")]
     time: Rounds,
     #[serde(skip)]
-    timed: Timed<'a>,
+    time_operations: TimeOperations<'a>,
 }
 
 /// The label of the filter that grows.
 const GROWING: &str = "growing";
 
-impl<'a> Tried<'a> {
+impl<'a> ReplayedFilter<'a> {
     /// Replays the log against an empty filter.
     fn new<F: Insert>(
         (label, filter): (String, Value),
@@ -266,8 +294,8 @@ impl<'a> Tried<'a> {
     ) -> anyhow::Result<Self> {
         let (replay, operations) = (replay(&mut empty()?, trace, size)?, trace.operations.len());
         let bytes = replay.most_bytes;
-        let timed = move |watch: &mut Stopwatch| {
-            let mut filters = copies(operations, bytes, &empty)?;
+        let time_operations = move |watch: &mut Stopwatch| {
+            let mut filters = build_repeats(operations, bytes, &empty)?;
             let ((), lap) = watch.time(|| {
                 for filter in &mut filters {
                     for &(hash, operation) in &trace.operations {
@@ -282,19 +310,20 @@ impl<'a> Tried<'a> {
             });
             Ok((lap, filters.len() * operations))
         };
-        Ok(Self { label, filter, replay, time: Rounds::new(rounds(operations)), timed: Box::new(timed) })
+        let time = Rounds::new(rounds(operations));
+        Ok(Self { label, filter, replay, time, time_operations: Box::new(time_operations) })
     }
 
-    /// One filter that grows.
-    fn growing(growing: Growing, trace: &'a Trace) -> anyhow::Result<Self> {
-        let call = Call::growing(&growing);
+    /// Replays the log against an empty growing filter.
+    fn growing(plan: GrowingPlan, trace: &'a Trace) -> anyhow::Result<Self> {
+        let call = Call::growing(&plan);
         let object = json!({ "grows": true, "command": call.command(), "builder": call.rust() });
         let empty = move || {
-            let builder = options::kernel()?.into_iter().fold(growing.builder(), koel::ElasticBuilder::kernel);
-            builder.build().map_err(errors::not_built)
+            let builder = options::kernel()?.into_iter().fold(plan.builder(), koel::ElasticBuilder::kernel);
+            builder.build().map_err(errors::build)
         };
         Self::new((String::from(GROWING), object), trace, empty, |filter| {
-            // As long as there are few items, they are in a list.
+            // A few items are in a list, which has no load factor.
             let load = if filter.shards() == 0 { 0.0 } else { filter.load_factor() };
             (load, filter.size_in_bytes())
         })
@@ -302,45 +331,48 @@ impl<'a> Tried<'a> {
 }
 
 impl Options {
-    /// The log, if one is given.
-    pub(super) fn read(&self, separator: Separator) -> anyhow::Result<Option<Trace>> {
-        self.trace.as_deref().map(|path| Trace::read(path, separator)).transpose()
+    /// Reads the log, if one is given.
+    pub(super) fn read(&self, format: &Format) -> anyhow::Result<Option<Trace>> {
+        let Some(path) = &self.trace else { return Ok(None) };
+        if format.has_key() {
+            bail!("--key: takes a field of each line as the key, and a line of --trace has an operation and a key; leave it out");
+        }
+        Trace::read(path, format).map(Some)
     }
 
-    /// Replays the log against these filters, of which there is one at least, and one that grows.
-    pub(super) fn answer(&self, asked: &Tune, trace: &Trace, filters: &Recommendation) -> anyhow::Result<Answer> {
+    /// Replays the log against these filters, of which there must be at least one, and against one that grows.
+    pub(super) fn answer(&self, request: &Tune, trace: &Trace, filters: &Recommendation) -> anyhow::Result<Answer> {
         let best = filters.best().context("no filter to replay the log against; please report this")?;
-        let (planned, rate) = (asked.planned(asked.most_items()), asked.fpr);
-        let shown = asked.shown(filters.candidates(), |filter| filter);
+        let (planned, rate) = (request.planned(request.items), request.fpr);
+        let shown = request.shown(filters.candidates(), |filter| filter);
         let progress = Progress::counting(shown.len() + 1, "replays");
-        let mut tried = Vec::new();
+        let mut replayed = Vec::new();
         for filter in shown {
             let (bytes, params) = (filter.bytes(), *filter.params());
             let name = (label(&params), candidate(filter, planned));
-            tried.push(Tried::new(name, trace, move || empty(params), |filter| (filter.load_factor(), bytes))?);
-            progress.at(0, tried.len() as u64);
+            replayed.push(ReplayedFilter::new(name, trace, move || empty(params), |filter| (filter.load_factor(), bytes))?);
+            progress.update(0, replayed.len() as u64);
         }
-        let capacity = asked.items.most.map_or(0, |_| asked.items.now);
-        if let Some(growing) = Growing::of(asked, capacity, planned, rate.unwrap_or_else(|| best.false_positive_rate())) {
-            tried.push(Tried::growing(growing, trace)?);
+        if let Some(plan) = GrowingPlan::new(request, planned, rate.unwrap_or_else(|| best.false_positive_rate())) {
+            replayed.push(ReplayedFilter::growing(plan, trace)?);
         }
         drop(progress);
         in_rounds(
             rounds(trace.operations.len()),
-            &mut tried,
-            |tried| tried.time.lack(),
-            |tried, watch| {
-                let (lap, operations) = (tried.timed)(watch)?;
-                tried.time.keep(lap, operations);
+            &mut replayed,
+            |filter| filter.time.lack(),
+            |filter, watch| {
+                let (lap, operations) = (filter.time_operations)(watch)?;
+                filter.time.keep(lap, operations);
                 Ok(())
             },
         )?;
-        let picture = self.out.as_deref().map(|folder| draw(folder, trace, &tried)).transpose()?;
-        let call = Call::of(best, planned, rate)?;
+        let picture = self.out.as_deref().map(|folder| draw(folder, trace, &replayed)).transpose()?;
+        let call = Call::fixed(best, request.capacity_of(best), rate)?;
         let name = self.trace.as_deref().map(crate::file::name).unwrap_or_default();
-        let text = format!("\n{}\n{}\n{call}", table(trace, &tried), notes(trace, &tried, picture.as_deref()));
-        let object = json!({ "asked": asked, "trace": trace, "candidates": tried, "picture": picture });
-        Ok(Answer::of(asked, &question(trace, &name), Some((&call, text)), "", object))
+        let text = format!("\n{}\n{}\n{call}", table(trace, &replayed), notes(trace, &replayed, picture.as_deref()));
+        let object = json!({ "asked": request, "trace": trace, "candidates": replayed, "picture": picture });
+        Ok(Answer::new(request, &question(trace, &name), Some((&call, text)), "", object))
     }
 }
 
@@ -348,26 +380,27 @@ fn question(trace: &Trace, name: &str) -> String {
     let queries = trace.present_queries + trace.absent_queries;
     let present = percent(trace.present_queries as f64 / queries.max(1) as f64, 1);
     let mut notes = wrapped(&format!(
-        "Replayed {} of {name}: {}, {queries} queries ({present} for present keys), {}. At most {} at a time, and {} of a key.",
+        "Replayed {} of {name}: {}, {queries} queries ({present} for present keys), {}. At most {} at a time, {} of them distinct, and {} of a key.",
         counted(trace.operations.len(), "operation"),
         counted(trace.insertions, "insertion"),
         counted(trace.removals, "removal"),
         counted(trace.most_items, "item"),
+        trace.most_distinct_items,
         counted(trace.most_copies, "copy"),
     ));
     if trace.skipped_removals > 0 {
         notes += &wrapped(&format!(
-            "{} of absent keys skipped: a filter might remove other keys instead.",
+            "{} of absent keys skipped, because a filter might remove other keys instead.",
             counted(trace.skipped_removals, "removal")
         ));
     }
     notes
 }
 
-fn table(trace: &Trace, tried: &[Tried<'_>]) -> String {
-    let rows = tried.iter().enumerate().map(|(place, Tried { label, replay, time, .. })| {
+fn table(trace: &Trace, replayed: &[ReplayedFilter<'_>]) -> String {
+    let rows = replayed.iter().enumerate().map(|(place, ReplayedFilter { label, replay, time, .. })| {
         let absent = Some(trace.absent_queries as f64).filter(|&absent| absent > 0.0);
-        let rate = |hits: f64| dash(absent.map(|absent| narrow(hits / absent)));
+        let rate = |hits: f64| or_dash(absent.map(|absent| short_rate(hits / absent)));
         vec![
             starred(label.clone(), place == 0),
             replay.most_bytes.to_string(),
@@ -382,37 +415,37 @@ fn table(trace: &Trace, tried: &[Tried<'_>]) -> String {
     figures(&["filter", "bytes", "load", "refused", "missed", "\u{3b5}", "expected", "ns"], rows)
 }
 
-fn notes(trace: &Trace, tried: &[Tried<'_>], picture: Option<&Path>) -> String {
+fn notes(trace: &Trace, replayed: &[ReplayedFilter<'_>], picture: Option<&Path>) -> String {
     let mut notes = vec![
         String::from(
             "* The smallest for its rate. f: bits per fingerprint, b: slots per bucket. Bytes, load: the most at any time.",
         ),
         format!(
-            "Missed: queries for present keys that were answered \"absent\": there are none unless insertions were refused. \u{3b5}: \
+            "Missed: queries for present keys that returned \"absent\": there are none unless insertions were refused. \u{3b5}: \
              false positives among the {} for absent keys, measured, and expected at these loads.",
             counted(trace.absent_queries, "query")
         ),
         String::from("ns: per operation of this log, the median of several rounds; hashing is not included."),
     ];
-    notes.extend(disturbed(tried.iter().map(|tried| &tried.time)));
-    if tried.iter().any(|tried| tried.replay.refused_insertions > 0) {
+    notes.extend(disturbed(replayed.iter().map(|filter| &filter.time)));
+    if replayed.iter().any(|filter| filter.replay.refused_insertions > 0) {
         notes.push(String::from("Insertions were refused: give a larger --items."));
     }
     notes.extend(picture.map(|path| format!("Picture: {}", path.display())));
     paragraphs(&notes)
 }
 
-/// Draws load and false-positive rate of the best filter and of the one that grows. Returns the picture's path.
-fn draw(folder: &Path, trace: &Trace, tried: &[Tried<'_>]) -> anyhow::Result<PathBuf> {
-    let shown = tried.iter().enumerate().filter(|(place, tried)| *place == 0 || tried.label == GROWING);
-    let series = shown.enumerate().flat_map(|(colour, (_, tried))| {
-        let line = |what: &str, mark, of: fn(&Point) -> f64| {
-            let points = tried.replay.course.iter().map(|point| (point.operations as f64, of(point)));
+/// Draws the load and false-positive rate of the best filter and of the growing one. Returns the path of the chart.
+fn draw(folder: &Path, trace: &Trace, replayed: &[ReplayedFilter<'_>]) -> anyhow::Result<PathBuf> {
+    let shown = replayed.iter().enumerate().filter(|(place, filter)| *place == 0 || filter.label == GROWING);
+    let series = shown.enumerate().flat_map(|(colour, (_, filter))| {
+        let line = |quantity: &str, mark, value: fn(&Point) -> f64| {
+            let points = filter.replay.course.iter().map(|point| (point.operations as f64, value(point)));
             Series {
-                name: format!("{}: {what}", tried.label),
+                name: format!("{}: {quantity}", filter.label),
                 colour,
                 mark,
-                // A logarithmic axis has no place for nothing.
+                // A logarithmic axis cannot show 0.
                 points: points.filter(|point| point.1 > 0.0).collect(),
                 intervals: Vec::new(),
             }

@@ -1,4 +1,4 @@
-//! A trial of the recommended filters: built from the caller's own keys, and asked the caller's own queries.
+//! A trial of the recommended filters, which builds them from the user's own keys and runs the user's own queries.
 
 use std::path::{Path, PathBuf};
 
@@ -11,109 +11,111 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{
     answer::{label, starred},
-    measure::{copies, disturbed, empty, hasher, in_rounds, median, rounds, time_each, times},
+    measure::{build_repeats, disturbed, empty, hasher, in_rounds, median, rounds, time_each, times},
 };
 use crate::{
     file::{self, Filter},
-    items::{Items, Separator},
-    text::{counted, dash, figures, narrow, paragraphs},
+    items::{Format, Items},
+    text::{counted, figures, or_dash, paragraphs, short_rate},
 };
 
-// No doc comment here: clap would take it for the help of the command.
+// No doc comment here: clap would use it as the help of the command.
 #[derive(Args)]
 pub(super) struct Files {
-    /// Your own keys, one per line; `-` for standard input. Builds the filters of the table with them, each key once, and measures
-    /// space, load, false positives and times. Takes 8 bytes of memory per key, at most 134217728 keys, and one filter at a time.
-    /// Keys are told apart by their 64-bit hashes, as filters do
+    /// Your own keys, one per line; `-` for standard input. Builds the filters of the table from them, each key once, and measures
+    /// space, load, false positives and times. Takes at most 134217728 keys, 8 bytes of memory per key, and the memory of one
+    /// filter at a time. As in filters, keys are distinguished by their 64-bit hashes
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
 
-    /// Your own queries, one per line; `-` for standard input. Says how many of them are keys, and measures false positives with
-    /// those that are not, at 8 bytes of memory each. Needs all keys, not a sample: a query for any other key counts as absent.
+    /// Your own queries, one per line; `-` for standard input. Counts the queries that are keys, and measures false positives with
+    /// the others, which take 8 bytes of memory each. Needs all keys, not a sample: a query for any other key counts as absent.
     /// Without this option, absent keys are random
     #[arg(long, value_name = "FILE", requires = "keys")]
     queries: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(super) separator: Separator,
+    pub(super) format: Format,
 }
 
-/// What was measured, for programs; the filters are in a table of the text, and each beside its candidate.
+/// The measurements as JSON. The filters are not part of it: the text has them in a table, and the JSON beside their candidates.
 #[derive(Serialize)]
 pub(super) struct Trial {
     keys: Keys,
     #[serde(flatten)]
     absent: Probes,
-    /// Of a key.
+    /// The time to hash a key.
     #[serde(rename = "hash_ns", serialize_with = "times")]
     hash: Rounds,
-    /// Without those that follow a disturbance.
+    /// The number of rounds, without extra rounds after disturbances.
     rounds: usize,
     #[serde(skip)]
-    filters: Vec<Tried>,
+    filters: Vec<MeasuredFilter>,
 }
 
 impl Files {
-    /// The keys, if they are given.
+    /// Reads the keys, if they are given.
     pub(super) fn keys(&self) -> anyhow::Result<Option<Keys>> {
         let Some(path) = &self.keys else { return Ok(None) };
         if file::is_dash(path) && self.queries.as_ref().is_some_and(|queries| file::is_dash(queries)) {
             bail!("--keys and --queries: both are standard input, which can be read only once; give a file for one of them");
         }
-        Keys::read(path, self.separator, &hasher()?).map(Some)
+        Keys::read(path, &self.format, &hasher()?).map(Some)
     }
 
     /// Builds these filters from the keys, and measures them.
     pub(super) fn measure(&self, mut keys: Keys, filters: &[&Candidate]) -> anyhow::Result<Trial> {
         let (hasher, rounds) = (hasher()?, rounds(keys.different));
         let absent = match &self.queries {
-            Some(path) => Probes::read(path, self.separator, &keys, &hasher)?,
+            Some(path) => Probes::read(path, &self.format, &keys, &hasher)?,
             None => Probes::random(filters),
         };
-        // In ascending order, a table would be filled from one end.
+        // In ascending order, the keys would fill a table from one end.
         shuffle(&mut keys.hashes);
         let mut hash = Rounds::new(rounds);
         in_rounds(rounds, std::slice::from_mut(&mut hash), Rounds::lack, |hash, watch| {
             time_each(hash, watch, &keys.sample, |key| hasher.hash(&**key));
             Ok(())
         })?;
-        let mut filters: Vec<_> = filters.iter().map(|filter| Tried::new(*filter.params(), rounds)).collect();
-        in_rounds(rounds, &mut filters, Tried::lacks, |filter, watch| filter.round(&keys, &absent, watch))?;
+        let mut filters: Vec<_> = filters.iter().map(|filter| MeasuredFilter::new(*filter.params(), rounds)).collect();
+        in_rounds(rounds, &mut filters, MeasuredFilter::needs_more_rounds, |filter, watch| filter.round(&keys, &absent, watch))?;
         Ok(Trial { keys, absent, hash, rounds, filters })
     }
 }
 
-/// Hashes that are kept at the same time, of keys or of absent queries: 1 GiB.
-const MOST_HASHES: usize = 1 << 27;
+/// The maximum number of hashes of keys, and of absent queries. They take 1 GiB.
+const MAX_HASHES: usize = 1 << 27;
 
-/// The first keys, of which hashing is timed, are kept up to so many bytes.
+/// The bytes of the first keys that are kept, to time hashing them.
 const SAMPLED_BYTES: usize = 1 << 20;
 
-/// The seeds of the order of hashes, and of absent keys.
+/// The seeds of the random order and of the random absent keys.
 const ORDER: u64 = 1;
 const ABSENT: u64 = 2;
 
-/// Keys, told apart by their hashes.
+/// Keys, distinguished by their hashes.
 #[derive(Serialize)]
 pub(super) struct Keys {
     read: usize,
     pub(super) different: usize,
     pub(super) duplicates: usize,
-    /// How often the most frequent one was read.
+    /// The number of copies of the most frequent key.
     most_copies: usize,
-    /// Each once: ascending, until they are shuffled.
+    /// The distinct hashes, in ascending order until they are shuffled.
     #[serde(skip)]
     hashes: Vec<u64>,
-    /// The bytes of the first ones.
+    /// The first keys.
     #[serde(skip)]
     sample: Vec<Box<[u8]>>,
 }
 
 impl Keys {
+    /// Reads the keys.
+    ///
     /// # Errors
-    /// If the keys cannot be read, are none, or are too many.
-    fn read(path: &Path, separator: Separator, hasher: &Filter) -> anyhow::Result<Self> {
-        let mut items = Items::open(path, separator, true)?;
+    /// Returns an error if the keys cannot be read, or there are none or too many.
+    fn read(path: &Path, format: &Format, hasher: &Filter) -> anyhow::Result<Self> {
+        let mut items = Items::open(path, format, true)?;
         let (mut hashes, mut sample, mut bytes) = (Vec::new(), Vec::new(), 0);
         while let Some(key) = items.advance()? {
             let hash = hasher.hash(key);
@@ -121,15 +123,15 @@ impl Keys {
                 bytes += key.len().max(1);
                 sample.push(key.into());
             }
-            push(&mut hashes, hash, MOST_HASHES, &items)?;
+            push(&mut hashes, hash, MAX_HASHES, &items)?;
         }
         if items.count() == 0 {
             bail!("--keys: {} has no keys; give at least one, or leave --keys out and give --items", file::name(path));
         }
-        Ok(Self::of(hashes, sample))
+        Ok(Self::from_hashes(hashes, sample))
     }
 
-    fn of(mut hashes: Vec<u64>, sample: Vec<Box<[u8]>>) -> Self {
+    fn from_hashes(mut hashes: Vec<u64>, sample: Vec<Box<[u8]>>) -> Self {
         let read = hashes.len();
         hashes.sort_unstable();
         let most_copies = hashes.chunk_by(u64::eq).map(<[u64]>::len).max().unwrap_or(0);
@@ -138,12 +140,12 @@ impl Keys {
     }
 }
 
-/// Puts hashes in an order as good as random, the same in every run: that of hashes of the hashes.
+/// Puts hashes into a pseudorandom order that is the same in every run, by sorting them by hashes of the hashes.
 fn shuffle(hashes: &mut [u64]) {
     hashes.sort_unstable_by_key(|hash| xxh3_64_with_seed(&hash.to_le_bytes(), ORDER));
 }
 
-/// Adds the hash of the item that was read last, unless there are too many.
+/// Adds the hash of the item that was read last. Fails if there are `most` hashes already.
 fn push(hashes: &mut Vec<u64>, hash: u64, most: usize, items: &Items) -> anyhow::Result<()> {
     if hashes.len() == most {
         bail!("{}: {most} items have been kept, the limit, at 8 bytes of memory each; {REMEDY}", items.place());
@@ -157,33 +159,33 @@ fn push(hashes: &mut Vec<u64>, hash: u64, most: usize, items: &Items) -> anyhow:
 
 const REMEDY: &str = "give a sample, such as `shuf -n 10000000 FILE` prints";
 
-/// False positives that are wanted of random keys: ε is then known to about 8 % with 99 % confidence.
-const HITS: f64 = 1000.0;
+/// The desired number of false positives among random keys. It makes the 99 % interval of ε about 8 % to each side.
+const TARGET_HITS: f64 = 1000.0;
 
-/// Random keys: no fewer, and no more, at 8 bytes each.
-const FEWEST: usize = 1 << 16;
-const MOST: usize = 1 << 22;
+/// The limits of the number of random keys, which take 8 bytes each.
+const MIN_RANDOM: usize = 1 << 16;
+const MAX_RANDOM: usize = 1 << 22;
 
-/// Lookups that are timed in a round.
-const TIMED: usize = 1 << 20;
+/// The maximum number of lookups that are timed in a round.
+const MAX_TIMED: usize = 1 << 20;
 
-/// Probes keys, as hashes.
+/// The absent keys that filters are queried for, as hashes.
 #[derive(Serialize)]
 struct Probes {
     /// `None` if the absent keys are random.
     queries: Option<Queries>,
     absent_keys_from: &'static str,
-    /// How many of them are different.
+    /// The number of distinct absent keys.
     absent_keys: usize,
-    /// Ascending, each as often as it was asked for.
+    /// The hashes in ascending order, with duplicates.
     #[serde(skip)]
     hashes: Vec<u64>,
-    /// At most [`TIMED`] different ones, in a random order.
+    /// At most [`MAX_TIMED`] distinct hashes, in a random order.
     #[serde(skip)]
     timed: Vec<u64>,
 }
 
-/// How many queries were read, and how many of these are keys.
+/// The numbers of queries.
 #[derive(Serialize)]
 struct Queries {
     read: usize,
@@ -194,15 +196,15 @@ struct Queries {
 
 impl Probes {
     /// Reads the queries. The keys must not have been shuffled yet.
-    fn read(path: &Path, separator: Separator, keys: &Keys, hasher: &Filter) -> anyhow::Result<Self> {
-        let mut items = Items::open(path, separator, true)?;
+    fn read(path: &Path, format: &Format, keys: &Keys, hasher: &Filter) -> anyhow::Result<Self> {
+        let mut items = Items::open(path, format, true)?;
         let (mut hashes, mut present) = (Vec::new(), 0);
         while let Some(query) = items.advance()? {
             let hash = hasher.hash(query);
             if keys.hashes.binary_search(&hash).is_ok() {
                 present += 1;
             } else {
-                push(&mut hashes, hash, MOST_HASHES, &items)?;
+                push(&mut hashes, hash, MAX_HASHES, &items)?;
             }
         }
         let (absent, read) = (hashes.len(), hashes.len() + present);
@@ -210,44 +212,44 @@ impl Probes {
             bail!("--queries: {} has no queries; give at least one, or leave --queries out", file::name(path));
         }
         let queries = Queries { read, present, absent, present_share: present as f64 / read as f64 };
-        Ok(Self { queries: Some(queries), absent_keys_from: "queries", ..Self::of(hashes) })
+        Ok(Self { queries: Some(queries), absent_keys_from: "queries", ..Self::from_hashes(hashes) })
     }
 
-    /// Random ones, the same in every run: a filter sees hashes only, and those of keys are as good as random. That one of them is a
-    /// key's is as unlikely as that two keys have the same hash. So many that the first filter has enough false positives, within
-    /// bounds.
+    /// Generates random hashes, the same in every run. They represent keys, because a filter sees only hashes, which are as good as
+    /// random. A generated hash equals a key's hash as rarely as two keys' hashes collide. There are enough of them for the first
+    /// filter to have [`TARGET_HITS`] false positives, within the limits.
     fn random(filters: &[&Candidate]) -> Self {
         let rate = filters.first().map_or(1.0, |best| best.false_positive_rate());
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts of floats are saturating")]
-        let wanted = ((HITS / rate).ceil() as usize).clamp(FEWEST, MOST);
+        let wanted = ((TARGET_HITS / rate).ceil() as usize).clamp(MIN_RANDOM, MAX_RANDOM);
         let hashes = (0_u64..).map(|number| xxh3_64_with_seed(&number.to_le_bytes(), ABSENT));
-        Self::of(hashes.take(wanted).collect())
+        Self::from_hashes(hashes.take(wanted).collect())
     }
 
-    fn of(mut hashes: Vec<u64>) -> Self {
+    fn from_hashes(mut hashes: Vec<u64>) -> Self {
         hashes.sort_unstable();
         let absent_keys = hashes.chunk_by(u64::eq).count();
-        let step = absent_keys.div_ceil(TIMED).max(1);
+        let step = absent_keys.div_ceil(MAX_TIMED).max(1);
         let mut timed: Vec<_> = hashes.chunk_by(u64::eq).map(|same| same[0]).step_by(step).collect();
         shuffle(&mut timed);
         Self { queries: None, absent_keys_from: "random", absent_keys, hashes, timed }
     }
 }
 
-/// A filter that was built from the keys.
+/// A filter that was built from the keys, and its measurements.
 #[derive(Serialize)]
-pub(super) struct Tried {
+pub(super) struct MeasuredFilter {
     #[serde(skip)]
     params: Params,
     fits: bool,
-    /// How many keys it took before it refused one; all of them, as a rule.
+    /// The number of keys inserted before the filter refused one. Usually, these are all keys.
     stored: usize,
     load_factor: f64,
     snapshot_bytes: u64,
-    /// The rate ε that follows from the parameters and the load.
+    /// The rate ε that is expected from the parameters and the load.
     expected_false_positive_rate: f64,
     #[serde(flatten)]
-    found: Found,
+    found: Hits,
     #[serde(rename = "insert_ns", serialize_with = "times")]
     insert: Rounds,
     #[serde(rename = "present_ns", serialize_with = "times")]
@@ -256,12 +258,12 @@ pub(super) struct Tried {
     absent: Rounds,
 }
 
-/// Probes keys that a filter reports as present. `None` if it refused a key.
+/// The absent keys that a filter reports as present. All fields are `None` if it refused a key.
 #[derive(Default, Serialize)]
-struct Found {
-    /// Each counted once.
+struct Hits {
+    /// The number of distinct keys.
     false_positives: Option<usize>,
-    /// Each counted as often as it was asked for; `None` without queries.
+    /// The number of queries, duplicates included; `None` without queries.
     query_false_positives: Option<usize>,
     /// The measured rate ε, and its 99 % confidence interval; `None` without absent keys.
     false_positive_rate: Option<f64>,
@@ -269,18 +271,18 @@ struct Found {
     false_positive_rate_high: Option<f64>,
 }
 
-impl Found {
-    fn of(filter: &Filter, absent: &Probes) -> Self {
-        let (mut found, mut asked) = (0, 0);
+impl Hits {
+    fn count(filter: &Filter, absent: &Probes) -> Self {
+        let (mut found, mut queries) = (0, 0);
         for same in absent.hashes.chunk_by(u64::eq).filter(|same| filter.contains(&Prehashed(same[0]))) {
             found += 1;
-            asked += same.len();
+            queries += same.len();
         }
         let all = absent.absent_keys;
         let (low, high) = (all > 0).then(|| interval(found as u64, all as u64)).unzip();
         Self {
             false_positives: Some(found),
-            query_false_positives: absent.queries.as_ref().map(|_| asked),
+            query_false_positives: absent.queries.as_ref().map(|_| queries),
             false_positive_rate: (all > 0).then(|| found as f64 / all as f64),
             false_positive_rate_low: low,
             false_positive_rate_high: high,
@@ -288,7 +290,7 @@ impl Found {
     }
 }
 
-impl Tried {
+impl MeasuredFilter {
     fn new(params: Params, rounds: usize) -> Self {
         let [insert, present, absent] = [(); 3].map(|()| Rounds::new(rounds));
         Self {
@@ -298,7 +300,7 @@ impl Tried {
             load_factor: 0.0,
             snapshot_bytes: params.snapshot_bytes(),
             expected_false_positive_rate: 0.0,
-            found: Found::default(),
+            found: Hits::default(),
             insert,
             present,
             absent,
@@ -309,15 +311,15 @@ impl Tried {
         [&self.insert, &self.present, &self.absent]
     }
 
-    /// Whether too many of its times were disturbed.
-    fn lacks(&self) -> bool {
+    /// Returns whether too many of the times were disturbed.
+    fn needs_more_rounds(&self) -> bool {
         self.times().into_iter().any(|rounds| rounds.timing().is_some() && rounds.lack())
     }
 
-    /// Builds it from all keys, or from those before the first that it refuses, and measures it once. Few keys are inserted into
-    /// several filters, which take little memory.
+    /// Builds the filter from all keys, or from those before the first that it refuses, and takes one measurement. If there are
+    /// only a few keys, they are inserted into several filters, so that the time is long enough to measure.
     fn round(&mut self, keys: &Keys, absent: &Probes, watch: &mut Stopwatch) -> anyhow::Result<()> {
-        let mut filters = copies(keys.different, self.params.table_bytes(), || empty(self.params))?;
+        let mut filters = build_repeats(keys.different, self.params.table_bytes(), || empty(self.params))?;
         let insert =
             |filter: &mut Filter| keys.hashes.iter().take_while(|&&hash| filter.insert(&Prehashed(hash)).is_ok()).count();
         let (stored, lap) = watch.time(|| filters.iter_mut().map(insert).sum());
@@ -333,18 +335,18 @@ impl Tried {
         if self.found.false_positives.is_none() {
             let found = filter.count_members(&Prehashed(&keys.hashes));
             ensure!(found == keys.different, "a {} lost a key; please report this", self.params);
-            self.found = Found::of(&filter, absent);
+            self.found = Hits::count(&filter, absent);
         }
         let contains = |hash: &u64| filter.contains(&Prehashed(*hash));
-        time_each(&mut self.present, watch, &keys.hashes[..keys.different.min(TIMED)], contains);
+        time_each(&mut self.present, watch, &keys.hashes[..keys.different.min(MAX_TIMED)], contains);
         time_each(&mut self.absent, watch, &absent.timed, contains);
         Ok(())
     }
 }
 
 impl Trial {
-    /// What was measured of one of the filters, if it was tried.
-    pub(super) fn measured(&self, params: &Params) -> Option<&Tried> {
+    /// Returns the measurements of the filter with these parameters, if there are any.
+    pub(super) fn measured(&self, params: &Params) -> Option<&MeasuredFilter> {
         self.filters.iter().find(|filter| filter.params == *params)
     }
 
@@ -357,26 +359,26 @@ impl Trial {
         let Keys { read, different, duplicates, most_copies, .. } = self.keys;
         let read = counted(read, "key");
         if duplicates == 0 {
-            return format!("Measured with {read}, all different.");
+            return format!("Measured with {read}, all distinct.");
         }
         format!(
-            "Measured with {read}, {different} of them different, each stored once: {}; the most frequent key occurs {most_copies} \
+            "Measured with {read}, {different} of them distinct, each stored once: {}; the most frequent key occurs {most_copies} \
              times.",
             counted(duplicates, "duplicate")
         )
     }
 
     fn queries_note(&self) -> String {
-        let different = self.absent.absent_keys;
+        let distinct = self.absent.absent_keys;
         let Some(Queries { read, present, absent, present_share }) = self.absent.queries else {
-            return format!("{different} random absent keys.");
+            return format!("{distinct} random absent keys.");
         };
         let (read, share) = (counted(read, "query"), percent(present_share, 1));
-        let repeats = if different < absent { format!(", {different} of these different") } else { String::new() };
+        let repeats = if distinct < absent { format!(", {distinct} of them distinct") } else { String::new() };
         format!("{read}: {present} present ({share}), {absent} absent{repeats}.")
     }
 
-    /// One table: what the filters take.
+    /// Formats the table of the filters' space and times.
     fn space_and_times(&self) -> String {
         let rows = self.filters.iter().enumerate().map(|(place, filter)| {
             let [insert, present, absent] = filter.times().map(median);
@@ -394,24 +396,24 @@ impl Trial {
         figures(&["filter", "load", "bytes", "snapshot", "insert", "present", "absent"], rows)
     }
 
-    /// And one: how often they are wrong.
+    /// Formats the table of the filters' false-positive rates.
     fn rates(&self) -> String {
-        let asked = self.absent.queries.as_ref().map(|queries| queries.absent);
+        let absent_queries = self.absent.queries.as_ref().map(|queries| queries.absent);
         let header = ["filter", "\u{3b5}", "measured", "99 % interval", "of the queries"];
         let rows = self.filters.iter().enumerate().map(|(place, filter)| {
             let found = &filter.found;
             let interval = found.false_positive_rate_low.zip(found.false_positive_rate_high);
             let mut row = vec![
                 starred(label(&filter.params), place == 0),
-                narrow(filter.expected_false_positive_rate),
-                dash(found.false_positive_rate.map(narrow)),
-                dash(interval.map(|(low, high)| format!("{} to {}", narrow(low), narrow(high)))),
+                short_rate(filter.expected_false_positive_rate),
+                or_dash(found.false_positive_rate.map(short_rate)),
+                or_dash(interval.map(|(low, high)| format!("{} to {}", short_rate(low), short_rate(high)))),
             ];
-            // Among all absent queries, as often as they were asked.
-            row.extend(asked.map(|asked| dash(found.query_false_positives.map(|found| format!("{found} of {asked}")))));
+            // These counts include duplicate queries.
+            row.extend(absent_queries.map(|all| or_dash(found.query_false_positives.map(|found| format!("{found} of {all}")))));
             row
         });
-        figures(&header[..if asked.is_some() { 5 } else { 4 }], rows)
+        figures(&header[..if absent_queries.is_some() { 5 } else { 4 }], rows)
     }
 
     fn legend(&self) -> Vec<String> {
@@ -430,12 +432,12 @@ impl Trial {
             counted(self.rounds, "round"),
             median(&self.hash)
         ));
-        notes.extend(disturbed(self.filters.iter().flat_map(Tried::times).chain([&self.hash])));
+        notes.extend(disturbed(self.filters.iter().flat_map(MeasuredFilter::times).chain([&self.hash])));
         notes.push(String::from(match (&self.absent.queries, self.absent.absent_keys) {
-            (Some(_), 0) => "No query is absent, so that no rate can be measured: give --queries with absent ones.",
+            (Some(_), 0) => "No query is absent, so no rate can be measured: give --queries with absent ones.",
             (Some(_), _) => {
-                "\u{3b5}: expected at this load, and measured with the different absent queries; of the queries: false positives \
-                 among all absent ones, as often as they were asked."
+                "\u{3b5}: expected at this load, and measured with the distinct absent queries; of the queries: false positives \
+                 among all absent ones, duplicates included."
             }
             (None, _) => "\u{3b5}: expected at this load, and measured.",
         }));
@@ -450,10 +452,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_is_an_error_with_a_remedy() {
+    fn too_many_keys_are_an_error_with_a_remedy() {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         std::io::Write::write_all(&mut file, b"1\n2\n3\n").expect("room");
-        let mut items = Items::open(file.path(), Separator::default(), false).expect("a list");
+        let mut items = Items::open(file.path(), &Format::default(), false).expect("a list");
         let mut hashes = Vec::new();
         let mut push_next = || {
             items.advance().expect("a line");
@@ -465,17 +467,17 @@ mod tests {
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     }
 
-    /// It says where it was full, and nothing else.
+    /// The trial reports only the number of keys at which the filter was full.
     #[test]
     fn a_filter_that_is_too_small_is_not_measured() {
         let sample: Vec<Box<[u8]>> = (0..1000).map(|number| number.to_string().into_bytes().into()).collect();
         let hasher = hasher().expect("small");
-        let keys = Keys::of(sample.iter().map(|key| hasher.hash(&**key)).collect(), sample);
+        let keys = Keys::from_hashes(sample.iter().map(|key| hasher.hash(&**key)).collect(), sample);
         let advice = recommend(500, 0.01, &Constraints::default());
-        let files = Files { keys: None, queries: None, separator: Separator::default() };
+        let files = Files { keys: None, queries: None, format: Format::default() };
         let trial = files.measure(keys, &[advice.best().expect("there is one")]).expect("enough memory");
-        let tried = &trial.filters[0];
-        assert!(!tried.fits && (500..700).contains(&tried.stored), "{}", tried.stored);
-        assert!(tried.found.false_positive_rate.is_none() && tried.present.timing().is_none());
+        let filter = &trial.filters[0];
+        assert!(!filter.fits && (500..700).contains(&filter.stored), "{}", filter.stored);
+        assert!(filter.found.false_positive_rate.is_none() && filter.present.timing().is_none());
     }
 }

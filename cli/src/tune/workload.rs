@@ -1,4 +1,4 @@
-//! The filter with the least expected cost for a workload, `--false-positive-cost 100us`. docs/TUNING.md has the model.
+//! `--false-positive-cost 100us`: finds the filter with the least expected cost for a workload. docs/TUNING.md describes the model.
 
 use std::path::{Path, PathBuf};
 
@@ -23,36 +23,37 @@ use super::{
 use crate::{
     experiment::FOLDER,
     numbers::{self, Share},
-    text::{narrow, paragraphs, size, table, three, time, wrapped},
+    text::{paragraphs, short_rate, size, table, three_digits, time, wrapped},
 };
 
-/// Without --memory-cost, a filter of twice the size must save this share of the time.
+/// The share of the time that a filter of twice the size must save, without --memory-cost.
 const DOUBLING: f64 = 0.1;
 
-/// Costs that differ by no more are equal, and the smallest filter is recommended: two measurements of the times differ by as much.
+/// The relative difference up to which costs count as equal, because two measurements of the times differ by as much. Of equal
+/// filters, the smallest is recommended.
 const ALIKE: f64 = 0.05;
 
-/// The ratio between two rates that are tried: two for each bit of a fingerprint, so that no length is left out.
+/// The ratio between successive rates. A bit of a fingerprint is two steps, so that no length is left out.
 const STEP: f64 = std::f64::consts::FRAC_1_SQRT_2;
 
-/// Lower than the rate of any filter that fits into memory: with fingerprints of 32 bits, it is about 10⁻⁹.
+/// A limit below the rate of any filter: with fingerprints of 32 bits, the rate is about 10⁻⁹.
 const LOWEST_RATE: f64 = 1e-10;
 
-/// What is done with a filter, and what it costs. Shares are between 0 and 1, times in nanoseconds.
+/// The use of a filter, and its costs. Shares are between 0 and 1, times in nanoseconds.
 #[derive(Serialize)]
 struct Workload {
-    /// Of all operations.
+    /// The share of lookups among all operations.
     lookups: f64,
-    /// Of the lookups.
+    /// The share of absent keys among the lookups.
     absent: f64,
-    /// Of all operations.
+    /// The share of insertions among all operations.
     insertions: f64,
-    /// Of all operations.
+    /// The share of removals among all operations.
     removals: f64,
-    /// The work that a false positive causes.
+    /// The time of the work that a false positive causes.
     #[serde(rename = "false_positive_ns")]
     false_positive: f64,
-    /// A MiB of memory, per operation.
+    /// The time per operation that a MiB of memory is worth.
     #[serde(rename = "ns_per_mib")]
     mib: f64,
 }
@@ -68,10 +69,10 @@ struct Cost {
 }
 
 impl Workload {
-    /// The cost of a filter with these times, this false-positive rate and a table of so many bytes.
+    /// Returns the cost of a filter with these times, false-positive rate `rate` and a table of `bytes` bytes.
     fn cost(&self, speeds: &Speeds, rate: f64, bytes: f64) -> Cost {
         let Self { lookups, absent, insertions, removals, false_positive, mib } = *self;
-        // Those that replace removed items go into a filter that is nearly full; the others fill it.
+        // Insertions that replace removed items go into a filter that is nearly full. The others fill it.
         let replacing = insertions.min(removals);
         let changes = replacing * speeds.insert + (insertions - replacing) * speeds.build + removals * speeds.remove;
         let false_positives = lookups * absent * rate * false_positive;
@@ -80,19 +81,19 @@ impl Workload {
         Cost { lookups, changes, false_positives, memory, total: lookups + changes + false_positives + memory }
     }
 
-    /// The cost without a filter: the wasted work of every lookup of an absent key.
+    /// Returns the cost without a filter: the wasted work of every lookup of an absent key.
     fn without(&self) -> f64 {
         self.lookups * self.absent * self.false_positive
     }
 }
 
-// No doc comment here: clap would take it for the help of the command.
+// No doc comment here: clap would use it as the help of the command.
 #[derive(Args)]
 #[group(skip)]
 pub(super) struct Options {
-    /// What a false positive costs: the time of the wasted work, such as 80ns, 100us or 5ms. Finds the
-    /// filter with the least expected time per operation, weighed against its memory, at whatever rate that is; --fpr and
-    /// --bytes are limits then. Compares it with no filter
+    /// The cost of a false positive: the time of the wasted work, such as 80ns, 100us or 5ms. Finds the filter and the rate
+    /// with the least expected time per operation, weighed against memory; --fpr and --bytes are limits then. Compares it with no
+    /// filter
     #[arg(
         long,
         value_name = "TIME",
@@ -102,12 +103,12 @@ pub(super) struct Options {
     )]
     pub(super) false_positive_cost: Option<f64>,
 
-    /// The share of the lookups whose key is absent
+    /// The share of lookups whose key is absent
     #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = numbers::part, allow_hyphen_values = true)]
     #[arg(requires = "false_positive_cost")]
     absent: Share,
 
-    /// The share of all operations that insert an item. As many of them as remove one go into a filter that is nearly full; the
+    /// The share of all operations that insert an item. Those that replace removed items go into a filter that is nearly full; the
     /// others fill it
     #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = numbers::part, allow_hyphen_values = true)]
     #[arg(requires = "false_positive_cost")]
@@ -118,8 +119,8 @@ pub(super) struct Options {
     #[arg(requires = "false_positive_cost")]
     removals: Share,
 
-    /// What a MiB of memory costs: the time per operation that it would save elsewhere, such as 1ns [default: a filter of twice the
-    /// size must save 10 % of the time]
+    /// The cost of a MiB of memory: the time per operation that it would save elsewhere, such as 1ns [default: a filter of twice
+    /// the size must save 10 % of the time]
     #[arg(long, value_name = "TIME", value_parser = numbers::nanoseconds, allow_hyphen_values = true)]
     #[arg(requires = "false_positive_cost")]
     memory_cost: Option<f64>,
@@ -129,7 +130,7 @@ pub(super) struct Options {
     times: PathBuf,
 }
 
-/// A filter and what it costs.
+/// A filter and its cost.
 struct Priced {
     candidate: Candidate,
     cost: Cost,
@@ -141,14 +142,14 @@ impl Priced {
     }
 }
 
-/// Everything to print.
+/// Everything that the answer prints.
 struct Costs<'a> {
-    asked: &'a Tune,
+    request: &'a Tune,
     workload: Workload,
     times: SpeedTable,
-    /// Whether this machine measured the times.
+    /// `true` if this machine measured the times.
     is_here: bool,
-    /// All filters: the recommended one, and then the others, the cheapest first.
+    /// All filters: the recommended one, then the others, the cheapest first.
     filters: Vec<Priced>,
 }
 
@@ -156,11 +157,11 @@ impl Options {
     fn workload(&self, false_positive: f64) -> anyhow::Result<Workload> {
         let Self { absent, insertions, removals, memory_cost, .. } = *self;
         let changes = insertions.0 + removals.0;
-        // Thirds need not add up to exactly 1.
+        // Rounding may put a sum of shares, such as three thirds, just above 1.
         if changes > 1.0 + 1e-9 {
             bail!(
-                "--insertions: {insertions} given, but with --removals {removals} that is more than all operations; give less of \
-                 one"
+                "--insertions: {insertions} given, but with --removals {removals} that is more than all operations; lower one of \
+                 them"
             );
         }
         let (lookups, mib) = ((1.0 - changes).max(0.0), memory_cost.unwrap_or(0.0));
@@ -168,11 +169,11 @@ impl Options {
         Ok(Workload { lookups, absent, insertions, removals, false_positive, mib })
     }
 
-    /// The costs of all filters, if those of a false positive are given.
-    pub(super) fn answer(&self, asked: &Tune) -> anyhow::Result<Option<Answer>> {
+    /// Compares the costs of all filters, if the cost of a false positive is given.
+    pub(super) fn answer(&self, request: &Tune) -> anyhow::Result<Option<Answer>> {
         let Some(false_positive) = self.false_positive_cost else { return Ok(None) };
         let workload = self.workload(false_positive)?;
-        if asked.planned(asked.items.now) == 0 {
+        if request.planned(request.items) == 0 {
             bail!("--items: 0 given, but a filter without items has no false positives; the nearest that works is 1");
         }
         let times = times(&self.times)?;
@@ -182,7 +183,7 @@ impl Options {
             let cost = workload.cost(&speeds, candidate.false_positive_rate(), bytes);
             Some(Priced { candidate, cost })
         };
-        let mut filters: Vec<_> = candidates(asked).into_iter().filter_map(price).collect();
+        let mut filters: Vec<_> = candidates(request).into_iter().filter_map(price).collect();
         filters.sort_by(|one, other| {
             let cost = one.cost.total.total_cmp(&other.cost.total);
             cost.then_with(|| one.candidate.bytes().cmp(&other.candidate.bytes()))
@@ -192,15 +193,15 @@ impl Options {
         }
         let (here, there) = (Machine::here(), times.machine());
         let is_here = (&here.processor, &here.kernel) == (&there.processor, &there.kernel);
-        Costs { asked, workload, times, is_here, filters }.answer().map(Some)
+        Costs { request, workload, times, is_here, filters }.answer().map(Some)
     }
 }
 
-/// The times in a folder.
+/// Reads the times in a folder.
 fn times(folder: &Path) -> anyhow::Result<SpeedTable> {
     let there = folder.display();
     let read = SpeedTable::read(folder);
-    let read = read.with_context(|| format!("--times: koel experiment speed --again --out {there} measures them anew"))?;
+    let read = read.with_context(|| format!("--times: koel experiment speed --again --out {there} measures them again"))?;
     read.with_context(|| {
         format!(
             "--times: {there} has no times of this machine; measure them, which takes some minutes, with: koel experiment speed \
@@ -209,8 +210,8 @@ fn times(folder: &Path) -> anyhow::Result<SpeedTable> {
     })
 }
 
-/// The recommended filter. Its time counts with a price of memory: that of --memory-cost, or by default a share of the time for each
-/// doubling of the bytes. Of those that are within the error of the best, it is the smallest.
+/// Returns the place of the recommended filter: the smallest of those whose scores are within [`ALIKE`] of the best. A score is the
+/// total cost. Without --memory-cost, it is weighted so that each doubling of the bytes must save the share [`DOUBLING`].
 fn recommended(filters: &[Priced], priced_memory: bool) -> Option<usize> {
     let price = |bytes: f64| if priced_memory { 1.0 } else { bytes.powf(-(1.0 - DOUBLING).log2()) };
     let score = |one: &Priced| one.cost.total * price(one.candidate.bytes() as f64);
@@ -219,13 +220,13 @@ fn recommended(filters: &[Priced], priced_memory: bool) -> Option<usize> {
     alike.min_by_key(|(_, one)| one.candidate.bytes()).map(|(place, _)| place)
 }
 
-/// Of each kind of table and each bucket size, the smallest filters for all rates within the limits, each once.
-fn candidates(asked: &Tune) -> Vec<Candidate> {
-    let highest = asked.fpr.unwrap_or(HIGHEST_RATE);
+/// Returns the smallest filters of each kind of table and each bucket size, for all rates within the limits, without duplicates.
+fn candidates(request: &Tune) -> Vec<Candidate> {
+    let highest = request.fpr.unwrap_or(HIGHEST_RATE);
     let rates = std::iter::successors(Some(highest), |rate| Some(rate * STEP));
     let mut all: Vec<Candidate> = Vec::new();
     for rate in rates.take_while(|&rate| rate > LOWEST_RATE.min(highest / 2.0)) {
-        let found = asked.recommend(asked.items.now, Some(rate), asked.bytes);
+        let found = request.recommend(request.items, Some(rate), request.bytes);
         for candidate in found.candidates() {
             if all.iter().all(|known| known.params() != candidate.params()) {
                 all.push(candidate.clone());
@@ -237,17 +238,17 @@ fn candidates(asked: &Tune) -> Vec<Candidate> {
 
 impl Costs<'_> {
     fn answer(&self) -> anyhow::Result<Answer> {
-        let (items, without) = (self.asked.planned(self.asked.items.now), self.workload.without());
+        let (items, without) = (self.request.planned(self.request.items), self.workload.without());
         let best = self.filters.first();
         let pays = best.is_some_and(|best| best.cost.total < without);
-        let call = best.map(|best| Call::of(&best.candidate, items, None)).transpose()?;
+        let call = best.map(|best| Call::fixed(&best.candidate, items, None)).transpose()?;
         let found = best.zip(call.as_ref()).map(|(best, call)| {
-            // What does not pay is not to be built.
+            // If no filter pays off, the call is not shown.
             let build = if pays { format!("\n{call}") } else { String::new() };
             (call, format!("\n{}\n{}{build}", self.table(), self.notes(best, pays)))
         });
-        let mut asked = self.asked.object();
-        asked["workload"] = json!(self.workload);
+        let mut request = self.request.object();
+        request["workload"] = json!(self.workload);
         let (disturbed, rows) = self.times.disturbed();
         let candidates = self.filters.iter().map(|priced| {
             let mut object = candidate(&priced.candidate, items);
@@ -255,7 +256,7 @@ impl Costs<'_> {
             object
         });
         let object = json!({
-            "asked": asked,
+            "asked": request,
             "times": {
                 "processor": self.times.machine().processor,
                 "this_machine": self.is_here,
@@ -267,29 +268,29 @@ impl Costs<'_> {
             "cost_without_filter_ns": without,
             "pays": pays,
         });
-        Ok(Answer::of(self.asked, &self.question(), found, "", object))
+        Ok(Answer::new(self.request, &self.question(), found, "", object))
     }
 
     fn question(&self) -> String {
         let workload = &self.workload;
-        let per_cent = |share: f64| koel_lab::percent(share, 0);
-        let (lookups, absent) = (per_cent(workload.lookups), per_cent(workload.absent));
+        let percent = |share: f64| koel_lab::percent(share, 0);
+        let (lookups, absent) = (percent(workload.lookups), percent(workload.absent));
         let mut parts = vec![format!("{lookups} lookups, {absent} of them of absent keys")];
-        for (share, what) in [(workload.insertions, "insertions"), (workload.removals, "removals")] {
-            parts.extend((share > 0.0).then(|| format!("{} {what}", per_cent(share))));
+        for (share, operations) in [(workload.insertions, "insertions"), (workload.removals, "removals")] {
+            parts.extend((share > 0.0).then(|| format!("{} {operations}", percent(share))));
         }
         let mib = Some(workload.mib).filter(|&mib| mib > 0.0);
         let memory = mib.map(|mib| format!(", and a MiB {} per operation", time(mib))).unwrap_or_default();
         wrapped(&format!(
             "{}{}; {}. A false positive costs {}{memory}.",
-            self.asked.said_items(),
-            self.asked.said_limits(),
+            self.request.items_text(),
+            self.request.limits_text(),
             parts.join(", "),
             time(workload.false_positive)
         ))
     }
 
-    /// The cheapest filter of each shape that is shown, and no filter.
+    /// Formats the cheapest filter of each shape that is shown, and the cost without a filter.
     fn table(&self) -> String {
         let shape = |priced: &Priced| (priced.params().table(), priced.params().bucket_size());
         let mut shapes: Vec<&Priced> = Vec::new();
@@ -300,15 +301,15 @@ impl Costs<'_> {
         }
         let header = ["cost", "lookups", "changes", "wasted", "memory", "size", "\u{3b5}", "filter"];
         let mut rows = vec![header.map(String::from).to_vec()];
-        rows.extend(self.asked.shown(&shapes, |priced| &priced.candidate).into_iter().enumerate().map(|(place, priced)| {
+        rows.extend(self.request.shown(&shapes, |priced| &priced.candidate).into_iter().enumerate().map(|(place, priced)| {
             let Cost { lookups, changes, false_positives, memory, total } = priced.cost;
-            let mut row = [total, lookups, changes, false_positives, memory].map(three).to_vec();
+            let mut row = [total, lookups, changes, false_positives, memory].map(three_digits).to_vec();
             row.push(size(priced.candidate.bytes() as f64));
-            row.push(narrow(priced.candidate.false_positive_rate()));
+            row.push(short_rate(priced.candidate.false_positive_rate()));
             row.push(starred(label(priced.params()), place == 0));
             row
         }));
-        let (filters, without) = (rows.len(), three(self.workload.without()));
+        let (filters, without) = (rows.len(), three_digits(self.workload.without()));
         rows.push([&without, "-", "-", &without, "-", "-", "-", "no filter"].map(String::from).to_vec());
         if self.workload.mib == 0.0 {
             for row in &mut rows {
@@ -329,16 +330,19 @@ impl Costs<'_> {
             )
         } else {
             format!(
-                "No filter pays: an operation costs {} without one, and {} with this one (*). All that a filter can save is the \
-                 wasted work for absent keys.",
+                "No filter pays off: an operation costs {} without one, and {} with this one (*). A filter can save only the wasted \
+                 work for absent keys.",
                 time(without),
                 time(cost)
             )
         }];
         let second = self.filters.get(1);
         if let Some(cheapest) = second.filter(|second| second.cost.total < cost) {
-            let why =
-                if self.asked.workload.memory_cost.is_some() { "" } else { "twice the memory must save 10 % of the time, and " };
+            let why = if self.request.workload.memory_cost.is_some() {
+                ""
+            } else {
+                "twice the memory must save 10 % of the time, and "
+            };
             notes.push(format!(
                 "The least time: {}, with {} for {} instead of {}; {why}times within 5 % count as equal.",
                 label(cheapest.params()),
@@ -357,11 +361,11 @@ impl Costs<'_> {
     }
 
     fn about_times(&self, best: &Priced) -> String {
-        let folder = self.asked.workload.times.display();
+        let folder = self.request.workload.times.display();
         let again = format!("koel experiment speed --again --out {folder}");
-        let mut parts = vec![format!("Times: {folder}/speed.json, of {}.", self.times.machine().processor)];
+        let mut parts = vec![format!("Times: {folder}/speed.json, measured on {}.", self.times.machine().processor)];
         if !self.is_here {
-            parts.push(format!("That is another machine than this one: measure here with `{again}`."));
+            parts.push(format!("That is another machine: measure on this one with `{again}`."));
         }
         let (disturbed, all) = self.times.disturbed();
         if disturbed > 0 {
@@ -369,7 +373,7 @@ impl Costs<'_> {
         }
         if best.candidate.bytes() as u64 > self.times.most_bytes() {
             parts.push(format!(
-                "The largest table that was measured has {}; from there on, times are taken to rise as they do up to there.",
+                "The largest table that was measured has {}; beyond it, times are assumed to rise as between the two largest.",
                 size(self.times.most_bytes() as f64)
             ));
         }

@@ -1,4 +1,4 @@
-//! Running the command as a user does, in a folder of its own.
+//! Runs the command as a user does, in a folder of its own.
 
 #![allow(dead_code, reason = "every story uses a part of it")]
 
@@ -14,13 +14,13 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Where the command is.
+/// The path of the command.
 const KOEL: &str = env!("CARGO_BIN_EXE_koel");
 
-/// A temporary folder, and the command running in it.
+/// A temporary folder, in which the command runs.
 pub(crate) struct Koel(TempDir);
 
-/// Arguments: the words of a text, or one by one where they may have blanks.
+/// Arguments: the words of a text, or an array of arguments that may have blanks.
 pub(crate) trait Args {
     fn list(self) -> Vec<OsString>;
 }
@@ -48,34 +48,34 @@ pub(crate) struct Run {
 }
 
 impl Koel {
-    /// An empty folder.
+    /// Creates an empty folder.
     pub(crate) fn new() -> Self {
         Self(TempDir::new().expect("a temporary folder"))
     }
 
-    /// A folder with `f.koel`, a filter of these lines.
+    /// Creates a folder with `f.koel`, a filter of these lines.
     pub(crate) fn with_filter(lines: &str) -> Self {
         let koel = Self::new();
         koel.feed(lines, "build - -o f.koel").ok();
         koel
     }
 
-    /// A file's path.
+    /// Returns a file's path.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    /// Makes a file.
+    /// Writes a file.
     pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
         fs::write(self.path(name), bytes).expect("a file to write");
     }
 
-    /// A file's bytes.
+    /// Returns a file's bytes.
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// Names of all files in the folder, sorted.
+    /// Returns the names of all files in the folder, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).expect("the folder");
         let mut names: Vec<_> =
@@ -84,33 +84,33 @@ impl Koel {
         names
     }
 
-    /// Runs `koel` with these arguments and nothing to read.
+    /// Runs `koel` with these arguments and no input.
     pub(crate) fn run(&self, args: impl Args) -> Run {
         self.feed("", args)
     }
 
-    /// Runs `koel` with something to read, through a pipe.
+    /// Runs `koel` with input from a pipe.
     pub(crate) fn feed(&self, input: impl AsRef<[u8]>, args: impl Args) -> Run {
         self.finish(input.as_ref(), Command::new(KOEL).args(args.list()))
     }
 
-    /// Runs `koel` with a kernel.
+    /// Runs `koel` with the kernel of this name.
     pub(crate) fn run_with(&self, kernel: &str, args: impl Args) -> Run {
         self.finish(b"", Command::new(KOEL).env("KOEL_KERNEL", kernel).args(args.list()))
     }
 
-    /// What `koel` says for programs.
+    /// Runs `koel` and parses its output as JSON.
     #[track_caller]
     pub(crate) fn json(&self, args: impl Args) -> Value {
         self.run(args).json()
     }
 
-    /// These arguments before those of each case.
+    /// Returns the cases of a test, whose commands all begin with these arguments.
     pub(crate) fn given<'a>(&'a self, args: &'a str) -> Given<'a> {
         Given { koel: self, args }
     }
 
-    /// Runs lines of a shell that knows `koel`, and stops at the first that fails.
+    /// Runs lines in a shell that finds `koel` in its path, and stops at the first that fails.
     pub(crate) fn shell(&self, script: &str) -> Run {
         let folder = Path::new(KOEL).parent().expect("a folder");
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -133,9 +133,9 @@ impl Koel {
         let mut child = self.start(command);
         let mut stdin = child.stdin.take().expect("its input");
         thread::scope(|scope| {
-            // Not every command reads to the end.
+            // Writing may fail, because not every command reads to the end.
             scope.spawn(move || stdin.write_all(input).ok());
-            Run::of(child)
+            Run::wait(child)
         })
     }
 }
@@ -147,7 +147,8 @@ pub(crate) struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// Asserts for each case that its further arguments are an error whose message has all parts, and that no file comes or goes.
+    /// Asserts for each case that its further arguments cause an error whose message has all parts, and that no file is created or
+    /// deleted.
     #[track_caller]
     pub(crate) fn refuses(&self, cases: &[(&str, &[&str])]) {
         let before = self.koel.names();
@@ -160,7 +161,7 @@ impl Given<'_> {
 
 impl Run {
     /// Closes the input of a process, and waits for its end.
-    pub(crate) fn of(child: Child) -> Self {
+    pub(crate) fn wait(child: Child) -> Self {
         let Output { status, stdout, stderr } = child.wait_with_output().expect("its output");
         let status = status.code().expect("an exit, not a signal");
         let stderr = String::from_utf8(stderr).expect("errors in UTF-8");
@@ -182,7 +183,7 @@ impl Run {
         self.status(0)
     }
 
-    /// Asserts an error: status 2, nothing on standard output, and a message that begins as all do and has all of these parts.
+    /// Asserts an error: status 2, no output, and a message that begins with "koel: " and has all of these parts.
     #[track_caller]
     pub(crate) fn error(&self, parts: &[&str]) {
         self.status(2);
@@ -193,46 +194,46 @@ impl Run {
         }
     }
 
-    /// Asserts that there is no message, and reads what was said for programs.
+    /// Asserts that there is no message, and parses standard output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         assert_eq!(self.stderr, "", "{}", self.text());
         serde_json::from_slice(&self.stdout).expect("JSON")
     }
 
-    /// Standard output as text.
+    /// Returns standard output as text.
     #[track_caller]
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// The same in one line: where it is broken depends on the lengths of paths and of the processor's name.
+    /// Returns standard output in one line, because line breaks depend on the lengths of paths and of the processor's name.
     #[track_caller]
     pub(crate) fn unbroken(&self) -> String {
         self.text().split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
 
-/// The facts that `koel info --json` prints.
+/// Returns the facts that `koel info --json` prints.
 #[track_caller]
 pub(crate) fn facts(koel: &Koel, filter: &str) -> Value {
     koel.json(["info", filter, "--json"])
 }
 
-/// A file that another program wrote: its folder's README.md, in tests/data, describes it.
+/// Returns a file that another program wrote. The README.md of its folder in tests/data describes it.
 pub(crate) fn data(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data");
     fs::read(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// An option's number in a message or an answer: what follows these words.
+/// Returns the value that follows these words in a message.
 #[track_caller]
 pub(crate) fn value_after<'a>(message: &'a str, words: &str) -> &'a str {
     let (_, rest) = message.split_once(words).unwrap_or_else(|| panic!("no \"{words}\" in: {message}"));
     rest.split([',', ';', ' ', '\n']).next().unwrap_or_default()
 }
 
-/// Numbers, one a line.
+/// Returns the numbers of a range, one per line.
 pub(crate) fn numbers(range: std::ops::Range<u32>) -> String {
     range.fold(String::new(), |lines, number| lines + &format!("{number}\n"))
 }

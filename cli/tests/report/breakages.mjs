@@ -1,8 +1,8 @@
-// Ways to break the page: what it is, how to do it, and what has to be said of it.
+// Ways to break the page: a name, the change, and the problem that the check must report.
 
 const style = rule => html => html.replace("</style>", `${rule}</style>`);
 const within = (from, to) => html => html.replace(from, to);
-// Without the policy that would stop it.
+// Removes the content security policy, which would block the change.
 const freely = change => html => change(html.replace(/<meta http-equiv[^>]*>/, ""));
 
 export const breakages = [

@@ -1,6 +1,6 @@
-// Opens the reports of folders of results in a real browser, narrow and wide, light and dark, and says what is wrong with them.
+// Opens the reports of result folders in a real browser, narrow and wide, light and dark, and reports all problems.
 //     node check.mjs SCREENSHOTS FOLDER...
-// Then breaks the first one in every way it looks for, and says so if it does not notice.
+// Then breaks the first report in all ways of breakages.mjs, and reports each breakage that the check does not notice.
 
 import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
@@ -12,18 +12,18 @@ import { look } from "./look.mjs";
 
 const WIDTHS = [360, 420, 1280];
 const SCHEMES = ["light", "dark"];
-// The reader's own letters, and the widest in common use.
+// The reader's own font, and the widest one in common use.
 const FONTS = ["", 'text { font-family: "DejaVu Sans", Verdana, sans-serif }'];
 const LEAST_CONTRAST = 4.5;
 const LEAST_SIZE = 9;
 
-// What the folder's records promise.
+// Returns the records of a folder, which say what its report must show.
 function expected(folder) {
     const names = readdirSync(folder).filter(name => name.endsWith(".json"));
     return names.map(name => ({ name: basename(name, ".json"), ...JSON.parse(readFileSync(join(folder, name), "utf8")) }));
 }
 
-// Everything that is wrong with the page at that width, in that scheme.
+// Returns all problems of the page at a width, in one color scheme.
 function problems(seen, records, width) {
     const found = [];
     const expect = (holds, problem) => holds || found.push(problem);
@@ -36,9 +36,9 @@ function problems(seen, records, width) {
     expect(same(seen.contents, names), `contents: ${seen.contents}, and not ${names}`);
     const finding = records.filter(({ pictures }) => pictures.some(picture => picture.is_finding)).length;
     expect(seen.findings === finding, `summary: ${seen.findings} findings, and not ${finding}`);
-    // That of programs without optimisation, such as the tests', and no other.
-    const slow = records.some(({ run }) => !run.machine.optimized);
-    const promised = seen.warnings.every(warning => warning.startsWith("Not optimized.")) && seen.warnings.length === Number(slow);
+    // The only warning allowed is that of programs without optimization, such as the tests'.
+    const unoptimized = records.some(({ run }) => !run.machine.optimized);
+    const promised = seen.warnings.every(warning => warning.startsWith("Not optimized.")) && seen.warnings.length === Number(unoptimized);
     expect(promised, `warnings: ${seen.warnings.join(" | ") || "none"}`);
     expect(seen.scroll <= 0, `the page scrolls sideways by ${seen.scroll} px`);
 
@@ -58,7 +58,7 @@ function problems(seen, records, width) {
         } catch (error) {
             found.push(`${name}.csv: ${error.message}`);
         }
-        // Beside each other where there is room, below each other where there is none.
+        // Charts stand side by side on a wide page, and below each other on a narrow one.
         const lefts = new Set(charts.map(chart => Math.round(chart.frame.left)));
         expect(charts.length < 2 || (width < 800 ? lefts.size === 1 : lefts.size > 1), `${name}: charts at x = ${[...lefts]}`);
     }
@@ -77,7 +77,7 @@ function problems(seen, records, width) {
     return found;
 }
 
-// Opens a page in every way; a list of what is wrong. `enough` says when not to look any further.
+// Opens a page in all widths, schemes and fonts, and returns all problems. Stops as soon as `enough` returns true.
 async function check(browser, path, records, { fonts = FONTS, screenshots, enough = () => false }) {
     const found = new Set();
     const url = pathToFileURL(path).href;
@@ -116,7 +116,7 @@ const reports = folders.map(folder => ({ folder, path: join(folder, "report.html
 const broken = join(folders[0], "broken.html");
 const browser = await puppeteer.launch({
     executablePath: process.env.CHROMIUM,
-    // Chromium refuses to be root in a sandbox. The page is our own.
+    // Chromium does not run as root in a sandbox. The page is trusted.
     args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
 });
 let failed = 0;
@@ -142,7 +142,7 @@ try {
             console.error(`not noticed: ${name}; instead: ${found.slice(0, 3).join("; ") || "nothing"}`);
         }
     }
-    if (!failed) console.log(`each of ${breakages.length} breakages is noticed`);
+    if (!failed) console.log(`all ${breakages.length} breakages are noticed`);
 } finally {
     rmSync(broken, { force: true });
     await browser.close();

@@ -1,8 +1,8 @@
-// The rows behind a `data:` link.
+// Parses the table in a `data:` link.
 
 const PREFIX = "data:text/csv;charset=utf-8;base64,";
 
-// How many there are below the header; an error if it is no link to a table, or if they differ in length.
+// Returns the number of rows below the header. Throws an error if this is not a link to a table, or if rows differ in length.
 export function rowsOf(href) {
     if (!href.startsWith(PREFIX)) throw new Error("there is no link to it");
     const text = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(href.slice(PREFIX.length), "base64"));
@@ -12,7 +12,7 @@ export function rowsOf(href) {
     return rows.length;
 }
 
-// RFC 4180: cells in quotes may hold commas, ends of lines, and quotes written twice.
+// Parses rows as in RFC 4180: cells in quotes may have commas, line ends, and quotes written twice.
 function parsed(text) {
     const rows = [];
     let row = [];

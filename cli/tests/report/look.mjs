@@ -1,11 +1,11 @@
-// What is to be seen on the page. Runs in the browser, knows nothing of the outside, and gives back plain data.
+// Collects what the page shows. Runs in the browser, uses nothing outside this function, and returns plain data.
 
 export function look() {
     const box = element => {
         const { left, top, right, bottom } = element.getBoundingClientRect();
         return { left, top, right, bottom };
     };
-    // More than a pixel in both directions.
+    // Boxes overlap if they share more than a pixel in both directions.
     const overlap = (a, b) =>
         Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
     const within = (a, b) =>
@@ -29,7 +29,7 @@ export function look() {
     };
     const isDrawn = element => element instanceof SVGElement;
 
-    // Every piece of text, what it stands on, and how large it is.
+    // Collects each text with its contrast to the background and its size.
     const texts = [];
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
@@ -48,8 +48,8 @@ export function look() {
     const charts = [...document.querySelectorAll("figure svg[role=img]")].map(svg => {
         const frame = box(svg);
         const letters = [...svg.querySelectorAll("text")].map(element => ({ text: element.textContent.trim(), box: box(element) }));
-        // A line of no width is one nonetheless. The box of a sloping line is not where it passes, so that is sampled. Text may
-        // stand on the pale lines of the grid.
+        // A sloping line covers only a small part of its box, so points of the line are sampled. Horizontal and vertical lines have
+        // boxes of no width. Text may cross the pale grid lines, so they are left out.
         const samples = line => {
             const matrix = line.getScreenCTM();
             const count = Math.ceil(line.getTotalLength() / 2);

@@ -1,6 +1,5 @@
-//! `koel tune`: what it recommends, what it says of others, and what can be done with its answers.
+//! `koel tune`: its recommendations, its facts about other structures, and the commands that it prints.
 
-mod plans;
 mod recommend;
 mod trace;
 mod trial;
@@ -15,7 +14,7 @@ fn tune(options: &str) -> Run {
     Koel::new().run(&format!("tune {options}"))
 }
 
-/// What it says for programs.
+/// Runs `koel tune` with these options, and parses its output as JSON.
 #[track_caller]
 fn object(options: &str) -> Value {
     tune(&format!("{options} --json")).json()
@@ -26,13 +25,13 @@ fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
     object[name].as_array().unwrap_or_else(|| panic!("no list {name} in {object}"))
 }
 
-/// The number at a path such as `/trial/absent_keys`.
+/// Returns the number at a path such as `/trial/absent_keys`.
 #[track_caller]
 fn number(object: &Value, path: &str) -> f64 {
     object.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number {path} in {object}"))
 }
 
-/// Asserts that lines have 80 columns at most. Only what is to be pasted, and the path of the times, may be longer.
+/// Asserts that lines have at most 80 columns. Only commands to paste and the path of the times may be longer.
 #[track_caller]
 fn assert_legible(text: &str) {
     for line in text.lines().filter(|line| !line.contains("koel build ") && !line.contains("docs/tuning")) {
@@ -41,7 +40,7 @@ fn assert_legible(text: &str) {
     }
 }
 
-/// Asserts that there is a legible answer, whether or not it has a filter or a plan.
+/// Asserts that there is a legible answer, with or without a filter.
 #[track_caller]
 fn assert_answers(options: &str) {
     let run = tune(options);
@@ -50,7 +49,7 @@ fn assert_answers(options: &str) {
     assert_eq!(run.text().contains("meets these requirements."), run.status == 1, "{options}");
 }
 
-/// Runs the command of an answer with a list of one's own, and asserts that it builds the filter that is described first.
+/// Runs the command of an answer with the file `list`, and asserts that it builds the first candidate.
 #[track_caller]
 fn assert_builds(koel: &Koel, answer: &Value, list: &str) {
     let command = answer["command"].as_str().expect("a command").replace("IN", list).replace("OUT", "f.koel");

@@ -1,4 +1,4 @@
-//! `koel tune --trace`: a log of operations, replayed.
+//! `koel tune --trace`, which replays a log of operations.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use serde_json::json;
 use super::{assert_builds, assert_legible, list, number};
 use crate::common::Koel;
 
-/// A line for each number, with words before it.
+/// Returns a line for each number of a range, with `words` before it.
 fn lines(words: &str, range: Range<u32>) -> String {
     range.fold(String::new(), |lines, number| lines + &format!("{words} {number}\n"))
 }
 
-/// So many keys: half of them removed, with queries for four times as many before and after.
+/// Returns a log that inserts `keys` keys and removes half of them. Before and after the removals, it queries four times as many.
 fn life(keys: u32) -> String {
     let queries = lines("query key", 0..4 * keys);
     let removed = lines("remove key", keys / 2..keys);
@@ -26,7 +26,7 @@ fn a_log_is_counted_and_replayed() {
     let found = koel.json("tune --json --trace log.txt --fpr 1% --all");
     let counted = json!({
         "insertions": 5001, "present_queries": 7500, "absent_queries": 32_500, "removals": 2500, "skipped_removals": 1,
-        "most_items": 5000, "most_copies": 2,
+        "most_items": 5000, "most_distinct_items": 5000, "most_copies": 2,
     });
     assert_eq!((&found["trace"], &found["asked"]["planned_items"]), (&counted, &json!(5000)));
     let candidates = list(&found, "candidates");
@@ -44,7 +44,7 @@ fn a_log_is_counted_and_replayed() {
         assert!(number(last, "/load_factor") < number(replay, "/most_load_factor"), "{last}");
         assert!((100..=200).contains(&course.len()), "{}", course.len());
     }
-    // The false positives are those of the filter that the command builds, whatever the run.
+    // The filter that the command builds has the same false positives.
     koel.write("keys.txt", lines("key", 0..5000));
     assert_builds(&koel, &found, "keys.txt");
     let count = |range| koel.feed(lines("key", range), "query f.koel --count").text().trim().parse::<u64>().expect("a number");
@@ -54,7 +54,7 @@ fn a_log_is_counted_and_replayed() {
 }
 
 #[test]
-fn the_text_has_a_row_for_each_filter_and_a_picture() {
+fn the_text_has_one_row_per_filter_and_names_the_chart() {
     let koel = Koel::new();
     koel.write("log.txt", life(5000));
     let run = koel.run("tune --trace log.txt --fpr 1% --out pictures");
@@ -72,16 +72,17 @@ fn the_text_has_a_row_for_each_filter_and_a_picture() {
     assert!(koel.read("pictures/trace.svg").starts_with(b"<svg "));
 }
 
-/// What is planned too small says so, and misses only what it refused; the filter that grows takes all.
+/// If the plan is too small, insertions are refused, and only refused keys are missed. The growing filter accepts all.
 #[test]
 fn refusals_are_counted() {
     let koel = Koel::new();
     koel.write("log.txt", life(1000));
-    // Copies are not refused.
+    // Copies are never refused.
     koel.write("copies.txt", "insert a\n".repeat(5000) + "remove a\n");
-    for (options, most_copies) in [("log.txt --items 200..1000", 2), ("copies.txt", 5000)] {
+    for (options, most_copies) in [("log.txt --items 1000", 2), ("copies.txt", 5000)] {
         let found = koel.json(&format!("tune --json --fpr 1% --trace {options}"));
         assert_eq!(found["trace"]["most_copies"], most_copies);
+        assert_eq!(found["asked"]["planned_items"], if most_copies == 2 { 1000 } else { 1 });
         for one in list(&found, "candidates") {
             assert_eq!(one["replay"]["refused_insertions"], 0, "{one}");
             assert!(number(one, "/replay/most_load_factor") <= 1.0, "{one}");
@@ -97,15 +98,15 @@ fn refusals_are_counted() {
         assert!(number(growing, name) == 0.0, "{name}");
         number(first, name)
     });
-    // Of the 1000 keys, it has room for 600 and a few more. A key is queried twice unless it is removed.
+    // The filter has room for just over 600 of the 1000 keys. A key is queried twice unless it is removed.
     assert!(refused > 300.0 && refused < 400.0 && missed > 300.0 && missed < 2.0 * refused, "{refused} refused, {missed} missed");
-    // The removal of a key that was refused takes nothing away.
+    // Removing a key that was refused changes nothing.
     let left = list(&first["replay"], "course").last().map(|last| number(last, "/items")).expect("a course");
     assert!((499.0..=501.0).contains(&left), "{left}");
 }
 
 #[test]
-fn keys_are_any_bytes_and_come_from_a_pipe() {
+fn keys_are_arbitrary_bytes_from_a_pipe() {
     let koel = Koel::new();
     for (log, options) in
         [("insert a b\r\nquery a b\nquery \nremove a b", ""), ("insert a\nb\0query a\nb\0query \0remove a\nb", "--nul")]
@@ -117,15 +118,15 @@ fn keys_are_any_bytes_and_come_from_a_pipe() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_lines() {
+fn errors_name_the_line() {
     let koel = Koel::new();
     koel.write("log.txt", "insert a\n");
     let remedy = "give lines such as insert KEY, query KEY and remove KEY";
     for (log, mistake) in [
-        ("insert a\ninsrt b\n", "line 2 of standard input: 'insrt' is no operation"),
-        ("insert a\n\n", "line 2 of standard input: '' is no operation"),
+        ("insert a\ninsrt b\n", "line 2 of standard input: 'insrt' is not an operation"),
+        ("insert a\n\n", "line 2 of standard input: '' is not an operation"),
         ("insert a\nquery a\nremove", "line 3 of standard input: remove without a key"),
-        ("Insert a\n", "line 1 of standard input: 'Insert' is no operation"),
+        ("Insert a\n", "line 1 of standard input: 'Insert' is not an operation"),
         ("", "--trace: standard input has no operations"),
     ] {
         koel.feed(log, "tune --trace - --fpr 0.1").error(&[mistake, remedy]);
@@ -138,7 +139,7 @@ fn mistakes_are_named_with_their_lines() {
         ("--trace log.txt --false-positive-cost 1us", &["--false-positive-cost", "cannot be used with"]),
         ("--trace log.txt --fpr 0.1 --out log.txt", &["log.txt: cannot be created as a folder"]),
     ]);
-    // What no filter meets is answered as without a log.
+    // If no filter meets the requirements, the answer is that of a run without a log.
     let run = koel.run("tune --trace log.txt --items 1000 --bytes 10 --fpr 0.01");
     run.status(1);
     assert!(run.text().contains("No filter meets these requirements.") && run.text().contains("--bytes "), "{}", run.text());
