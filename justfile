@@ -191,7 +191,7 @@ miri:
         CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS=-Ctarget-feature=+bmi1,+bmi2,+popcnt,+avx2 \
         MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-strict-provenance -Zmiri-symbolic-alignment-check -Zmiri-provenance-gc=2000 \
             -Zmiri-env-set=PROPTEST_CASES=4 -Zmiri-env-set=PROPTEST_DISABLE_FAILURE_PERSISTENCE=1" \
-        cargo +nightly miri test -p koel --all-features --locked --target {{host}} $tests; done
+        cargo +nightly miri test -p koel --all-features --locked --target {{host}} $tests -Zunstable-options --report-time; done
 
 # The standard library is compiled with the sanitizer, too, so that it sees what its locks do.
 [doc("Data races in tests/threads, under ThreadSanitizer.")]

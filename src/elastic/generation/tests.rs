@@ -75,10 +75,11 @@ fn assert_all_found(params: &ElasticParams, generation: &Generation, keys: &[Key
 
 #[test]
 fn splitting_and_merging_restores_a_shard() {
-    for bucket_size in [1, 2, 4, 8] {
+    for &bucket_size in if cfg!(miri) { &[4][..] } else { &[1, 2, 4, 8] } {
         let (params, mut generation, keys) = filled(bucket_size);
         let (before, bytes) = (state(&generation), tables(&generation));
-        for prefix in 0..1 << generation.global_depth() {
+        let prefixes = if cfg!(miri) { 2 } else { 1 << generation.global_depth() };
+        for prefix in 0..prefixes {
             let place = generation.directory.entries()[prefix << (generation.global_depth() - params.generation(0).min_depth)];
             assert!(matches!(split(&mut generation, place, usize::MAX), Ok(true)));
             assert_all_found(&params, &generation, &keys);
@@ -95,7 +96,7 @@ fn splitting_and_merging_restores_a_shard() {
 /// Splits all shards until no upper bits are left, and merges them again.
 #[test]
 fn directories_double_and_halve() {
-    for bucket_size in [1, 4] {
+    for &bucket_size in if cfg!(miri) { &[4][..] } else { &[1, 4] } {
         let (params, mut generation, keys) = filled(bucket_size);
         let (plan, before) = (params.generation(0), state(&generation));
         let deepest = if cfg!(miri) { plan.min_depth + 1 } else { plan.max_depth };
