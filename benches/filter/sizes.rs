@@ -11,7 +11,7 @@ pub(crate) struct Size {
     pub(crate) name: &'static str,
     /// The items that fill a table to a load of 0.95.
     pub(crate) items: u64,
-    /// Whether many fingerprint lengths are measured. Larger sizes take long, so only 13 bits are.
+    /// True if many fingerprint lengths are measured. Larger sizes take long, so only 13 bits are.
     pub(crate) is_small: bool,
 }
 

@@ -101,7 +101,7 @@ fn delimiter(text: &str) -> Result<Delimiter, String> {
 }
 
 impl Format {
-    pub(crate) fn separator(&self) -> u8 {
+    fn separator(&self) -> u8 {
         if self.nul { 0 } else { b'\n' }
     }
 
@@ -284,6 +284,11 @@ impl Items {
     /// Returns the line of the item that was read last.
     pub(crate) fn line(&self) -> &[u8] {
         &self.line
+    }
+
+    /// Returns the byte that ends an item.
+    pub(crate) fn separator(&self) -> u8 {
+        self.format.separator()
     }
 
     /// Returns whether reading the next item may block.

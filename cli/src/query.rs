@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     io::{self, IsTerminal as _},
+    mem,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -87,7 +88,7 @@ struct Queried {
 impl Query {
     pub(crate) fn run(mut self) -> anyhow::Result<ExitCode> {
         let list = self.take_list();
-        let items = ItemArgs::new(list, std::mem::take(&mut self.items), self.format.clone());
+        let items = ItemArgs::new(list, mem::take(&mut self.items), mem::take(&mut self.format));
         let is_stdin = |path: &&Path| file::is_dash(path);
         let readers = self.files.iter().map(PathBuf::as_path).chain(items.path());
         if readers.filter(is_stdin).count() > 1 {
@@ -122,7 +123,7 @@ impl Query {
 
     /// Prints the selected items, and counts them.
     fn select(&self, filters: &mut [Queried], items: &mut Items) -> anyhow::Result<()> {
-        let (mut out, separator, are_named) = (Out::new(), self.format.separator(), filters.len() > 1);
+        let (mut out, are_named) = (Out::new(), filters.len() > 1);
         while items.advance()?.is_some() {
             for queried in &mut *filters {
                 if queried.filter.contains(items.item()) == self.absent {
@@ -136,7 +137,7 @@ impl Query {
                     if are_named {
                         out.name(&queried.name)?;
                     }
-                    out.item(items.line(), separator)?;
+                    out.item(items.line(), items.separator())?;
                 }
             }
             // A program that sends items individually waits for each result before it sends the next item.

@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use clap::Args;
 use koel::{ElasticFilter, hash::AnyHasher};
+use koel_lab::on_termination;
 
 use crate::{
     errors,
@@ -74,7 +75,6 @@ struct Sieve {
     filter: Snapshot,
     output: Output,
     out: Out,
-    separator: u8,
     prints: bool,
     new: u64,
     is_finished: bool,
@@ -94,8 +94,7 @@ impl Uniq {
         self.set_limits(&mut filter, output.name())?;
         let list = self.file.as_deref().unwrap_or(Path::new("-"));
         let mut items = items::open_for(list, &self.format, &output)?;
-        let (separator, prints) = (self.format.separator(), !self.count_only);
-        let sieve = Sieve { filter, output, out: Out::new(), separator, prints, new: 0, is_finished: false };
+        let sieve = Sieve { filter, output, out: Out::new(), prints: !self.count_only, new: 0, is_finished: false };
         let sieve = Arc::new(Mutex::new(sieve));
         save_on_signal(&sieve)?;
         let end = pass_lines(&mut items, &sieve);
@@ -146,10 +145,7 @@ fn pass_lines(items: &mut Items, sieve: &Mutex<Sieve>) -> End {
         let mut sieve = lock(sieve);
         let printed = match sieve.remember(items) {
             Err(error) => return End::Read(Err(error)),
-            Ok(is_new) if is_new && sieve.prints => {
-                let separator = sieve.separator;
-                sieve.out.item(items.line(), separator)
-            }
+            Ok(is_new) if is_new && sieve.prints => sieve.out.item(items.line(), items.separator()),
             Ok(_) => Ok(()),
         };
         // The next line may take long to arrive, so this one is flushed.
@@ -170,7 +166,7 @@ fn save_on_signal(sieve: &Arc<Mutex<Sieve>>) -> anyhow::Result<()> {
         }
         process::exit(INTERRUPTED);
     };
-    ctrlc::set_handler(end).context("the handler for Ctrl-C could not be installed")
+    on_termination(end)
 }
 
 fn lock(sieve: &Mutex<Sieve>) -> MutexGuard<'_, Sieve> {

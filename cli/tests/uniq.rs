@@ -14,6 +14,8 @@ fn lines_are_printed_once_across_runs() {
     let facts = facts(&koel, "seen.koel");
     assert_eq!((&facts["format"], &facts["items"]), (&"koel-growing".into(), &6.into()));
     assert_eq!(facts["most_false_positive_rate"], 1e-6);
+    // The help names this minimum.
+    assert!((190_000..210_000).contains(&koel.read("seen.koel").len()));
     // Other commands can use the filter.
     assert_eq!(koel.run("query seen.koel --item erin --item frank").ok(), b"erin\n");
     koel.run("remove seen.koel --item bob").ok();
@@ -119,4 +121,15 @@ fn concurrent_runs_print_no_line_twice() {
         let counts: Vec<_> = run.text().split_whitespace().map(String::from).collect();
         assert_eq!(counts, ["30000", "30000"], "{round}: {}", run.stderr);
     }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_hang_up_that_is_ignored_stays_ignored() {
+    let koel = Koel::new();
+    let run = koel.shell(
+        "mkfifo lines; trap '' HUP; koel uniq lines --filter seen.koel > printed & exec 3> lines; echo ten >&3
+         until grep -q ten printed; do :; done; kill -HUP $!; echo eleven >&3; exec 3>&-; wait $!; cat printed",
+    );
+    assert_eq!(run.status(0), b"ten\neleven\n");
 }

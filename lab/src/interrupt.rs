@@ -24,7 +24,7 @@ impl Interrupt {
     /// The exit status of a program that Ctrl-C stopped: 128 plus the number of the signal.
     pub const STATUS: u8 = 130;
 
-    /// Returns an interrupt that Ctrl-C sets. A second Ctrl-C ends the program immediately; the journal keeps finished cases.
+    /// Returns an interrupt that Ctrl-C, or a request to terminate, sets. A second one ends the program immediately; the journal keeps finished cases.
     ///
     /// # Errors
     /// If a handler is already installed, or the system does not support one.
@@ -37,7 +37,7 @@ impl Interrupt {
             }
             shared.set();
         };
-        ctrlc::set_handler(handler).context("the handler for Ctrl-C could not be installed")?;
+        on_termination(handler)?;
         Ok(interrupt)
     }
 
@@ -59,6 +59,25 @@ impl Interrupt {
     pub fn check(&self) -> Result<(), Interrupted> {
         if self.is_set() { Err(Interrupted) } else { Ok(()) }
     }
+}
+
+/// Calls `handler`, in a thread of its own, at Ctrl-C, at a request to terminate and at a hang-up. A hang-up that the process ignores,
+/// as under `nohup`, stays ignored.
+///
+/// # Errors
+/// If a handler is installed already, or the system has none.
+#[allow(unsafe_code, reason = "no safe function ignores a signal")]
+pub fn on_termination(handler: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
+    // SAFETY: ignoring a signal runs no code when it arrives.
+    #[cfg(unix)]
+    let was_ignored = unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) } == libc::SIG_IGN;
+    ctrlc::set_handler(handler).context("the handler for Ctrl-C could not be installed")?;
+    #[cfg(unix)]
+    if was_ignored {
+        // SAFETY: as above. The handler above replaced the ignored signal.
+        unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+    }
+    Ok(())
 }
 
 /// The error of a measurement that was stopped on request.

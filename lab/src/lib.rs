@@ -34,7 +34,7 @@ pub mod structures;
 pub use {
     chart::{Axis, Chart, Mark, Scale, Series},
     experiment::{About, Column, Experiment, Fields, Findings, Measured, Role, Scope, Table},
-    interrupt::{Interrupt, Interrupted},
+    interrupt::{Interrupt, Interrupted, on_termination},
     percent::percent,
     plan::{Outcome, Plan, Settings},
     provenance::{Build, Machine},

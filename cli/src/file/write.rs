@@ -313,8 +313,8 @@ enum Access {
 
 /// The lock on a file, held until it is dropped.
 ///
-/// A lock belongs to a file, not to its path, and commands change a file by renaming another over it. So whoever holds a lock must
-/// check that the path still leads to the locked file: see [`Lock::is_at`].
+/// A lock belongs to a file, not to its path, and commands change a file by renaming another over it. So the holder of a lock
+/// checks that the path still leads to the locked file: see [`Lock::is_at`].
 struct Lock(File);
 
 impl Lock {

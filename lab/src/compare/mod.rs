@@ -105,7 +105,7 @@ impl Comparison {
         for figure in experiments.iter_mut().flat_map(|experiment| &mut experiment.figures) {
             figure.judge(uncertain, time_tolerance);
         }
-        let alone = [only_in_first(&in_a, &in_b), only_in_first(&in_b, &in_a)];
+        let alone = [missing_from_second(&in_a, &in_b), missing_from_second(&in_b, &in_a)];
         Ok(Self { folders: [a.to_owned(), b.to_owned()], experiments, alone })
     }
 
@@ -157,7 +157,7 @@ fn find<'a, T>(named: &'a [(String, T)], name: &str) -> Option<&'a T> {
 }
 
 /// Returns the names that only the first list has.
-fn only_in_first<T>(first: &[(String, T)], second: &[(String, T)]) -> Vec<String> {
+fn missing_from_second<T>(first: &[(String, T)], second: &[(String, T)]) -> Vec<String> {
     first.iter().map(|one| &one.0).filter(|name| find(second, name).is_none()).cloned().collect()
 }
 
@@ -187,7 +187,7 @@ fn compared(name: &str, records: [&Record; 2]) -> Compared {
         }
     }
     let runs = report::differing_facts(records.map(|record| &record.run));
-    Compared { name: name.to_owned(), runs, cases, alone: [only_in_first(&a, &b), only_in_first(&b, &a)], figures }
+    Compared { name: name.to_owned(), runs, cases, alone: [missing_from_second(&a, &b), missing_from_second(&b, &a)], figures }
 }
 
 /// The position of a figure within a case: the key of its row, the row's index among those with the same key, and the column's
@@ -367,7 +367,7 @@ mod tests {
         };
         assert_eq!(one([10.2, 10.0, 10.3, 10.1]), Verdict::Equal);
         assert_eq!(one([12.0, 12.2, 11.8, 12.1]), Verdict::Different);
-        // The same times are equal with a tolerance of 25 %.
+        // With a tolerance of 25 %, these times are equal.
         let b = rounds([12.0, 12.2, 11.8, 12.1]);
         let comparison = Comparison::new(folder(&a).path(), folder(&b).path(), 0.25).unwrap();
         assert_eq!(comparison.experiments[0].figures[0].verdict, Verdict::Equal);

@@ -1,4 +1,4 @@
-//! The same operations as in `fixed`, with the crate cuckoofilter, whose rate cannot be chosen.
+//! Performs the operations of `fixed` with the crate cuckoofilter, whose rate cannot be chosen.
 
 #[path = "../end.rs"]
 mod end;

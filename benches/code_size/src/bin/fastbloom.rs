@@ -1,4 +1,4 @@
-//! The same operations as in `fixed`, with the crate fastbloom, which cannot remove items.
+//! Performs the operations of `fixed` with the crate fastbloom, which cannot remove items.
 
 use std::{hint::black_box, process::ExitCode};
 

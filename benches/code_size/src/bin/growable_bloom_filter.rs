@@ -1,4 +1,4 @@
-//! The same operations as in `growing`, with the crate growable-bloom-filter, which cannot remove items.
+//! Performs the operations of `growing` with the crate growable-bloom-filter, which cannot remove items.
 
 #[path = "../end.rs"]
 mod end;

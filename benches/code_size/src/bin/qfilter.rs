@@ -1,4 +1,4 @@
-//! The same operations as in `fixed`, with the crate qfilter.
+//! Performs the operations of `fixed` with the crate qfilter.
 
 #[path = "../end.rs"]
 mod end;

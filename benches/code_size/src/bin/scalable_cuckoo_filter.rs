@@ -1,4 +1,4 @@
-//! The same operations as in `growing`, with the crate scalable_cuckoo_filter.
+//! Performs the operations of `growing` with the crate scalable_cuckoo_filter.
 
 #[path = "../end.rs"]
 mod end;
