@@ -298,7 +298,12 @@ fn growing_filters_refuse_more_than_four_billion_copies() {
     // A union takes the larger count, so equal filters stay as they are.
     read.union(&filter).expect("they are equal");
     assert!(read == filter);
-    assert!(filter.insert("bob").is_ok() && filter.contains("bob"));
+    // More items than a `usize` of 32 bits counts are all there, also after a round trip.
+    filter.insert("bob").expect("there is room");
+    let mut read = ElasticFilter::from_bytes(&filter.to_bytes()).expect("valid snapshot");
+    assert!(read == filter && read.len() == u32::MAX as usize + usize::from(cfg!(target_pointer_width = "64")));
+    assert!(read.remove("alice") && read.remove("bob") && read.count("alice") == u32::MAX - 1 && read.count("bob") == 0);
+    assert_eq!(read.len(), u32::MAX as usize - 1);
 }
 
 /// All items share one bucket, the worst choice that an attacker can make.
@@ -359,7 +364,12 @@ fn fixed_filters_refuse_more_than_four_billion_copies() {
     assert_eq!((error.kind(), filter.count("alice")), (InsertErrorKind::TooManyCopies, u32::MAX));
     let read = CuckooFilter::from_bytes(&filter.to_bytes()).expect("valid snapshot");
     assert_eq!((read.count("alice"), read.len()), (u32::MAX, u32::MAX as usize));
-    assert!(filter.insert("bob").is_ok() && filter.contains("bob"));
+    // More items than a `usize` of 32 bits counts are all there, also after a round trip.
+    filter.insert("bob").expect("there is room");
+    let mut read = CuckooFilter::from_bytes(&filter.to_bytes()).expect("valid snapshot");
+    assert!(read == filter && read.len() == u32::MAX as usize + usize::from(cfg!(target_pointer_width = "64")));
+    assert!(read.remove("alice") && read.remove("bob") && read.count("alice") == u32::MAX - 1 && read.count("bob") == 0);
+    assert_eq!(read.len(), u32::MAX as usize - 1);
 }
 
 /// Copies take at most 12 bytes per repeated item, and none if all items are distinct.

@@ -7,7 +7,6 @@ mod common;
 mod formats;
 
 mod batches;
-mod copies;
 mod elastic;
 mod filters;
 mod golden;
@@ -25,6 +24,8 @@ mod std_hasher;
 mod traits;
 mod views;
 
+#[cfg(feature = "std")]
+mod copies;
 #[cfg(feature = "std")]
 mod snapshots;
 #[cfg(all(feature = "std", not(target_family = "wasm")))]

@@ -24,7 +24,7 @@ use super::{
     small_list::SmallList,
 };
 use crate::{
-    bits::{beyond, in_memory, index},
+    bits::{beyond, in_memory, index, wide},
     filter::InsertError,
     kernel::Dispatch,
     storage::OutOfMemory,
@@ -437,9 +437,14 @@ impl Generation {
         self.len
     }
 
-    /// Returns the number of items, extra copies included.
+    /// Returns the number of items, extra copies included. It may exceed a `usize` of 32 bits.
+    pub fn item_count(&self) -> u64 {
+        wide(self.len).saturating_add(self.extra_copy_totals().0)
+    }
+
+    /// Returns [`item_count`](Self::item_count), or `usize::MAX` if that is less.
     pub fn len(&self) -> usize {
-        self.len.saturating_add(in_memory(self.extra_copy_totals().0))
+        in_memory(self.item_count())
     }
 
     /// Returns the mean of the shards' false-positive rates, weighted by their shares of the hashes. `times` is the ratio of the

@@ -42,7 +42,7 @@ impl Core for Elastic {
     }
 
     fn len(&self) -> usize {
-        self.partitions.iter().map(Partition::len).sum()
+        self.partitions.iter().map(Partition::len).fold(0, usize::saturating_add)
     }
 
     fn capacity(&self) -> usize {

@@ -13,7 +13,7 @@ use super::{
     shard::Key,
 };
 use crate::{
-    bits::wide,
+    bits::{in_memory, wide},
     filter::{Combine, InsertError, InsertErrorKind, Located, Lookup},
     kernel::{Dispatch, Task},
     storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
@@ -352,7 +352,8 @@ impl Partition {
     ///
     /// Inserting an item takes longer than copying it, so a sum starts with a copy of the larger partition.
     pub fn merged(&self, other: &Self, how: Combine, max_charge: usize) -> Result<Self, InsertError> {
-        let (copied, inserted) = if how == Combine::Sum && self.len() < other.len() { (other, self) } else { (self, other) };
+        let (copied, inserted) =
+            if how == Combine::Sum && self.item_count() < other.item_count() { (other, self) } else { (self, other) };
         if copied.charged_bytes() > max_charge {
             return Err(InsertError::limit(copied.charged_bytes() - self.charged_bytes()));
         }
@@ -513,7 +514,7 @@ impl Partition {
 
     /// Returns the probability that this partition finds a hash that was never inserted.
     pub fn false_positive_rate(&self) -> f64 {
-        let times = self.len() as f64 / self.table_len().max(1) as f64;
+        let times = self.item_count() as f64 / self.table_len().max(1) as f64;
         self.generations().map(|generation| generation.false_positive_rate(times)).sum::<f64>().min(1.0)
     }
 
@@ -526,9 +527,14 @@ impl Partition {
         self.generations_mut().for_each(|generation| generation.set_dispatch(dispatch));
     }
 
-    /// Returns the number of items, extra copies included.
+    /// Returns the number of items, extra copies included. It may exceed a `usize` of 32 bits.
+    pub fn item_count(&self) -> u64 {
+        self.generations().map(Generation::item_count).fold(0, u64::saturating_add)
+    }
+
+    /// Returns [`item_count`](Self::item_count), or `usize::MAX` if that is less.
     pub fn len(&self) -> usize {
-        self.generations().map(Generation::len).fold(0, usize::saturating_add)
+        in_memory(self.item_count())
     }
 
     /// Returns the number of items in the tables or in the item list.

@@ -133,7 +133,7 @@ impl DepthLayout {
 
     /// Returns the shard with this table and this many items.
     pub fn shard<'a>(&self, dispatch: Dispatch, bytes: &'a [u8], items: usize) -> Shard<'a> {
-        Shard::from_parts(self.params, &bytes[..self.params.padded_bytes()], items).with_dispatch(dispatch)
+        Shard::from_parts(self.params, &bytes[..self.params.padded_bytes()], wide(items)).with_dispatch(dispatch)
     }
 
     /// Returns the number of an item's copies in such a shard.

@@ -353,7 +353,7 @@ impl Core for Shared {
     }
 
     fn len(&self) -> usize {
-        self.partitions.iter().map(|partition| partition.read().len()).sum()
+        self.partitions.iter().map(|partition| partition.read().len()).fold(0, usize::saturating_add)
     }
 
     fn false_positive_rate(&self) -> f64 {

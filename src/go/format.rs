@@ -364,7 +364,7 @@ pub fn decode(bytes: &[u8]) -> Result<GoFilter, SnapshotError> {
         let message = "the table holds {} items, but the header says {}";
         return Err(SnapshotError::new(Kind::Count, wide(ITEMS_AT), message, [taken, items.into()]));
     }
-    let filter = CuckooFilter { core: raw.with_len(index(taken)), hasher: MetroHash64 };
+    let filter = CuckooFilter { core: raw.with_items(taken), hasher: MetroHash64 };
     Ok(GoFilter { core: WithVictim { filter, victim, order }, hasher: MetroHash64 })
 }
 

@@ -66,7 +66,7 @@ impl RedisBloomFilter {
         let params = Params::new(TableKind::Single, FINGERPRINT_BITS, b, filter.buckets(), Addressing::PowerOfTwo, SEED).ok();
         let parts = params.and_then(|params| Some((params, Owned::copied(slots)?)));
         let (params, storage) = parts.ok_or(OutOfMemory::of(slots.len()))?;
-        Ok(CuckooFilter { core: RawFilter::from_parts(params, storage, index(filter.taken)), hasher: RedisBloomHash })
+        Ok(CuckooFilter { core: RawFilter::from_parts(params, storage, filter.taken), hasher: RedisBloomHash })
     }
 
     /// Copies a [`CuckooFilter`] with parameters that RedisBloom supports: the hasher [`RedisBloomHash`], the seed 0, the single

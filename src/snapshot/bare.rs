@@ -140,13 +140,13 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
             let error = SnapshotError::new(Kind::Parameter, 0u64, "{} items in {} slots", [wide(items), wide(params.slots())]);
             return Err(error.with_remedy("give the number of items that the filter held when its table was written"));
         }
-        Ok(Self { core: RawFilter::from_parts(params, Snapshot::bare(data, end), items), hasher })
+        Ok(Self { core: RawFilter::from_parts(params, Snapshot::bare(data, end), wide(items)), hasher })
     }
 }
 
 /// Returns the header that a snapshot would have, and its checksum.
 fn header<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, hasher: HasherId) -> (HeaderBytes, u64) {
-    Header::<Fixed>::encode(&Fixed { len: filter.table_len(), entries: 0, params: *filter.params() }, hasher)
+    Header::<Fixed>::encode(&Fixed { items: wide(filter.table_len()), entries: 0, params: *filter.params() }, hasher)
 }
 
 /// Returns the checksum that is stored behind a bare table.

@@ -545,7 +545,7 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
         let bytes = data.as_ref();
         let header = Header::<Fixed>::decode(bytes.first_chunk().ok_or_else(|| header_too_short(bytes))?)?;
         let hasher = header.hasher(hasher)?;
-        let Fixed { params, len, .. } = header.fields;
+        let Fixed { params, items, .. } = header.fields;
         let (given, end) = (wide(bytes.len()), header.fields.snapshot_bytes());
         if given < end {
             return Err(too_short(given, end));
@@ -554,7 +554,7 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
             return Err(too_long(given, end));
         }
         let listed = index(end - params.snapshot_bytes());
-        Ok(Self { core: RawFilter::with_listed(params, Snapshot::new(data, index(end)), len, listed), hasher })
+        Ok(Self { core: RawFilter::with_listed(params, Snapshot::new(data, index(end)), items, listed), hasher })
     }
 }
 

@@ -169,7 +169,7 @@ pub(super) fn is_growing(header: &HeaderBytes) -> bool {
 pub(crate) struct Fixed {
     pub(super) params: Params,
     /// The number of items, copies included.
-    pub(super) len: usize,
+    pub(super) items: u64,
     /// The number of items with extra copies, whose entries follow the table.
     pub(super) entries: u64,
 }
@@ -203,7 +203,7 @@ impl Header<ElasticParams> {
 impl Fixed {
     /// Returns the header fields of a filter.
     pub(super) fn of<S: Deref<Target = [u8]>>(filter: &RawFilter<S>) -> Self {
-        Self { params: *filter.params(), len: filter.len(), entries: wide(filter.extra_totals().1) }
+        Self { params: *filter.params(), items: filter.items(), entries: wide(filter.extra_totals().1) }
     }
 
     /// Returns the length of the snapshot.
@@ -212,7 +212,7 @@ impl Fixed {
     }
 
     fn encode_into(&self, header: &mut HeaderBytes) {
-        let Self { params, len, entries } = self;
+        let Self { params, items, entries } = self;
         #[expect(clippy::cast_possible_truncation, reason = "neither exceeds 32")]
         let (fingerprint_bits, bucket_size) = (params.fingerprint_bits() as u8, params.bucket_size() as u8);
         put(header, FINGERPRINT_BITS_AT, [fingerprint_bits]);
@@ -220,7 +220,7 @@ impl Fixed {
         put(header, ADDRESSING_AT, [params.addressing() as u8]);
         put(header, SEED_AT, params.seed().to_le_bytes());
         put(header, BUCKETS_AT, params.buckets().to_le_bytes());
-        put(header, ITEMS_AT, wide(*len).to_le_bytes());
+        put(header, ITEMS_AT, items.to_le_bytes());
         put(header, TABLE_BYTES_AT, wide(params.table_bytes()).to_le_bytes());
         put(header, ENTRIES_AT, entries.to_le_bytes());
     }
@@ -248,16 +248,16 @@ impl Fixed {
         let entries = u64_at(header, ENTRIES_AT);
         // Each entry belongs to an item in the table and counts at most 2³² − 1 copies.
         let most = wide(slots).saturating_add(entries.saturating_mul(u32::MAX.into()));
-        let is_possible = entries <= wide(slots) && items <= most;
-        let len = usize::try_from(items).ok().filter(|_| is_possible);
-        let message = "{} items in {} slots, and {} with extra copies";
-        let len = len.ok_or_else(|| parameter(ITEMS_AT, message, [items, wide(slots), entries]))?;
+        if entries > wide(slots) || items > most {
+            let message = "{} items in {} slots, and {} with extra copies";
+            return Err(parameter(ITEMS_AT, message, [items, wide(slots), entries]));
+        }
         let table_bytes = u64_at(header, TABLE_BYTES_AT);
         if table_bytes != wide(params.table_bytes()) {
             let message = "a table of {} bytes, but {} follow from the other fields";
             return Err(parameter(TABLE_BYTES_AT, message, [table_bytes, wide(params.table_bytes())]));
         }
-        Ok(Self { params, len, entries })
+        Ok(Self { params, items, entries })
     }
 }
 

@@ -157,7 +157,7 @@ impl<'a> Reading<'a, Fixed> {
     /// Reads the table, the extra copies and the trailer. The buffer becomes the table's memory. Also returns the length of the
     /// snapshot.
     pub(super) fn into_filter(mut self) -> Result<(RawFilter, u64), SnapshotError> {
-        let Fixed { params, len, entries } = self.header.fields;
+        let Fixed { params, items, entries } = self.header.fields;
         let whole = params.table_bytes();
         self.read_bytes(whole, Checksum::update)?;
         let mut table = mem::take(&mut self.buffer);
@@ -166,7 +166,7 @@ impl<'a> Reading<'a, Fixed> {
         let end = self.trailer("table")?;
         table.resize(whole + PADDING, 0);
         let storage = Owned::from_vec(table).ok_or_else(|| OutOfMemory::of(whole + PADDING))?;
-        let mut raw = RawFilter::from_parts(params, storage, len);
+        let mut raw = RawFilter::from_parts(params, storage, items);
         let listed = copies::SnapshotCopies::new(&self.buffer);
         verify::table(&raw, listed)?;
         raw.set_listed(listed)?;
@@ -212,7 +212,7 @@ impl<'a> Reading<'a> {
             return Err(SnapshotError::new(Kind::Table, start + wide(bytes), "the bytes behind a table are not zero", []));
         }
         self.buffer.resize(bytes + PADDING, 0);
-        verify::shard(&Shard::from_parts(params, &self.buffer, index(record.items.into())), start)?;
+        verify::shard(&Shard::from_parts(params, &self.buffer, record.items.into()), start)?;
         Ok(&self.buffer)
     }
 

@@ -120,7 +120,7 @@ fn buckets<S: Deref<Target = [u8]>, P: TableParams>(
     }
     let items = items?;
     check_end(params, bytes, start)?;
-    let (items, expected) = (items.saturating_add(listed.total()), wide(filter.len()));
+    let (items, expected) = (items.saturating_add(listed.total()), filter.items());
     if items == expected { Ok(()) } else { Err(SnapshotError::new(Kind::Count, len_at, message, [items, expected])) }
 }
 

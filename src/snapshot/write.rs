@@ -154,7 +154,7 @@ pub(crate) fn snapshot_bytes<L: Deref<Target = Partition>>(partitions: impl Iter
 fn section(partition: &Partition) -> Section {
     let shard_bytes = |(_, table): (Record, &[u8])| wide(RECORD_BYTES + padded(table.len()));
     let length = wide(key_count_bytes(partition)) + partition.records().map(shard_bytes).sum::<u64>() + lists_bytes(partition);
-    Section { items: wide(partition.len()), shards: wide(partition.shards()), length }
+    Section { items: partition.item_count(), shards: wide(partition.shards()), length }
 }
 
 /// An index of an [`ElasticFilter`]'s snapshot, with which [`ElasticFilter::read_snapshot`] can start at any offset. Made by

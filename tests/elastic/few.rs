@@ -1,7 +1,7 @@
 //! Filters that hold few items store them in a list instead of tables. They change to tables when they grow, and back when they
 //! shrink.
 
-use super::snapshots::{filled, key};
+use super::snapshots::key;
 use crate::common::split_mix::unmixed;
 use koel::{ElasticBuilder, ElasticFilter, ElasticView, InsertErrorKind, Prehashed, SharedFilter};
 
@@ -20,7 +20,7 @@ fn tiny() -> [ElasticBuilder; 3] {
 #[cfg(target_pointer_width = "64")]
 fn few_items_take_little_memory() {
     for (items, most) in [(0, 460), (5, 500), (100, 880), (1000, 3800)] {
-        let filter = filled(default(), items);
+        let filter = super::snapshots::filled(default(), items);
         assert!(filter.size_in_bytes() <= most && filter.shards() == 0, "{filter}");
     }
     let shared = default().build_shared().expect("valid parameters");

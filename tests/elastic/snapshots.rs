@@ -261,11 +261,10 @@ fn forged_fields_are_refused_or_give_a_working_filter() {
 
 /// Returns the byte range of a partition's copies.
 fn entries(bytes: &[u8], section: usize) -> std::ops::Range<usize> {
-    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes")) as usize;
-    let end = section + SECTION + number(section + 16) - 8;
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    let end = section + SECTION + number(section + 16) as usize - 8;
     // The snapshot does not state how many entries there are, so the start is where the checksum matches.
-    let stored = number(end) as u64;
-    let seed = number(section + 24) as u64;
+    let (stored, seed) = (number(end), number(section + 24));
     let starts = (section + SECTION..end).rev().filter(|start| (end - start).is_multiple_of(ENTRY));
     let start = starts.into_iter().find(|&start| xxh3_64_with_seed(&bytes[start..end], seed) == stored);
     start.expect("there are copies")..end

@@ -212,7 +212,7 @@ impl Generation {
         let (read, written) = self.pool.two_tables(from, to);
         let source = source_layout.shard(self.dispatch, read, source.items());
         let written = &mut written[..layout.params.padded_bytes()];
-        let mut shard = ShardMut::from_parts(layout.params, written, target.items()).with_dispatch(self.dispatch);
+        let mut shard = ShardMut::from_parts(layout.params, written, wide(target.items())).with_dispatch(self.dispatch);
         let (is_filled, items) = (fill(&mut shard, &source), shard.len());
         self.pool.set_items(to, target, items);
         is_filled

@@ -78,7 +78,8 @@ fn splitting_and_merging_restores_a_shard() {
     for &bucket_size in if cfg!(miri) { &[4][..] } else { &[1, 2, 4, 8] } {
         let (params, mut generation, keys) = filled(bucket_size);
         let (before, bytes) = (state(&generation), tables(&generation));
-        let prefixes = if cfg!(miri) { 2 } else { 1 << generation.global_depth() };
+        // Under Miri, two shards, or the only one.
+        let prefixes = if cfg!(miri) { 1 << generation.global_depth().min(1) } else { 1 << generation.global_depth() };
         for prefix in 0..prefixes {
             let place = generation.directory.entries()[prefix << (generation.global_depth() - params.generation(0).min_depth)];
             assert!(matches!(split(&mut generation, place, usize::MAX), Ok(true)));

@@ -5,7 +5,6 @@ use super::{
     RawFilter,
 };
 use crate::{
-    bits::{index, wide},
     params::Params,
     storage::OutOfMemory,
     table::{
@@ -56,7 +55,7 @@ impl RawFilter {
     /// Returns true if there are more extra copies than distinct items explain that share fingerprint and buckets by chance. If so,
     /// insertions first look for a copy. Elsewhere, that would take time, and would count distinct items as copies.
     fn has_copies(&self) -> bool {
-        let by_chance = (wide(self.len) * u64::from(self.params.bucket_size())) >> self.params.fingerprint_bits();
+        let by_chance = (self.items * u64::from(self.params.bucket_size())) >> self.params.fingerprint_bits();
         !self.copies.is_empty() && self.copies.totals().0 >= by_chance
     }
 
@@ -75,7 +74,7 @@ impl RawFilter {
             added?;
             return Err(InsertError::of(InsertErrorKind::TooManyCopies));
         }
-        self.len += index(added_copies.into());
+        self.items += u64::from(added_copies);
         Ok(())
     }
 
@@ -89,7 +88,7 @@ impl RawFilter {
         if self.copies.take(key, 1) == 0 {
             return self.remove_from_table(hash);
         }
-        self.len -= 1;
+        self.items -= 1;
         true
     }
 
@@ -112,7 +111,7 @@ impl RawFilter {
         let Placed::Stored(_) = placed? else {
             return Err(InsertError::of(InsertErrorKind::Full { items: self.table_len(), slots: self.params.slots() }));
         };
-        self.len += 1;
+        self.items += 1;
         Ok(())
     }
 

@@ -33,8 +33,8 @@ pub(crate) struct RawFilter<S = Owned, P: TableParams = Params> {
     /// The geometry of the table without its column.
     geometry: Geometry,
     storage: S,
-    /// The number of items, including extra copies.
-    len: usize,
+    /// The number of items, including extra copies. These may exceed a `usize` of 32 bits.
+    items: u64,
     dispatch: Dispatch,
     /// The extra copies. A view has none here: they follow the table in its storage.
     copies: ExtraCopies,
@@ -50,23 +50,23 @@ impl RawFilter {
 }
 
 impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
-    /// Returns a filter with this table, which holds `len` items.
+    /// Returns a filter with this table, which holds this number of items.
     ///
     /// # Panics
     /// If the storage does not have the length that the parameters require.
-    pub fn from_parts(params: P, storage: S, len: usize) -> Self {
-        Self::with_listed(params, storage, len, 0)
+    pub fn from_parts(params: P, storage: S, items: u64) -> Self {
+        Self::with_listed(params, storage, items, 0)
     }
 
     /// Returns a filter with this table, behind which the storage has `listed` bytes of extra copies before the padding.
     ///
     /// # Panics
     /// If the storage does not have the length that the parameters and the copies require.
-    pub fn with_listed(params: P, storage: S, len: usize, listed: usize) -> Self {
+    pub fn with_listed(params: P, storage: S, items: u64, listed: usize) -> Self {
         assert!(storage.len() == params.table_bytes() + listed + PADDING, "the storage length does not match the parameters");
         // A call: it comes first, so that no registers are saved across it.
         let dispatch = Dispatch::best();
-        Self { geometry: Geometry::new(&params), params, storage, len, dispatch, copies: ExtraCopies::NONE }
+        Self { geometry: Geometry::new(&params), params, storage, items, dispatch, copies: ExtraCopies::NONE }
     }
 
     #[inline]
@@ -74,9 +74,16 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         &self.params
     }
 
+    /// Returns the number of items, including extra copies.
+    #[inline]
+    pub fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// Returns [`items`](Self::items), or `usize::MAX` if that is less.
     #[inline]
     pub fn len(&self) -> usize {
-        self.len
+        in_memory(self.items)
     }
 
     pub fn dispatch(&self) -> Dispatch {
@@ -126,7 +133,7 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
 
     /// Returns the number of items in the table, without extra copies.
     pub fn table_len(&self) -> usize {
-        self.len.saturating_sub(in_memory(self.extra_totals().0))
+        in_memory(self.items.saturating_sub(self.extra_totals().0))
     }
 
     #[inline(always)]
@@ -231,8 +238,8 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
     pub fn copied_table(&self) -> Result<RawFilter, OutOfMemory> {
         let table = self.table();
         let storage = Owned::copied(table).ok_or(OutOfMemory::of(table.len()))?;
-        let Self { params, geometry, len, dispatch, .. } = *self;
-        Ok(RawFilter { params, geometry, storage, len, dispatch, copies: ExtraCopies::NONE })
+        let Self { params, geometry, items, dispatch, .. } = *self;
+        Ok(RawFilter { params, geometry, storage, items, dispatch, copies: ExtraCopies::NONE })
     }
 
     /// Returns the encoding of the keys of extra copies.
@@ -320,8 +327,8 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
             for value in values.iter_mut() {
                 *value = Fingerprint::new(*value).and_then(&map).map_or(0, Fingerprint::get);
             }
-            let Self { params, storage, len, dispatch, .. } = self;
-            *len += fingerprints(&&*values).count();
+            let Self { params, storage, items, dispatch, .. } = self;
+            *items += wide(fingerprints(&&*values).count());
             dispatch.change_deep(&DeepGeometry::new(params), storage, PlaceAll { params, first_bucket, values })
         })
     }
@@ -334,17 +341,17 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     pub fn copy_part_of<T: Deref<Target = [u8]>>(&mut self, whole: &RawFilter<T, P>, prefix: u32) -> bool {
         let (buckets, column) = (self.params.buckets(), DeepGeometry::new(&self.params).column);
         let items = whole.read(FillPart { buckets, part: &mut self.storage, column, prefix });
-        self.len += items.unwrap_or(0);
+        self.items += wide(items.unwrap_or(0));
         items.is_some()
     }
 
     /// Adds all fingerprints of a filter with as many buckets, whose column lacks the first bit of this one's; `bit` is its value.
     /// Returns true if all found room. Returns `None`, and does nothing, if the tables have no fast path for this.
     pub fn add_half<T: Deref<Target = [u8]>>(&mut self, half: &RawFilter<T, P>, bit: u32) -> Option<bool> {
-        let Self { params, storage, len, dispatch, .. } = self;
+        let Self { params, storage, items, dispatch, .. } = self;
         let add = AddHalf { params, half: (&half.storage, DeepGeometry::new(&half.params).column), bit };
         let is_added = dispatch.change_deep(&DeepGeometry::new(params), storage, add);
-        *len += if is_added == Some(true) { half.len } else { 0 };
+        *items += if is_added == Some(true) { half.items } else { 0 };
         is_added
     }
 }
@@ -380,7 +387,7 @@ impl RawFilter {
         let room = self.params.bucket_size() * (1 + u32::from(buckets.0 != buckets.1));
         InsertError::of(match self.occurrences(buckets, fingerprint) {
             copies if copies == room => InsertErrorKind::Copies { copies },
-            _ => InsertErrorKind::Full { items: self.len, slots: self.params.slots() },
+            _ => InsertErrorKind::Full { items: self.len(), slots: self.params.slots() },
         })
     }
 
@@ -389,7 +396,7 @@ impl RawFilter {
     fn place(&mut self, hash: Uniform, among_copies: CopyPolicy) -> bool {
         let params = &self.params;
         let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, InsertHash { params, hash, among_copies });
-        self.len += usize::from(is_placed);
+        self.items += u64::from(is_placed);
         is_placed
     }
 
@@ -398,7 +405,7 @@ impl RawFilter {
     fn place_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
         let store = Store { params: &self.params, buckets, fingerprint, among_copies: CopyPolicy::GiveUp };
         let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, store);
-        self.len += usize::from(is_placed);
+        self.items += u64::from(is_placed);
         is_placed
     }
 
@@ -415,7 +422,7 @@ impl RawFilter {
     fn remove_from_table(&mut self, hash: Uniform) -> bool {
         let params = &self.params;
         let is_found = self.dispatch.change(&self.geometry, &mut self.storage, RemoveHash { params, hash });
-        self.len -= usize::from(is_found);
+        self.items -= u64::from(is_found);
         is_found
     }
 
@@ -426,9 +433,9 @@ impl RawFilter {
     pub fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
         let mut inserted = 0;
         if self.copies.is_empty() {
-            let Self { params, geometry, storage, len, dispatch, .. } = self;
-            inserted = dispatch.change(geometry, storage, InsertBatch { params, hashes, len: *len });
-            *len += inserted;
+            let Self { params, geometry, storage, items, dispatch, .. } = self;
+            inserted = dispatch.change(geometry, storage, InsertBatch { params, hashes, len: index(*items) });
+            *items += wide(inserted);
         } else {
             self.prefetch(hashes);
         }
@@ -448,21 +455,21 @@ impl RawFilter {
             self.prefetch(hashes);
             return answers(hashes, |hash| self.remove(hash));
         }
-        let Self { params, geometry, storage, len, dispatch, .. } = self;
+        let Self { params, geometry, storage, items, dispatch, .. } = self;
         let found = dispatch.change(geometry, storage, RemoveBatch { params, hashes });
-        *len -= found.count_ones() as usize;
+        *items -= u64::from(found.count_ones());
         found
     }
 
     /// Replaces the number of items by the one that the table was found to hold.
     #[cfg(go_files)]
-    pub fn with_len(self, len: usize) -> Self {
-        Self { len, ..self }
+    pub fn with_items(self, items: u64) -> Self {
+        Self { items, ..self }
     }
 
     pub fn clear(&mut self) {
         self.storage.fill(0);
-        (self.len, self.copies) = (0, ExtraCopies::NONE);
+        (self.items, self.copies) = (0, ExtraCopies::NONE);
     }
 
     /// Returns the table and its padding. The caller must leave only buckets that this library could have written.

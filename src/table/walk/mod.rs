@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 pub(crate) use crowd::{Crowd, Crowded, LONG_SEARCH, Placed, SHORT_SEARCH};
 
 use super::{Change, Fingerprint, MOST_SLOTS, Pair, Table, TableMut, TableParams, fingerprints};
-use crate::bits::index;
+use crate::bits::{index, wide};
 
 /// The number of full buckets whose residents a walk examines before it gives up. With a quarter of this number, large tables
 /// refuse items at a load that is lower by 0.002; `cargo run --release --example tables -- max_load 4 12` measures it.
@@ -291,9 +291,9 @@ impl<P: TableParams> Search<P> {
             CopyPolicy::GiveUpForOwnCopy if has_own_copy() => return true,
             _ => {}
         }
-        let by_chance = (nodes.len() * index(self.params.bucket_size().into())) >> self.params.fingerprint_bits();
+        let by_chance = (wide(nodes.len()) * u64::from(self.params.bucket_size())) >> self.params.fingerprint_bits();
         let is_copy = |(before, node): &(&Node, &Node)| (before.incoming, before.bucket) == (node.incoming, node.bucket);
-        nodes.iter().zip(&nodes[1..]).filter(is_copy).count() > 4 * by_chance + nodes.len() / 8
+        nodes.iter().zip(&nodes[1..]).filter(is_copy).count() > 4 * index(by_chance) + nodes.len() / 8
     }
 
     /// Walks through buckets of one slot. Such a bucket leads to one other, the alternate of its resident, so evictions can only
