@@ -110,8 +110,6 @@ impl Model {
         ensure(snapshot[10] <= 1 && snapshot[13] <= 1 && model.is_possible(), Kind::Parameter)?;
         let (entries, slots) = (u128::from(number(snapshot, 48)), u128::from(model.m) * u128::from(model.b));
         ensure(entries <= slots && u128::from(items) <= slots + entries * u128::from(u32::MAX), Kind::Parameter)?;
-        // A filter counts its items in a `usize`.
-        ensure(usize::try_from(items).is_ok(), Kind::Parameter)?;
         ensure(model.table_bytes() == Some(number(snapshot, 40)), Kind::Parameter)?;
         ensure(has_hasher([snapshot[14], snapshot[15]]), Kind::Hasher)?;
         let table_end = HEADER as u128 + u128::from(number(snapshot, 40));
