@@ -218,6 +218,7 @@ fn copies_do_not_raise_the_rate_above_the_promised_one() {
 
 /// Several threads insert and remove the same items, with a limit and without one.
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "WebAssembly has no threads")]
 fn shared_filters_count_the_copies_of_all_threads() {
     const THREADS: u64 = 4;
     const ITEMS: u64 = 2000;
