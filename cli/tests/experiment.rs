@@ -104,15 +104,16 @@ fn the_same_command_continues_after_ctrl_c_or_a_kill() {
     let koel = Koel::new();
     // The run is long enough to be stopped in the middle.
     let long = "experiment load --quick --max-slots 1000 --out parts";
-    let journal = koel.path("parts/load.partial.jsonl");
-    // Returns the number of complete lines with cases in the journal.
-    let noted = || {
-        let text = fs::read_to_string(&journal).unwrap_or_default();
-        text.split_inclusive('\n').filter(|line| line.starts_with("{\"measured\"") && line.ends_with('\n')).count()
+    let file = koel.path("parts/load.json");
+    // Returns the number of cases in the record, which is replaced as a whole.
+    let saved = || {
+        let record = fs::read(&file).ok().map(|text| serde_json::from_slice::<Value>(&text).expect("JSON"));
+        record.and_then(|record| record["measured"].as_array().map(Vec::len)).unwrap_or(0)
     };
     let started = |more: &str| {
+        let before = saved();
         let mut child = koel.spawn(&format!("{long} {more}"));
-        while noted() == 0 {
+        while saved() <= before {
             assert!(child.try_wait().expect("a child").is_none(), "it ended too soon");
             std::thread::yield_now();
         }
@@ -129,21 +130,20 @@ fn the_same_command_continues_after_ctrl_c_or_a_kill() {
     let stderr = stopped("--again", &|| ());
     assert!(stderr.ends_with(" in parts, and the same command without --again continues\n"), "{stderr}");
     let stderr = stopped("--threads 2", &|| {
-        koel.run(long).error(&["parts/load.partial.jsonl", "another process", "wait", "another --out"]);
+        koel.run(long).error(&["parts/load.lock", "another process", "wait", "another --out"]);
     });
     assert!(stderr.starts_with("load: 144 cases, "), "{stderr}");
     assert!(
         stderr.ends_with("\nkoel: interrupted; the results so far are in parts, and the same command continues\n"),
         "{stderr}"
     );
-    let stopped = record(&koel, "parts/load");
-    let finished = stopped["measured"].as_array().map_or(0, Vec::len);
-    assert!((2..144).contains(&finished) && stopped["complete"] == false && !journal.exists(), "{finished}");
+    let finished = saved();
+    assert!((2..144).contains(&finished) && record(&koel, "parts/load")["complete"] == false, "{finished}");
     let mut child = started("");
     child.kill().expect("it is there");
     child.wait().expect("it is there");
-    let before = finished + noted();
-    assert!(before > finished && record(&koel, "parts/load")["measured"] == stopped["measured"]);
+    let before = saved();
+    assert!((finished + 1..144).contains(&before), "{before}");
     let last = koel.run(long);
     assert_eq!(last.status(0), b"parts/report.html\n");
     assert_eq!(last.stderr, format!("load: 144 cases, {before} of them measured before\n"));
@@ -228,7 +228,7 @@ fn compare_shows_differences_and_sets_the_exit_status() {
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     let named = entries.map(|path| (path.file_name().expect("a name").to_string_lossy().into_owned(), path));
-    let kept = named.filter(|(name, _)| name != "report.html" && !name.ends_with(".partial.jsonl"));
+    let kept = named.filter(|(name, _)| name != "report.html" && !name.ends_with(".lock"));
     kept.map(|(name, path)| (name, fs::read(path).expect("a file"))).collect()
 }
 

@@ -24,7 +24,7 @@ impl Interrupt {
     /// The exit status of a program that Ctrl-C stopped: 128 plus the number of the signal.
     pub const STATUS: u8 = 130;
 
-    /// Returns an interrupt that Ctrl-C, or a request to terminate, sets. A second one ends the program immediately; the journal keeps finished cases.
+    /// Returns an interrupt that Ctrl-C, or a request to terminate, sets. A second one ends the program immediately.
     ///
     /// # Errors
     /// If a handler is already installed, or the system does not support one.

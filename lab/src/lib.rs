@@ -22,7 +22,6 @@ mod experiment;
 pub mod experiments;
 mod interrupt;
 mod percent;
-mod plan;
 mod provenance;
 mod record;
 pub mod report;
@@ -36,10 +35,9 @@ pub use {
     experiment::{About, Column, Experiment, Fields, Findings, Measured, Role, Scope, Table},
     interrupt::{Interrupt, Interrupted, on_termination},
     percent::percent,
-    plan::{Outcome, Plan, Settings},
     provenance::{Build, Machine},
     record::read_results,
-    runner::{run, say},
+    runner::{Outcome, Plan, Settings, run, say},
     statistics::{Quartiles, interval},
     stopwatch::{Lap, Rounds, Stopwatch, Timing},
 };

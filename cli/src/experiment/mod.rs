@@ -85,7 +85,7 @@ struct RunArgs {
     #[arg(long, value_name = "N", value_parser = numbers::threads, allow_hyphen_values = true)]
     threads: Option<usize>,
 
-    /// Repeat all measurements, including those with results from an earlier run
+    /// Discard earlier results, and repeat all measurements
     #[arg(long)]
     again: bool,
 }

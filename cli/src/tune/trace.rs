@@ -448,6 +448,7 @@ fn draw(folder: &Path, trace: &Trace, replayed: &[ReplayedFilter<'_>]) -> anyhow
                 // A logarithmic axis cannot show 0.
                 points: points.filter(|point| point.1 > 0.0).collect(),
                 intervals: Vec::new(),
+                numbers: Vec::new(),
             }
         };
         [

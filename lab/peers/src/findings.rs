@@ -146,7 +146,7 @@ struct Point<'a> {
 fn charts(set: &Set, rows: &[Row]) -> Vec<Chart> {
     let [find, build, remove] = set.topics;
     vec![
-        chart(set, rows, ["find", find, "find an absent item, ns", "lookup"], |sample| Some(sample.find_absent_ns)),
+        scatter(set, rows, ["find", find, "find an absent item, ns", "lookup"], |sample| Some(sample.find_absent_ns)),
         chart(set, rows, ["build", build, "build, ns per item", "item built"], |sample| Some(sample.add_ns)),
         chart(set, rows, ["remove", remove, "remove an item, ns", "removal"], |sample| sample.remove_ns),
     ]
@@ -166,45 +166,86 @@ fn colour(row: &Row) -> usize {
     }
 }
 
-fn chart(set: &Set, rows: &[Row], [file, topic, label, what]: [&str; 4], time: fn(&Sample) -> Option<f64>) -> Chart {
+/// Returns the filters that have this time, the smallest first.
+fn points(rows: &[Row], time: fn(&Sample) -> Option<f64>) -> Vec<Point<'_>> {
     let mut points: Vec<_> =
         rows.iter().filter_map(|row| Some(Point { row, bits: row.bits_per_item()?, time: row.time(time)? })).collect();
     points.sort_by(|one, other| one.bits.total_cmp(&other.bits));
-    // Rows are numbered from the lowest, and the smallest filter is in the highest.
-    let names =
-        points.iter().rev().map(|Point { row, bits, time }| format!("{}: {:.1} ns, {bits:.1} bits", name(row), time.median));
-    let rows_of_names = Axis::rows(names.collect());
-    let mut series: Vec<Series> = Vec::new();
+    points
+}
+
+impl Point<'_> {
+    /// Returns the text that names the filter, with its figures.
+    fn label(&self) -> String {
+        format!("{}: {:.1} ns, {:.1} bits", name(self.row), self.time.median, self.bits)
+    }
+}
+
+/// Returns the series of all filters. `series` makes one from the positions of its filters among the points.
+fn by_kind(set: &Set, points: &[Point<'_>], series: impl Fn(&[usize]) -> Series) -> Vec<Series> {
+    let mut all: Vec<Series> = Vec::new();
     for (kind, name) in KINDS.into_iter().enumerate().chain([DISTURBED]) {
         for (mark, comparable) in [(Mark::Dots, true), (Mark::Rings, false)] {
             let is_in = |row: &Row| colour(row) == kind && (set.is_comparable)(row) == comparable;
-            let positions = (0..).map(f64::from).zip(points.iter().rev()).filter(|(_, point)| is_in(point.row));
-            let (at, quartiles): (Vec<_>, Vec<_>) =
-                positions.map(|(position, Point { time, .. })| ((time.median, position), (time.low, time.high))).unzip();
-            if !at.is_empty() {
-                let is_new = series.iter().all(|other| other.colour != kind);
-                series.push(Series::new(if is_new { name } else { "" }, kind, at).marked(mark).within(quartiles));
+            let positions: Vec<_> = (0..points.len()).filter(|&position| is_in(points[position].row)).collect();
+            if !positions.is_empty() {
+                let is_new = all.iter().all(|other| other.colour != kind);
+                let name = String::from(if is_new { name } else { "" });
+                all.push(Series { name, colour: kind, mark, ..series(&positions) });
             }
         }
     }
+    all
+}
+
+/// Returns a chart of time by space, in which the filters have numbers.
+fn scatter(set: &Set, rows: &[Row], [file, topic, label, what]: [&str; 4], time: fn(&Sample) -> Option<f64>) -> Chart {
+    let points = points(rows, time);
+    let series = by_kind(set, &points, |positions| {
+        let at = positions.iter().map(|&position| (points[position].bits, points[position].time.median));
+        Series::new("", 0, at.collect()).numbered(positions.iter().map(|position| position + 1).collect())
+    });
+    let x = Axis { range: ends(points.iter().map(|point| point.bits)), ..Axis::log("bits per item") };
+    let y = Axis { range: ends(points.iter().map(|point| point.time.median)), ..Axis::log(label) };
+    Chart::new(file, topic, [x, y], series)
+        .naming(points.iter().map(|point| format!("{}{}", if is_ours(point.row) { "koel " } else { "" }, point.label())).collect())
+        .showing(finding(set, rows, &points, what))
+        .captioned(format!(
+            "Filters further left are smaller, and lower ones faster. The title compares the smallest two that remove items and have \
+             a filled mark, koel's and another's, without locks and undisturbed. Hollow marks: {}.",
+            set.others
+        ))
+}
+
+/// Returns a chart of times, with a row for each filter.
+fn chart(set: &Set, rows: &[Row], [file, topic, label, what]: [&str; 4], time: fn(&Sample) -> Option<f64>) -> Chart {
+    let points = points(rows, time);
+    // Rows are numbered from the lowest, and the smallest filter is in the highest.
+    let rows_of_names = Axis::rows(points.iter().rev().map(Point::label).collect());
+    let series = by_kind(set, &points, |positions| {
+        let row = |position: usize| (points.len() - 1 - position) as f64;
+        let at = positions.iter().rev().map(|&position| (points[position].time.median, row(position)));
+        let quartiles = positions.iter().rev().map(|&position| (points[position].time.low, points[position].time.high));
+        Series::new("", 0, at.collect()).within(quartiles.collect())
+    });
     let times = points.iter().flat_map(|point| [point.time.low, point.time.high]);
     let x = Axis { range: ends(times), ..Axis::log(label) };
-    let some_failed = rows.iter().any(|row| row.failure.is_some());
-    // After a failure, the smallest filter may be missing.
-    let finding = if some_failed { None } else { finding(set, &points, what) };
-    Chart::new(file, topic, [x, rows_of_names], series).showing(finding).captioned(format!(
+    Chart::new(file, topic, [x, rows_of_names], series).showing(finding(set, rows, &points, what)).captioned(format!(
         "The smallest filters are at the top; bars are quartiles of the rounds. The title compares the smallest two that remove \
          items and have a filled mark, koel's and another's, without locks and undisturbed. Hollow marks: {}.",
         set.others
     ))
 }
 
+fn is_ours(row: &Row) -> bool {
+    row.facts.filter.starts_with("koel ")
+}
+
 /// Returns a short name, without the parts that the color shows or that readers do not need.
 fn name(row: &Row) -> String {
-    let is_ours = row.facts.filter.starts_with("koel ");
     let is_detail = |part: &str| {
         ["XXH3", "foldhash", "SipHash", "its own ε"].contains(&part)
-            || !is_ours && ["f = ", "load ", "remainders ", "sized "].iter().any(|start| part.starts_with(start))
+            || !is_ours(row) && ["f = ", "load ", "remainders ", "sized "].iter().any(|start| part.starts_with(start))
     };
     let parts: Vec<_> = row.facts.filter.split(", ").filter(|part| !is_detail(part)).collect();
     let name = parts.join(", ").replace("koel ", "").replace(" of 1024", "").replace("capacity 1000, max_", "max_");
@@ -213,7 +254,11 @@ fn name(row: &Row) -> String {
 
 /// Returns a sentence that compares koel's smallest filter with the smallest of the others. Only filters that are comparable,
 /// undisturbed and without locks count, and only if they support deletion. Returns `None` if there is no such pair.
-fn finding(set: &Set, points: &[Point<'_>], what: &str) -> Option<String> {
+fn finding(set: &Set, rows: &[Row], points: &[Point<'_>], what: &str) -> Option<String> {
+    // After a failure, the smallest filter may be missing.
+    if rows.iter().any(|row| row.failure.is_some()) {
+        return None;
+    }
     let smallest = |kind: usize| {
         let comparable = points.iter().filter(|point| colour(point.row) == kind && (set.is_comparable)(point.row));
         // Among filters of equal size, the first is the one without batches.

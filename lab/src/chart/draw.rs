@@ -52,7 +52,9 @@ pub fn draw(chart: &Chart) -> String {
     let subtitle = lines(chart.subtitle().unwrap_or(""), TEXT_SIZE, room);
     let head = MARGIN + TITLE_LINE * number(title.len() + subtitle.len());
     let plot = Plot::new(chart, head);
-    let (legend, height) = legend(chart, plot.frame.bottom + NUMBERS + TEXT_LINE * number(plot.x_label.len()));
+    let (legend, bottom) = legend(chart, plot.frame.bottom + NUMBERS + TEXT_LINE * number(plot.x_label.len()));
+    let (names, bottom) = names(chart, bottom);
+    let height = bottom + 10;
     let description = chart.subtitle().map_or_else(|| chart.caption.clone(), |topic| format!("{topic}. {}", chart.caption));
     let head = title.iter().map(|line| (line, TITLE_SIZE)).chain(subtitle.iter().map(|line| (line, TEXT_SIZE)));
     html! {
@@ -66,6 +68,7 @@ pub fn draw(chart: &Chart) -> String {
             }
             (plot.draw(chart))
             (legend)
+            (names)
         }
     }
     .into_string()
@@ -139,7 +142,37 @@ impl Plot {
                 g transform={ "translate(" (x) " " (center) ") rotate(-90)" } { (text((0, 0), "middle", TEXT_SIZE, words)) }
             }
             @for series in &chart.series { (self.series(series)) }
+            @for (number, center) in self.numbers(chart) { (text(center, "middle", NAME_SIZE, &number)) }
         }
+    }
+
+    /// Returns the numbers beside points, and the center of each: the nearest place that is free of marks and other numbers, if
+    /// there is one.
+    fn numbers(&self, chart: &Chart) -> Vec<(String, Pixel)> {
+        let Frame { left, top, right, bottom } = self.frame;
+        let points = chart.series.iter().flat_map(|series| &series.points);
+        let mark = |center| Area::around(center, HALF_MARK + 1, HALF_MARK + 1);
+        let mut taken: Vec<_> = points.filter(|&&point| self.shows(point)).map(|&point| mark(self.pixel(point))).collect();
+        let numbered = chart.series.iter().flat_map(|series| series.points.iter().zip(&series.numbers));
+        let mut numbers = Vec::new();
+        for (&point, number) in numbered.filter(|&(&point, _)| self.shows(point)) {
+            let (words, (x, y)) = (number.to_string(), self.pixel(point));
+            let (half_width, half_height) = (width(&words, NAME_SIZE) / 2, NAME_SIZE / 2);
+            let area = |&(dx, dy): &Pixel| {
+                let center = (x + dx * (HALF_MARK + 3 + half_width), y + dy * (HALF_MARK + 3 + half_height));
+                (center, Area::around(center, half_width, half_height))
+            };
+            let collisions = |(_, area): &(Pixel, Area)| {
+                let is_inside = area.from.0 >= left && area.to.0 <= right && area.from.1 >= top && area.to.1 <= bottom;
+                taken.iter().filter(|other| area.overlaps(other)).count() + usize::from(!is_inside)
+            };
+            let around = [(1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (1, 1), (-1, -1), (-1, 1)];
+            if let Some((center, area)) = around.iter().map(area).min_by_key(collisions) {
+                taken.push(area);
+                numbers.push((words, center));
+            }
+        }
+        numbers
     }
 
     fn series(&self, series: &Series) -> Markup {
@@ -166,37 +199,71 @@ impl Plot {
     }
 }
 
-/// Draws the legend below the plot: the names of the series, row by row, in as many columns as fit. Also returns the height of the
-/// picture.
-fn legend(chart: &Chart, top: i32) -> (Markup, i32) {
-    let room = WIDTH - 2 * MARGIN;
-    let named: Vec<_> = chart.series.iter().filter(|series| !series.name.is_empty()).collect();
-    let wide: Vec<_> = named.iter().map(|series| SAMPLE + GAP + width(&series.name, TEXT_SIZE)).collect();
-    let columns = columns(&wide, room);
-    let (mut row, mut bottom) = (top, top);
-    let mut entries = Vec::new();
-    for (index, series) in named.into_iter().enumerate() {
-        let column = index % columns.len();
-        if column == 0 {
-            row = bottom;
-        }
-        let name = lines(&series.name, TEXT_SIZE, room - SAMPLE - GAP);
-        bottom = bottom.max(row + ENTRY + TEXT_LINE * number(name.len().saturating_sub(1)));
-        entries.push(((columns[column], row + ENTRY / 2), name, series));
+/// A rectangle in the picture.
+#[derive(Clone, Copy)]
+struct Area {
+    from: Pixel,
+    to: Pixel,
+}
+
+impl Area {
+    fn around((x, y): Pixel, half_width: i32, half_height: i32) -> Self {
+        Self { from: (x - half_width, y - half_height), to: (x + half_width, y + half_height) }
     }
-    let entries = html! {
-        @for ((x, y), name, series) in entries {
+
+    fn overlaps(&self, other: &Self) -> bool {
+        let is_apart = |from: i32, to: i32, other_from: i32, other_to: i32| to < other_from || from > other_to;
+        !is_apart(self.from.0, self.to.0, other.from.0, other.to.0) && !is_apart(self.from.1, self.to.1, other.from.1, other.to.1)
+    }
+}
+
+/// Draws the legend below the plot: the names of the series. Also returns its lower end.
+fn legend(chart: &Chart, top: i32) -> (Markup, i32) {
+    let named: Vec<_> = chart.series.iter().filter(|series| !series.name.is_empty()).collect();
+    let names: Vec<_> = named.iter().map(|series| &*series.name).collect();
+    list(&names, top, |index, (x, y)| {
+        let series = named[index];
+        html! {
             @if has_line(series.mark) {
                 polyline points=(points(&[(x, y), (x + SAMPLE, y)])) fill="none" stroke=(palette::of(series.colour)) stroke-width="2"
                     stroke-dasharray=[dashes(series)] {} "\n"
             }
             @if has_marks(series.mark) { (mark(series, (x + SAMPLE / 2, y))) }
+        }
+    })
+}
+
+/// Draws the names of the numbers beside points. Also returns the lower end of the list.
+fn names(chart: &Chart, top: i32) -> (Markup, i32) {
+    let names: Vec<_> = chart.names.iter().map(String::as_str).collect();
+    list(&names, top, |index, (x, y)| text((x + SAMPLE, y), "end", TEXT_SIZE, &(index + 1).to_string()))
+}
+
+/// Draws names row by row, in as many columns as fit, each behind the sample that `sample` draws. Also returns the lower end.
+fn list(names: &[&str], top: i32, sample: impl Fn(usize, Pixel) -> Markup) -> (Markup, i32) {
+    let room = WIDTH - 2 * MARGIN;
+    let wide: Vec<_> = names.iter().map(|name| SAMPLE + GAP + width(name, TEXT_SIZE)).collect();
+    let columns = columns(&wide, room);
+    let (mut row, mut bottom) = (top, top);
+    let mut entries = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        let column = index % columns.len();
+        if column == 0 {
+            row = bottom;
+        }
+        let name = lines(name, TEXT_SIZE, room - SAMPLE - GAP);
+        bottom = bottom.max(row + ENTRY + TEXT_LINE * number(name.len().saturating_sub(1)));
+        entries.push(((columns[column], row + ENTRY / 2), name, index));
+    }
+    let entries = html! {
+        @for ((x, y), name, index) in entries {
+            (sample(index, (x, y)))
             @for (words, y) in name.iter().zip((y..).step_by(TEXT_LINE.unsigned_abs() as usize)) {
                 (text((x + SAMPLE + GAP, y), "start", TEXT_SIZE, words))
             }
         }
     };
-    (entries, bottom + 10)
+    (entries, bottom)
 }
 
 /// Returns the left edges of the columns: as many columns as fit, each as wide as its widest entry.
@@ -325,6 +392,27 @@ mod tests {
         assert_eq!(lines("one two", 10, width("one two", 10) - 2), ["one", "two"]);
         // A long word is not broken.
         assert_eq!(lines("immeasurable a", 10, 5), ["immeasurable", "a"]);
+    }
+
+    /// Numbers avoid marks and each other, even where points are close, and stay within the plot.
+    #[test]
+    fn numbers_stand_apart() {
+        let points: Vec<_> = [0.0, 0.8, 1.6, 10.0].iter().flat_map(|&x| [(x, 0.0), (x, 0.9), (x, 10.0)]).collect();
+        let series = Series::new("some", 0, points).marked(Mark::Dots).numbered((1..=12).collect());
+        let names = (1..=12).map(|number| format!("name of {number}")).collect();
+        let chart = Chart::new("", "", [Axis::linear("x"), Axis::linear("y")], [series]).naming(names);
+        let plot = Plot::new(&chart, 0);
+        let numbers = plot.numbers(&chart);
+        assert_eq!(numbers.iter().map(|(number, _)| number.parse().ok()).collect::<Vec<_>>(), (1..=12).map(Some).collect::<Vec<_>>());
+        let marks = chart.series[0].points.iter().map(|&point| Area::around(plot.pixel(point), HALF_MARK, HALF_MARK));
+        let areas = numbers.iter().map(|(words, center)| Area::around(*center, width(words, NAME_SIZE) / 2, NAME_SIZE / 2));
+        let areas: Vec<_> = marks.chain(areas).collect();
+        for (index, area) in areas.iter().enumerate().skip(12) {
+            assert!(areas[..index].iter().all(|other| !area.overlaps(other)), "{:?}", numbers[index - 12]);
+            assert!(area.from.0 >= plot.frame.left && area.to.1 <= plot.frame.bottom, "{:?}", numbers[index - 12]);
+        }
+        let svg = draw(&chart);
+        assert!(svg.contains(">name of 12\n") || svg.contains(">name of 12<"), "{svg}");
     }
 
     #[test]

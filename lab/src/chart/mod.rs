@@ -37,6 +37,8 @@ pub struct Chart {
     pub y: Axis,
     /// The data, in at most [`Chart::MOST_COLOURS`] colors.
     pub series: Vec<Series>,
+    /// The names of numbered points ([`Series::numbers`]), from number 1. They are listed below the legend.
+    pub names: Vec<String>,
 }
 
 /// The rule by which an axis maps numbers to distances.
@@ -93,6 +95,8 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// An interval of y for each point, or of x if the vertical axis has names. Empty if there are no intervals.
     pub intervals: Vec<(f64, f64)>,
+    /// The number to show beside each point. Empty if there are no numbers.
+    pub numbers: Vec<usize>,
 }
 
 impl Chart {
@@ -109,7 +113,7 @@ impl Chart {
         series: impl IntoIterator<Item = Series>,
     ) -> Self {
         let series = series.into_iter().filter(|series| !series.points.is_empty()).collect();
-        Self { file: file.into(), topic: topic.into(), finding: None, caption: String::new(), x, y, series }
+        Self { file: file.into(), topic: topic.into(), finding: None, caption: String::new(), x, y, series, names: Vec::new() }
     }
 
     /// Sets the finding.
@@ -122,6 +126,12 @@ impl Chart {
     #[must_use]
     pub fn captioned(self, caption: impl Into<String>) -> Self {
         Self { caption: caption.into(), ..self }
+    }
+
+    /// Sets the names of numbered points.
+    #[must_use]
+    pub fn naming(self, names: Vec<String>) -> Self {
+        Self { names, ..self }
     }
 
     /// Returns the title: the finding, or else the topic.
@@ -174,7 +184,7 @@ impl Series {
     /// Returns a series that is drawn as marks on a line.
     #[must_use]
     pub fn new(name: impl Into<String>, colour: usize, points: Vec<(f64, f64)>) -> Self {
-        Self { name: name.into(), colour, mark: Mark::Points, points, intervals: Vec::new() }
+        Self { name: name.into(), colour, mark: Mark::Points, points, intervals: Vec::new(), numbers: Vec::new() }
     }
 
     /// Sets the style of the points.
@@ -187,5 +197,11 @@ impl Series {
     #[must_use]
     pub fn within(self, intervals: Vec<(f64, f64)>) -> Self {
         Self { intervals, ..self }
+    }
+
+    /// Sets a number for each point.
+    #[must_use]
+    pub fn numbered(self, numbers: Vec<usize>) -> Self {
+        Self { numbers, ..self }
     }
 }

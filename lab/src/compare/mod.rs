@@ -316,7 +316,7 @@ mod tests {
         ];
         let columns = columns.map(|(name, role)| Column::new(name, "", "").compared(role));
         let folder = TempDir::new().unwrap();
-        ResultFiles::new(folder.path(), "own").write(made_up("own", &columns, measured)).unwrap();
+        ResultFiles::new(folder.path(), "own").write(&made_up("own", &columns, measured)).unwrap();
         folder
     }
 

@@ -313,7 +313,7 @@ mod tests {
         change(&mut record);
         let files = ResultFiles::new(folder.path(), name);
         files.write_csv(&record.measured, &[]).unwrap();
-        files.write(record).unwrap();
+        files.write(&record).unwrap();
         let series = Series::new(HOSTILE, 0, vec![(1.0, 1.0), (2.0, 10.0)]);
         let chart = Chart::new("one", HOSTILE, [Axis::linear(HOSTILE), Axis::log("y")], [series]);
         chart::save(&chart.captioned(HOSTILE), &files.file("-one.svg")).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of plans, with an experiment that takes no time and fails in a chosen case.
+//! Tests of runs, with an experiment that takes no time and fails in a chosen case.
 
 use std::{ops::Range, sync::Mutex};
 
@@ -11,12 +11,14 @@ use crate::{Column, Table};
 
 /// An experiment that records which cases it measured.
 #[derive(Default)]
-struct Fake {
+struct Fake<'a> {
     numbers: Vec<u64>,
     is_timed: bool,
     memory: u64,
     /// The number of the case that fails, and how it fails.
     trouble: Option<(u64, Trouble)>,
+    /// Called before each case.
+    before_case: Option<&'a (dyn Fn() + Sync)>,
     done: Mutex<Vec<u64>>,
 }
 
@@ -44,7 +46,7 @@ struct Drawn {
     note: Option<String>,
 }
 
-impl Fake {
+impl Fake<'_> {
     fn new(numbers: impl IntoIterator<Item = u64>) -> Self {
         Self { numbers: all(numbers), ..Self::default() }
     }
@@ -65,7 +67,7 @@ impl Fake {
         done
     }
 
-    fn plan<'a>(&'a self, settings: &Settings) -> anyhow::Result<Plan<'a>> {
+    fn plan(&self, settings: &Settings) -> anyhow::Result<Plan<'_>> {
         Plan::new(self, settings)
     }
 
@@ -74,7 +76,7 @@ impl Fake {
     }
 }
 
-impl Experiment for &Fake {
+impl Experiment for &Fake<'_> {
     type Case = Numbered;
     type Row = Drawn;
 
@@ -98,6 +100,9 @@ impl Experiment for &Fake {
     }
 
     fn measure(&self, &Numbered { number, .. }: &Numbered, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Drawn>> {
+        if let Some(before_case) = self.before_case {
+            before_case();
+        }
         let mut share = seed as f64 / u64::MAX as f64;
         match self.trouble.filter(|trouble| trouble.0 == number) {
             Some((_, Trouble::Error)) => bail!("a made-up error"),
@@ -121,7 +126,6 @@ impl Experiment for &Fake {
 }
 
 const NUMBERS: Range<u64> = 0..23;
-const JOURNAL: &str = ".partial.jsonl";
 
 fn all(numbers: impl IntoIterator<Item = u64>) -> Vec<u64> {
     numbers.into_iter().collect()
@@ -134,14 +138,7 @@ impl Folder {
         Self(TempDir::new().unwrap())
     }
 
-    /// Creates a folder that has only a journal with this text.
-    fn with_journal(text: impl AsRef<[u8]>) -> Self {
-        let folder = Self::new();
-        fs::write(folder.path(JOURNAL), text).unwrap();
-        folder
-    }
-
-    /// Creates a folder after a run that ended at this case. An error leaves a journal, and an interruption leaves a record.
+    /// Creates a folder after a run that ended at this case.
     fn after(number: u64, trouble: Trouble) -> Self {
         let folder = Self::new();
         folder.run_until(number, trouble, &folder.settings());
@@ -212,8 +209,8 @@ impl Folder {
 
     /// Checks that planning fails with an error that contains these parts, and changes nothing.
     #[track_caller]
-    fn assert_refused(&self, fake: &Fake, settings: &Settings, parts: &[&str]) {
-        let state = || (self.names(), fs::read(self.path(JOURNAL)).ok(), fs::read(self.path(".json")).ok());
+    fn assert_refused(&self, fake: &Fake<'_>, settings: &Settings, parts: &[&str]) {
+        let state = || (self.names(), fs::read(self.path(".json")).ok());
         let before = state();
         let Err(error) = fake.plan(settings) else { panic!("the plan was accepted") };
         let message = format!("{error:#}");
@@ -314,28 +311,28 @@ fn interrupted_runs_continue() {
     let (folder, fake, interrupt) = (Folder::new(), Fake::new(NUMBERS), Interrupt::new());
     interrupt.set();
     assert_eq!(fake.plan(&folder.settings()).unwrap().run(&interrupt).unwrap(), Outcome::Interrupted);
-    assert_eq!((fake.done(), folder.text(".csv")), (Vec::new(), String::from("number,third,name,share,random,note\n")));
+    assert_eq!((fake.done(), folder.names()), (Vec::new(), Vec::new()));
     assert_eq!(folder.complete(), all(NUMBERS));
 }
 
 #[test]
-fn measuring_again_keeps_old_results_until_all_are_new() {
+fn measuring_again_replaces_results_once_there_are_new_ones() {
     let folder = Folder::new();
     measure_all(&folder.settings());
     measure_all(&folder.again());
     assert_eq!(folder.results(), uninterrupted());
-    // The record has the results of an earlier run; in the second round, so has the journal.
-    for last in [&[6][..], &[6, 2]] {
-        last.iter().for_each(|&number| folder.run_until(number, Error, &folder.again()));
-        assert_eq!(folder.complete(), all(last[last.len() - 1]..23));
-    }
-    // The run is interrupted, continued, and interrupted again.
+    // Without a new result, the earlier ones are kept. A plan that is not run changes nothing.
     let before = folder.record();
-    for (settings, number) in [(folder.again(), 6), (folder.settings(), 9)] {
-        folder.run_until(number, Interruption, &settings);
-        assert_eq!((folder.record(), folder.results(), folder.names().len()), (before.clone(), uninterrupted(), 3));
+    drop(Fake::new(NUMBERS).plan(&folder.again()).unwrap());
+    for trouble in [Error, Interruption] {
+        folder.run_until(0, trouble, &folder.again());
+        assert_eq!((folder.record(), folder.results()), (before.clone(), uninterrupted()));
     }
-    assert_eq!(folder.complete(), all(9..23));
+    for trouble in [Error, Interruption] {
+        folder.run_until(6, trouble, &folder.again());
+        assert_eq!(folder.record()["measured"].as_array().map(Vec::len), Some(6));
+    }
+    assert_eq!(folder.complete(), all(6..23));
 }
 
 #[test]
@@ -352,65 +349,75 @@ fn failures_name_the_case_and_keep_other_results() {
             let error = fake.run(&Settings { threads, ..folder.settings() }).unwrap_err();
             let message = format!("{error:#}");
             assert!(message.contains(expected) && message.contains("\"number\":9"), "{message}");
-            assert_eq!(folder.names(), [JOURNAL]);
             let done: Vec<_> = fake.done().into_iter().filter(|&number| number != 9).collect();
             assert!(!done.is_empty());
+            assert_eq!((folder.names().len(), folder.record()["complete"].as_bool()), (2, Some(false)));
             assert_eq!(folder.complete(), all(NUMBERS.filter(|number| !done.contains(number))));
         }
     }
 }
 
+/// A killed process leaves the results of its last save, without charts, a table or a CSV file.
 #[test]
-fn runs_continue_from_a_journal_after_a_crash() {
-    let folder = Folder::after(10, Error);
-    let whole = folder.text(JOURNAL);
-    // A plan that is not run changes nothing.
-    drop(Fake::new(NUMBERS).plan(&folder.again()).unwrap());
-    assert_eq!(folder.text(JOURNAL), whole);
-    let spent = |line: &str| serde_json::from_str::<Value>(line).unwrap()["measured"]["seconds"].as_f64();
-    let spent = whole.lines().last().and_then(spent).unwrap();
-    assert_eq!(folder.complete(), all(10..23));
-    assert!(spent > 0.0 && folder.record()["seconds"].as_f64().unwrap() > spent);
-    // The process was killed after writing the record and before removing the journal.
-    fs::write(folder.path(JOURNAL), &whole).unwrap();
-    assert_eq!(folder.complete(), all(10..23));
-    // The journal ends in an incomplete line. The next line must not be appended to it, even if the next run fails, too.
-    let last = whole.trim_end().rfind('\n').unwrap() + 1;
-    for end in [last + 1, whole.len() - 20, whole.len() - 1] {
-        let folder = Folder::with_journal(&whole[..end]);
-        folder.run_until(13, Error, &folder.settings());
-        assert_eq!(folder.complete(), all(13..23), "cut at {end} of {}", whole.len());
-    }
-    // A damaged line loses one case: the fourth one, after the line of the run.
-    let wrong = b"{\"measured\":{\"seconds\":1,\"measured\":{\"case\":7,\"rows\":[]}}}";
-    for damage in [&b"{}"[..], b"\0\0\0\0", b"\xff\xfe", wrong] {
-        let mut lines: Vec<_> = whole.lines().map(str::as_bytes).collect();
-        lines[4] = damage;
-        let folder = Folder::with_journal([&lines.join(&b'\n')[..], b"\n"].concat());
-        assert_eq!(folder.complete(), all([3].into_iter().chain(10..23)));
-    }
-    // The journal has no complete case.
-    let begun = whole.find('\n').unwrap() + 1;
-    for text in ["", "\n", &whole[..20], &whole[..begun], &whole[..begun + 30]] {
-        assert_eq!(Folder::with_journal(text).complete(), all(NUMBERS), "{text}");
-    }
-    // There is a record, too.
-    let folder = Folder::after(8, Interruption);
-    folder.run_until(15, Error, &folder.settings());
-    assert_eq!((folder.names().len(), folder.complete()), (3, all(15..23)));
+fn runs_continue_after_a_crash() {
+    let (folder, saved) = (Folder::new(), Mutex::new(None));
+    let fake = Fake::new(NUMBERS).with(1, Error).timed();
+    let look = || *saved.lock().unwrap() = fs::read(folder.path(".json")).ok();
+    let fake = Fake { before_case: Some(&look), ..fake };
+    fake.run(&folder.settings()).unwrap_err();
+    let folder = Folder::new();
+    fs::write(folder.path(".json"), saved.into_inner().unwrap().expect("the first case is saved at once")).unwrap();
+    assert_eq!(folder.record()["tables"], json!([]));
+    assert_eq!(folder.complete(), all(1..23));
+}
+
+/// Short cases are written together, and a long one at once.
+#[test]
+fn results_are_written_after_a_second_of_measuring() {
+    let folder = Folder::new();
+    let fake = Fake::new(NUMBERS);
+    let mut plan = fake.plan(&folder.settings()).unwrap();
+    let mut shared = Shared {
+        results: &mut plan.results,
+        record: &mut plan.record,
+        todo: Vec::new(),
+        unsaved: Duration::ZERO,
+        error: None,
+    };
+    let mut is_saved = |took| {
+        fs::remove_file(folder.path(".json")).ok();
+        shared.save(Duration::from_millis(took), &plan.files).unwrap();
+        folder.path(".json").exists()
+    };
+    assert_eq!([400, 599, 1, 999, 3_600_000, 0, 1000].map(&mut is_saved), [false, false, true, false, true, false, true]);
 }
 
 #[test]
-fn unreadable_journals_are_kept() {
-    let whole = Folder::after(3, Error).text(JOURNAL);
-    let (_, cases) = whole.split_once('\n').unwrap();
-    for text in [cases, &format!("{{}}\n{cases}"), "Dear diary,\n"] {
-        let folder = Folder::with_journal(text);
-        let parts = ["fake.partial.jsonl", "damaged", "another --out", "--again"];
+fn unreadable_records_are_kept() {
+    let whole = Folder::after(3, Error).text(".json");
+    for text in ["", "Dear diary,\n", "{}", &whole[..whole.len() - 20], &whole.replacen("\"third\":", "\"fourth\":", 1)] {
+        let folder = Folder::new();
+        fs::write(folder.path(".json"), text).unwrap();
+        let parts = ["fake.json", "damaged", "another --out", "--again"];
         folder.assert_refused(&Fake::new(NUMBERS), &folder.settings(), &parts);
         measure_all(&folder.again());
         assert_eq!(folder.results(), uninterrupted());
     }
+}
+
+#[test]
+fn a_folder_has_one_run_of_an_experiment_at_a_time() {
+    let folder = Folder::new();
+    let fake = Fake::new(NUMBERS);
+    let plan = fake.plan(&folder.settings()).unwrap();
+    for settings in [folder.settings(), folder.again()] {
+        folder.assert_refused(&Fake::new(NUMBERS), &settings, &["fake.lock", "another process", "wait", "another --out"]);
+    }
+    drop(plan);
+    assert_eq!(folder.complete(), all(NUMBERS));
+    // A killed process leaves the file, but not its lock.
+    fs::write(folder.path(".lock"), "").unwrap();
+    assert!(folder.complete().is_empty());
 }
 
 /// The error names the reason and the remedies, and the remedies work.
@@ -419,10 +426,10 @@ fn results_of_another_run_are_refused() {
     const OTHER: &str = "0123456789abcdef";
     let complete = Folder::new();
     measure_all(&complete.settings());
-    for (folder, file) in [(complete, ".json"), (Folder::after(5, Error), JOURNAL), (Folder::after(5, Interruption), ".json")] {
-        let [file, ours] = [format!("fake{file}"), format!("but this is koel {}, {}:", env!("CARGO_PKG_VERSION"), Build::here())];
-        let assert_refused = |fake: Fake, settings: &Settings, parts: &[&str]| {
-            folder.assert_refused(&fake, settings, &[&[&*file, "another --out", "--again"], parts].concat());
+    for folder in [complete, Folder::after(5, Error), Folder::after(5, Interruption)] {
+        let ours = format!("but this is koel {}, {}:", env!("CARGO_PKG_VERSION"), Build::here());
+        let assert_refused = |fake: Fake<'_>, settings: &Settings, parts: &[&str]| {
+            folder.assert_refused(&fake, settings, &[&["fake.json", "another --out", "--again"], parts].concat());
         };
         let with =
             |scope: Scope, parts: &[&str]| assert_refused(Fake::new(NUMBERS), &Settings { scope, ..folder.settings() }, parts);
@@ -433,7 +440,7 @@ fn results_of_another_run_are_refused() {
         assert_refused(Fake::new(0..3), &folder.settings(), &["not part of this run", "\"number\":3"]);
         // Another build, and then an unknown one, left cases to measure.
         for (from, to, named) in [(json!(Build::here().program), json!(OTHER), OTHER), (json!(OTHER), json!(null), "unknown")] {
-            folder.change(&file["fake".len()..], &from.to_string(), &to.to_string());
+            folder.change(".json", &from.to_string(), &to.to_string());
             let parts = ["measured by another build", &format!("program {named}, "), &ours, "continue with that build"];
             for fake in [Fake::new(0..30), Fake::new(0..30).timed()] {
                 assert_refused(fake, &folder.settings(), &parts);
@@ -444,12 +451,6 @@ fn results_of_another_run_are_refused() {
         }
         assert_eq!(folder.results(), uninterrupted());
     }
-    // The record and the journal are from two builds.
-    let folder = Folder::after(8, Interruption);
-    folder.run_until(15, Error, &folder.settings());
-    folder.change(".json", &json!(Build::here().program).to_string(), &json!(OTHER).to_string());
-    let parts = ["fake.json: measured by another build", OTHER, ", but ", "fake.partial.jsonl is koel", "--again"];
-    folder.assert_refused(&Fake::new(NUMBERS), &folder.settings(), &parts);
 }
 
 #[test]
@@ -472,36 +473,17 @@ fn complete_results_of_another_build_or_machine_can_be_drawn() {
 fn times_are_measured_one_at_a_time_on_one_machine() {
     let folder = Folder::new();
     let many = Settings { threads: 8, ..folder.settings() };
-    let threads = |fake: &Fake| fake.plan(&many).unwrap().threads;
+    let threads = |fake: &Fake<'_>| fake.plan(&many).unwrap().threads;
     assert_eq!((threads(&Fake::new(NUMBERS)), threads(&Fake::new(NUMBERS).timed())), (8, 1));
     let machine = Machine::here();
     for what in [&machine.processor, &machine.kernel, &machine.system, &machine.system_kernel.unwrap()] {
         let folder = Folder::after(5, Error);
-        folder.change(JOURNAL, &format!("\"{what}\""), "\"Abacus\"");
+        folder.change(".json", &format!("\"{what}\""), "\"Abacus\"");
         let parts = ["times measured on another machine", "another --out", "--again"];
         folder.assert_refused(&Fake::new(NUMBERS).timed(), &folder.settings(), &parts);
         // An experiment without times may continue on another machine.
         assert_eq!(folder.complete(), all(5..23));
     }
-}
-
-#[test]
-fn empty_results_match_any_settings() {
-    // An interruption in the first case leaves an empty record, and an error there leaves a journal without cases.
-    for trouble in [Interruption, Error] {
-        let folder = Folder::after(0, trouble);
-        folder.run_until(4, Error, &folder.seeded(7));
-        let fake = Fake::new(NUMBERS);
-        fake.run(&folder.seeded(7)).unwrap();
-        assert_eq!((fake.done(), &folder.record()["run"]["scope"]["seed"]), (all(4..23), &json!(7)));
-    }
-    // Results in the record still count, even after another failure.
-    let folder = Folder::after(1, Interruption);
-    folder.run_until(0, Error, &Settings { scope: Scope { quick: false, ..folder.settings().scope }, ..folder.again() });
-    folder.assert_refused(&Fake::new(NUMBERS), &folder.seeded(2), &["--again"]);
-    assert_eq!(Fake::new(NUMBERS).plan(&folder.settings()).unwrap().cases_left(), 22);
-    folder.run_until(12, Error, &folder.settings());
-    assert_eq!(folder.complete(), all(12..23));
 }
 
 #[test]

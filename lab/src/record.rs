@@ -1,26 +1,23 @@
 //! The files of an experiment's results:
 //!
-//! - `NAME.json`, the record: a description of the run and all results. It is replaced atomically.
-//! - `NAME.partial.jsonl`, the journal of an unfinished run: a line for each finished case. It keeps these cases for the next
-//!   run even if this one fails. It is locked, so that there is only one run at a time.
+//! - `NAME.json`, the record: a description of the run and all results, a line for each case. It is replaced atomically.
 //! - `NAME.csv`: a line for each row, with the fields of its case.
-
-mod journal;
-
-pub(crate) use journal::Journal;
+//! - `NAME.lock`, while a process measures the experiment.
 
 use std::{
     collections::{BTreeSet, HashSet},
-    fs,
+    fs::{self, File, TryLockError},
     io::{self, ErrorKind, Write as _},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
+use same_file::Handle;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{Build, Column, Machine, Measured, Scope, Table, experiment::typed};
+use crate::{About, Build, Column, Machine, Measured, Scope, Table, experiment::typed};
 
 /// The advice to the user about conflicting results in the folder.
 pub(crate) const REMEDY: &str = "choose another --out, or measure everything --again";
@@ -65,16 +62,43 @@ pub(crate) struct Record {
     pub(crate) measured: Vec<Measured>,
 }
 
-/// The results of an earlier run in a file.
+impl Record {
+    /// Returns a record without results, of a run that starts now.
+    pub(crate) fn new(about: &About, scope: &Scope) -> Self {
+        Self {
+            run: Run {
+                experiment: about.name.to_owned(),
+                koel: env!("CARGO_PKG_VERSION").to_owned(),
+                build: Build::here().clone(),
+                scope: scope.clone(),
+                machine: Machine::here(),
+                started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            },
+            title: about.title.to_owned(),
+            about: about.text.to_owned(),
+            columns: about.columns.clone(),
+            complete: false,
+            seconds: 0.0,
+            warnings: Vec::new(),
+            pictures: Vec::new(),
+            tables: Vec::new(),
+            measured: Vec::new(),
+        }
+    }
+}
+
+/// A locked file, which is deleted in the end.
 #[derive(Debug)]
-pub(crate) struct Earlier {
-    pub(crate) file: PathBuf,
-    pub(crate) run: Run,
-    /// True if the run uses no earlier results, and will replace those in the record.
-    pub(crate) replaces_record: bool,
-    pub(crate) measured: Vec<Measured>,
-    /// The time until the last of these cases was finished, in seconds.
-    pub(crate) seconds: f64,
+pub(crate) struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A file that is left does not stop the next run, because nothing locks it.
+        fs::remove_file(&self.path).ok();
+    }
 }
 
 /// Reads the results of the experiment with this name in a folder. Without a record, the list is empty.
@@ -114,10 +138,32 @@ impl ResultFiles {
         read(&path)?.map(|text| parse(&text, &path)).transpose()
     }
 
-    pub(crate) fn earlier(&self) -> anyhow::Result<Option<Earlier>> {
-        let earlier =
-            |Record { run, measured, seconds, .. }| Earlier { file: self.json(), run, replaces_record: false, measured, seconds };
-        Ok(self.read()?.map(earlier))
+    /// Locks the experiment in this folder.
+    ///
+    /// # Errors
+    /// If another process has locked it.
+    pub(crate) fn lock(&self) -> anyhow::Result<Lock> {
+        let path = self.file(".lock");
+        let name = path.display();
+        loop {
+            let file = File::create(&path).with_context(|| format!("{name} could not be created"))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                // Where there are no locks, the user must not start two runs at a time.
+                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
+                Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("{name} could not be locked")),
+                Err(TryLockError::WouldBlock) => {
+                    bail!(
+                        "{name}: another process is measuring this experiment; wait until it has finished, or choose another --out"
+                    )
+                }
+            }
+            // The process that had the lock may have deleted the file since it was opened here, and another may have created it.
+            let is_same = || Ok::<_, io::Error>(Handle::from_file(file.try_clone()?)? == Handle::from_path(&path)?);
+            if is_same().unwrap_or(false) {
+                return Ok(Lock { path, _file: file });
+            }
+        }
     }
 
     /// Converts the results of the record to the types of its experiment.
@@ -126,7 +172,7 @@ impl ResultFiles {
     }
 
     /// Writes the record, and deletes pictures that only the earlier record had, for example from a run with other parameters.
-    pub(crate) fn write(&self, record: Record) -> anyhow::Result<()> {
+    pub(crate) fn write(&self, record: &Record) -> anyhow::Result<()> {
         let earlier = self.read().ok().flatten().map_or_else(Vec::new, |record| record.pictures);
         let kept: Vec<_> = record.pictures.iter().map(|picture| picture.file.clone()).collect();
         replace(&self.json(), to_json(record)?.as_bytes())?;
@@ -169,12 +215,11 @@ pub(crate) fn table(measured: &[Measured], columns: &[Column]) -> anyhow::Result
 }
 
 /// Returns the record as JSON, with each case on its own line.
-fn to_json(mut record: Record) -> anyhow::Result<String> {
-    let measured = std::mem::take(&mut record.measured);
-    let mut text = serde_json::to_string_pretty(&record)?;
+fn to_json(record: &Record) -> anyhow::Result<String> {
+    let mut text = serde_json::to_string_pretty(&Record { measured: Vec::new(), ..record.clone() })?;
     // The empty list of results is the last field.
     text.truncate(text.len() - "]\n}".len());
-    for (index, case) in measured.iter().enumerate() {
+    for (index, case) in record.measured.iter().enumerate() {
         text += if index == 0 { "\n    " } else { ",\n    " };
         text += &serde_json::to_string(case)?;
     }
