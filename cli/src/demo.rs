@@ -19,7 +19,7 @@ use crate::{
     file::{self, Output, Snapshot},
     options,
     terminal::{self, Stream},
-    text::figures,
+    text,
 };
 
 /// The words. `data/README.md` has their origin and license.
@@ -183,5 +183,6 @@ fn table(columns: &[Column; 3], words: usize) -> String {
         row("false positives", &|column| rate(column, 0)),
         row("- expected", &|column| rate(column, 1)),
     ];
-    figures(&["set", single, packed, set], facts.into_iter().chain(times))
+    let header = ["set", single, packed, set].map(String::from).to_vec();
+    text::table(&[header].into_iter().chain(facts).chain(times).collect::<Vec<_>>(), &[0], &[1])
 }

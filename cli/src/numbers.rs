@@ -1,8 +1,6 @@
 //! Parsers of numbers as people write them: `1000000`, `1_000_000`, `1e6`, `1M`; `0.1%`, `1/1000`; `64KiB`; `100us`. Whole numbers
 //! are exact up to 28 digits; rates, shares and times are rounded once, to the nearest `f64`.
 
-use std::fmt;
-
 use rust_decimal::{Decimal, prelude::ToPrimitive as _};
 
 /// A limit on threads above the number of cores of any machine.
@@ -118,12 +116,6 @@ impl Share {
         // Rounding may put a product just above the whole number that it should be.
         let more = self.0 * number as f64 * (1.0 - 4.0 * f64::EPSILON);
         more.ceil().to_usize()?.checked_add(number)
-    }
-}
-
-impl fmt::Display for Share {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&koel_lab::percent(self.0, 1))
     }
 }
 

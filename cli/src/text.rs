@@ -17,7 +17,7 @@ pub(crate) fn counted<T: Copy + fmt::Display + PartialEq + From<u8>>(number: T, 
 }
 
 /// Formats a number with three significant digits, or with all digits before the point. Below 1, it has two decimal places.
-pub(crate) fn three_digits(number: f64) -> String {
+fn three_digits(number: f64) -> String {
     match number {
         0.0 => String::from("0"),
         ..9.995 => format!("{number:.2}"),
@@ -65,9 +65,9 @@ pub(crate) fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| String::from("-"))
 }
 
-/// Formats rows of cells as columns, `gap` blanks apart. The columns in `left` are aligned to the left, all others to the right.
+/// Formats rows of cells as columns. The columns in `left` are aligned to the left, all others to the right.
 /// A line of dashes stands above each of the rows in `lines`.
-pub(crate) fn table<T: AsRef<str>>(rows: &[Vec<T>], gap: usize, left: &[usize], lines: &[usize]) -> String {
+pub(crate) fn table<T: AsRef<str>>(rows: &[Vec<T>], left: &[usize], lines: &[usize]) -> String {
     let width = |cell: &T| cell.as_ref().chars().count();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<_> =
@@ -75,23 +75,17 @@ pub(crate) fn table<T: AsRef<str>>(rows: &[Vec<T>], gap: usize, left: &[usize], 
     let mut text = String::new();
     for (number, row) in rows.iter().enumerate() {
         if lines.contains(&number) {
-            text += &"-".repeat(widths.iter().sum::<usize>() + gap * columns.saturating_sub(1));
+            text += &"-".repeat(widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1));
             text += "\n";
         }
         let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
             let cell = cell.as_ref();
             if left.contains(&column) { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
         });
-        text += cells.collect::<Vec<_>>().join(&" ".repeat(gap)).trim_end();
+        text += cells.collect::<Vec<_>>().join("  ").trim_end();
         text += "\n";
     }
     text
-}
-
-/// Formats a table with a header, a line below it, and names in the first column.
-pub(crate) fn figures(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let header = header.iter().map(|name| String::from(*name)).collect();
-    table(&[header].into_iter().chain(rows).collect::<Vec<_>>(), 2, &[0], &[1])
 }
 
 /// Wraps paragraphs at the width of the text.

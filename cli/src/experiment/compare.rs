@@ -111,7 +111,7 @@ fn table(rows: &[&Difference]) -> String {
         let case = [row.case.as_str(), row.row.as_str()].join(" ").trim_end().to_owned();
         vec![format!("  {}{unit}", row.column), short(row.a), short(row.b), short(row.b - row.a) + &half, share, case]
     }));
-    columns(&cells, 2, &[0, 5], &[])
+    columns(&cells, &[0, 5], &[])
 }
 
 /// Formats a number with five significant digits, or with all digits before the point.

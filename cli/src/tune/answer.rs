@@ -1,4 +1,4 @@
-//! The answer with the library's recommendation and the formulas of other structures, and the parts that all answers share.
+//! The answer as text and as JSON: one table of the candidates, whatever was given, and other structures by their formulas.
 
 use koel::{
     Addressing, Params, TableKind,
@@ -8,8 +8,14 @@ use koel_lab::{percent, structures::Structure};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Answer, Nearest, Tune, call::Call, trial::Trial};
-use crate::text::{counted, or_dash, paragraphs, short_rate, size, table, wrapped};
+use super::{
+    Nearest, Tune,
+    call::Call,
+    cost::{Cost, Workload},
+    trace::Replays,
+    trial::Trial,
+};
+use crate::text::{counted, or_dash, paragraphs, short_rate, size, table, time, wrapped};
 
 /// The number of filters in a table, and of lines of those left out, without --all.
 const SHOWN: usize = 4;
@@ -24,13 +30,30 @@ pub(super) struct Advice<'a> {
     pub(super) call: Option<Call>,
     /// The measurements, if there are keys.
     pub(super) trial: Option<Trial>,
+    /// The replays, if there is a log.
+    pub(super) replays: Option<Replays<'a>>,
+    /// The lookups and their costs, if the cost of a false positive is given.
+    pub(super) workload: Option<Workload>,
+}
+
+/// Columns of the table that fit the width of the text. The columns of the next part follow below, after the same names.
+pub(super) struct Part {
+    header: Vec<&'static str>,
+    /// The cells of the first filters of the table.
+    rows: Vec<Vec<String>>,
+}
+
+impl Part {
+    pub(super) fn new(header: &[&'static str], rows: impl IntoIterator<Item = Vec<String>>) -> Self {
+        Self { header: header.to_vec(), rows: rows.into_iter().collect() }
+    }
 }
 
 /// A filter or structure that is left out, and the reason.
 #[derive(Serialize)]
-pub(super) struct Rejected {
-    pub(super) name: String,
-    pub(super) reason: String,
+struct Rejected {
+    name: String,
+    reason: String,
 }
 
 /// Another structure. The lower bound is not a structure, so its operations are `None`.
@@ -47,14 +70,32 @@ struct Other {
 }
 
 impl Advice<'_> {
-    pub(super) fn answer(&self) -> Answer {
+    /// Formats the answer. `nearest` has the values that work if there is no filter.
+    pub(super) fn text(&self, nearest: Option<&Nearest>) -> String {
+        let (others, rejected) = self.others();
+        let (question, left_out) = (self.request.question(), self.left_out(rejected));
+        let found = self.call.as_ref().zip(self.filters.best()).map(|(call, best)| {
+            let (input, table, notes) = (paragraphs(&self.input()), self.table(&others), self.notes(best));
+            format!("{question}{input}\n{table}\n{notes}{left_out}\n{call}")
+        });
+        found.unwrap_or_else(|| {
+            let nearest = nearest.map(Nearest::text).unwrap_or_default();
+            format!("{question}No filter meets these requirements.\n{nearest}{left_out}")
+        })
+    }
+
+    /// Returns the answer as JSON.
+    pub(super) fn object(&self, nearest: Option<&Nearest>) -> Value {
         let (others, rejected) = self.others();
         let items = self.request.planned(self.request.items);
         let candidates = self.filters.candidates().iter().map(|filter| {
             let mut object = candidate(filter, items);
             object["measured"] = json!(self.trial.as_ref().and_then(|trial| trial.measured(filter.params())));
+            object["replay"] = json!(self.replays.as_ref().and_then(|replays| replays.of(filter.params())));
+            object["cost_ns"] = json!(self.cost(filter));
             object
         });
+        let growing = self.replays.as_ref().and_then(Replays::growing);
         let rejections = self.filters.rejections().iter().map(|rejection| {
             json!({
                 "table": rejection.table().to_string(),
@@ -62,22 +103,30 @@ impl Advice<'_> {
                 "reason": rejection.reason(),
             })
         });
-        let object = json!({
-            "asked": self.request,
-            "candidates": candidates.collect::<Value>(),
+        json!({
+            "asked": self.request.object(),
+            "candidates": candidates.chain(growing.map(|(.., object)| object)).collect::<Value>(),
             "rejections": rejections.collect::<Value>(),
             "others": others,
             "others_rejected": rejected,
             "trial": self.trial,
-        });
-        let left_out = self.left_out(rejected);
-        let found = self.call.as_ref().zip(self.filters.best()).map(|(call, best)| {
-            let trial = self.trial.as_ref().map_or_else(String::new, |trial| format!("\n{}", trial.text()));
-            let text = format!("\n{}\n{}{left_out}{trial}\n{call}", self.table(&others), self.notes(best));
-            (call, text)
-        });
-        let question = wrapped(&format!("{}{}.", self.request.items_text(), self.request.limits_text()));
-        Answer::new(self.request, &question, found, &left_out, object)
+            "trace": self.replays.as_ref().map(|replays| replays.trace),
+            "picture": self.replays.as_ref().and_then(|replays| replays.picture.as_deref()),
+            "cost": self.workload.as_ref().map(Workload::object),
+            "nearest": nearest,
+            "builder": self.call.as_ref().map(Call::rust),
+            "command": self.call.as_ref().map(Call::command),
+        })
+    }
+
+    fn cost(&self, filter: &Candidate) -> Option<Cost> {
+        self.workload.as_ref()?.cost(filter, self.trial.as_ref())
+    }
+
+    /// Returns what was read of the user's keys, queries or log.
+    fn input(&self) -> Vec<String> {
+        let trial = self.trial.iter().flat_map(Trial::input);
+        trial.chain(self.replays.iter().flat_map(Replays::input)).collect()
     }
 
     /// Returns the other structures, the smallest first, and those left out.
@@ -108,25 +157,54 @@ impl Advice<'_> {
         (others, rejected)
     }
 
+    /// Formats the table: the filters, and below a line other structures. Each part has the filters that it has cells for.
     fn table(&self, others: &[Other]) -> String {
-        let row = |name, bytes: f64, bits: f64, rate: f64, load: Option<f64>, can: [Option<bool>; 3]| {
-            let bits = bits.is_finite().then(|| format!("{bits:.2}"));
-            let mut row = vec![name, size(bytes), or_dash(bits), short_rate(rate), or_dash(load.map(|load| percent(load, 1)))];
-            row.extend(can.map(|it| or_dash(it.map(|it| String::from(if it { "yes" } else { "no" })))));
+        let filters = self.request.shown(self.filters.candidates());
+        let labels = filters.iter().enumerate().map(|(place, filter)| {
+            let star = if place == 0 { " *" } else { "" };
+            label(filter.params()) + star
+        });
+        let growing = self.replays.as_ref().and_then(Replays::growing);
+        let mut names: Vec<_> = labels.chain(growing.iter().map(|(label, ..)| label.clone())).collect();
+        let group = names.len();
+        names.extend(others.iter().map(|other| String::from(other.name)));
+        let mut parts = vec![self.first_part(&filters, growing.map(|(_, bytes, _)| bytes), others)];
+        parts.extend(self.trial.iter().flat_map(Trial::parts));
+        parts.extend(self.replays.iter().map(Replays::part));
+        let parts = parts.into_iter().map(|Part { header, rows }| {
+            let header = ["filter"].iter().chain(&header).map(|name| String::from(*name)).collect();
+            let rows = names.iter().zip(rows).map(|(name, cells)| [name.clone()].into_iter().chain(cells).collect());
+            table(&[header].into_iter().chain(rows).collect::<Vec<_>>(), &[0], &[1, group + 1])
+        });
+        parts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns the columns that follow from the parameters, and the cost. Of a growing filter, only the bytes are known.
+    fn first_part(&self, filters: &[&Candidate], growing: Option<usize>, others: &[Other]) -> Part {
+        let has_cost = self.workload.is_some();
+        let row = |bytes: f64, [bits, rate, load]: [Option<f64>; 3], cost: Option<Cost>, changes: &str| {
+            let bits = bits.filter(|bits| bits.is_finite()).map(|bits| format!("{bits:.2}"));
+            let mut row =
+                vec![size(bytes), or_dash(bits), or_dash(rate.map(short_rate)), or_dash(load.map(|load| percent(load, 1)))];
+            row.extend(has_cost.then(|| or_dash(cost.map(|cost| time(cost.total)))));
+            row.push(String::from(changes));
             row
         };
-        let header = ["filter", "size", "bits/item", "\u{3b5}", "load", "delete", "grow", "static"];
-        let filters = self.request.shown(self.filters.candidates(), |filter| filter);
-        let mut rows = vec![header.map(String::from).to_vec()];
-        rows.extend(filters.iter().enumerate().map(|(place, filter)| {
-            let (name, can) = (starred(label(filter.params()), place == 0), [true, false, false].map(Some));
-            row(name, filter.bytes() as f64, filter.bits_per_item(), filter.false_positive_rate(), Some(filter.load()), can)
-        }));
+        let mut rows: Vec<_> = filters
+            .iter()
+            .map(|filter| {
+                let facts = [filter.bits_per_item(), filter.false_positive_rate(), filter.load()].map(Some);
+                row(filter.bytes() as f64, facts, self.cost(filter), changes(true, false, false))
+            })
+            .collect();
+        rows.extend(growing.map(|bytes| row(bytes as f64, [None; 3], None, changes(true, true, false))));
         rows.extend(others.iter().map(|other| {
-            let can = [other.deletes, other.grows, other.is_static];
-            row(String::from(other.name), other.table_bytes, other.bits_per_item, other.false_positive_rate, None, can)
+            let Other { bits_per_item, table_bytes, false_positive_rate, deletes, grows, is_static, .. } = *other;
+            let can = deletes.zip(grows).zip(is_static).map(|((deletes, grows), is_static)| changes(deletes, grows, is_static));
+            row(table_bytes, [Some(bits_per_item), Some(false_positive_rate), None], None, can.unwrap_or("-"))
         }));
-        table(&rows, 2, &[0], &[1, filters.len() + 1])
+        let header = ["size", "bits", "\u{3b5}", "load", "cost", "changes"];
+        Part::new(&header.into_iter().filter(|&name| has_cost || name != "cost").collect::<Vec<_>>(), rows)
     }
 
     /// Returns the notes below the table.
@@ -142,10 +220,10 @@ impl Advice<'_> {
                 counted(params.bucket_size(), "slot"),
                 counted(params.capacity(), "distinct item")
             ),
-            String::from("f: bits per fingerprint, b: slots per bucket."),
+            String::from("f: bits per fingerprint, b: slots per bucket; bits: per item."),
         ];
         let filters = self.filters.candidates();
-        let hidden = filters.len() - self.request.shown(filters, |filter| filter).len();
+        let hidden = filters.len() - self.request.shown(filters).len();
         notes.extend((hidden > 0).then(|| format!("{} are {worse}: --all shows them.", counted(hidden, "other filter"))));
         notes.extend(
             self.rate.filter(|&rate| rate > 0.0).map(|rate| {
@@ -153,6 +231,9 @@ impl Advice<'_> {
             }),
         );
         notes.push(String::from("If the number of items will grow: koel build --grow."));
+        notes.extend(self.trial.iter().flat_map(Trial::notes));
+        notes.extend(self.replays.iter().flat_map(Replays::notes));
+        notes.extend(self.workload.iter().flat_map(|workload| workload.notes(best)));
         paragraphs(&notes)
     }
 
@@ -175,25 +256,8 @@ impl Advice<'_> {
     }
 }
 
-impl Answer {
-    /// Returns an answer with `found`, a filter's call and the text about it. If there is none, the answer has the nearest values
-    /// that work.
-    pub(super) fn new(request: &Tune, question: &str, found: Option<(&Call, String)>, left_out: &str, mut object: Value) -> Self {
-        let (call, text, nearest) = if let Some((call, text)) = found {
-            (Some(call), text, None)
-        } else {
-            let nearest = Nearest::find(request);
-            (None, format!("No filter meets these requirements.\n{}{left_out}", nearest.text()), Some(nearest))
-        };
-        object["nearest"] = json!(nearest);
-        object["builder"] = json!(call.map(Call::rust));
-        object["command"] = json!(call.map(Call::command));
-        Self { text: question.to_owned() + &text, object, found: call.is_some() }
-    }
-}
-
 /// Formats a line for each of the first `most`, and one that counts the rest.
-pub(super) fn left_out(rejected: &[Rejected], most: usize) -> String {
+fn left_out(rejected: &[Rejected], most: usize) -> String {
     if rejected.is_empty() {
         return String::new();
     }
@@ -204,40 +268,32 @@ pub(super) fn left_out(rejected: &[Rejected], most: usize) -> String {
 }
 
 impl Tune {
-    /// Formats the number of items, and the number with headroom.
-    pub(super) fn items_text(&self) -> String {
-        let items = counted(self.items, "item");
-        match self.headroom {
-            Some(_) => format!("{items}, with headroom {}", self.planned(self.items)),
-            None => items,
-        }
-    }
-
-    /// Formats the limits on the filters.
-    pub(super) fn limits_text(&self) -> String {
-        let Self { fpr, bytes, table, bucket_size, addressing, .. } = *self;
-        let limits = [
-            fpr.map(|rate| format!(", a false-positive rate \u{3b5} of at most {rate:?}")),
-            bytes.map(|bytes| format!(", at most {}", counted(bytes, "byte"))),
-            table.map(|table| format!(", {table} tables")),
-            bucket_size.map(|slots| format!(", buckets of {}", counted(slots, "slot"))),
-            (addressing != Addressing::default()).then(|| format!(", addressing {addressing}")),
+    /// Formats the number of items, with and without headroom, and the limits on the filters.
+    fn question(&self) -> String {
+        let Self { items, headroom, fpr, bytes, table, bucket_size, addressing, .. } = *self;
+        let parts = [
+            Some(counted(items, "item")),
+            headroom.map(|_| format!("with headroom {}", self.planned(items))),
+            fpr.map(|rate| format!("a false-positive rate \u{3b5} of at most {rate:?}")),
+            bytes.map(|bytes| format!("at most {}", counted(bytes, "byte"))),
+            table.map(|table| format!("{table} tables")),
+            bucket_size.map(|slots| format!("buckets of {}", counted(slots, "slot"))),
+            (addressing != Addressing::default()).then(|| format!("addressing {addressing}")),
         ];
-        limits.into_iter().flatten().collect()
+        wrapped(&format!("{}.", parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))
     }
 
-    /// Selects the filters that a table shows, from a list that has the best first: the first [`SHOWN`], and those with the default
-    /// bucket size, which every kind of table supports.
-    pub(super) fn shown<'a, T>(&self, filters: &'a [T], candidate: impl Fn(&T) -> &Candidate) -> Vec<&'a T> {
-        let has_default_buckets =
-            |filter: &T| TableKind::Packed.bucket_sizes().contains(&candidate(filter).params().bucket_size());
+    /// Selects the filters that the table shows, from a list that has the best first: the first [`SHOWN`], and those with the
+    /// default bucket size, which every kind of table supports.
+    pub(super) fn shown<'a>(&self, filters: &'a [Candidate]) -> Vec<&'a Candidate> {
+        let has_default_buckets = |filter: &Candidate| TableKind::Packed.bucket_sizes().contains(&filter.params().bucket_size());
         let shown =
             filters.iter().enumerate().filter(|&(place, filter)| self.all || place < SHOWN || has_default_buckets(filter));
         shown.map(|(_, filter)| filter).collect()
     }
 
     /// Returns the request as JSON. `planned_items` includes the headroom.
-    pub(super) fn object(&self) -> Value {
+    fn object(&self) -> Value {
         let Self { items, fpr, bytes, bucket_size, deletes, .. } = *self;
         json!({
             "items": items,
@@ -257,13 +313,19 @@ pub(super) fn label(params: &Params) -> String {
     format!("{} f={} b={}", params.table(), params.fingerprint_bits(), params.bucket_size())
 }
 
-/// Returns a name, with a mark if it is the best filter's.
-pub(super) fn starred(name: String, is_best: bool) -> String {
-    if is_best { name + " *" } else { name }
+/// Names the changes that a structure supports. One that grows needs no planned number of items.
+fn changes(deletes: bool, grows: bool, is_static: bool) -> &'static str {
+    match (is_static, grows, deletes) {
+        (true, ..) => "static",
+        (false, true, true) => "grow, delete",
+        (false, true, false) => "grow",
+        (false, false, true) => "add, delete",
+        (false, false, false) => "add",
+    }
 }
 
 /// Returns a filter as JSON. Facts that `koel info --json` has, too, have the same names.
-pub(super) fn candidate(candidate: &Candidate, items: usize) -> Value {
+fn candidate(candidate: &Candidate, items: usize) -> Value {
     let params = candidate.params();
     json!({
         "table": params.table().to_string(),

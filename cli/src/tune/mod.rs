@@ -2,10 +2,10 @@
 
 mod answer;
 mod call;
+mod cost;
 mod measure;
 mod trace;
 mod trial;
-mod workload;
 
 use std::process::ExitCode;
 
@@ -15,8 +15,7 @@ use koel::{
     Addressing, Builder, CuckooFilter, TableKind,
     tuning::{Candidate, Constraints, HIGHEST_RATE, Recommendation, best_rate, recommend},
 };
-use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::{
     errors,
@@ -28,7 +27,7 @@ use crate::{
 use answer::Advice;
 use call::Call;
 use trace::Trace;
-use trial::Keys;
+use trial::{Keys, Trial};
 
 /// Choose a filter's parameters: the smallest filter for a false-positive rate, or the lowest rate for a number of bytes.
 ///
@@ -39,7 +38,7 @@ use trial::Keys;
 /// because most absent items would be reported as present. If no filter meets the requirements, prints the nearest values that
 /// work, and exits with status 1.
 ///
-/// Three options measure or compare more:
+/// Three options add columns to the table:
 ///
 /// --keys builds these filters from your keys and measures them: whether all keys fit, the load, the bytes of table and snapshot,
 /// the false-positive rate with its 99 % interval, and times. Lookups use your --queries, or random keys.
@@ -47,12 +46,12 @@ use trial::Keys;
 /// --trace replays a log of real operations against these filters and one that grows: false negatives (there are none), false
 /// positives, load over time, refused insertions, bytes, and the time per operation.
 ///
-/// --false-positive-cost finds the filter, and the rate, for a workload: the one with the least expected time per operation.
-/// Doubling the memory must save 10 % of the time, and among filters within 5 %, the smallest wins. Uses times that
-/// `koel experiment speed` has measured on this machine, and says whether a filter pays off at all.
+/// --false-positive-cost adds the cost per lookup: its time + the share of absent keys × ε × the cost of a false positive. The time
+/// is measured: by `koel experiment speed` on this machine, or with --keys. The order of the table stays the same. Also says what
+/// the lookups cost without a filter.
 #[derive(Args)]
 #[command(
-    group = ArgGroup::new("wanted").args(["fpr", "bytes", "false_positive_cost"]).required(true).multiple(true),
+    group = ArgGroup::new("wanted").args(["fpr", "bytes"]).required(true).multiple(true),
     group = ArgGroup::new("lists").args(["keys", "trace"]),
     mut_arg("nul", |nul| nul.requires("lists")),
     after_help = "\
@@ -63,7 +62,7 @@ Examples:
     koel tune --items 50k --fpr 1% --bytes 72KiB --bucket-size 8 --deletes
     koel tune --items 1T --fpr 1e-6 --json
     koel experiment speed --quick --max-slots 30k
-    koel tune --items 10k --false-positive-cost 100us --absent 90%
+    koel tune --items 10k --fpr 1% --false-positive-cost 100us --absent 90%
     seq 1000 3000 > keys.txt
     seq 2000 9000 | koel tune --keys keys.txt --queries - --fpr 0.01
     { seq -f 'insert %.0f' 3000; seq -f 'query %.0f' 9000; seq -f 'remove %.0f' 999; } > log.txt
@@ -131,7 +130,7 @@ pub(crate) struct Tune {
     replay: trace::Options,
 
     #[command(flatten)]
-    workload: workload::Options,
+    cost: cost::Options,
 
     /// Print a JSON object, with numbers as numbers. `candidates` has the filters, the best first; `rejections` those left out,
     /// each with its `reason`; `others` other structures, the smallest first; `others_rejected` those left out. `builder` and
@@ -139,17 +138,11 @@ pub(crate) struct Tune {
     /// `items`, `false_positive_rate` and `bytes`: each value that is not null works in place of the one given. With --keys,
     /// `trial` has the counts of keys and queries, and each candidate has its measurements as `measured`; times are in
     /// nanoseconds. With --trace, `trace` has the counts of the log, and each candidate has the counts of its `replay`, with their
-    /// `course` over the log. With --false-positive-cost, each candidate has the parts of its cost as `cost_ns`
+    /// `course` over the log; the last candidate grows. Candidates that the text does not show are measured only with --all. With
+    /// --false-positive-cost, `cost` has the cost without a filter, and each candidate has its `cost_ns`: `total` is the sum of
+    /// `lookup` and `false_positives`
     #[arg(long)]
     json: bool,
-}
-
-/// The answer as text and as JSON.
-struct Answer {
-    text: String,
-    object: Value,
-    /// `true` if any filter meets the requirements.
-    found: bool,
 }
 
 impl Tune {
@@ -160,34 +153,31 @@ impl Tune {
         let trace = self.replay.read(&self.files.format)?;
         self.set_items(keys.as_ref(), trace.as_ref())?;
         self.check()?;
-        let answer = self.answer(keys, trace)?;
-        terminal::print(&if self.json { format!("{:#}\n", answer.object) } else { answer.text })?;
-        Ok(if answer.found { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let advice = self.advice(keys, trace.as_ref())?;
+        let nearest = if advice.call.is_none() { Some(Nearest::find(&self)) } else { None };
+        let nearest = nearest.as_ref();
+        terminal::print(&if self.json { format!("{:#}\n", advice.object(nearest)) } else { advice.text(nearest) })?;
+        Ok(if nearest.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    fn answer(&self, keys: Option<Keys>, trace: Option<Trace>) -> anyhow::Result<Answer> {
-        if let Some(trace) = trace {
-            let filters = self.recommend(self.items, self.fpr, self.bytes);
-            if filters.best().is_some() {
-                return self.replay.answer(self, &trace, &filters);
-            }
-        }
-        if let Some(answer) = self.workload.answer(self)? {
-            return Ok(answer);
-        }
+    /// Finds the filters, and measures those that the table shows.
+    fn advice<'a>(&'a self, keys: Option<Keys>, trace: Option<&'a Trace>) -> anyhow::Result<Advice<'a>> {
         let filters = self.recommend(self.items, self.fpr, self.bytes);
         let best = filters.best();
+        // If no rate is given, other structures are compared at the best filter's rate.
+        let rate = self.fpr.or_else(|| best.map(Candidate::false_positive_rate));
         let call = best.map(|best| Call::fixed(best, self.capacity_of(best), self.fpr)).transpose()?;
         let unique = keys.as_ref().is_some_and(|keys| keys.duplicates > 0);
-        let advice = Advice {
-            request: self,
-            // If no rate is given, other structures are compared at the best filter's rate.
-            rate: self.fpr.or_else(|| best.map(Candidate::false_positive_rate)),
-            call: call.map(|call| call.with_format(unique, &self.files.format)),
-            trial: keys.map(|keys| self.files.measure(keys, &self.shown(filters.candidates(), |filter| filter))).transpose()?,
-            filters,
-        };
-        Ok(advice.answer())
+        // The format is that of a list of keys, not of a log.
+        let call = call.map(|call| if trace.is_some() { call } else { call.with_format(unique, &self.files.format) });
+        let shown = self.shown(filters.candidates());
+        let trial = keys.map(|keys| self.files.measure(keys, &shown)).transpose()?;
+        let absent = trial.as_ref().map_or_else(|| trace.and_then(Trace::absent_share), Trial::absent_share);
+        // If the times are missing, this fails before the replays, which may take long.
+        let workload = self.cost.workload(trial.as_ref(), absent)?;
+        let replayed = trace.zip(rate).filter(|_| !shown.is_empty());
+        let replays = replayed.map(|(trace, rate)| self.replay.replay(self, trace, &shown, rate)).transpose()?;
+        Ok(Advice { request: self, rate, call, trial, replays, workload, filters })
     }
 
     /// Sets the number of items: the one given, or the count of the keys or of the trace.
@@ -263,12 +253,6 @@ impl Tune {
             Some(rate) => recommend(items, rate, &constraints),
             None => best_rate(items, bytes.unwrap_or(usize::MAX), &constraints),
         }
-    }
-}
-
-impl Serialize for Tune {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.object().serialize(serializer)
     }
 }
 

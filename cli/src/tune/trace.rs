@@ -9,23 +9,24 @@ use std::{
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use clap::Args;
-use koel::{Addressing, ElasticBuilder, ElasticFilter, Insert, Prehashed, TableKind, tuning::Recommendation};
+use koel::{Addressing, ElasticBuilder, ElasticFilter, Insert, Params, Prehashed, TableKind, tuning::Candidate};
 use koel_lab::{Axis, Chart, Lap, Mark, Rounds, Series, Stopwatch, chart, percent};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Tune,
-    answer::{candidate, label, starred},
+    Tune,
+    answer::{Part, label},
     call::Call,
     measure::{build_repeats, disturbed, empty, hasher, in_rounds, median, rounds, times},
 };
 use crate::{
     errors,
+    file::Filter,
     items::{Format, Items},
     options,
     terminal::Progress,
-    text::{counted, figures, or_dash, paragraphs, short_rate, wrapped},
+    text::{counted, or_dash, short_rate},
 };
 
 /// The maximum number of operations. They take 1 GiB.
@@ -42,7 +43,7 @@ pub(super) struct Options {
     /// against the filters of the table, planned for the most items at any time, and against one that grows. Results are compared
     /// with the exact multiset of keys. Removals of absent keys are counted and skipped: no filter supports them. Takes 16 bytes of
     /// memory per operation, for at most 67108864 operations. As in filters, keys are distinguished by their 64-bit hashes
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["keys", "false_positive_cost"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "keys")]
     trace: Option<PathBuf>,
 
     /// With --trace, draw a chart of load and false-positive rate over the operations: FOLDER/trace.svg
@@ -89,6 +90,7 @@ impl Multiset {
 }
 
 /// The parameters of the growing filter that the others are compared with.
+#[derive(Clone, Copy)]
 pub(super) struct GrowingPlan {
     pub(super) max_capacity: usize,
     pub(super) rate: f64,
@@ -103,7 +105,7 @@ impl GrowingPlan {
         (addressing == Addressing::AnySize).then_some(Self { max_capacity, rate, table, bucket_size })
     }
 
-    fn builder(&self) -> ElasticBuilder {
+    fn builder(self) -> ElasticBuilder {
         let builder = ElasticFilter::builder().max_capacity(self.max_capacity).false_positive_rate(self.rate);
         let builder = self.table.into_iter().fold(builder, ElasticBuilder::table);
         self.bucket_size.into_iter().fold(builder, ElasticBuilder::bucket_size)
@@ -171,6 +173,12 @@ impl Trace {
             bail!("--trace: {} has no operations; {REMEDY}", crate::file::name(path));
         }
         Ok(trace)
+    }
+
+    /// Returns the share of absent keys among the queries, if there are any.
+    pub(super) fn absent_share(&self) -> Option<f64> {
+        let queries = self.present_queries + self.absent_queries;
+        (queries > 0).then(|| self.absent_queries as f64 / queries as f64)
     }
 }
 
@@ -267,13 +275,12 @@ fn replay<F: Insert>(filter: &mut F, trace: &Trace, size: impl Fn(&F) -> (f64, u
 /// A function that runs all operations of the log in empty filters. It returns the time and the number of operations.
 type TimeOperations<'a> = Box<dyn Fn(&mut Stopwatch) -> anyhow::Result<(Lap, usize)> + 'a>;
 
-/// A filter, and the results of its replay.
+/// The results of a filter's replay.
 #[derive(Serialize)]
-struct ReplayedFilter<'a> {
+pub(super) struct ReplayedFilter<'a> {
     #[serde(skip)]
-    label: String,
+    plan: Plan,
     #[serde(flatten)]
-    filter: Value,
     replay: Replay,
     #[serde(rename = "operation_ns", serialize_with = "times")]
     time: Rounds,
@@ -281,13 +288,16 @@ struct ReplayedFilter<'a> {
     time_operations: TimeOperations<'a>,
 }
 
-/// The label of the filter that grows.
-const GROWING: &str = "growing";
+/// The parameters of a filter that is replayed.
+enum Plan {
+    Fixed(Params),
+    Growing(GrowingPlan),
+}
 
 impl<'a> ReplayedFilter<'a> {
     /// Replays the log against an empty filter.
     fn new<F: Insert>(
-        (label, filter): (String, Value),
+        plan: Plan,
         trace: &'a Trace,
         empty: impl Fn() -> anyhow::Result<F> + 'a,
         size: impl Fn(&F) -> (f64, usize),
@@ -311,22 +321,27 @@ impl<'a> ReplayedFilter<'a> {
             Ok((lap, filters.len() * operations))
         };
         let time = Rounds::new(rounds(operations));
-        Ok(Self { label, filter, replay, time, time_operations: Box::new(time_operations) })
+        Ok(Self { plan, replay, time, time_operations: Box::new(time_operations) })
     }
 
     /// Replays the log against an empty growing filter.
     fn growing(plan: GrowingPlan, trace: &'a Trace) -> anyhow::Result<Self> {
-        let call = Call::growing(&plan);
-        let object = json!({ "grows": true, "command": call.command(), "builder": call.rust() });
         let empty = move || {
             let builder = options::kernel()?.into_iter().fold(plan.builder(), koel::ElasticBuilder::kernel);
             builder.build().map_err(errors::build)
         };
-        Self::new((String::from(GROWING), object), trace, empty, |filter| {
+        Self::new(Plan::Growing(plan), trace, empty, |filter| {
             // A few items are in a list, which has no load factor.
             let load = if filter.shards() == 0 { 0.0 } else { filter.load_factor() };
             (load, filter.size_in_bytes())
         })
+    }
+
+    fn label(&self) -> String {
+        match &self.plan {
+            Plan::Fixed(params) => label(params),
+            Plan::Growing(_) => String::from("growing"),
+        }
     }
 }
 
@@ -340,20 +355,23 @@ impl Options {
         Trace::read(path, format).map(Some)
     }
 
-    /// Replays the log against these filters, of which there must be at least one, and against one that grows.
-    pub(super) fn answer(&self, request: &Tune, trace: &Trace, filters: &Recommendation) -> anyhow::Result<Answer> {
-        let best = filters.best().context("no filter to replay the log against; please report this")?;
-        let (planned, rate) = (request.planned(request.items), request.fpr);
-        let shown = request.shown(filters.candidates(), |filter| filter);
-        let progress = Progress::counting(shown.len() + 1, "replays");
+    /// Replays the log against these filters, the best first, and against one that grows at this rate.
+    pub(super) fn replay<'a>(
+        &self,
+        request: &Tune,
+        trace: &'a Trace,
+        filters: &[&Candidate],
+        rate: f64,
+    ) -> anyhow::Result<Replays<'a>> {
+        let progress = Progress::counting(filters.len() + 1, "replays");
         let mut replayed = Vec::new();
-        for filter in shown {
+        for filter in filters {
             let (bytes, params) = (filter.bytes(), *filter.params());
-            let name = (label(&params), candidate(filter, planned));
-            replayed.push(ReplayedFilter::new(name, trace, move || empty(params), |filter| (filter.load_factor(), bytes))?);
+            let size = |filter: &Filter| (filter.load_factor(), bytes);
+            replayed.push(ReplayedFilter::new(Plan::Fixed(params), trace, move || empty(params), size)?);
             progress.update(0, replayed.len() as u64);
         }
-        if let Some(plan) = GrowingPlan::new(request, planned, rate.unwrap_or_else(|| best.false_positive_rate())) {
+        if let Some(plan) = GrowingPlan::new(request, request.planned(request.items), rate) {
             replayed.push(ReplayedFilter::growing(plan, trace)?);
         }
         drop(progress);
@@ -368,81 +386,107 @@ impl Options {
             },
         )?;
         let picture = self.out.as_deref().map(|folder| draw(folder, trace, &replayed)).transpose()?;
-        let call = Call::fixed(best, request.capacity_of(best), rate)?;
-        let name = self.trace.as_deref().map(crate::file::name).unwrap_or_default();
-        let text = format!("\n{}\n{}\n{call}", table(trace, &replayed), notes(trace, &replayed, picture.as_deref()));
-        let object = json!({ "asked": request, "trace": trace, "candidates": replayed, "picture": picture });
-        Ok(Answer::new(request, &question(trace, &name), Some((&call, text)), "", object))
+        let log = self.trace.as_deref().map(crate::file::name).unwrap_or_default();
+        Ok(Replays { trace, log, filters: replayed, picture })
     }
 }
 
-fn question(trace: &Trace, name: &str) -> String {
-    let queries = trace.present_queries + trace.absent_queries;
-    let present = percent(trace.present_queries as f64 / queries.max(1) as f64, 1);
-    let mut notes = wrapped(&format!(
-        "Replayed {} of {name}: {}, {queries} queries ({present} for present keys), {}. At most {} at a time, {} of them distinct, and {} of a key.",
-        counted(trace.operations.len(), "operation"),
-        counted(trace.insertions, "insertion"),
-        counted(trace.removals, "removal"),
-        counted(trace.most_items, "item"),
-        trace.most_distinct_items,
-        counted(trace.most_copies, "copy"),
-    ));
-    if trace.skipped_removals > 0 {
-        notes += &wrapped(&format!(
-            "{} of absent keys skipped, because a filter might remove other keys instead.",
-            counted(trace.skipped_removals, "removal")
-        ));
-    }
-    notes
+/// The log, and the results of its replays.
+pub(super) struct Replays<'a> {
+    pub(super) trace: &'a Trace,
+    /// The name of the log.
+    log: String,
+    /// The filters, the best first; the one that grows is the last.
+    filters: Vec<ReplayedFilter<'a>>,
+    /// The path of the chart.
+    pub(super) picture: Option<PathBuf>,
 }
 
-fn table(trace: &Trace, replayed: &[ReplayedFilter<'_>]) -> String {
-    let rows = replayed.iter().enumerate().map(|(place, ReplayedFilter { label, replay, time, .. })| {
-        let absent = Some(trace.absent_queries as f64).filter(|&absent| absent > 0.0);
+impl<'a> Replays<'a> {
+    /// Returns the results of the filter with these parameters, if there are any.
+    pub(super) fn of(&self, params: &Params) -> Option<&ReplayedFilter<'a>> {
+        self.filters.iter().find(|filter| matches!(&filter.plan, Plan::Fixed(other) if other == params))
+    }
+
+    /// Returns the label of the growing filter, the most bytes that it had at any time, and the filter as JSON.
+    pub(super) fn growing(&self) -> Option<(String, usize, Value)> {
+        self.filters.iter().find_map(|filter| {
+            let Plan::Growing(plan) = &filter.plan else { return None };
+            let call = Call::growing(plan);
+            let object = json!({ "grows": true, "command": call.command(), "builder": call.rust(), "replay": filter });
+            Some((filter.label(), filter.replay.most_bytes, object))
+        })
+    }
+
+    /// Returns what was read.
+    pub(super) fn input(&self) -> Vec<String> {
+        let trace = self.trace;
+        let queries = trace.present_queries + trace.absent_queries;
+        let present = percent(trace.present_queries as f64 / queries.max(1) as f64, 1);
+        let mut notes = vec![format!(
+            "Replayed {} of {}: {}, {queries} queries ({present} for present keys), {}. At most {} at a time, {} of them distinct, \
+             and {} of a key.",
+            counted(trace.operations.len(), "operation"),
+            self.log,
+            counted(trace.insertions, "insertion"),
+            counted(trace.removals, "removal"),
+            counted(trace.most_items, "item"),
+            trace.most_distinct_items,
+            counted(trace.most_copies, "copy"),
+        )];
+        notes.extend((trace.skipped_removals > 0).then(|| {
+            format!(
+                "{} of absent keys skipped, because a filter might remove other keys instead.",
+                counted(trace.skipped_removals, "removal")
+            )
+        }));
+        notes
+    }
+
+    /// Returns the columns of the replays.
+    pub(super) fn part(&self) -> Part {
+        let absent = Some(self.trace.absent_queries as f64).filter(|&absent| absent > 0.0);
         let rate = |hits: f64| or_dash(absent.map(|absent| short_rate(hits / absent)));
-        vec![
-            starred(label.clone(), place == 0),
-            replay.most_bytes.to_string(),
-            percent(replay.most_load_factor, 1),
-            replay.refused_insertions.to_string(),
-            replay.false_negatives.to_string(),
-            rate(replay.false_positives as f64),
-            rate(replay.expected_false_positives),
-            median(time),
-        ]
-    });
-    figures(&["filter", "bytes", "load", "refused", "missed", "\u{3b5}", "expected", "ns"], rows)
-}
-
-fn notes(trace: &Trace, replayed: &[ReplayedFilter<'_>], picture: Option<&Path>) -> String {
-    let mut notes = vec![
-        String::from(
-            "* The smallest for its rate. f: bits per fingerprint, b: slots per bucket. Bytes, load: the most at any time.",
-        ),
-        format!(
-            "Missed: queries for present keys that returned \"absent\": there are none unless insertions were refused. \u{3b5}: \
-             false positives among the {} for absent keys, measured, and expected at these loads.",
-            counted(trace.absent_queries, "query")
-        ),
-        String::from("ns: per operation of this log, the median of several rounds; hashing is not included."),
-    ];
-    notes.extend(disturbed(replayed.iter().map(|filter| &filter.time)));
-    if replayed.iter().any(|filter| filter.replay.refused_insertions > 0) {
-        notes.push(String::from("Insertions were refused: give a larger --items."));
+        let rows = self.filters.iter().map(|ReplayedFilter { replay, time, .. }| {
+            vec![
+                replay.most_bytes.to_string(),
+                percent(replay.most_load_factor, 1),
+                replay.refused_insertions.to_string(),
+                replay.false_negatives.to_string(),
+                rate(replay.expected_false_positives),
+                rate(replay.false_positives as f64),
+                median(time),
+            ]
+        });
+        Part::new(&["bytes", "load", "refused", "missed", "expected", "measured", "ns"], rows)
     }
-    notes.extend(picture.map(|path| format!("Picture: {}", path.display())));
-    paragraphs(&notes)
+
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = vec![
+            format!(
+                "Bytes, load: the most at any time. Missed: queries for present keys that returned \"absent\": there are none \
+                 unless insertions were refused. Expected, measured: \u{3b5} at these loads, among the {} for absent keys.",
+                counted(self.trace.absent_queries, "query")
+            ),
+            String::from("ns: per operation of this log, the median of several rounds; hashing is not included."),
+        ];
+        notes.extend(disturbed(self.filters.iter().map(|filter| &filter.time)));
+        if self.filters.iter().any(|filter| filter.replay.refused_insertions > 0) {
+            notes.push(String::from("Insertions were refused: give a larger --items."));
+        }
+        notes.extend(self.picture.as_ref().map(|path| format!("Picture: {}", path.display())));
+        notes
+    }
 }
 
 /// Draws the load and false-positive rate of the best filter and of the growing one. Returns the path of the chart.
 fn draw(folder: &Path, trace: &Trace, replayed: &[ReplayedFilter<'_>]) -> anyhow::Result<PathBuf> {
-    let shown = replayed.iter().enumerate().filter(|(place, filter)| *place == 0 || filter.label == GROWING);
+    let shown = replayed.iter().enumerate().filter(|(place, filter)| *place == 0 || matches!(filter.plan, Plan::Growing(_)));
     let series = shown.enumerate().flat_map(|(colour, (_, filter))| {
         let line = |quantity: &str, mark, value: fn(&Point) -> f64| {
             let points = filter.replay.course.iter().map(|point| (point.operations as f64, value(point)));
             Series {
-                name: format!("{}: {quantity}", filter.label),
+                name: format!("{}: {quantity}", filter.label()),
                 colour,
                 mark,
                 // A logarithmic axis cannot show 0.

@@ -10,13 +10,13 @@ use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{
-    answer::{label, starred},
+    answer::{Part, label},
     measure::{build_repeats, disturbed, empty, hasher, in_rounds, median, rounds, time_each, times},
 };
 use crate::{
     file::{self, Filter},
     items::{Format, Items},
-    text::{counted, figures, or_dash, paragraphs, short_rate},
+    text::{counted, or_dash, short_rate},
 };
 
 // No doc comment here: clap would use it as the help of the command.
@@ -350,9 +350,22 @@ impl Trial {
         self.filters.iter().find(|filter| filter.params == *params)
     }
 
-    pub(super) fn text(&self) -> String {
-        let notes = paragraphs(&[self.keys_note(), self.queries_note()]);
-        format!("{notes}\n{}\n{}\n{}", self.space_and_times(), self.rates(), paragraphs(&self.legend()))
+    /// Returns the nanoseconds of a lookup of an absent and of a present key, hashing included, if this filter was measured.
+    pub(super) fn lookup_ns(&self, params: &Params) -> Option<(Option<f64>, Option<f64>)> {
+        let median = |rounds: &Rounds| rounds.timing().map(|timing| timing.quartiles.median);
+        let (filter, hash) = (self.measured(params)?, median(&self.hash)?);
+        let [absent, present] = [&filter.absent, &filter.present].map(|rounds| median(rounds).map(|ns| ns + hash));
+        Some((absent, present))
+    }
+
+    /// Returns the share of absent keys among the queries, if there are any.
+    pub(super) fn absent_share(&self) -> Option<f64> {
+        self.absent.queries.as_ref().map(|queries| queries.absent as f64 / queries.read as f64)
+    }
+
+    /// Returns what was read.
+    pub(super) fn input(&self) -> [String; 2] {
+        [self.keys_note(), self.queries_note()]
     }
 
     fn keys_note(&self) -> String {
@@ -378,33 +391,18 @@ impl Trial {
         format!("{read}: {present} present ({share}), {absent} absent{repeats}.")
     }
 
-    /// Formats the table of the filters' space and times.
-    fn space_and_times(&self) -> String {
-        let rows = self.filters.iter().enumerate().map(|(place, filter)| {
-            let [insert, present, absent] = filter.times().map(median);
+    /// Returns the columns of the filters' space and times, and of their false-positive rates.
+    pub(super) fn parts(&self) -> [Part; 2] {
+        let space_and_times = self.filters.iter().map(|filter| {
             let (bytes, snapshot) = (filter.params.table_bytes().to_string(), filter.snapshot_bytes.to_string());
-            vec![
-                starred(label(&filter.params), place == 0),
-                percent(filter.load_factor, 1),
-                bytes,
-                snapshot,
-                insert,
-                present,
-                absent,
-            ]
+            let [insert, present, absent] = filter.times().map(median);
+            vec![percent(filter.load_factor, 1), bytes, snapshot, insert, present, absent]
         });
-        figures(&["filter", "load", "bytes", "snapshot", "insert", "present", "absent"], rows)
-    }
-
-    /// Formats the table of the filters' false-positive rates.
-    fn rates(&self) -> String {
         let absent_queries = self.absent.queries.as_ref().map(|queries| queries.absent);
-        let header = ["filter", "\u{3b5}", "measured", "99 % interval", "of the queries"];
-        let rows = self.filters.iter().enumerate().map(|(place, filter)| {
+        let rates = self.filters.iter().map(|filter| {
             let found = &filter.found;
             let interval = found.false_positive_rate_low.zip(found.false_positive_rate_high);
             let mut row = vec![
-                starred(label(&filter.params), place == 0),
                 short_rate(filter.expected_false_positive_rate),
                 or_dash(found.false_positive_rate.map(short_rate)),
                 or_dash(interval.map(|(low, high)| format!("{} to {}", short_rate(low), short_rate(high)))),
@@ -413,10 +411,14 @@ impl Trial {
             row.extend(absent_queries.map(|all| or_dash(found.query_false_positives.map(|found| format!("{found} of {all}")))));
             row
         });
-        figures(&header[..if absent_queries.is_some() { 5 } else { 4 }], rows)
+        let header = ["expected", "measured", "99 % interval", "of the queries"];
+        [
+            Part::new(&["load", "bytes", "snapshot", "insert", "present", "absent"], space_and_times),
+            Part::new(&header[..if absent_queries.is_some() { 4 } else { 3 }], rates),
+        ]
     }
 
-    fn legend(&self) -> Vec<String> {
+    pub(super) fn notes(&self) -> Vec<String> {
         let full = self.filters.iter().filter(|filter| !filter.fits);
         let mut notes: Vec<_> = full
             .map(|filter| {
@@ -427,8 +429,8 @@ impl Trial {
             notes.push(String::from("Each filter has room for all keys."));
         }
         notes.push(format!(
-            "insert, present, absent: ns per insertion, and per lookup of a present and of an absent key, one at a time, medians \
-             of {}. Hashing is not included: {} ns per key (XXH3).",
+            "Load: with these keys. Insert, present, absent: ns per insertion, and per lookup of a present and of an absent key, \
+             one at a time, medians of {}. Hashing is not included: {} ns per key (XXH3).",
             counted(self.rounds, "round"),
             median(&self.hash)
         ));
@@ -436,10 +438,10 @@ impl Trial {
         notes.push(String::from(match (&self.absent.queries, self.absent.absent_keys) {
             (Some(_), 0) => "No query is absent, so no rate can be measured: give --queries with absent ones.",
             (Some(_), _) => {
-                "\u{3b5}: expected at this load, and measured with the distinct absent queries; of the queries: false positives \
-                 among all absent ones, duplicates included."
+                "Expected: \u{3b5} at this load; measured: with the distinct absent queries; of the queries: false positives among \
+                 all absent ones, duplicates included."
             }
-            (None, _) => "\u{3b5}: expected at this load, and measured.",
+            (None, _) => "Expected: \u{3b5} at this load; measured: with the absent keys.",
         }));
         notes
     }
@@ -479,5 +481,6 @@ mod tests {
         let filter = &trial.filters[0];
         assert!(!filter.fits && (500..700).contains(&filter.stored), "{}", filter.stored);
         assert!(filter.found.false_positive_rate.is_none() && filter.present.timing().is_none());
+        assert_eq!(trial.lookup_ns(&filter.params), Some((None, None)));
     }
 }

@@ -1,9 +1,9 @@
 //! `koel tune`: its recommendations, its facts about other structures, and the commands that it prints.
 
+mod cost;
 mod recommend;
 mod trace;
 mod trial;
-mod workload;
 
 use serde_json::Value;
 

@@ -74,6 +74,8 @@ fn assert_same(found: &Value, advice: &Recommendation, items: usize) {
             "grows": false,
             "static": false,
             "measured": null,
+            "replay": null,
+            "cost_ns": null,
         })
     });
     assert_eq!(found["candidates"], candidates.collect::<Value>());
@@ -153,21 +155,21 @@ fn the_text_equals_the_golden_text() {
     let golden = "\
 1000000 items, a false-positive rate ε of at most 0.001.
 
-filter                    size  bits/item        ε    load  delete  grow  static
---------------------------------------------------------------------------------
-packed f=13 b=4 *      1.54 MB      12.31  9.52e-4  97.5 %     yes    no      no
-single f=13 b=4        1.67 MB      13.33  9.52e-4  97.5 %     yes    no      no
-single f=12 b=2        1.71 MB      13.65  8.58e-4  87.9 %     yes    no      no
-single f=13 b=3        1.71 MB      13.68  6.96e-4  95.0 %     yes    no      no
---------------------------------------------------------------------------------
-lower bound            1.25 MB       9.97  0.00100       -       -     -       -
-quotient               1.60 MB      12.76  0.00100       -     yes   yes      no
-d-left counting Bloom  2.83 MB      22.67  0.00100       -     yes    no      no
-counting Bloom         7.19 MB      57.51  0.00100       -     yes    no      no
+filter                    size   bits        ε    load       changes
+--------------------------------------------------------------------
+packed f=13 b=4 *      1.54 MB  12.31  9.52e-4  97.5 %   add, delete
+single f=13 b=4        1.67 MB  13.33  9.52e-4  97.5 %   add, delete
+single f=12 b=2        1.71 MB  13.65  8.58e-4  87.9 %   add, delete
+single f=13 b=3        1.71 MB  13.68  6.96e-4  95.0 %   add, delete
+--------------------------------------------------------------------
+lower bound            1.25 MB   9.97  0.00100       -             -
+quotient               1.60 MB  12.76  0.00100       -  grow, delete
+d-left counting Bloom  2.83 MB  22.67  0.00100       -   add, delete
+counting Bloom         7.19 MB  57.51  0.00100       -   add, delete
 
 * The smallest: 1538472 bytes, 256412 buckets of 4 slots. Room for 1000006
   distinct items.
-f: bits per fingerprint, b: slots per bucket.
+f: bits per fingerprint, b: slots per bucket; bits: per item.
 13 other filters are no smaller: --all shows them.
 Below the line: their authors' formulas, for large sets, at ε = 0.00100.
 If the number of items will grow: koel build --grow.
@@ -191,13 +193,23 @@ let mut filter = CuckooFilter::builder()
     assert!(run.unbroken().contains(&left_out), "{}", run.text());
 }
 
+#[test]
+fn the_text_repeats_the_request() {
+    let limits = "--fpr 1% --bytes 9MB --table single --bucket-size 4 --addressing power-of-two";
+    let run = tune(&format!("--items 1M --headroom 50% {limits}"));
+    run.ok();
+    let limits = "1000000 items, with headroom 1500000, a false-positive rate \u{3b5} of at most 0.01, at most 9000000 bytes, \
+                  single tables, buckets of 4 slots, addressing power-of-two.";
+    assert!(run.unbroken().starts_with(limits), "{}", run.text());
+}
+
 /// The text counts the filters that the table omits. --all shows them.
 #[test]
 fn all_filters_are_shown_on_request() {
     for options in ["--items 1M --fpr 0.1%", "--items 17 --fpr 0.1%", "--items 1000 --bytes 2k"] {
         let (short, long) = (tune(options).text(), tune(&format!("{options} --all")).text());
         let rows = |text: &str| text.lines().filter(|line| line.contains(" b=") && !line.starts_with(['-', 'f', '*'])).count();
-        let hidden = value_after(&short, "slots per bucket.\n");
+        let hidden = value_after(&short, "bits: per item.\n");
         assert_eq!(rows(&short) + hidden.parse::<usize>().expect("a number"), rows(&long), "{short}{long}");
         assert!((15..=17).contains(&rows(&long)) && !long.contains("--all"), "{long}");
         // The table has the filters that a builder would choose.

@@ -25,12 +25,6 @@ pub struct Speeds {
     pub find_absent: f64,
     /// The time to look up a present key.
     pub find_present: f64,
-    /// The time to insert a key into a filter that is nearly full.
-    pub insert: f64,
-    /// The time to insert a key, on average over all insertions up to the planned load.
-    pub build: f64,
-    /// The time to remove a key.
-    pub remove: f64,
 }
 
 impl SpeedTable {
@@ -81,8 +75,8 @@ impl SpeedTable {
         let (below, above) = (below.or(above)?, above.or(below)?);
         let share = if below == above { 0.0 } else { f64::from(bucket_size - below) / f64::from(above - below) };
         let [low, high] = [below, above].map(|b| self.times_of_shape(table, b, bytes));
-        let [find_absent, find_present, insert, remove, build] = between(&low?, &high?, share);
-        Some(Speeds { find_absent, find_present, insert, build, remove })
+        let [find_absent, find_present, ..] = between(&low?, &high?, share);
+        Some(Speeds { find_absent, find_present })
     }
 
     /// Estimates the times of a measured shape at this size.
@@ -144,7 +138,7 @@ mod tests {
         let by_bucket = [1, 2, 3, 4, 16].map(|b| absent(single, b, 16_384.0));
         assert_eq!(by_bucket.map(f64::to_bits), [6.0, 6.0, 7.0, 8.0, 8.0].map(f64::to_bits));
         let all = table.at(packed, 4, 16_384.0).expect("it was measured");
-        assert_eq!(all, Speeds { find_absent: 10.0, find_present: 20.0, insert: 30.0, build: 50.0, remove: 40.0 });
+        assert_eq!(all, Speeds { find_absent: 10.0, find_present: 20.0 });
         assert_eq!((table.most_bytes(), table.disturbed()), (1 << 16, (0, 5)));
         assert!(speed_table(&[("packed", 4, 1, 1.0)]).at(single, 4, 1.0).is_none());
         // A single size gives no slope, and times never fall beyond the largest size.
