@@ -206,29 +206,26 @@ threads:
 measure *arguments:
     @python3 docs/measure "$@"
 
-# Those of a few experiments are also broken in many ways, each of which must be noticed. Pages and pictures are in target/report.
-[doc("Reports in Chromium.")]
+# Reports in Chromium. Pages and pictures are in target/report.
 report:
     #!/usr/bin/env bash
     set -euo pipefail
     export CHROMIUM=$(which -a ${CHROMIUM:+"$CHROMIUM"} chromium chromium-browser google-chrome 2>/dev/null | head -1)
     {{just}} _need "the report in a browser" "apt-get install chromium fonts-dejavu-core npm; or CHROMIUM=PATH" which "$CHROMIUM" npm || exit 0
     folder=target/report built={{target}}/debug
-    rm -rf $folder && mkdir -p $folder/{browser,some,tuning}
+    rm -rf $folder && mkdir -p $folder/{browser,tuning}
     # Node looks for packages beside a program, and they must not be installed among the sources.
-    cp cli/tests/report/*.{mjs,json} $folder/browser
+    cp cli/tests/report/* $folder/browser
     npm ci --prefix $folder/browser --ignore-scripts --no-audit --no-fund --loglevel=error
-    # Those that `cargo test` has built, which are optimised a little, and check themselves: their reports say so.
+    # The profile of `cargo test`: its programs check themselves, and most are built already.
     cargo build --quiet --profile test --workspace --bins --examples --locked
     $built/koel experiment all --quick --max-slots 10000 --out $folder/results
     for growing in "" --growing; do $built/koel-peers $growing --items 10000 --rounds 1 --out $folder/results; done
     $built/examples/demanding $folder/results
-    cp $folder/results/{demanding,fpr,space}[-.]* $folder/some
-    $built/koel experiment fpr space --quick --max-slots 10000 --out $folder/some
     # Drawn anew, and not measured; the pictures of koel-peers are those in docs/tuning.
     cp docs/tuning/*.{json,svg} $folder/tuning
     $built/koel experiment $(basename -s .json docs/tuning/*.json | grep -vx 'peers\|growth') --out $folder/tuning
-    node $folder/browser/check.mjs $folder $folder/{some,results,tuning}
+    node $folder/browser/check.mjs $folder $folder/{results,tuning}
 
 # Tests and benchmarks are left out on purpose, which cargo mentions for each file.
 [doc("What would be published builds by itself, without warnings, and contains nothing else.")]
