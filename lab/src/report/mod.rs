@@ -194,7 +194,8 @@ fn section(part: &Part, known: &[(&'static str, String)]) -> Markup {
 
 /// Returns a table that scrolls if it is wider than the page.
 fn small_table(table: &Table) -> Markup {
-    let is_number = |cell: &String| cell.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '−');
+    // A dash alone means that there is no number.
+    let is_number = |cell: &String| cell.trim_start_matches("< ").starts_with(|c: char| c.is_ascii_digit() || "-−–".contains(c));
     let class = |column: usize| {
         let mut cells = table.rows.iter().filter_map(|row| row.get(column));
         cells.all(is_number).then_some("number")
@@ -381,6 +382,14 @@ mod tests {
         let csv = STANDARD.decode(encoded).unwrap();
         assert_eq!(csv, fs::read(folder.path().join("load.csv")).unwrap());
         assert!(csv.starts_with(b"slots,mean,note\n100,0.1,"));
+    }
+
+    #[test]
+    fn columns_of_numbers_are_aligned() {
+        let rows = [["4 a", "1.5 (1–2)", "–", "-2"], ["b", "< 0.1 %", "3", "−2"]].map(|row| row.map(String::from).to_vec());
+        let table = small_table(&Table::new("", &["text", "one", "two", "three"], rows)).into_string();
+        assert_eq!((table.matches("<td>").count(), table.matches("<td class=\"number\">").count()), (2, 6), "{table}");
+        assert_eq!(table.matches("<th scope=\"col\" class=\"number\">").count(), 3, "{table}");
     }
 
     #[test]
