@@ -235,11 +235,14 @@ package:
     ! grep '^warning' target/publish
     ! cargo package -p koel --locked --allow-dirty --list | grep -vE '^(src|tables|docs)/|^[^/]+$'
 
-# What changed since the last release breaks nobody's code, unless its version says so.
-semver:
-    @tag=$(git tag --list 'v*' --sort=-v:refname | head -1); ! {{just}} _need "public API" "git tag v0.1.0" test -n "$tag" \
+# The baseline is a commit, the last release, or, before the first release, the commit in .ci/baseline.
+[doc("What changed since the baseline breaks nobody's code, unless its version says so.")]
+semver baseline="":
+    @tag=$(git tag --list 'v*' --sort=-v:refname | head -1); baseline={{quote(baseline)}}; \
+    baseline=${baseline:-${tag:-$(cat .ci/baseline)}}; \
+    ! {{just}} _need "public API" "git fetch --unshallow" git cat-file -e "$baseline^{commit}" \
         || ! {{just}} _need "public API" "cargo install --locked cargo-semver-checks" cargo semver-checks --version \
-        || cargo semver-checks -p koel --baseline-rev "$tag"
+        || cargo semver-checks -p koel --baseline-rev "$baseline"
 
 # Tests on 64-bit ARM, under qemu.
 aarch64: (_under_qemu "aarch64" "--all-features")
