@@ -223,6 +223,8 @@ pub(crate) fn rate(text: &[u8]) -> Result<f64, Failure> {
     let rate: f64 = parse(text).ok_or_else(|| Failure::new("Couldn't parse ERROR"))?;
     match ElasticFilter::builder().capacity(1).max_capacity(1).false_positive_rate(rate).params() {
         Ok(_) => Ok(rate),
+        // The error names the lowest rate.
+        Err(error) if rate > 0.0 && rate < 1.0 => Err(Failure::new(format_args!("ERROR: {error}"))),
         Err(error) => Err(Failure::new(format_args!("ERROR: value must be in the range (0, 1): {error}"))),
     }
 }
@@ -289,10 +291,17 @@ mod tests {
         assert_eq!(store(b"EXPANSION", b"-1"), Err(String::from("EXPANSION: value must be in the range [0, 32768]")));
         assert_eq!(store(b"BucketSize", b"256"), Err(String::from("BUCKETSIZE: value must be in the range [1, 255]")));
         assert_eq!(store(b"SEED", b"9223372036854775808"), Err(String::from("Couldn't parse SEED")));
-        for rate in ["0", "1", "-0.1", "inf", "NaN", "1e-300"] {
+        for rate in ["0", "1", "-0.1", "inf", "NaN"] {
             let message = store(b"ERROR", rate.as_bytes()).unwrap_err();
             assert!(message.starts_with("ERROR: value must be in the range (0, 1)"), "{message}");
         }
+        // The lowest rate that the message names works.
+        let message = store(b"ERROR", b"1e-10").unwrap_err();
+        let lowest = message.split("ERROR: false-positive rate: 1e-10 given, but filters of this size keep rates from ").nth(1);
+        let lowest = lowest.and_then(|rest| rest.split(' ').next()).unwrap_or_else(|| panic!("{message}"));
+        assert_eq!(store(b"ERROR", lowest.as_bytes()), Ok(()));
+        plan.capacity = 1 << 40;
+        assert!(plan.bytes().is_some(), "{lowest}");
         assert_eq!(capacity(b"+5", 2), Err(Failure::new("Bad capacity")));
         assert!(capacity(b"3", 2).is_err() && capacity(b"4", 2) == Ok(4));
     }
