@@ -397,6 +397,7 @@ mod tests {
         let same = with_fpr(|_| ()).concat();
         assert_eq!((same.matches("<dd>a processor</dd>").count(), same.matches("<dt>Seed</dt>").count()), (1, 1));
         assert!(same.contains("2026-11-21 at 00:52:47 UTC") && same.contains("took 1m 2s"));
+        assert!(same.contains("<html lang=\"en\">") && same.matches("<h1>").count() == 1);
         let [head, section] = with_fpr(|record| record.run.machine.processor = String::from("another one"));
         let other = "<dd>another one</dd>";
         assert!(!head.contains(other) && head.contains("on a processor and another one."), "{head}");
