@@ -16,6 +16,8 @@
 mod copies;
 mod split;
 
+use split::FullAt;
+
 use super::{
     directory::Directory,
     plan::GenerationPlan,
@@ -44,12 +46,11 @@ pub(crate) struct Generation {
     lookup: LookupLayout,
     directory: Directory<Place>,
     pool: Pool,
-    /// The item counts from which a shard is full. The first is for shards that can be split; the second, if it is larger, for
-    /// shards of the greatest depth.
-    full_at: [u32; 2],
-    /// [`insert`](Self::insert) leaves shards with these item counts or more to the slow path. Equal to `full_at`, or 0 if
-    /// insertions [look up the item first](Self::looks_up_first).
-    fast_insert_below: [u32; 2],
+    /// The item counts from which a shard is full.
+    full_at: FullAt,
+    /// The item counts from which [`insert`](Self::insert) leaves a shard to the slow path: `full_at`, or [`FullAt::ALWAYS`] if
+    /// insertions [look up the item first](Self::looks_up_first). So the fast path makes one comparison for both reasons.
+    slow_from: FullAt,
     /// A removal that leaves at most this many items in a shard merges it with its sibling if the two have at most twice as many.
     merge_at: u32,
     /// A removal that leaves at most this many items replaces all shards by an item list.
@@ -97,13 +98,13 @@ impl<'a> Routes<'a> {
 impl Generation {
     /// Returns an empty generation without shards.
     pub fn without_shards(plan: GenerationPlan, dispatch: Dispatch) -> Self {
-        let full_at = split::full_at(&plan);
+        let full_at = FullAt::of(&plan);
         Self {
             lookup: LookupLayout::new(&plan.whole),
             directory: Directory::empty(plan.min_depth),
             pool: Pool::new(&plan),
             full_at,
-            fast_insert_below: full_at,
+            slow_from: full_at,
             merge_at: split::merge_at(&plan),
             shrink_to_list_at: if plan.begins_as_list() {
                 split::shard_items(plan.list_capacity() / LIST_AGAIN_DIVISOR)
@@ -251,7 +252,7 @@ impl Generation {
     #[inline]
     pub fn insert(&mut self, key: Key) -> Result<(), Place> {
         let place = self.find(key.stream).ok_or(Place::NONE)?;
-        if self.insert_below(place, key, self.fast_insert_below) { Ok(()) } else { Err(place) }
+        if self.insert_below(place, key, self.slow_from) { Ok(()) } else { Err(place) }
     }
 
     /// Finds the shard into which to insert an item.
@@ -281,10 +282,10 @@ impl Generation {
         if place == Place::NONE {
             return false;
         }
-        let threshold = self.threshold(place, self.fast_insert_below);
+        let full_from = self.full_from(place, self.slow_from);
         let (layout, record, table) = self.pool.open(place);
         let items = record.items();
-        if items >= threshold {
+        if items >= full_from {
             return false;
         }
         let store = key.store(&layout.params, layout.upper);
@@ -299,27 +300,26 @@ impl Generation {
         is_placed
     }
 
-    /// Returns the item count from which this shard is full, given the thresholds of splittable shards and of those at the
-    /// greatest depth.
+    /// Returns the one of these item counts that applies to this shard.
     #[inline(always)]
-    fn threshold(&self, place: Place, [splittable, deepest]: [u32; 2]) -> usize {
-        index(if self.depth_of(place) < self.plan.max_depth { splittable } else { splittable.max(deepest) }.into())
+    fn full_from(&self, place: Place, FullAt { splittable, deepest }: FullAt) -> usize {
+        index(if self.depth_of(place) < self.plan.max_depth { splittable } else { deepest }.into())
     }
 
     /// Inserts an item into its shard, even if that is full, as long as there is a slot for it. Returns false, and changes
     /// nothing, if there is none.
     fn insert_at(&mut self, place: Place, key: Key) -> bool {
-        self.insert_below(place, key, [u32::MAX; 2])
+        self.insert_below(place, key, FullAt::NEVER)
     }
 
-    /// Inserts an item into its shard if that has fewer items than its threshold, and a slot for this one. Returns false, and
+    /// Inserts an item into its shard if that has fewer items than `full_at` says, and a slot for this one. Returns false, and
     /// changes nothing, otherwise.
     #[inline]
-    fn insert_below(&mut self, place: Place, key: Key, thresholds: [u32; 2]) -> bool {
-        let threshold = self.threshold(place, thresholds);
+    fn insert_below(&mut self, place: Place, key: Key, full_at: FullAt) -> bool {
+        let full_from = self.full_from(place, full_at);
         let (layout, record, table) = self.pool.open(place);
         let items = record.items();
-        if items >= threshold {
+        if items >= full_from {
             return false;
         }
         let is_placed = self.dispatch.change_deep(&layout.geometry, table, key.store(&layout.params, layout.upper));
@@ -352,7 +352,7 @@ impl Generation {
         let Some((place, items)) = self.remove(key) else { return self.is_list() && self.remove_from_list(key) };
         let merge_at = index(self.merge_at.into());
         if items <= merge_at {
-            // Without memory for the merged shard, there remain two.
+            // Without memory for the merged shard, both shards stay.
             let _ = self.merge_with_sibling(place, 2 * merge_at);
         }
         true
@@ -592,8 +592,8 @@ impl Generation {
         assert!(self.plan == *plan, "generation {number} is {:?}, planned as {plan:?}", self.plan);
         assert!(self.dispatch.kernel() == dispatch.kernel(), "generation {number} has another kernel");
         assert_eq!(self.merge_at, split::merge_at(plan));
-        assert_eq!(self.full_at, split::full_at(plan));
-        assert_eq!(self.fast_insert_below, if self.looks_up_first() { [0; 2] } else { self.full_at });
+        assert_eq!(self.full_at, FullAt::of(plan));
+        assert_eq!(self.slow_from, if self.looks_up_first() { FullAt::ALWAYS } else { self.full_at });
         if self.is_list() {
             assert!(plan.begins_as_list() && self.pool.len() == 0, "generation {number} has no directory");
             self.assert_copies();

@@ -88,8 +88,9 @@ pub(crate) use {
 /// # Duplicates
 /// An item can be inserted up to 2³² − 1 times. [`count`](Self::count) returns how often it was inserted, and each copy can be
 /// removed. Copies do not make the filter grow. Tables hold every item and a few copies; extra copies are counted beside the
-/// tables ([`table_len`](Self::table_len)). Extra copies take 7 to 9 bytes per item that has some at a rate of 0.1 %, and make
-/// insertions and removals slower (docs/DESIGN.md, "Copies"). [`insert_unique`](Self::insert_unique) stores an item only once.
+/// tables ([`table_len`](Self::table_len)). At a rate of 0.1 %, extra copies take 7 to 9 bytes for each item that has some.
+/// They make insertions and removals slower (docs/DESIGN.md, "Copies"). [`insert_unique`](Self::insert_unique) stores an item only
+/// once.
 ///
 /// # Removal
 /// Remove only items that were inserted, as with a [`CuckooFilter`](crate::CuckooFilter#removal). Two underfull shards are merged.

@@ -131,7 +131,7 @@ impl Task for InsertSome<'_> {
                 core.partitions[partition_of(hash)].last().prefetch_pending(instructions, *item);
             }
         }
-        let mut has_grown = false;
+        let (is_limited, mut has_grown) = (core.is_limited(), false);
         for (position, (item, &hash)) in items.iter_mut().zip(hashes).enumerate() {
             let partition = partition_of(hash);
             if has_grown {
@@ -139,7 +139,7 @@ impl Task for InsertSome<'_> {
                 *item = core.partitions[partition].last().pending(item.key);
             }
             if !core.partitions[partition].last_mut().insert_pending(instructions, *item)
-                && !core.partitions[partition].insert_after_lookup(Uniform(hash), item.place, core.max_bytes < usize::MAX)
+                && !core.partitions[partition].insert_after_lookup(Uniform(hash), item.place, is_limited)
             {
                 core.grow(partition, Uniform(hash), item.place).map_err(|error| error.at(position))?;
                 has_grown = true;
@@ -229,8 +229,9 @@ impl Elastic {
 
     #[cold]
     fn insert_growing(&mut self, partition: usize, hash: Uniform, place: Place) -> Result<(), InsertError> {
+        let is_limited = self.is_limited();
         // Tries this first, because computing the budget takes time.
-        if self.partitions[partition].insert_after_lookup(hash, place, self.max_bytes < usize::MAX) {
+        if self.partitions[partition].insert_after_lookup(hash, place, is_limited) {
             Ok(())
         } else {
             self.grow(partition, hash, place)
@@ -241,6 +242,10 @@ impl Elastic {
     fn grow(&mut self, partition: usize, hash: Uniform, place: Place) -> Result<(), InsertError> {
         let budget = self.budget();
         self.partitions[partition].insert_growing(hash, place, budget).map_err(|error| self.with_limit(error))
+    }
+
+    fn is_limited(&self) -> bool {
+        self.max_bytes < usize::MAX
     }
 
     /// Returns by how many bytes the charge may rise.

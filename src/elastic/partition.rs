@@ -235,7 +235,7 @@ impl Partition {
                 return false;
             }
         }
-        let is_inserted = self.last_mut().insert_unless_full_at(place, key);
+        let is_inserted = self.last_mut().insert_unless_full(place, key);
         self.update_copy_state();
         is_inserted
     }
@@ -265,7 +265,7 @@ impl Partition {
             return generation.add_extra_copies(key, 1, budget);
         }
         let last = self.last_mut();
-        if last.looks_up_first() && last.insert_unless_full_at(place, key) {
+        if last.looks_up_first() && last.insert_unless_full(place, key) {
             return Ok(());
         }
         let error = match last.insert_growing(place, key, budget) {
@@ -416,7 +416,8 @@ impl Partition {
             }
             let looks_up_first = self.last().looks_up_first();
             let generation = self.generation_mut(at);
-            if !(looks_up_first && generation.contains_exactly(key)) && generation.insert_unless_full(key) {
+            let is_counted = looks_up_first && generation.contains_exactly(key);
+            if !is_counted && generation.insert_unless_full(generation.place(key), key) {
                 left -= 1;
                 continue;
             }

@@ -113,8 +113,8 @@ impl TableParams for ShardParams {
         self.buckets.into()
     }
 
-    /// Returns the bits of the low fingerprint, or `None` if there are no upper bits above them. One of them is set in any item.
-    fn low_bits(&self) -> Option<Fingerprint> {
+    /// Returns the mask of the low fingerprint, since that is never 0; `None` if there are no upper bits above it.
+    fn nonzero_mask(&self) -> Option<Fingerprint> {
         if self.upper_bits > 0 { Fingerprint::new((1 << self.low_bits) - 1) } else { None }
     }
 }

@@ -397,7 +397,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares the list with a set. Keys are at both ends of the range, close together, or anywhere.
+        /// Compares the list with a set. Keys are anywhere in the range, or close together at one of its ends.
         #[test]
         fn a_list_has_the_keys_of_a_set(
             key_bits in 7_u32..=90,

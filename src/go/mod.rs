@@ -46,7 +46,7 @@ use crate::{
     hash::{Hasher, HasherId, Uniform},
     kernel::{Dispatch, Hashes, answers},
     params::{Addressing, Params},
-    snapshot::{boxed, has_length, replace_with},
+    snapshot::{boxed, check_length, replace_with},
     storage::OutOfMemory,
     table::Address,
 };
@@ -291,7 +291,7 @@ impl GoFilter {
             GoError::OutOfMemory(_) => io::ErrorKind::OutOfMemory.into(),
             error => boxed(io::ErrorKind::InvalidInput, error).unwrap_or_else(|_| io::ErrorKind::InvalidInput.into()),
         })?;
-        replace_with(path.as_ref(), |mut file| file.write_all(&bytes), |file| has_length(file, wide(bytes.len())))
+        replace_with(path.as_ref(), |mut file| file.write_all(&bytes), |file| check_length(file, wide(bytes.len())))
     }
 }
 

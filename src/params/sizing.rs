@@ -46,7 +46,7 @@ impl Request {
         let (size, precision) = (self.size()?, self.precision()?);
         // The single table takes all lengths and bucket sizes that the packed one takes.
         let kind = self.table.unwrap_or(TableKind::Single);
-        self.with(kind, precision.longest, self.addressing.min_buckets())?;
+        self.table_params(kind, precision.longest, self.addressing.min_buckets())?;
         let Search { smallest, lowest, .. } = Search::of(self, size, precision);
         match (smallest, lowest, self.false_positive_rate) {
             (Some(smallest), ..) => Ok(smallest),
@@ -64,7 +64,7 @@ impl Request {
                 if self.table.is_some_and(|only| only != kind) {
                     continue;
                 }
-                let Ok(least) = self.with(kind, f, self.addressing.min_buckets()) else { continue };
+                let Ok(least) = self.table_params(kind, f, self.addressing.min_buckets()) else { continue };
                 let table = least.with_buckets(least.max_buckets()).unwrap_or(least);
                 let reached = match size {
                     Size::Capacity(_) => wide(table.capacity()),
@@ -101,13 +101,14 @@ impl Request {
         }
     }
 
+    /// Returns the number of slots in a bucket.
     fn b(&self) -> u32 {
         self.bucket_size.unwrap_or(DEFAULT_BUCKET_SIZE)
     }
 
     /// Returns the parameters of a table, or why they are invalid. (Inlined, it would take more code than all its callers.)
     #[inline(never)]
-    fn with(&self, kind: TableKind, f: u32, buckets: u64) -> Result<Params, ParamError> {
+    fn table_params(&self, kind: TableKind, f: u32, buckets: u64) -> Result<Params, ParamError> {
         Params::new(kind, f, self.b(), buckets, self.addressing, self.seed)
     }
 }
@@ -127,7 +128,7 @@ struct Search<'a> {
     rate: f64,
     /// The highest number of items that may match an absent item on average; a table with more exceeds the rate.
     most_matches: f64,
-    /// The last measured kind, with the number of buckets and their load, which depend only on the kind during a search.
+    /// The number of buckets and their load for the last measured kind of table. During a search, they depend only on this kind.
     sized: Option<(Measured, (u64, Load))>,
     smallest: Option<Params>,
     /// The bytes of the smallest table, and as a tiebreaker, its kind and fingerprint length.
@@ -185,11 +186,11 @@ impl<'a> Search<'a> {
         if self.smallest.is_some() && is_excluded {
             return true;
         }
-        // This is the highest rate with any number of copies.
+        // An upper bound of the rate, for any number of copies.
         let rate = mean_matches(f, b, load).min(1.0);
         for kind in TableKind::ALL {
             if table.is_none_or(|only| only == kind)
-                && let Ok(table) = self.request.with(kind, f, buckets)
+                && let Ok(table) = self.request.table_params(kind, f, buckets)
             {
                 if rate < 1.0 {
                     self.lowest = Some(self.lowest.map_or(rate, |lowest| lowest.min(rate)));
@@ -236,7 +237,7 @@ mod tests {
         }
     }
 
-    /// A table that is planned for 0 items has the rate 0.
+    /// The rate of a table that is planned for 0 items is 0, but a request for it is refused nevertheless.
     #[test]
     fn a_rate_of_0_is_refused() {
         let request = Request {
@@ -280,7 +281,8 @@ mod tests {
         let lengths = |kind: TableKind| request.fingerprint_bits.map_or(kind.fingerprint_bits(), |f| f..=f);
         let all = kinds.flat_map(|kind| lengths(kind).map(move |f| (kind, f)));
         let fewest = request.addressing.min_buckets();
-        let (tables, errors): (Vec<_>, Vec<_>) = all.map(|(kind, f)| request.with(kind, f, fewest)).partition(Result::is_ok);
+        let (tables, errors): (Vec<_>, Vec<_>) =
+            all.map(|(kind, f)| request.table_params(kind, f, fewest)).partition(Result::is_ok);
         match errors.into_iter().next() {
             Some(error) if tables.is_empty() => error.map(|_| Vec::new()),
             _ => Ok(tables.into_iter().flatten().collect()),

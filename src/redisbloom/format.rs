@@ -117,22 +117,22 @@ impl Fields {
     fn first_invalid(&self) -> Option<(usize, &'static str, [u64; 2])> {
         let Self { buckets, filters, bucket_size, expansion, .. } = *self;
         if !buckets.is_power_of_two() {
-            return Some((BUCKETS_AT, "{} buckets, but RedisBloom's number is a power of two", [buckets, 0]));
+            return Some((BUCKETS_AT, "{} buckets, but the number must be a power of two", [buckets, 0]));
         }
         if bucket_size == 0 || bucket_size > MOST_BUCKET_SIZE {
-            let message = "buckets of {} slots, but they have 1 to {}";
+            let message = "buckets of {} slots, but RedisBloom's have 1 to {}";
             return Some((BUCKET_SIZE_AT, message, [bucket_size.into(), MOST_BUCKET_SIZE.into()]));
         }
         if filters == 0 || filters > MOST_FILTERS {
-            return Some((FILTERS_AT, "{} sub-filters, but there are 1 to {}", [filters, MOST_FILTERS]));
+            return Some((FILTERS_AT, "{} sub-filters, but a filter has 1 to {}", [filters, MOST_FILTERS]));
         }
         if !expansion.is_power_of_two() && (expansion > 0 || filters > 1) {
-            let message = "expansion {}, but it is a power of two, or 0 for a filter that does not grow";
+            let message = "expansion {}, but it must be a power of two, or 0 for a filter that does not grow";
             return Some((EXPANSION_AT, message, [expansion.into(), 0]));
         }
         // The last sub-filter is the largest.
         if self.slots(filters - 1).is_none() {
-            let message = "sub-filter {} has more than {} slots, more than RedisBloom can use";
+            let message = "sub-filter {} has more than {} slots, the most that RedisBloom can use";
             return Some((FILTERS_AT, message, [filters, MOST_SLOTS]));
         }
         None
@@ -234,13 +234,17 @@ impl Loader {
             let message = "all chunks of the filter have arrived, but there is another one";
             return Err(SnapshotError::new(Kind::TrailingBytes, offset, message, []).with_remedy(IN_ORDER));
         };
+        if len == 0 {
+            let message = "an empty chunk with the iterator {}, but chunks of the filter are still missing";
+            return Err(SnapshotError::new(Kind::Parameter, offset, message, [iterator]).with_remedy(IN_ORDER));
+        }
         let next = (HEADER_ITERATOR + self.loaded).saturating_add(len);
-        if iterator != next || len == 0 {
+        if iterator != next {
             return Err(not_in_order(iterator, len, next, offset));
         }
         let missing = whole - wide(self.slots.len());
         if len > missing {
-            let message = "a chunk of {} bytes, but its sub-filter lacks {}";
+            let message = "a chunk of {} bytes, but its sub-filter lacks only {}";
             return Err(SnapshotError::new(Kind::Parameter, offset, message, [len, missing]));
         }
         Ok(())
@@ -314,8 +318,9 @@ impl fmt::Debug for Loader {
     }
 }
 
+/// Returns the error for a chunk of `len` bytes that has another iterator than `next`.
 fn not_in_order(iterator: u64, len: u64, next: u64, offset: u64) -> SnapshotError {
-    let message = "a chunk of {} bytes with the iterator {}, where {} comes next";
+    let message = "a chunk of {} bytes with the iterator {}, but its iterator should be {}";
     SnapshotError::new(Kind::Parameter, offset, message, [len, iterator, next]).with_remedy(IN_ORDER)
 }
 
@@ -326,8 +331,8 @@ impl RedisBloomFilter {
     /// Chunks have no checksum, so other damage goes unnoticed.
     ///
     /// # Errors
-    /// If the chunks are not those of one filter. The error says what is wrong and at which offset, counted through the bytes of
-    /// all chunks. If there are no chunks: RedisBloom dumps none for an empty filter.
+    /// If the chunks are not those of one filter, all of them and in order. The error says what is wrong and at which offset,
+    /// counted through the bytes of all chunks. RedisBloom dumps no chunks of an empty filter, so having none is an error, too.
     pub fn from_chunks<'a>(chunks: impl IntoIterator<Item = (u64, &'a [u8])>) -> Result<Self, SnapshotError> {
         let mut chunks = chunks.into_iter();
         let (iterator, header) = chunks.next().ok_or_else(no_chunks)?;
@@ -343,8 +348,8 @@ impl RedisBloomFilter {
         in_chunks(&self.core.header, self.core.filters.iter().map(|filter| &filter.slots[..]))
     }
 
-    /// Returns the chunk after the one with this iterator, and its own iterator, or `None` at the end. The chunk has at most
-    /// `most_bytes` bytes; only the header, which follows iterator 0, always has 38.
+    /// Returns the chunk that follows the one with this iterator, together with its own iterator, or `None` at the end. The chunk
+    /// has at most `most_bytes` bytes, except for the header, which follows iterator 0 and always has 38.
     ///
     /// Takes time proportional to the number of sub-filters.
     ///
@@ -392,7 +397,7 @@ fn cut_off(offset: u64, expected: u64) -> SnapshotError {
 
 fn no_chunks() -> SnapshotError {
     SnapshotError::new(Kind::Length, 0_u64, "there are no chunks", [])
-        .with_remedy("make an empty filter: RedisBloom dumps nothing of one without items")
+        .with_remedy("make an empty filter: RedisBloom dumps no chunks of a filter without items")
 }
 
 // Files of chunks: the iterator, the length and the bytes of each.
@@ -466,6 +471,7 @@ impl RedisBloomFilter {
     }
 }
 
+/// Reads the filter from a file of chunks.
 fn read(mut source: Source<'_>) -> Result<RedisBloomFilter, SnapshotError> {
     let mut piece = [0; PIECE_BYTES];
     let (iterator, len) = read_frame(&mut source, 0)?.ok_or_else(no_chunks)?;

@@ -32,9 +32,9 @@ pub struct SnapshotError {
     path: Option<Box<[PathBuf; 1]>>,
 }
 
-/// The cause of an error. Creating it allocates nothing. Only the path of a file takes memory, and is left out if there is none.
+/// The cause of an error. Creating it needs no memory. Only the path of a file does, so an error lacks it when memory is short.
 enum Cause {
-    /// A message with a gap, `{}`, for each of these numbers.
+    /// A message whose gaps, `{}`, are filled with these numbers in order. It has at most three gaps.
     Message(&'static str, [u64; 3]),
     /// A part of the snapshot does not match its checksum.
     Altered {
@@ -78,7 +78,7 @@ pub enum SnapshotErrorKind {
     /// A table, a list or the trailer does not match its checksum.
     BodyChecksum,
     /// A packed bucket has an invalid codeword or unsorted fingerprints, a fingerprint of a shard is invalid, or a bit that must be
-    /// 0 is set. Or the list of items of a partition without shards is invalid.
+    /// 0 is set. Or a partition of a growing filter has a list of its few items instead of tables, and this list is invalid.
     Table,
     /// The number of items in a table or a list is not the stated one.
     Count,
@@ -186,7 +186,8 @@ impl SnapshotError {
         self.kind
     }
 
-    /// Returns the offset of the error in bytes, from the start of the snapshot.
+    /// Returns the offset of the error in bytes, from the start of the snapshot. With [`SnapshotErrorKind::OutOfMemory`], it has no
+    /// meaning.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
@@ -232,7 +233,7 @@ impl SnapshotError {
 
 impl From<OutOfMemory> for SnapshotError {
     fn from(error: OutOfMemory) -> Self {
-        Self::from_cause(SnapshotErrorKind::OutOfMemory, super::format::HEADER_BYTES as u64, Cause::OutOfMemory(error))
+        Self::from_cause(SnapshotErrorKind::OutOfMemory, 0, Cause::OutOfMemory(error))
     }
 }
 
@@ -295,8 +296,8 @@ impl fmt::Display for SnapshotError {
         if let Some([path]) = self.path.as_deref() {
             write!(f, "{}: ", path.display())?;
         }
-        // An I/O error has no offset, or its message names it.
-        if self.kind != SnapshotErrorKind::Io {
+        // No byte is at fault if memory cannot be allocated. The message of an I/O error names the offset if there is one.
+        if !matches!(self.kind, SnapshotErrorKind::OutOfMemory | SnapshotErrorKind::Io) {
             write!(f, "at byte {}: ", self.offset)?;
         }
         match &self.cause {
@@ -362,7 +363,7 @@ mod tests {
     use SnapshotErrorKind as Kind;
     use alloc::{format, string::ToString};
 
-    /// Each message has the offset, the numbers and one remedy.
+    /// Each message has the offset, if there is one, the numbers and one remedy.
     #[test]
     fn errors_are_displayed() {
         let invalid_bits = ParamError::FingerprintBits { given: 3, table: TableKind::Packed };
@@ -389,8 +390,8 @@ mod tests {
             ),
             (
                 SnapshotError::from(OutOfMemory::of(1000)),
-                "at byte 64: cannot allocate 1000 bytes; read it on a machine with more memory, or query it in \
-                 place, as a FilterView or ElasticView",
+                "cannot allocate 1000 bytes; read it on a machine with more memory, or query it in place, as a FilterView or \
+                 ElasticView",
             ),
             (
                 SnapshotError::new(Kind::OtherType, 10_u32, "this is a filter that grows", []).with_remedy("read it as one"),

@@ -20,7 +20,7 @@ use super::{
     temporary::Temporary,
 };
 
-/// The number of symbolic links to follow before assuming a cycle. An error message has it, too.
+/// The number of symbolic links to follow before assuming a cycle. The error message of `follow_links` repeats it.
 const MAX_LINKS: usize = 40;
 
 /// Opens a file for reading.
@@ -72,14 +72,14 @@ fn read_back(file: &File) -> Result<(), SnapshotError> {
     reader.rewind().map_err(fail)?;
     let header = header_bytes(&mut Source::Stream(&mut stream(file)))?;
     if !is_growing(&header) {
-        return has_length(file, Header::<Fixed>::decode(&header)?.fields.snapshot_bytes());
+        return check_length(file, Header::<Fixed>::decode(&header)?.fields.snapshot_bytes());
     }
     reader.rewind().map_err(fail)?;
     check_lists(file, file.metadata().map_err(fail)?.len())
 }
 
 /// Fails if the file does not have the expected length.
-pub(crate) fn has_length(file: &File, expected: u64) -> Result<(), SnapshotError> {
+pub(crate) fn check_length(file: &File, expected: u64) -> Result<(), SnapshotError> {
     let len = file.metadata().map_err(|error| SnapshotError::io(0, "the file has no length", error))?.len();
     match len.cmp(&expected) {
         Less => Err(too_short(len, expected)),

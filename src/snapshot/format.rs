@@ -15,9 +15,11 @@
 //! └────────────────┘       └────────────────┘
 //! ```
 //!
-//! Both headers have the same fields up to the seed, but for the byte at offset 13, and the checksum at the same offset. The
-//! header's checksum seeds those of the table or the sections, so a header does not match the tables of another snapshot. A filter
-//! of fixed size has no section, since its header has the same facts. A section would make a filter of a hundred items a fifth
+//! A partition without shards has the number of its items and their keys instead of records and tables.
+//!
+//! Up to the seed, both headers have the same fields, except for the byte at offset 13; the checksum has the same offset in both.
+//! The header's checksum seeds those of the table or the sections, so a header does not match the tables of another snapshot. A
+//! filter of fixed size has no section, since its header states the same. A section would make a filter of a hundred items a fifth
 //! longer, and writing it would read the table twice.
 
 use core::ops::Deref;
@@ -58,9 +60,9 @@ const _: () = assert!(HEADER_BYTES == storage::HEADER_BYTES);
 
 // The fields of a growing filter's header that differ from these.
 const PARTITION_BITS_AT: usize = ADDRESSING_AT;
-const LEAST_DEPTH_AT: usize = BUCKETS_AT + 4;
-const MOST_DEPTH_AT: usize = LEAST_DEPTH_AT + 1;
-const SPARE_BITS_AT: usize = MOST_DEPTH_AT + 1;
+const MIN_DEPTH_AT: usize = BUCKETS_AT + 4;
+const MAX_DEPTH_AT: usize = MIN_DEPTH_AT + 1;
+const SPARE_BITS_AT: usize = MAX_DEPTH_AT + 1;
 const STAGGERED_AT: usize = SPARE_BITS_AT + 1;
 const CAPACITY_AT: usize = STAGGERED_AT + 1;
 const MAX_CAPACITY_AT: usize = CAPACITY_AT + 8;
@@ -82,7 +84,7 @@ pub(super) const CHECKSUM_BYTES: usize = 8;
 /// Zeros pad each table and key list of a section to a multiple of this.
 const TABLE_ALIGNMENT: usize = 8;
 
-/// What a growing filter's header adds to the number of its table kind.
+/// The number that a growing filter's header adds to its table kind.
 const GROWING: u8 = 2;
 const GROWING_PACKED: u8 = GROWING + 1;
 
@@ -153,7 +155,7 @@ impl<F> Header<F> {
         Ok(Self { fields, hasher: HasherId::from_number(u16::from_le_bytes(bytes_at(header, HASHER_AT))), checksum: stored })
     }
 
-    /// Returns the hasher that `hasher` makes from the id in the header. Fails if it makes none, or one with another id.
+    /// Calls `hasher` with the id in the header, and returns the hasher. Fails if there is none, or if it has another id.
     pub(crate) fn hasher<H: Hasher>(&self, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<H, SnapshotError> {
         let hasher = hasher(self.hasher).filter(|hasher| hasher.id() == self.hasher);
         hasher.ok_or_else(|| SnapshotError::unknown_hasher(wide(HASHER_AT), self.hasher))
@@ -269,8 +271,8 @@ impl ElasticParams {
         put(header, PARTITION_BITS_AT, [self.shares.partition_bits()]);
         put(header, SEED_AT, self.seed.to_le_bytes());
         put(header, BUCKETS_AT, self.buckets.to_le_bytes());
-        put(header, LEAST_DEPTH_AT, [self.min_depth]);
-        put(header, MOST_DEPTH_AT, [self.max_depth]);
+        put(header, MIN_DEPTH_AT, [self.min_depth]);
+        put(header, MAX_DEPTH_AT, [self.max_depth]);
         put(header, SPARE_BITS_AT, [self.spare_bits]);
         put(header, STAGGERED_AT, [u8::from(self.shares.is_staggered())]);
         put(header, CAPACITY_AT, self.capacity.to_le_bytes());
@@ -293,8 +295,8 @@ impl ElasticParams {
             table,
             bucket_size: header[BUCKET_SIZE_AT],
             shares: Shares::new(header[PARTITION_BITS_AT], is_staggered),
-            min_depth: header[LEAST_DEPTH_AT],
-            max_depth: header[MOST_DEPTH_AT],
+            min_depth: header[MIN_DEPTH_AT],
+            max_depth: header[MAX_DEPTH_AT],
             spare_bits: header[SPARE_BITS_AT],
         };
         params.checked().map_err(|message| parameter(FINGERPRINT_BITS_AT, message, []))
@@ -305,7 +307,7 @@ impl ElasticParams {
 pub(super) struct Section {
     pub items: u64,
     pub shards: u64,
-    /// The number of bytes that follow in the section: records and tables, or a key list, and the extra copies.
+    /// The number of bytes that follow in the section: the records and tables or the key list, then the extra copies.
     pub length: u64,
 }
 

@@ -40,7 +40,7 @@ pub(crate) use read::too_short;
 #[cfg(feature = "serde")]
 pub(crate) use serde::{deserializes, serializes};
 #[cfg(go_files)]
-pub(crate) use {error::boxed, file::has_length};
+pub(crate) use {error::boxed, file::check_length};
 pub use {
     error::{SnapshotError, SnapshotErrorKind},
     extent::SnapshotExtent,

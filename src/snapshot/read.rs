@@ -198,7 +198,7 @@ impl<'a> Reading<'a> {
         };
         self.read_bytes(len, |_, _| {})?;
         let computed = section_checksum(&bytes, iter::once(&self.buffer), partition, self.header.checksum);
-        verify_checksum(start, "list of shards", stored, computed)?;
+        verify_checksum(start, "header of a partition, or its list of shards,", stored, computed)?;
         self.checksum.update(&stored.to_le_bytes());
         Listing::decode(&self.header.fields, &self.buffer, partition, &section, start, stored)
     }
@@ -229,7 +229,7 @@ impl<'a> Reading<'a> {
             let end = self.buffer.len() - CHECKSUM_BYTES;
             let stored = u64_at(&self.buffer, end);
             self.buffer.truncate(end);
-            verify_checksum(start, "list of items or copies", stored, checksum(&self.buffer, listing.checksum))?;
+            verify_checksum(start, "list of items or extra copies", stored, checksum(&self.buffer, listing.checksum))?;
         }
         let (keys, copies) = self.buffer.split_at(index(padded_keys(listing.keys, key_bytes)));
         let copies_at = start + wide(keys.len());
@@ -237,7 +237,8 @@ impl<'a> Reading<'a> {
         let key_list = SmallListInSnapshot::new(keys, key_bytes);
         verify::key_list(key_list, start, &plan)?;
         if zeros.iter().any(|&byte| byte != 0) {
-            return Err(SnapshotError::new(Kind::Table, start + wide(keys.len()), "the bytes behind a list are not zero", []));
+            let message = "the bytes behind a list of items are not zero";
+            return Err(SnapshotError::new(Kind::Table, start + wide(keys.len()), message, []));
         }
         Ok(Lists { key_list, copies: LongEntries::new(copies), start: copies_at, extra_copies: listing.extra_copies })
     }
@@ -381,13 +382,13 @@ impl Listing {
             return Err(SnapshotError::new(
                 Kind::Shards,
                 start,
-                "partition {} has shards or a list, but no items in them",
+                "partition {} has no items, but shards or a list for them",
                 [partition],
             ));
         }
         if keys > u32::MAX.into() {
-            let message = "partition {} has {} items in a list, more than there can be";
-            return Err(SnapshotError::new(Kind::Count, start, message, [partition, keys]));
+            let message = "partition {} has {} items in its list, but a list has at most {}";
+            return Err(SnapshotError::new(Kind::Count, start, message, [partition, keys, u32::MAX.into()]));
         }
         let in_generation = |generation: ListedGeneration<'_>| {
             let tables = generation.records.iter().map(|record| wide(padded(generation.plan.shard(record.depth).table_bytes())));
@@ -405,15 +406,16 @@ impl Listing {
         let extra_copies = section.items.checked_sub(found);
         let is_possible = |copies: &u64| (listing.entries..=listing.entries.saturating_mul(u32::MAX.into())).contains(copies);
         let Some(extra_copies) = extra_copies.filter(is_possible) else {
-            let message = "the shards of partition {} hold {} items, but its header says {}";
+            let message = "partition {} holds {} items without extra copies, but its header says {} with them";
             return Err(SnapshotError::new(Kind::Count, start, message, [partition, found, section.items]));
         };
         listing.extra_copies = extra_copies;
         if entries.is_some() {
             return Ok(listing);
         }
-        let message = "partition {} has {} bytes, but its header says {}";
-        Err(SnapshotError::new(Kind::Shards, start, message, [partition, known.unwrap_or(u64::MAX), section.length]))
+        let message = "partition {} takes {} bytes without extra copies, but its header says {}";
+        let least = known.map_or(u64::MAX, |known| known.saturating_add(list_bytes(keys, key_bytes, 0)));
+        Err(SnapshotError::new(Kind::Shards, start, message, [partition, least, section.length]))
     }
 
     /// Returns the length of tables and lists.
@@ -468,20 +470,20 @@ impl ExpectedRecords<'_> {
     fn accept(&mut self, record: &Record) -> Result<(), &'static str> {
         let number = record.generation;
         if usize::from(number) >= self.params.max_generations() {
-            return Err("the record of a shard: its generation is one that could not keep the rate");
+            return Err("the record of a shard: its generation is beyond the last one that keeps the rate");
         }
         if self.next == STREAMS && Some(number) == self.plan.number.checked_add(1) {
             (self.plan, self.next) = (self.params.generation(number), 0);
         }
         if number != self.plan.number {
-            return Err("the record of a shard: its generation is not the one that follows");
+            return Err("the record of a shard: its generation is not the next one");
         }
         if !(self.plan.min_depth..=self.plan.max_depth).contains(&record.depth) {
             return Err("the record of a shard: its depth is out of range");
         }
         let unit = STREAMS >> record.depth;
         if u64::from(record.prefix) * unit != self.next {
-            return Err("the record of a shard: its prefix is not the one that follows");
+            return Err("the record of a shard: its prefix is not the next one");
         }
         if index(record.items.into()) > self.plan.whole.slots() {
             return Err("the record of a shard: it has more items than slots");

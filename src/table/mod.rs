@@ -109,7 +109,7 @@ pub(crate) enum Corrupt {
     Codeword(u32),
     /// The fingerprints are not sorted.
     Order,
-    /// A fingerprint has none of its [low bits](TableParams::low_bits).
+    /// A fingerprint has none of its bits in the [`nonzero_mask`](TableParams::nonzero_mask).
     Low,
 }
 
@@ -279,8 +279,8 @@ pub(crate) trait TableParams: Copy {
         0
     }
 
-    /// Returns the bits of which every fingerprint must have at least one, or `None` if any nonzero fingerprint is valid.
-    fn low_bits(&self) -> Option<Fingerprint> {
+    /// Returns a mask of which at least one bit must be set in every fingerprint, or `None` if any nonzero fingerprint is valid.
+    fn nonzero_mask(&self) -> Option<Fingerprint> {
         None
     }
 

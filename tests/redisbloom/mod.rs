@@ -172,21 +172,21 @@ fn bytes_that_are_not_a_dump_are_refused() {
         RedisBloomFilter::from_dump(&bytes)
     };
     // The frame of the header comes first, then its fields.
-    refused(with(0, &[2]), Kind::Parameter, 16, &["the iterator 2, where 1 comes next", "in the order"]);
+    refused(with(0, &[2]), Kind::Parameter, 16, &["the iterator 2, but its iterator should be 1", "in the order"]);
     refused(with(8, &[37]), Kind::Length, 16, &["37 bytes", "38 or 40"]);
     refused(with(24, &[3]), Kind::Parameter, 24, &["buckets", "power of two"]);
     refused(with(24, &[0; 8]), Kind::Parameter, 24, &["0 buckets"]);
     refused(with(40, &[0]), Kind::Parameter, 40, &["0 sub-filters"]);
     refused(with(42, &[1]), Kind::Parameter, 40, &["65538 sub-filters"]);
     refused(with(48, &[0]), Kind::Parameter, 48, &["0 slots"]);
-    refused(with(48, &[0, 1]), Kind::Parameter, 48, &["256 slots, but they have 1 to 255"]);
+    refused(with(48, &[0, 1]), Kind::Parameter, 48, &["256 slots, but RedisBloom's have 1 to 255"]);
     refused(with(52, &[3]), Kind::Parameter, 52, &["expansion 3"]);
     refused(with(52, &[0]), Kind::Parameter, 52, &["expansion 0"]);
     refused(with(28, &[1]), Kind::Parameter, 24, &["buckets"]);
     refused(with(24, &[0, 0, 0, 0, 0, 1]), Kind::Parameter, 40, &["sub-filter 2 has more than 4294967296 slots"]);
     refused(with(52, &[0, 128]), Kind::Length, bytes.len(), &["end too early"]);
     // The frames of the slots' chunks.
-    refused(with(54, &[0]), Kind::Parameter, 70, &["where 1025 comes next"]);
+    refused(with(54, &[0]), Kind::Parameter, 70, &["its iterator should be 1025"]);
     let long = [&bytes[..], &bytes[..54]].concat();
     refused(RedisBloomFilter::from_dump(&long), Kind::TrailingBytes, bytes.len() + 16, &["all chunks", "each once"]);
 }
@@ -198,12 +198,14 @@ fn a_refused_chunk_does_not_change_the_loader() {
     let chunks: Vec<(u64, Vec<u8>)> = filter.chunks().map(|(iterator, bytes)| (iterator, bytes.to_vec())).collect();
     let mut loader = Loader::new(chunks[0].0, &chunks[0].1).expect("a header");
     for (iterator, bytes) in &chunks[1..] {
-        for (wrong, piece) in [(iterator + 1, &bytes[..]), (*iterator, &bytes[1..]), (iterator - bytes.len() as u64, &[])] {
+        for (wrong, piece) in [(iterator + 1, &bytes[..]), (*iterator, &bytes[1..])] {
             assert!(loader.load(wrong, piece).is_err());
         }
+        let error = loader.load(iterator - bytes.len() as u64, &[]).expect_err("the chunk is empty");
+        assert!(error.to_string().contains("an empty chunk with the iterator"), "{error}");
         let long = [&bytes[..], &[0]].concat();
         let error = loader.load(iterator + 1, &long).expect_err("the chunk is longer than its sub-filter");
-        assert!(error.to_string().contains("lacks 1024"), "{error}");
+        assert!(error.to_string().contains("lacks only 1024"), "{error}");
         loader.load(*iterator, bytes).expect("the next chunk");
         assert!(loader.load(*iterator, bytes).is_err());
     }

@@ -4,7 +4,7 @@
 //! not look them up, and store a copy like any other item. If a shard has no room for a copy, the copy is counted in the list. If
 //! it has no room for a new item, its second copies move to the list if there are many, and otherwise the shard splits.
 
-use super::{Generation, Place};
+use super::{FullAt, Generation, Place};
 use crate::{
     bits::{index, wide},
     elastic::shard::{Key, ShardParams},
@@ -29,19 +29,20 @@ const SWEEP_ONE_IN_AT_MAX_DEPTH: u64 = 1 << 10;
 /// save.
 const LOOK_UP_FIRST_ONE_IN: u64 = 64;
 
-/// Before a whole shard is searched for copies, a sample is searched. It has this many slots times [`SWEEP_ONE_IN`].
+/// Before a whole shard is searched for copies, a sample is searched. It has this many slots times the ratio for the shard
+/// ([`Generation::sweep_one_in`]).
 const SAMPLE_FACTOR: u64 = 2;
 
 impl Generation {
     /// Returns true if insertions look up the item first, so that its copies are counted without storing them.
     /// [`insert`](Self::insert) then always returns an error with a place.
     pub fn looks_up_first(&self) -> bool {
-        self.fast_insert_below[0] == 0
+        self.slow_from == FullAt::ALWAYS
     }
 
     /// Sets whether insertions look up the item first.
     pub fn set_looks_up_first(&mut self, looks_up_first: bool) {
-        self.fast_insert_below = if looks_up_first { [0; 2] } else { self.full_at };
+        self.slow_from = if looks_up_first { FullAt::ALWAYS } else { self.full_at };
     }
 
     /// Returns the number of extra copies from which insertions should look up the item first. It is at least the number of
@@ -55,13 +56,8 @@ impl Generation {
 
     /// Inserts an item into this shard without looking it up. Returns false, and changes nothing, if the shard is full or has no
     /// slot for the item, or if there is no shard.
-    pub fn insert_unless_full_at(&mut self, place: Place, key: Key) -> bool {
+    pub fn insert_unless_full(&mut self, place: Place, key: Key) -> bool {
         place != Place::NONE && !self.is_full(place) && self.insert_at(place, key)
-    }
-
-    /// Finds an item's shard and inserts the item there as [`insert_unless_full_at`](Self::insert_unless_full_at) does.
-    pub fn insert_unless_full(&mut self, key: Key) -> bool {
-        self.insert_unless_full_at(self.place(key), key)
     }
 
     /// Returns the place of an item's shard, or [`Place::NONE`] if there are no shards.
@@ -138,15 +134,13 @@ impl Generation {
         keys.charge(entries.saturating_add(more)).saturating_sub(keys.charge(entries))
     }
 
-    /// Counts one more copy of an item. The item must have extra copies, unless the list may need memory: then it is enough that
-    /// the item is in a table and other items have extra copies. Returns false, and changes nothing, if the item qualifies in
-    /// neither way, has nearly 2³² copies, or if memory cannot be allocated.
+    /// Counts one more copy of an item in the list of extra copies, if the generation has such a list. The item must be in the
+    /// list; if the list may need memory, it is enough that the item is in a table. Returns false, and changes nothing, if the
+    /// item is not there, has nearly 2³² copies, or if memory cannot be allocated.
     pub fn count_one_more(&mut self, key: Key, may_need_memory: bool) -> bool {
         let class_key = self.class_key(key);
-        let is_present =
-            |generation: &Self| generation.extra_copies(key) > 0 || may_need_memory && generation.count_in_table(key) > 0;
         self.has_extra_copies()
-            && is_present(self)
+            && (self.extra_copies(key) > 0 || may_need_memory && self.count_in_table(key) > 0)
             && self.copies.list_mut().is_some_and(|copies| copies.add(class_key, 1, copies::MOST) == Ok(true))
     }
 
@@ -174,7 +168,7 @@ impl Generation {
     /// and changes nothing, if copies are not the reason.
     pub fn make_room_among_copies(&mut self, place: Place, key: Key, budget: usize) -> Result<bool, InsertError> {
         let seconds = self.sample_has_many_copies(place).then(|| self.second_copies(place));
-        let Some(SecondCopies { entries, .. }) = seconds.filter(|seconds| self.are_worth_sweeping(place, seconds.copies)) else {
+        let Some(SecondCopies { entries, .. }) = seconds.filter(|seconds| self.is_worth_sweeping(place, seconds.copies)) else {
             let is_blocked = !self.is_full(place) && self.is_blocked_by_copies(place, key);
             return if is_blocked { self.replace_second_copy(place, key, SHORT_SEARCH, budget) } else { Ok(false) };
         };
@@ -296,9 +290,9 @@ impl Generation {
         seconds
     }
 
-    /// Returns true if this many second copies are worth moving out of a shard: enough to save a split, and more than chance
-    /// explains.
-    fn are_worth_sweeping(&self, place: Place, copies: u64) -> bool {
+    /// Returns true if moving this many second copies out of a shard is worthwhile: they are enough to save a split, and more than
+    /// chance explains.
+    fn is_worth_sweeping(&self, place: Place, copies: u64) -> bool {
         let items = wide(self.items(place));
         copies * self.sweep_one_in(place) >= items && copies > 2 * self.expected_collisions(place, items)
     }
@@ -307,7 +301,7 @@ impl Generation {
 /// The second copies in a shard.
 struct SecondCopies {
     copies: u64,
-    /// The number of their items that have no extra copies yet: each would need a new entry in the list.
+    /// The number of items that have second copies but no extra ones yet: each would need a new entry in the list.
     entries: usize,
 }
 

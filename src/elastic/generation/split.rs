@@ -50,9 +50,25 @@ const UNDERFULL_LOAD: (usize, usize) = (1, 5);
 /// The highest load factor of a shard that `shrink` makes by merging two.
 const SHRINK_LOAD: (usize, usize) = (9, 10);
 
-/// Returns the item counts from which a shard splits, and from which a shard of the greatest depth is full.
-pub(crate) fn full_at(plan: &GenerationPlan) -> [u32; 2] {
-    [share(plan, SPLIT_LOAD), max_depth_full_at(plan)].map(shard_items)
+/// The item counts from which a shard is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FullAt {
+    /// For shards that can be split.
+    pub splittable: u32,
+    /// For shards of the greatest depth. At least `splittable`.
+    pub deepest: u32,
+}
+
+impl FullAt {
+    /// Every shard is full.
+    pub const ALWAYS: Self = Self { splittable: 0, deepest: 0 };
+    /// No shard is full.
+    pub const NEVER: Self = Self { splittable: u32::MAX, deepest: u32::MAX };
+
+    /// Returns the counts for the shards of a generation.
+    pub fn of(plan: &GenerationPlan) -> Self {
+        Self { splittable: shard_items(share(plan, SPLIT_LOAD)), deepest: shard_items(max_depth_full_at(plan)) }
+    }
 }
 
 /// Returns the item count up to which a shard is underfull.
@@ -63,7 +79,7 @@ pub(crate) fn merge_at(plan: &GenerationPlan) -> u32 {
 impl Generation {
     /// Returns true if a shard is full and should split, or needs a further generation.
     pub fn is_full(&self, place: Place) -> bool {
-        self.items(place) >= self.threshold(place, self.full_at)
+        self.items(place) >= self.full_from(place, self.full_at)
     }
 
     /// Inserts an item for which [`insert`](Self::insert) has returned this place, and splits shards as needed. The item is taken

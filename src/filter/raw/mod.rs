@@ -153,12 +153,12 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
 
     /// Returns the number of occupied slots in the buckets, or `None` if one of the buckets is corrupt.
     pub fn taken(&self, buckets: Range<u64>) -> Option<u64> {
-        self.read(Taken(buckets, self.params.low_bits()))
+        self.read(Taken(buckets, self.params.nonzero_mask()))
     }
 
     /// Returns the first corrupt bucket and why it is corrupt.
     pub fn first_corrupt(&self, buckets: Range<u64>) -> Option<(u64, Corrupt)> {
-        self.read(FirstCorrupt(buckets, self.params.low_bits()))
+        self.read(FirstCorrupt(buckets, self.params.nonzero_mask()))
     }
 
     /// Returns the values of a bucket's slots.
