@@ -40,8 +40,8 @@ pub(crate) struct Filter {
     distinct: Option<u64>,
     /// Cached data for dumps, until the next change.
     pub(crate) dump: RefCell<Option<Box<Dump>>>,
-    /// True if the filter is unchanged since a dump in RedisBloom's chunks began. Their iterators have no bits for a tag of the
-    /// content.
+    /// True if the filter is unchanged since a dump in RedisBloom's chunks began. Koel's own iterators have a tag of the content
+    /// instead; RedisBloom's have no bits for it.
     pub(crate) is_unchanged_since_dump: Cell<bool>,
     counted: FilterCounts,
 }
@@ -130,7 +130,7 @@ impl Filter {
         deleted: u64,
     ) -> Self {
         let items = own.as_ref().map_or(0, ElasticFilter::len) as u64;
-        // Counts the taken slots of an imported filter. Its header may be wrong.
+        // Counts the occupied slots of an imported filter, since the number in its header may be wrong.
         let taken = imported.as_ref().map_or(0, |imported| imported.taken());
         let counted = FilterCounts::new(items + taken, imported.is_some());
         Self {
@@ -173,10 +173,13 @@ impl Filter {
         self.counted.change(inserted, removed);
     }
 
-    /// Returns the own filter, created if necessary, and how many items it accepts without a check of each. With 0, every item must
-    /// be checked.
-    fn own_for_insert(&mut self, limit: Limit) -> Result<(&mut ElasticFilter, u64), Refusal> {
+    /// Returns the own filter, created if necessary.
+    fn own_for_insert(&mut self, limit: Limit) -> Result<&mut ElasticFilter, Refusal> {
         let plan = self.plan();
+        if limit == Limit::None {
+            // Insertions without a limit do not update the number.
+            self.distinct = None;
+        }
         let own = match &mut self.own {
             Some(own) => own,
             none => {
@@ -190,17 +193,23 @@ impl Filter {
             }
         };
         own.set_max_bytes(limit.bytes());
-        let room = match limit {
-            Limit::Bytes(_) if plan.expansion > 0 => u64::MAX,
-            // The distinct items are not counted yet, so each item may be one.
-            Limit::Bytes(_) if self.distinct.is_none() => plan.capacity.unsigned_abs().saturating_sub(own.len() as u64),
-            Limit::Bytes(_) => 0,
-            Limit::None => {
-                self.distinct = None;
-                u64::MAX
-            }
-        };
-        Ok((own, room))
+        Ok(own)
+    }
+
+    /// Returns how many items fit within the capacity even if all are distinct: at least one. Returns `None` if there may be no
+    /// room for a distinct item, or if the distinct items are being counted: then each item must be looked up before it is
+    /// inserted.
+    fn unchecked_items(&self, limit: Limit) -> Option<usize> {
+        let plan = self.plan();
+        if limit == Limit::None || plan.expansion > 0 {
+            return Some(usize::MAX);
+        }
+        if self.distinct.is_some() {
+            return None;
+        }
+        let items = self.own.as_ref().map_or(0, ElasticFilter::len) as u64;
+        let room = plan.capacity.unsigned_abs().saturating_sub(items);
+        if room > 0 { Some(usize::try_from(room).unwrap_or(usize::MAX)) } else { None }
     }
 
     /// Returns the number of distinct items in the own filter. It depends only on the content, so all copies of a filter accept the
@@ -247,13 +256,12 @@ impl Filter {
     }
 
     fn check_and_insert(&mut self, item: &[u8], limit: Limit) -> Result<(), Refusal> {
-        let (own, room) = self.own_for_insert(limit)?;
         // A copy does not count toward the capacity.
-        let is_distinct = room == 0 && own.count(item) == 0;
+        let is_distinct = self.unchecked_items(limit).is_none() && self.own.as_ref().is_none_or(|own| own.count(item) == 0);
         if is_distinct && self.distinct() >= self.plan.capacity.unsigned_abs() {
             return Err(Refusal::Capacity);
         }
-        let (own, _) = self.own_for_insert(limit)?;
+        let own = self.own_for_insert(limit)?;
         counting_growth(|| own.insert(item)).map_err(|error| refusal_of(error.kind()))?;
         self.update_distinct(is_distinct, false);
         Ok(())
@@ -278,19 +286,19 @@ impl Filter {
     fn insert_batch(&mut self, items: &[&[u8]], limit: Limit, results: &mut Vec<ItemResult>) {
         let mut left = items;
         while !left.is_empty() {
-            let (own, room) = match self.own_for_insert(limit) {
-                Ok(pair) => pair,
+            let Some(unchecked) = self.unchecked_items(limit) else {
+                results.push(if self.insert_one(left[0], limit).is_ok() { ItemResult::Inserted } else { ItemResult::Refused });
+                left = &left[1..];
+                continue;
+            };
+            let own = match self.own_for_insert(limit) {
+                Ok(own) => own,
                 Err(refusal) => {
                     counts::count_refusals(refusal, left.len());
                     return results.extend(iter::repeat_n(ItemResult::Refused, left.len()));
                 }
             };
-            if room == 0 {
-                results.push(if self.insert_one(left[0], limit).is_ok() { ItemResult::Inserted } else { ItemResult::Refused });
-                left = &left[1..];
-                continue;
-            }
-            let fitting = &left[..usize::try_from(room).map_or(left.len(), |room| left.len().min(room))];
+            let fitting = &left[..left.len().min(unchecked)];
             let result = counting_growth(|| own.insert_batch(fitting));
             let inserted = result.as_ref().map_or_else(InsertError::position, |()| fitting.len());
             results.extend(iter::repeat_n(ItemResult::Inserted, inserted));
@@ -373,8 +381,8 @@ impl Filter {
     pub(crate) fn check_union(&self, limit: Limit) -> Result<(), Failure> {
         let (Some(own), None) = (&self.own, &self.imported) else {
             return Err(Failure::new(
-                "ERR items that were imported from RedisBloom cannot be united, since 8 bits of each are known; fill a new filter \
-                 from the original items",
+                "ERR items that were imported from RedisBloom cannot be united, since only 8 bits of each are known; fill a new \
+                 filter from the original items",
             ));
         };
         let (bytes, most) = (own.size_in_bytes(), limit.bytes());
@@ -424,7 +432,7 @@ impl Filter {
         is_changed
     }
 
-    /// Returns numbers that change with every compaction that has an effect: merged tables are fewer.
+    /// Returns numbers of which a compaction that has an effect changes at least one. Merging tables, for instance, leaves fewer.
     fn compaction_state(&self) -> (u64, usize, u64) {
         let imported = self.imported.as_deref().map_or(0, imported_checksum);
         (self.deleted, self.own.as_ref().map_or(0, ElasticFilter::shards), imported)
@@ -628,8 +636,8 @@ mod tests {
         }
     }
 
-    /// The number of distinct items, where it is known, equals the filter's own count, although items collide. So a copy of the
-    /// filter accepts the same items.
+    /// Whenever the number of distinct items is known, it equals the one that the filter itself computes, although items collide.
+    /// So a copy of the filter, which has to compute it, accepts the same items.
     #[test]
     fn distinct_items_are_counted() {
         let plan = Plan { capacity: 500, expansion: 0, error_rate: 0.3, seed: 0 };

@@ -49,8 +49,8 @@ pub(crate) struct Pieces {
     pub(crate) tag: u64,
     pub(crate) bytes: VecDeque<Vec<u8>>,
     received: u64,
-    /// The length of the part before the snapshot, which is an imported filter with its prefix. 0 if there is none.
-    before: u64,
+    /// The offset of the snapshot. An imported filter with its prefix comes before it, or nothing.
+    snapshot_start: u64,
     extent: SnapshotExtent,
 }
 
@@ -81,11 +81,11 @@ impl Load {
             }
             Chunks::RedisBloom(loader)
         };
-        Ok(Self::with(plan, deleted, chunks))
+        Ok(Self::from_chunks(plan, deleted, chunks))
     }
 
-    /// Creates a load from what has arrived.
-    pub(crate) fn with(plan: Plan, deleted: u64, chunks: Chunks) -> Self {
+    /// Creates a load from the chunks that have arrived.
+    pub(crate) fn from_chunks(plan: Plan, deleted: u64, chunks: Chunks) -> Self {
         Self { plan, deleted, chunks, last_arrival: Instant::now(), _counted: LoadCount::new() }
     }
 
@@ -94,7 +94,7 @@ impl Load {
         let seconds = self.last_arrival.elapsed().as_secs();
         let failure = |progress: fmt::Arguments<'_>| {
             Failure::new(format_args!(
-                "ERR a filter is being loaded into this key: {progress} have come, the last ones {seconds} s ago; send the rest with \
+                "ERR a filter is being loaded into this key: {progress} have arrived, the last ones {seconds} s ago; send the rest with \
                  CF.LOADCHUNK, or DEL the key"
             ))
         };
@@ -109,7 +109,7 @@ impl Load {
 
     /// Returns an empty load, to replace one that is moved out.
     pub(crate) fn placeholder() -> Self {
-        Self::with(crate::settings::default_plan(), 0, Chunks::Own(Pieces::new()))
+        Self::from_chunks(crate::settings::default_plan(), 0, Chunks::Own(Pieces::new()))
     }
 
     /// Takes the next chunk. An error changes nothing.
@@ -125,7 +125,7 @@ impl Load {
     pub(crate) fn is_complete(&self) -> bool {
         match &self.chunks {
             Chunks::RedisBloom(loader) => loader.is_complete(),
-            Chunks::Own(pieces) => pieces.before <= pieces.received && pieces.extent.is_complete(),
+            Chunks::Own(pieces) => pieces.snapshot_start <= pieces.received && pieces.extent.is_complete(),
         }
     }
 
@@ -169,7 +169,7 @@ fn first_chunk_error(error: &SnapshotError) -> Failure {
 
 impl Pieces {
     fn new() -> Self {
-        Self { tag: 0, bytes: VecDeque::new(), received: 0, before: 0, extent: SnapshotExtent::new() }
+        Self { tag: 0, bytes: VecDeque::new(), received: 0, snapshot_start: 0, extent: SnapshotExtent::new() }
     }
 
     fn push(&mut self, iterator: i64, bytes: &[u8], limit: Limit) -> Result<(), Failure> {
@@ -177,7 +177,7 @@ impl Pieces {
         let position = Position::from_iterator(iterator).ok_or_else(|| Failure::new("Invalid position"))?;
         let is_next = position.offset == self.received + length;
         if !is_next || self.received > 0 && position.tag != self.tag {
-            // If the header is damaged, this is the more helpful error, and RedisBloom's.
+            // Reports a damaged header rather than the position: that helps more, and RedisBloom does so, too.
             if self.received == 0 && bytes.starts_with(&SNAPSHOT_MAGIC) {
                 self.extent.clone().push(bytes).map_err(|error| first_chunk_error(&error))?;
             }
@@ -193,9 +193,10 @@ impl Pieces {
                 "Couldn't load chunk! The filter takes more than the {most} bytes of koel.max-bytes; raise it with CONFIG SET"
             )));
         }
-        let before = if self.received > 0 { self.before } else { imported_bytes(bytes)? };
+        let snapshot_start = if self.received > 0 { self.snapshot_start } else { find_snapshot(bytes)? };
         // The part of this chunk that belongs to the imported filter.
-        let skipped = usize::try_from(before.saturating_sub(self.received)).map_or(bytes.len(), |left| left.min(bytes.len()));
+        let skipped =
+            usize::try_from(snapshot_start.saturating_sub(self.received)).map_or(bytes.len(), |left| left.min(bytes.len()));
         let mut extent = self.extent.clone();
         let taken = extent.push(&bytes[skipped..]).map_err(|error| first_chunk_error(&error))?;
         if taken < bytes.len() - skipped {
@@ -206,18 +207,18 @@ impl Pieces {
         piece.extend_from_slice(bytes);
         self.bytes.push_back(piece);
         self.received += length;
-        (self.tag, self.before, self.extent) = (position.tag, before, extent);
+        (self.tag, self.snapshot_start, self.extent) = (position.tag, snapshot_start, extent);
         Ok(())
     }
 
     /// Reads the filter. Frees each piece after reading it, so that memory does not double.
     fn finish(self) -> Result<(ElasticFilter, Option<RedisBloomFilter>), SnapshotError> {
-        let has_both = self.before > 0;
+        let has_both = self.snapshot_start > 0;
         let mut bytes = FreeingReader { pieces: self.bytes, read: 0 };
         let imported = if has_both {
             // The first piece contains the whole prefix.
             bytes.read = PREFIX_BYTES;
-            Some(RedisBloomFilter::read_dump((&mut bytes).take(self.before - PREFIX_BYTES as u64))?)
+            Some(RedisBloomFilter::read_dump((&mut bytes).take(self.snapshot_start - PREFIX_BYTES as u64))?)
         } else {
             None
         };
@@ -236,8 +237,8 @@ pub(crate) fn plan_of_snapshot(own: &ElasticFilter, plan: Plan) -> Plan {
     }
 }
 
-/// Returns the length of the part before the snapshot, for a dump whose first chunk is `bytes`.
-fn imported_bytes(bytes: &[u8]) -> Result<u64, Failure> {
+/// Returns the offset of the snapshot in a dump whose first chunk is `bytes`.
+fn find_snapshot(bytes: &[u8]) -> Result<u64, Failure> {
     let Some(rest) = bytes.strip_prefix(&MAGIC) else { return Ok(0) };
     let Some(length) = rest.first_chunk() else {
         return Err(Failure::new(format_args!(
@@ -246,7 +247,7 @@ fn imported_bytes(bytes: &[u8]) -> Result<u64, Failure> {
         )));
     };
     let length = u64::from_le_bytes(*length).checked_add(PREFIX_BYTES as u64);
-    length.ok_or_else(|| Failure::new("Invalid header: the imported filter is longer than memory"))
+    length.ok_or_else(|| Failure::new("Invalid header: the imported filter has 2^64 bytes or more"))
 }
 
 /// A reader of pieces that frees each one after reading it.

@@ -9,7 +9,7 @@ use crate::reply::Failure;
 pub(crate) const CAPACITIES: RangeInclusive<i64> = 2..=1 << 40;
 pub(crate) const EXPANSIONS: RangeInclusive<i64> = 0..=32768;
 
-/// RedisBloom's ranges and defaults of options that have no effect here.
+/// RedisBloom's ranges and defaults of options that do not change the filter here. The bucket size only limits the capacity.
 const BUCKET_SIZES: RangeInclusive<i64> = 1..=255;
 const DEFAULT_BUCKET_SIZE: i64 = 2;
 const ITERATIONS: RangeInclusive<i64> = 1..=65535;
@@ -85,7 +85,7 @@ impl Plan {
         Remedy { fits }
     }
 
-    /// Returns the arguments of CF.RESERVE after the key that give this plan with any settings.
+    /// Returns the arguments of CF.RESERVE, after the key, that give this plan whatever the server's settings are.
     pub(crate) fn arguments(&self) -> [Word; 7] {
         let [expansion, error, seed] = self.options();
         [Word::new(self.capacity), expansion[0], expansion[1], error[0], error[1], seed[0], seed[1]]
@@ -137,7 +137,7 @@ impl Word {
     fn new(value: impl fmt::Display) -> Self {
         let mut bytes = [0; Self::MOST_BYTES];
         let mut rest = &mut bytes[..];
-        // A longer value would be truncated.
+        // No value is longer: the buffer has room for the longest rate.
         let _ = write!(rest, "{value}");
         let len = Self::MOST_BYTES - rest.len();
         Self { bytes, len }

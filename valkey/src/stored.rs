@@ -53,7 +53,7 @@ impl Value for Stored {
                 save_plan(stream, &filter.plan, filter.deleted);
                 if let Some(own) = &filter.own {
                     stream.number(own.snapshot_bytes());
-                    let mut pieces = Pieces::new(|piece| stream.bytes(piece));
+                    let mut pieces = PieceWriter::new(|piece| stream.bytes(piece));
                     own.write_to(&mut pieces)?;
                     pieces.finish();
                 }
@@ -93,14 +93,14 @@ impl Value for Stored {
                 let mut loader = None;
                 load_chunks(stream, &mut loader)?;
                 let loader = loader.ok_or_else(truncated)?;
-                Ok(Self::Load(boxed(Load::with(plan, deleted, Chunks::RedisBloom(loader)))?))
+                Ok(Self::Load(boxed(Load::from_chunks(plan, deleted, Chunks::RedisBloom(loader)))?))
             }
             _ if kind & !(OWN | IMPORTED) == 0 && kind != 0 => {
                 let own = (kind & OWN != 0).then(|| load_own(stream)).transpose()?;
                 let imported = (kind & IMPORTED != 0).then(|| boxed(load_imported(stream)?)).transpose()?;
                 Ok(Self::Filter(Filter::from_parts(plan, own, imported, deleted)))
             }
-            _ => Err(Failure::new(format_args!("{kind} is no kind of filter"))),
+            _ => Err(Failure::new(format_args!("its kind is {kind}, which this release of koel does not know"))),
         }
     }
 
@@ -113,7 +113,7 @@ impl Value for Stored {
                     return Ok(());
                 }
                 let mut offset = 0;
-                let mut pieces = Pieces::new(|piece| {
+                let mut pieces = PieceWriter::new(|piece| {
                     let is_first = offset == 0;
                     offset += piece.len() as u64;
                     emit(commands, offset, piece, is_first, &options);
@@ -155,9 +155,9 @@ impl Value for Stored {
             Self::Filter(filter) => {
                 [0, filter.deleted, filter.plan.expansion.unsigned_abs()].into_iter().for_each(&mut number);
                 let mut checksum = Checksum(0);
-                let mut pieces = Pieces::new(|piece| checksum.add(piece));
+                let mut pieces = PieceWriter::new(|piece| checksum.add(piece));
                 if let Some(own) = &filter.own {
-                    // Writing to pieces cannot fail.
+                    // Writing to a `PieceWriter` cannot fail.
                     let _ = own.write_to(&mut pieces);
                 }
                 pieces.finish();
@@ -217,6 +217,7 @@ fn save_plan(stream: &mut Saving, plan: &Plan, deleted: u64) {
     stream.number(checksum.0);
 }
 
+/// Loads what [`save_plan`] has saved, and verifies the checksum.
 fn load_plan(stream: &mut Loading) -> Result<(Plan, u64), Failure> {
     let mut checksum = Checksum(0);
     let mut numbers = [0; 5];
@@ -254,7 +255,11 @@ fn each_chunk(stream: &mut Loading, seed: u64, mut act: impl FnMut(u64, &[u8]) -
         match stream.number().ok_or_else(truncated)? {
             0 => break,
             1 => {}
-            other => return Err(Failure::new(format_args!("{other} stands where 1 announces a chunk, or 0 the end"))),
+            other => {
+                return Err(Failure::new(format_args!(
+                    "{other} is stored where there should be 1, before a chunk, or 0, at the end"
+                )));
+            }
         }
         let iterator = stream.number().ok_or_else(truncated)?;
         let bytes = stream.bytes().ok_or_else(truncated)?;
@@ -320,7 +325,7 @@ fn emit(commands: &mut Rewriting<'_>, iterator: u64, bytes: &[u8], is_first: boo
     }
 }
 
-/// A checksum of everything added. It depends on how the bytes are divided into pieces, so the pieces must always be the same.
+/// A checksum of pieces. It depends on how bytes are divided into pieces, so they must always be divided in the same way.
 struct Checksum(u64);
 
 impl Checksum {
@@ -329,15 +334,15 @@ impl Checksum {
     }
 }
 
-/// A writer that passes on what it gets in pieces of one length, except for the last. It uses only the stack, because saving a
-/// filter must work when no memory is left.
-struct Pieces<F> {
+/// A writer that passes bytes on in pieces of [`PIECE_BYTES`]; only the last piece may be shorter. It uses only the stack, because
+/// saving a filter must work when no memory is left.
+struct PieceWriter<F> {
     pass_on: F,
     piece: [u8; PIECE_BYTES],
     len: usize,
 }
 
-impl<F: FnMut(&[u8])> Pieces<F> {
+impl<F: FnMut(&[u8])> PieceWriter<F> {
     #[expect(clippy::large_stack_arrays, reason = "there may be no memory but the stack")]
     fn new(pass_on: F) -> Self {
         Self { pass_on, piece: [0; PIECE_BYTES], len: 0 }
@@ -350,7 +355,7 @@ impl<F: FnMut(&[u8])> Pieces<F> {
     }
 }
 
-impl<F: FnMut(&[u8])> io::Write for Pieces<F> {
+impl<F: FnMut(&[u8])> io::Write for PieceWriter<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = bytes.len().min(PIECE_BYTES - self.len);
         self.piece[self.len..self.len + taken].copy_from_slice(&bytes[..taken]);

@@ -139,7 +139,7 @@ def test_commands_on_a_filter_that_is_being_loaded(call, large):
     received = sum(len(data) for _, data in large[:2])
     for command in LOOKUPS + DESCRIPTIONS + WRITES:
         error = refused("ERR a filter is being loaded", call, *command)
-        assert f": {received} bytes have come, the last ones 0 s ago" in error or "ones 1 s ago" in error, error
+        assert f": {received} bytes have arrived, the last ones 0 s ago" in error or "ones 1 s ago" in error, error
     # A setting gives RedisBloom's reply instead.
     call("CONFIG", "SET", "koel.absent-while-loading", "yes")
     for command in LOOKUPS:

@@ -205,7 +205,7 @@ def test_a_filter_is_invisible_while_it_is_loaded(call, fixture):
     for count in range(1, len(chunks)):
         load(call, "f", chunks[:count])
         error = refused("ERR a filter is being loaded", call, "CF.EXISTS", "f", "key-0")
-        assert f": {sum(sizes[: count - 1])} of {sum(sizes)} bytes have come" in error, error
+        assert f": {sum(sizes[: count - 1])} of {sum(sizes)} bytes have arrived" in error, error
         refused("ERR a filter is being loaded", call, "CF.ADD", "f", "a")
     load(call, "f", chunks[len(chunks) - 1 :])
     all_exist(call, "f", remaining(fixture))

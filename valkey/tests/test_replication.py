@@ -240,7 +240,7 @@ def test_half_loaded_filters(pair):
         with replica.connect() as to_replica:
             refused("ERR a filter is being loaded", to_replica, "CF.EXISTS", "f", "large-1")
             error = refused("ERR a filter is being loaded", to_replica, "CF.INFO", "g")
-            assert re.search(r": \d+ of \d+ bytes have come", error), error
+            assert re.search(r": \d+ of \d+ bytes have arrived", error), error
         load(call, "f", chunks[1:])
         load(call, "g", chunks_of(fixture_named("rb_grown_e2.chunks"))[2:])
     same_states(primary, replica)

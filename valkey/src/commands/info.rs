@@ -55,9 +55,10 @@ impl Command for Debug {
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read::<Stored>(arguments[1]);
         let filter = super::filter_for_read(&key)?.ok_or_else(Failure::not_found)?;
-        let [_, buckets, filters, items, deletes, size, expansion, iterations, ..] = fields(filter).map(|(_, value)| value);
+        let [_, buckets, filters, items, deletes, bucket_size, expansion, iterations, ..] =
+            fields(filter).map(|(_, value)| value);
         Ok(Reply::Line(Message::new(format_args!(
-            "bktsize:{size} buckets:{buckets} items:{items} deletes:{deletes} filters:{filters} max_iterations:{iterations} \
+            "bktsize:{bucket_size} buckets:{buckets} items:{items} deletes:{deletes} filters:{filters} max_iterations:{iterations} \
              expansion:{expansion}"
         ))?))
     }

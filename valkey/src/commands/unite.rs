@@ -8,7 +8,7 @@ use crate::{
     stored::Stored,
 };
 
-/// CF.UNION: makes a filter the union of several.
+/// CF.UNION: makes a filter the union of itself, if it exists, and others.
 pub(crate) struct Unite;
 
 impl Command for Unite {
@@ -27,9 +27,9 @@ impl Command for Unite {
         let (name, sources, limit) = (arguments[1], &arguments[2..], super::limit(context));
         let mut key = context.write(name);
         // Unites in a copy, which replaces the filter only if all sources can be united.
-        let own_filter = super::filter_for_write(&mut key)?;
-        let items_before = own_filter.as_ref().map(|filter| filter.items());
-        let mut united = own_filter.map(|filter| copy(filter)).transpose()?;
+        let target = super::filter_for_write(&mut key)?;
+        let items_before = target.as_ref().map(|filter| filter.items());
+        let mut united = target.map(|filter| copy(filter)).transpose()?;
         for source in sources.iter().filter(|source| source.bytes() != name.bytes()) {
             let opened = context.read(*source);
             let filter = match opened.get() {

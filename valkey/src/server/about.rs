@@ -158,7 +158,7 @@ struct KeySpec {
     limit: c_int,
 }
 
-/// An index. The server's type is a union with room for a pointer and a number.
+/// The index of the first key. The server's type is a union, whose largest member is a pointer and a number.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct BeginSearch {
@@ -221,6 +221,10 @@ impl About {
     pub(super) fn describe<T>(&self, set: impl FnOnce(*const RawCommandInfo) -> T) -> T {
         const KEY: Argument = Argument::key();
         const HISTORY_ENTRY_BYTES: usize = 16;
+        // The server's numbers for how a specification finds keys: they begin at an index, and form a range.
+        const AT_INDEX: c_int = 2;
+        const IN_RANGE: c_int = 2;
+        // The specification that ends a list.
         let none = KeySpec {
             notes: ptr::null(),
             flags: 0,
@@ -231,9 +235,16 @@ impl About {
             key_step: 0,
             limit: 0,
         };
-        // The key is at an index, and the range of keys is only this one.
+        // The range has only the first argument.
         let first = BeginSearch { index: 1, unused: 0 };
-        let spec = KeySpec { flags: self.access.flags(), begin_search: 2, begin: first, find_keys: 2, key_step: 1, ..none };
+        let spec = KeySpec {
+            flags: self.access.flags(),
+            begin_search: AT_INDEX,
+            begin: first,
+            find_keys: IN_RANGE,
+            key_step: 1,
+            ..none
+        };
         // The sources are all arguments from the second to the last.
         let second = BeginSearch { index: 2, unused: 0 };
         let sources = KeySpec { flags: Access::Read.flags(), begin: second, last_key: -1, ..spec };
