@@ -1,7 +1,7 @@
-//! All targets in one program: it is linked once, and an edge of the library is the same one whichever target reaches it.
+//! All targets in one program. So it is linked once, and all targets share the edges of the library.
 //!
-//! The variable `KOEL_FUZZ` names the target. Without it, the first byte of each input is the target's digit, and the rest its
-//! input: so `fuzz/keep` weighs the inputs of all targets against each other.
+//! The variable `KOEL_FUZZ` names the target. Without it, the first byte of each input is the digit of its target, and the rest is
+//! the target's input. `fuzz/keep` runs the program in this way, to compare the inputs of all targets with each other.
 
 #![no_main]
 

@@ -20,8 +20,10 @@ const MOST_BUCKETS_LOG: u8 = 6;
 struct Header {
     model: Model,
     items: u32,
+    /// The bucket and the fingerprint of the victim, the item outside the table.
     victim: (u32, u32),
-    is_used: u8,
+    /// 1 if there is a victim, 0 if not. Other numbers are invalid.
+    has_victim: u8,
     /// The offset of the table, in bytes.
     start: usize,
     /// Zero bytes behind the table.
@@ -54,7 +56,7 @@ fn check_file(bytes: &[u8]) {
         check_table(&table, &model, &items);
     }
     let (bucket, fingerprint) = header.victim;
-    if header.is_used == 1 {
+    if header.has_victim == 1 {
         *items.entry(model.key_in(bucket.into(), fingerprint)).or_default() += 1;
     }
     check_queries(&filter, &model, &items);
@@ -80,7 +82,7 @@ fn header(bytes: &[u8]) -> Option<Header> {
         model,
         items: number(bytes, 0),
         victim: (number(bytes, 4), number(bytes, 8)),
-        is_used: bytes[12],
+        has_victim: bytes[12],
         start,
         padding,
     })
@@ -89,15 +91,15 @@ fn header(bytes: &[u8]) -> Option<Header> {
 /// Returns the header and the slots of every bucket if the bytes are a valid file.
 fn expected(bytes: &[u8]) -> Option<(Header, Vec<Vec<u32>>)> {
     let header = header(bytes)?;
-    let Header { model, items, victim: (bucket, fingerprint), is_used, start, padding } = header;
+    let Header { model, items, victim: (bucket, fingerprint), has_victim, start, padding } = header;
     let end = start as u64 + model.table_bytes()?;
     let is_valid = model.is_possible()
         && !shares_bits(&model)
         && bytes.len() as u64 == end + padding as u64
-        && is_used <= 1
+        && has_victim <= 1
         && u64::from(bucket) < model.m
         && u64::from(fingerprint) < 1 << model.f
-        && (fingerprint != 0 || is_used == 0 && bucket == 0);
+        && (fingerprint != 0 || has_victim == 0 && bucket == 0);
     if !is_valid {
         return None;
     }
@@ -107,17 +109,18 @@ fn expected(bytes: &[u8]) -> Option<(Header, Vec<Vec<u32>>)> {
     (taken == items as usize && behind.iter().all(|&byte| byte == 0)).then_some((header, buckets))
 }
 
-/// Returns whether slots of this table share bits, so that Go overwrites neighbors.
+/// Returns whether slots of this table share bits, so that Go overwrites neighbors. They do if slots begin within bytes, and a
+/// bucket does not end with a whole byte.
 fn shares_bits(model: &Model) -> bool {
-    let step = match model.f {
+    let slots_per_whole_bytes = match model.f {
         2 => 4,
         4 | 12 => 2,
         _ => 1,
     };
-    !model.is_packed && model.m > 1 && !model.b.is_multiple_of(step)
+    !model.is_packed && model.m > 1 && !model.b.is_multiple_of(slots_per_whole_bytes)
 }
 
-/// Changes the bytes so that they are a valid file.
+/// Changes the bytes into a valid file.
 fn repair(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().max(20), 0);
     bytes[13] &= 1;
@@ -136,10 +139,10 @@ fn repair(bytes: &mut Vec<u8>) {
     if shares {
         bytes[14] = 4;
     }
-    let Some(Header { model, victim: (bucket, fingerprint), is_used, padding, .. }) = header(bytes) else { return };
+    let Some(Header { model, victim: (bucket, fingerprint), has_victim, padding, .. }) = header(bytes) else { return };
     let (bucket, mask) = (bucket & (buckets - 1), u32::MAX >> (32 - model.f));
     put(bytes, 4, bucket);
-    let least = u32::from(is_used == 1 || bucket != 0);
+    let least = u32::from(has_victim == 1 || bucket != 0);
     put(bytes, 8, (fingerprint & mask).max(least));
     let end = start + model.table_bytes().unwrap_or_default() as usize;
     bytes.resize(end, 0);
@@ -167,7 +170,7 @@ fn check_queries(filter: &GoFilter, model: &Model, items: &BTreeMap<Key, u32>) {
     assert!(numbers.iter().zip(found).all(|(number, found)| filter.contains(number) == found));
 }
 
-/// Inserts and removes items, with the victim in any place, and compares the filter with the model.
+/// Inserts and removes items, with and without a victim, and compares the filter with the model.
 fn check_changes(mut filter: GoFilter, model: &Model, mut items: BTreeMap<Key, u32>) {
     let removed: Vec<Key> = items.keys().copied().step_by(3).collect();
     for key in removed {

@@ -23,6 +23,7 @@ pub fn is_kind(kind: u8) -> bool {
     matches!(kind, 2 | 3)
 }
 
+/// Checks the bytes with every reader. `odd` gives the lengths of the pieces in which a stream delivers them.
 pub fn check(bytes: &[u8], odd: usize) {
     let error_of = |answer: &Result<Filter, SnapshotError>| {
         answer.as_ref().err().map(|error| (error.kind(), error.offset(), error.to_string()))
@@ -56,7 +57,7 @@ pub fn check(bytes: &[u8], odd: usize) {
     }
 }
 
-/// Queries of an unverified view return, and batches agree with single lookups.
+/// Asserts that queries of an unverified view return at all, and that batches agree with single lookups.
 fn query_unverified(view: &View<'_>) {
     let hashes: Vec<u64> = SplitMix64(2).take(150).collect();
     let mut found = vec![false; 150];
@@ -118,7 +119,7 @@ fn check_changes(mut filter: Filter) {
     assert_eq!(filter.len(), before);
 }
 
-/// Recomputes the checksums of all sections that can be found.
+/// Recomputes the checksums of the header, of all sections that can be found, and of the trailer.
 pub fn seal(bytes: &mut [u8]) {
     let checksum = xxhash_rust::xxh3::xxh3_64_with_seed;
     let header = checksum(&bytes[..56], 0);
@@ -138,12 +139,12 @@ pub fn seal(bytes: &mut [u8]) {
         // The tables are located as if all were of generation 0.
         let mut start = tables;
         for shard in 0..shards {
-            let (f, b, above) =
-                (u64::from(bytes[11]), u64::from(bytes[12]), bytes[29].wrapping_sub(bytes[list + shard * RECORD + 1]));
+            let depth = bytes[list + shard * RECORD + 1];
+            let (f, b, column_bits) = (u64::from(bytes[11]), u64::from(bytes[12]), bytes[29].wrapping_sub(depth));
             let per_bucket = if bytes[10] == 3 { 4 * f.saturating_sub(1) } else { f * b };
             let m = u64::from(number(bytes, 24) as u32);
             // A table's checksum does not cover its padding.
-            let used = (m * per_bucket).div_ceil(8).saturating_add((m * b * u64::from(above)).div_ceil(8)) as usize;
+            let used = (m * per_bucket).div_ceil(8).saturating_add((m * b * u64::from(column_bits)).div_ceil(8)) as usize;
             let Some(covered) = start.checked_add(used).and_then(|end| bytes.get(start..end)) else { break };
             let sum = checksum(covered, 0);
             put(bytes, list + shard * RECORD + 16, sum);
@@ -154,10 +155,10 @@ pub fn seal(bytes: &mut [u8]) {
         put(bytes, at + 24, sum);
         // Behind the tables are lists of items or copies, and their checksum.
         let end = list.saturating_add(length).saturating_sub(8);
-        if let Some(copies) = bytes.get(start..end).filter(|copies| !copies.is_empty()) {
-            let sum_of_copies = checksum(copies, sum);
+        if let Some(lists) = bytes.get(start..end).filter(|lists| !lists.is_empty()) {
+            let sum_of_lists = checksum(lists, sum);
             if end + 8 <= bytes.len() {
-                put(bytes, end, sum_of_copies);
+                put(bytes, end, sum_of_lists);
             }
         }
         all.extend_from_slice(&sum.to_le_bytes());

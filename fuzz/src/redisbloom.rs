@@ -1,5 +1,5 @@
 //! Bytes as one of RedisBloom's dumps: exactly the dumps that src/guide/redisbloom.md describes are read, queries and removals
-//! behave as it says, and the dumps are written back unchanged.
+//! behave as the guide says, and the dumps are written back unchanged.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -17,6 +17,15 @@ use koel::{
 /// Returns the `Prehashed` number that koel places like RedisBloom's hash.
 fn key(hash: u64) -> Prehashed {
     Prehashed(unmixed((hash << 32) | (hash % u64::from(u32::MAX))))
+}
+
+/// How far a compaction goes, from the last sub-filter to the first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Compaction {
+    /// Through all sub-filters, as CF.COMPACT goes.
+    Complete,
+    /// Up to the first sub-filter that does not become empty, as removals go.
+    Partial,
 }
 
 /// A direct implementation of the filter that the guide describes.
@@ -97,12 +106,13 @@ fn check_items(filter: &mut RedisBloomFilter, mut model: Model) {
         );
     }
     filter.compact();
-    model.compact(true);
+    model.compact(Compaction::Complete);
     let slots: Vec<u8> = filter.chunks().skip(1).flat_map(|(_, bytes)| bytes.to_vec()).collect();
     assert_eq!(slots, model.filters.concat().concat());
 }
 
 impl Model {
+    /// Returns the fingerprint and the two buckets of a hash, which a sub-filter takes modulo its number of buckets.
     fn place(hash: u64) -> (u8, [u64; 2]) {
         let fingerprint = (hash % 255 + 1) as u8;
         (fingerprint, [hash, hash ^ (u64::from(fingerprint) * 0x5bd1_e995)])
@@ -123,11 +133,11 @@ impl Model {
     fn remove(&mut self, hash: u64) -> bool {
         let (fingerprint, buckets) = Self::place(hash);
         for at in (0..self.filters.len()).rev() {
-            if put(&mut self.filters[at], buckets, fingerprint, 0) {
+            if replace(&mut self.filters[at], buckets, fingerprint, 0) {
                 self.items = self.items.saturating_sub(1);
                 self.deleted = self.deleted.saturating_add(1);
                 if self.filters.len() > 1 && self.deleted as f64 > self.items as f64 * 0.1 {
-                    self.compact(false);
+                    self.compact(Compaction::Partial);
                 }
                 return true;
             }
@@ -135,13 +145,13 @@ impl Model {
         false
     }
 
-    fn compact(&mut self, goes_on: bool) {
+    fn compact(&mut self, compaction: Compaction) {
         for at in (1..self.filters.len()).rev() {
             let mut filter = self.filters[at].clone();
             for (number, bucket) in (0_u64..).zip(&mut filter) {
                 for slot in bucket.iter_mut().filter(|slot| **slot != 0) {
                     let buckets = [number, number ^ (u64::from(*slot) * 0x5bd1_e995)];
-                    if (0..at).any(|earlier| put(&mut self.filters[earlier], buckets, 0, *slot)) {
+                    if (0..at).any(|earlier| replace(&mut self.filters[earlier], buckets, 0, *slot)) {
                         *slot = 0;
                     }
                 }
@@ -151,7 +161,7 @@ impl Model {
             if is_empty && at + 1 == self.filters.len() {
                 self.filters.pop();
             }
-            if !is_empty && !goes_on {
+            if !is_empty && compaction == Compaction::Partial {
                 break;
             }
         }
@@ -159,8 +169,8 @@ impl Model {
     }
 }
 
-/// Replaces the first slot that contains `old` in the two buckets by `new`. Returns false if there is none.
-fn put(filter: &mut [Vec<u8>], buckets: [u64; 2], old: u8, new: u8) -> bool {
+/// Replaces `old` with `new` in the first slot of the two buckets that contains it. Returns false if none does.
+fn replace(filter: &mut [Vec<u8>], buckets: [u64; 2], old: u8, new: u8) -> bool {
     for bucket in buckets {
         let at = (bucket % filter.len() as u64) as usize;
         if let Some(slot) = filter[at].iter_mut().find(|slot| **slot == old) {

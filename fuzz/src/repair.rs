@@ -7,11 +7,11 @@ use super::{
     model::{HEADER, MAGIC, Model, number},
 };
 
-/// The magic, the version, and a small number of copies entries.
+/// The magic, the version, and the number of entries of extra copies, which becomes small.
 const FRAME: u8 = 1;
 /// Header fields with invalid values.
 const FIELDS: u8 = 1 << 1;
-/// L of docs/FORMAT.md, and the length of the bytes.
+/// The field L of docs/FORMAT.md, and the length of the bytes, which follow from the other fields.
 const LENGTH: u8 = 1 << 2;
 /// Invalid buckets, such as those in the wrong order.
 const TABLE: u8 = 1 << 3;
@@ -81,7 +81,7 @@ pub fn repair(bytes: &mut Vec<u8>, parts: u8) {
     }
 }
 
-/// Gives every header field a valid value, with a small bucket count.
+/// Gives the hasher and the parameters of the table valid values, with few buckets.
 fn repair_fields(bytes: &mut [u8]) {
     bytes[10] &= 1;
     bytes[13] &= 1;
@@ -95,7 +95,7 @@ fn repair_fields(bytes: &mut [u8]) {
     put(bytes, 24, &buckets.to_le_bytes());
 }
 
-/// Returns the length of the list of copies in bytes, limited to [`LONGEST`] entries.
+/// Returns the length in bytes of the list of extra copies, taking the header's number of entries as at most [`LONGEST`].
 fn listed_bytes(bytes: &[u8]) -> usize {
     match number(bytes, 48).min(LONGEST) as usize {
         0 => 0,

@@ -14,12 +14,12 @@ type Filter = CuckooFilter<AnyHasher>;
 /// The most bytes that bincode may read.
 const LIMIT: usize = 1 << 20;
 
-/// Inputs that begin like JSON are read as JSON. Of other inputs, the binary formats read all but the first byte. Then these bytes,
-/// repaired as the first byte says, are read as a snapshot in each format.
+/// Reads an input that begins like JSON as JSON. Otherwise, the binary formats read all bytes after the first one. Then the same
+/// bytes become a snapshot, repaired as the first byte says, and each format reads that.
 pub fn check(input: &[u8]) {
     if input.starts_with(b"[") || input.starts_with(b"\"") {
         round_trip(serde_json::from_slice::<Filter>(input));
-        read_all(|| serde_json::from_slice::<Vec<Filter>>(input));
+        check_read(|| serde_json::from_slice::<Vec<Filter>>(input));
         round_trip(serde_json::from_reader::<_, Filter>(input));
         return;
     }
@@ -27,8 +27,8 @@ pub fn check(input: &[u8]) {
     round_trip(postcard::from_bytes::<Filter>(bytes));
     round_trip(from_bincode::<Filter>(bytes));
     round_trip(bincode::serde::decode_from_std_read::<Filter, _, _>(&mut &bytes[..], limited()));
-    read_all(|| postcard::from_bytes::<Vec<Option<Filter>>>(bytes));
-    read_all(|| from_bincode::<Vec<Option<Filter>>>(bytes));
+    check_read(|| postcard::from_bytes::<Vec<Option<Filter>>>(bytes));
+    check_read(|| from_bincode::<Vec<Option<Filter>>>(bytes));
     let mut bytes = bytes.to_vec();
     repair(&mut bytes, *parts);
     check_wrapped(&bytes);
@@ -42,7 +42,8 @@ fn from_bincode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, bincode::error::
     bincode::serde::decode_from_slice(bytes, limited()).map(|(value, _)| value)
 }
 
-fn read_all<T, E: Display>(read: impl FnOnce() -> Result<T, E>) {
+/// Asserts that reading gives a value, or an error with a message.
+fn check_read<T, E: Display>(read: impl FnOnce() -> Result<T, E>) {
     if let Err(error) = read() {
         assert!(!error.to_string().is_empty());
     }
@@ -72,7 +73,7 @@ impl Serialize for Bytes<'_> {
     }
 }
 
-/// Asserts that every format reads a snapshot as the snapshot's reader does, as bytes, a list or a text.
+/// Asserts that every format reads a snapshot as `from_bytes_with` does, whether it is stored as bytes, a list or a text.
 fn check_wrapped(snapshot: &[u8]) {
     let expected = Filter::from_bytes_with(snapshot, AnyHasher::from_id).ok();
     let postcard = postcard::to_allocvec(&Bytes(snapshot)).expect("a value can be written");
