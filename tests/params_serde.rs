@@ -62,7 +62,7 @@ fn serialized_parameters_never_change() {
     let numbers = fields(Token::U64(1), Token::U64(0), Token::U64(0x539));
     assert_tokens(&params.readable(), &names);
     assert_tokens(&params.compact(), &numbers);
-    // serde's buffers present a binary format's values as human-readable.
+    // Where serde buffers values, as for a flattened field, a binary format's numbers arrive as if the format were human-readable.
     assert_de_tokens(&params.readable(), &numbers);
     assert_eq!(to_postcard(&params), [1, 13, 4, 0, 0xb9, 0x0a, 0x9c, 0xd3, 0x0f]);
     assert_eq!(from_json(json!(["packed", 13, 4, "any-size", "0x0000000000000539", 256_412])), Ok(params));

@@ -113,7 +113,7 @@ def mix(h):
 HASHERS = {1: lambda data, seed: xxh3_64_intdigest(data, seed=seed), 2: metrohash64, 3: redisbloom}
 
 
-def check_sum(kind, stored, data, seed):
+def verify_checksum(kind, stored, data, seed):
     computed = xxh3_64_intdigest(data, seed=seed)
     need(stored == computed, kind, f"{stored:#018x} is stored, {computed:#018x} computed")
 
@@ -164,10 +164,10 @@ class Filter:
     def __init__(self, data):
         need(data[:8] == MAGIC[: len(data)], "magic", "these bytes do not begin as a snapshot does")
         need(len(data) >= 64, "length", f"{len(data)} bytes are too short for a header")
-        _, version, self.kind, self.f, self.b, self.third, self.hasher, self.seed = COMMON.unpack_from(data)
+        _, version, self.kind, self.f, self.b, self.byte_13, self.hasher, self.seed = COMMON.unpack_from(data)
         need(version == 1, "version", f"this reader knows version 1, not {version}")
         self.checksum = int.from_bytes(data[56:64], "little")
-        check_sum("header checksum", self.checksum, data[:56], 0)
+        verify_checksum("header checksum", self.checksum, data[:56], 0)
         need(self.kind < 4, "parameter", f"table kind {self.kind}")
         need(self.kind & GROWS == self.grows, "other type", f"table kind {self.kind}")
         least_f, sizes = (4, (4,)) if self.kind % 2 == PACKED else (2, range(1, 17))
@@ -179,7 +179,7 @@ class Filter:
         need(len(data) >= end + 8, "length", f"there are {len(data)} bytes, and there should be {end + 8}")
         # The order of the library's checks: the header of a fixed filter states the length of the snapshot.
         need(self.grows or len(data) == end + 8, "trailing bytes", f"the snapshot ends at byte {end + 8} of {len(data)}")
-        check_sum("table checksum", int.from_bytes(data[end : end + 8], "little"), covered, self.checksum)
+        verify_checksum("table checksum", int.from_bytes(data[end : end + 8], "little"), covered, self.checksum)
         need(len(data) == end + 8, "trailing bytes", f"the snapshot ends at byte {end + 8} of {len(data)}")
         self.check_tables()
 
@@ -215,7 +215,7 @@ class Snapshot(Filter):
     grows = 0
 
     def read_header(self, data):
-        self.addressing, self.bucket_bits = self.third, bits_of_bucket(self.kind, self.f, self.b)
+        self.addressing, self.bucket_bits = self.byte_13, bits_of_bucket(self.kind, self.f, self.b)
         self.m, self.items, self.table_bytes, self.entries = FIXED.unpack_from(data, COMMON.size)
         need(self.addressing in (ANY_SIZE, POWER_OF_TWO), "parameter", f"addressing {self.addressing}")
         if self.addressing == ANY_SIZE:
@@ -287,7 +287,7 @@ class GrowingSnapshot(Filter):
     addressing = ANY_SIZE
 
     def read_header(self, data):
-        self.la = self.third
+        self.la = self.byte_13
         self.m, self.d0, self.g, self.sp, self.staggered, *fields = GROWING.unpack_from(data, COMMON.size)
         self.capacity, self.max_capacity, self.rate = fields
         need(self.la <= 8, "parameter", f"2^{self.la} partitions")
@@ -320,15 +320,15 @@ class GrowingSnapshot(Filter):
         end = at + 32 + (24 * shards if shards or not length else 8)
         need(len(data) >= end, "length", f"section {partition} has no room for {shards} records")
         covered = data[at : at + 24] + data[at + 32 : end]
-        check_sum("table checksum", checksum, covered, (self.checksum + partition) % 2**64)
+        verify_checksum("table checksum", checksum, covered, (self.checksum + partition) % 2**64)
         records = list(RECORD.iter_unpack(data[at + 32 : end])) if shards else []
-        # A partition that is planned to begin with few shards and to grow may have none: then it has a list of its items.
+        # A partition that would begin with few shards and grow may have none. It then has a list of its items, or is empty.
         may_have_none = self.d0 <= 3 and self.d0 < self.g
         has_none = may_have_none and not shards
         listed = int.from_bytes(data[at + 32 : end], "little") if has_none else 0
         generations = {} if has_none else self._generations(records)
         taken = listed + sum(here for *_, here, _, _ in records)
-        need(not may_have_none or taken or not length, "shards", f"partition {partition} has shards or a list without items")
+        need(not may_have_none or taken or not length, "shards", f"partition {partition} has shards or a list, but no items")
         need(listed < 2**32, "count", f"partition {partition} has {listed} items in a list")
         sizes = [self.size(generation, d)[2] for generation, d, *_ in records]
         more = at + 32 + length - end - sum(size + -size % 8 for size in sizes)
@@ -338,16 +338,16 @@ class GrowingSnapshot(Filter):
         fits = more == (padded + 16 * entries + 8 if keys + entries else 0) and entries <= taken
         entries = entries if fits else 0
         extra = items - taken
-        need(entries <= extra <= entries * (2**32 - 1), "count", f"section {partition} says {items} items, its records {taken}")
-        need(fits, "shards", f"section {partition} has {more} bytes beside records and tables")
+        need(entries <= extra <= entries * (2**32 - 1), "count", f"section {partition} says {items} items, and has {taken} without extra copies")
+        need(fits, "shards", f"section {partition} has {more} bytes behind records and tables")
         for generation, d, _, prefix, here, _, table_checksum in records:
             table, end = self._table(data, end, generation, d, table_checksum)
             need(table.items == here, "count", f"a table holds {table.items} items, its record says {here}")
             generations[generation][d, prefix] = table.buckets
         start, end = end, end + padded + 16 * entries
-        need(not start < end or len(data) >= end + 8, "length", f"there are no {listed} items and {entries} entries of copies")
+        need(not start < end or len(data) >= end + 8, "length", f"there are no {listed} keys and {entries} entries of extra copies")
         if start < end:
-            check_sum("table checksum", int.from_bytes(data[end : end + 8], "little"), data[start:end], checksum)
+            verify_checksum("table checksum", int.from_bytes(data[end : end + 8], "little"), data[start:end], checksum)
         self.listed.append(self._listed_items(data[start : start + keys]))
         need(not any(data[start + keys : start + padded]), "table", "the padding of a list is not zero")
         copies = self._copies(data[start + padded : end], generations)
@@ -429,7 +429,7 @@ class GrowingSnapshot(Filter):
         f, upper, size = self.size(generation, d)
         end = at + size + -size % 8
         need(len(data) >= end, "length", f"a table ends at byte {end}")
-        check_sum("table checksum", checksum, data[at : at + size], 0)
+        verify_checksum("table checksum", checksum, data[at : at + size], 0)
         need(not any(data[at + size : end]), "table", "the padding of a table is not zero")
         table = Table(data[at : at + size], self.kind, f, self.b, self.m, upper)
         low = all(t == 0 or t % 2**self.f for bucket in table.buckets for t in bucket)
@@ -439,9 +439,9 @@ class GrowingSnapshot(Filter):
     def _generations(self, records):
         generations, ends = {}, {}
         for generation, d, zero, prefix, items, also_zero, _ in records:
-            need(generation <= self.last_generation(), "shards", f"generation {generation} has no bits to spare; the last one is {self.last_generation()}")
+            need(generation <= self.last_generation(), "shards", f"generation {generation} is beyond the last one, {self.last_generation()}")
             least, greatest, _ = self.depths(generation)
-            need(least <= d <= greatest, "shards", f"depth {d} in generation {generation}, where {least} to {greatest} can be")
+            need(least <= d <= greatest, "shards", f"depth {d} in generation {generation}, which has {least} to {greatest}")
             need(zero == also_zero == 0, "shards", "reserved bytes are not zero")
             need(items <= self.m * self.b, "shards", f"{items} items in {self.m * self.b} slots")
             need(generation in (last := max(generations, default=0), last + 1), "shards", f"generation {generation} follows generation {last}")
@@ -452,7 +452,7 @@ class GrowingSnapshot(Filter):
         return generations
 
     def last_generation(self):
-        """Returns the last generation that has spare bits."""
+        """Returns the last generation: a later one would need more spare bits than fit beside a low fingerprint."""
         left = 32 - self.f - self.sp
         return 0 if left < 0 else 255 if left >= 12 else left + 1
 

@@ -92,6 +92,7 @@ def changed(data, at, new):
 
 
 def refused(data, *kinds, read=Snapshot):
+    """Asserts that the reader refuses the bytes with one of these errors."""
     assert verdict(data, read) in kinds, f"{verdict(data, read)} instead of {' or '.join(kinds)}"
 
 
@@ -202,6 +203,7 @@ def check_growing_refusals(data, choose):
     partitions = list(sections(data))
 
     def refused_as(kinds, *changes):
+        """Asserts that the snapshot with these changes, and valid checksums, is refused with one of `kinds`, joined by " or "."""
         forged = data
         for at, new in changes:
             forged = changed(forged, at, new)
@@ -240,7 +242,7 @@ def check_growing_refusals(data, choose):
 
 
 def check_without_records(data, partitions):
-    """Checks a last partition that has no records, but an item count or a length."""
+    """Checks that a last partition without records is refused if its section states items or a length."""
     start, *_ = partitions[-1]
     kinds = ("count", "shards", "table checksum")
     for items, length in ((2**64 - 1, 0), (1, 0), (0, 1)):
@@ -265,7 +267,7 @@ def check_listed_items(snapshot, data, refused_as, at):
 
 
 def check_long_entries(data, refused_as, at, entries):
-    """Checks that invalid copies entries of a partition are refused."""
+    """Checks that invalid entries of extra copies of a partition are refused."""
     items = int.from_bytes(data[at : at + 8], "little")
     for start in {*entries[:1], *entries[-16:-15]}:
         number = int.from_bytes(data[start + 12 : start + 16], "little")
@@ -284,10 +286,10 @@ def check_long_entries(data, refused_as, at, entries):
 
 def check_section_refusals(snapshot, data, refused_as, at, shards, chosen, entries):
     items, _, length = struct.unpack_from("<QQQ", data, at)
-    # A wrong item count means wrong copies if there are entries.
+    # With entries, one more item could be an extra copy, so the entries' sum reveals the error.
     wrong = "copies" if entries else "count"
     refused_as(wrong, (at, struct.pack("<Q", items + 1)))
-    # With a length, the bytes behind an empty section would be read as an item count.
+    # A section without shards but with a length has a list, so the bytes behind an empty section are read as a number of items.
     kinds = "count or shards" if entries else "shards" if length else "count or shards or table checksum"
     for other in (length + 8, length + 7, 2**64 - 1):
         refused_as(kinds, (at + 16, struct.pack("<Q", other)))
@@ -314,7 +316,7 @@ def check_section_refusals(snapshot, data, refused_as, at, shards, chosen, entri
             refused_as("count", (place + 8, struct.pack("<I", here + 1)), (at, struct.pack("<Q", items + 1)))
         if size % 8:
             refused_as("table", (this + size, b"\1"))
-        # A single fingerprint with only upper bits, in the table or its column. A packed bucket begins with low bits only.
+        # A fingerprint without low bits. The last bit of the first bucket, in the table or in the column, is an upper bit.
         bits = reader.bits_of_bucket(snapshot.kind, f, snapshot.b)
         column = 8 * reader.bytes_of(snapshot.m * bits)
         for last in [bits] * (f > snapshot.f) + [column + snapshot.b * upper] * (upper > 0):

@@ -43,6 +43,7 @@ pub(crate) enum Items {
     Keys,
 }
 
+/// A step in filling a filter.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Inserts these items in order, up to the first that is refused.
@@ -53,7 +54,7 @@ pub(crate) enum Step {
     Convert(#[cfg_attr(not(feature = "redisbloom"), allow(dead_code, reason = "nothing reads dumps"))] String, Range<u64>),
 }
 
-/// What every reader must find in the snapshot.
+/// The answers that every reader must give for the snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answers {
     /// The items in the filter, as runs of numbers, and how many copies each item of a run has.
@@ -81,7 +82,7 @@ impl Items {
         }
     }
 
-    /// Returns the count of item n.
+    /// Returns how many copies of item n the filter counts.
     #[allow(dead_code, reason = "the program that writes the files does not count items")]
     pub(crate) fn count(self, filter: &dyn Contains<[u8]>, n: u64) -> u32 {
         self.bytes("item", n, n).map_or_else(|| filter.by_hash().count(&Prehashed(n)), |item| filter.count(&item))
@@ -93,7 +94,7 @@ impl Items {
         self.bytes("probe", n, number).map_or_else(by_hash, |probe| filter.contains(&probe))
     }
 
-    /// Returns the bytes of an item or probe, or `None` for a prehashed one.
+    /// Returns the bytes of item or probe n, or `None` for a prehashed one. `number` stands for it where items are integers.
     pub(crate) fn bytes(self, prefix: &str, n: u64, number: u64) -> Option<Vec<u8>> {
         match self {
             Self::Keys if prefix == "item" => Some(format!("key-{n}").into_bytes()),
@@ -200,7 +201,7 @@ impl Entry<'_> {
         rows(&self.0["steps"]).iter().map(step).collect()
     }
 
-    /// Returns `None` if the snapshot has not been created.
+    /// Returns the answers, or `None` if the snapshot has not been created.
     pub(crate) fn answers(&self) -> Option<Answers> {
         (!self.0["holds"].is_null()).then(|| Answers {
             holds: rows(&self.0["holds"]).iter().map(|run| (range(run, 0), integer(&run[2]))).collect(),
@@ -209,7 +210,8 @@ impl Entry<'_> {
     }
 }
 
-/// Applies the steps to a filter. Returns the items that it holds then, or an item that was lost.
+/// Applies the steps to a filter. Returns the items that it should hold then, with their copies, or the first item that could not
+/// be removed although it was present.
 pub(crate) fn apply<F>(
     steps: &[Step],
     filter: &mut F,

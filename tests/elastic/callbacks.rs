@@ -1,4 +1,4 @@
-//! No lock is held while a caller's writer, hasher or iterator runs, so it may use the filter that called it.
+//! A shared filter holds no lock while it calls the user's writer, hasher or iterator, so these may use the filter themselves.
 
 use std::{
     io::{self, Read as _, Write},
@@ -17,7 +17,7 @@ fn filled() -> SharedFilter {
     filter
 }
 
-/// A writer that runs many operations on the filter that is being written to it.
+/// A writer that, while a filter is written to it, runs many operations on the same filter.
 struct ReentrantWriter<'a> {
     filter: &'a SharedFilter,
     bytes: Vec<u8>,

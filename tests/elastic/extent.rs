@@ -103,6 +103,7 @@ proptest! {
     }
 }
 
+/// Recomputes the checksum of the header.
 fn seal(bytes: &mut [u8]) {
     let checksum = xxh3_64_with_seed(&bytes[..56], 0);
     bytes[56..64].copy_from_slice(&checksum.to_le_bytes());
@@ -111,7 +112,8 @@ fn seal(bytes: &mut [u8]) {
 #[test]
 fn section_lengths_that_overflow_are_refused() {
     let snapshot = filled(small().partitions(2), 100).to_bytes();
-    // At least the second partition's section and the trailer follow the first partition.
+    // The length of the snapshot must stay below 2⁶⁴. Two headers precede the first partition's content, and at least the second
+    // partition's header and the trailer follow it.
     let largest = u64::MAX - 96 - 32 - 8;
     for (length, is_valid) in [(largest, true), (largest + 1, false), (u64::MAX - 1, false), (u64::MAX, false)] {
         let mut forged = snapshot.clone();
@@ -148,7 +150,7 @@ fn bytes_that_are_not_a_snapshot_are_refused_early() {
         assert_eq!(altered(20, 0xff, false), Err(Kind::HeaderChecksum));
         assert_eq!(altered(10, 9, true), Err(Kind::Parameter));
         assert_eq!(altered(12, 99, true), Err(Kind::Parameter));
-        // Only the headers are checked.
+        // The contents behind the headers are not checked.
         assert_eq!(altered(snapshot.len() - 1, 0, true), Ok(snapshot.len()));
     }
 }

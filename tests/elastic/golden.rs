@@ -43,7 +43,7 @@ fn golden_files_are_read_and_written() {
     }
 }
 
-/// The list names every file, and the files cover every kind of filter.
+/// The list names exactly the files of the folder, and these cover every kind of filter.
 #[test]
 fn golden_files_cover_every_kind_of_filter() {
     let goldens = goldens();

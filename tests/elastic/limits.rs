@@ -72,7 +72,7 @@ fn param(error: BuildError) -> ParamError {
     }
 }
 
-/// The first tables count toward the limit. If they exceed it, nothing is allocated, and the error says how many bytes work.
+/// The first tables count toward the limit. If they exceed it, nothing is allocated, and the error says how many bytes they need.
 #[test]
 fn a_limit_below_the_first_tables_is_refused_with_the_bytes_they_need() {
     let builder = || ElasticFilter::builder().false_positive_rate(0.001);
@@ -226,7 +226,7 @@ fn distinct_items_are_accepted_beyond_the_plan() {
 #[cfg(target_pointer_width = "64")]
 fn chosen(zeros: u32, count: usize) -> Vec<u64> {
     let stream = |hash: u64| {
-        // docs/FORMAT.md defines how a prehashed number is mixed, and the stream.
+        // docs/FORMAT.md defines the hash x of a prehashed number, and the stream of a hash.
         let folded = (hash ^ hash >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let x = (folded ^ folded >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         x.wrapping_mul(0xb504_f333_f9de_6485)

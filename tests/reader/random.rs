@@ -12,7 +12,7 @@ use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const SNAPSHOTS: usize = 60;
-/// How many damaged variants are made of every snapshot of at most [`SMALL`] bytes.
+/// The number of damaged variants of every snapshot that has at most [`SMALL`] bytes.
 const DAMAGED: usize = 40;
 const SMALL: usize = 600;
 const HEADER: usize = 64;
@@ -115,6 +115,7 @@ fn headers() -> Vec<Vec<u8>> {
     headers
 }
 
+/// Returns valid and invalid values of four fields, around their limits: table kind, addressing, f and b.
 fn limits() -> impl Iterator<Item = (u8, u8, u8, u8)> {
     let kinds = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (0, 2)].into_iter();
     let lengths = kinds.flat_map(|(packed, power_of_two)| [1, 2, 3, 4, 32, 33].map(|f| (packed, power_of_two, f)));
@@ -131,7 +132,7 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
         0 => bytes[place] ^= 1 << random.below(8),
         1 => bytes.truncate(place),
         2 => bytes.extend(vec![0; 1 + random.below(9)]),
-        // A bit or a rotated body, with recomputed checksums.
+        // A flipped bit or a rotated body, with recomputed checksums.
         3 => {
             bytes[place] ^= 1 << random.below(8);
             forge(&mut bytes);
@@ -159,6 +160,7 @@ fn fit(bytes: &mut Vec<u8>) {
     bytes[40..48].copy_from_slice(&len.to_le_bytes());
 }
 
+/// Recomputes the checksums of the header and the table.
 fn forge(bytes: &mut [u8]) {
     let header = xxh3_64_with_seed(&bytes[..HEADER - 8], 0);
     bytes[HEADER - 8..HEADER].copy_from_slice(&header.to_le_bytes());

@@ -50,6 +50,7 @@ unsafe extern "C" {
     fn abort() -> !;
 }
 
+/// Returns true if all results are correct, and `None` if an operation fails.
 fn run() -> Option<bool> {
     let mut filter = CuckooFilter::builder().capacity(10_000).false_positive_rate(0.001).build().ok()?;
     for item in 0..10_000u32 {
@@ -59,8 +60,8 @@ fn run() -> Option<bool> {
     // Firmware that only looks items up may have no allocator, so opening and querying must not allocate.
     let used = MEMORY.used.load(Ordering::Relaxed);
     let view = FilterView::over(&bytes).ok()?;
-    let is_seen = view.verify().is_ok() && (0..10_000u32).all(|item| view.contains(&item));
-    if !is_seen || MEMORY.used.load(Ordering::Relaxed) != used {
+    let view_finds_all = view.verify().is_ok() && (0..10_000u32).all(|item| view.contains(&item));
+    if !view_finds_all || MEMORY.used.load(Ordering::Relaxed) != used {
         return None;
     }
     let mut read = CuckooFilter::from_bytes(&bytes).ok()?;
