@@ -203,13 +203,6 @@ fn a_refused_batch_hashes_each_item_once() {
 }
 
 #[test]
-fn the_error_for_an_unknown_kernel_names_the_known_ones() {
-    let error = "avx1024".parse::<Kernel>().expect_err("no such kernel");
-    assert!(error.to_string().contains("portable"), "{error}");
-    assert_eq!(Kernel::Portable.to_string().parse(), Ok(Kernel::Portable));
-}
-
-#[test]
 #[should_panic(expected = "3 items but room for 2 answers")]
 fn contains_batch_panics_if_the_output_is_shorter_than_the_hashes() {
     let filter = CuckooFilter::builder().capacity(10).fingerprint_bits(12).build().expect("valid parameters");

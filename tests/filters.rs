@@ -1,9 +1,9 @@
-//! Other operations of fixed filters: batches, merging, equality, statistics and formatting.
+//! Other operations of fixed filters: batches, equality, statistics and formatting.
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
 use crate::common::SplitMix64;
-use koel::{Addressing, CuckooFilter, InsertErrorKind, Kernel, MergeError, Prehashed, TableKind, hash::AnyHasher};
+use koel::{Addressing, CuckooFilter, InsertErrorKind, Prehashed, hash::AnyHasher};
 
 fn filter(capacity: usize) -> CuckooFilter {
     CuckooFilter::builder().capacity(capacity).false_positive_rate(1e-6).build().expect("valid parameters")
@@ -47,107 +47,6 @@ fn a_refused_batch_reports_the_position_of_the_refused_item() {
 #[should_panic(expected = "2 items but room for 3 answers")]
 fn contains_batch_panics_if_the_output_has_another_length() {
     filter(10).contains_batch(&[1u8, 2], &mut [false; 3]);
-}
-
-#[test]
-fn merging_adds_counts() {
-    // Capacity counts distinct items, of which there are 1500.
-    let (mut left, mut right) = (filter(1500), filter(1500));
-    (0..1000u64).for_each(|n| left.insert(&n).expect("it fits"));
-    (500..1500u64).for_each(|n| right.insert(&n).expect("it fits"));
-    left.merge(&right).expect("they fit");
-    assert_eq!(left.len(), 2000);
-    assert!((0..1500u64).all(|n| left.count(&n) > u32::from((500..1000).contains(&n))));
-    for n in (0..1000u64).chain(500..1500) {
-        assert!(left.remove(&n));
-    }
-    assert!(left.is_empty());
-}
-
-#[test]
-fn a_refused_merge_changes_nothing() {
-    let build = || CuckooFilter::builder().fingerprint_bits(12).buckets(64).build().expect("valid parameters");
-    let (mut left, mut right) = (build(), build());
-    // First more items than slots, then as many, which is more than a table can hold.
-    for (ours, theirs) in [(200, 100), (128, 128)] {
-        left.clear();
-        right.clear();
-        SplitMix64(1).take(ours).for_each(|hash| left.insert(&Prehashed(hash)).expect("it fits"));
-        SplitMix64(2).take(theirs).for_each(|hash| right.insert(&Prehashed(hash)).expect("it fits"));
-        let before = left.clone();
-        let error = left.merge(&right).expect_err("it does not fit");
-        assert!(matches!(error, MergeError::Full { .. }), "{error}");
-        let message = error.to_string();
-        assert!(message.contains(" distinct items do not fit") && message.contains("256 slots"), "{message}");
-        assert_eq!(left, before);
-    }
-}
-
-#[test]
-fn filters_with_different_parameters_are_not_merged() {
-    let builder = || CuckooFilter::builder().fingerprint_bits(12).buckets(64).hasher(AnyHasher::Xxh3);
-    let single = || builder().table(TableKind::Single);
-    // A part of the message about each filter, and the two filters.
-    let others = [
-        ("packed table", "single table", builder(), single()),
-        ("12-bit", "13-bit", builder(), builder().fingerprint_bits(13)),
-        ("64 buckets", "66 buckets", builder(), builder().buckets(66)),
-        ("buckets of 4", "buckets of 8", single(), single().bucket_size(8)),
-        ("any-size", "power-of-two", builder(), builder().addressing(Addressing::PowerOfTwo)),
-        ("seed 0", "seed 1", builder(), builder().seed(1)),
-    ];
-    for (ours_part, theirs_part, ours, theirs) in others {
-        let (mut ours, theirs) = (ours.build().expect("valid parameters"), theirs.build().expect("valid parameters"));
-        ours.insert("koel").expect("it fits");
-        let (before, message) = (ours.clone(), merge_error(&mut ours, &theirs));
-        let (first, second) = message.split_once(", and the other a ").expect("the message describes both filters");
-        assert!(first.contains(ours_part) && second.contains(theirs_part), "{ours_part}, {theirs_part}: {message}");
-        assert_eq!(ours, before);
-    }
-    #[cfg(feature = "metrohash")]
-    {
-        let (mut ours, theirs) = (builder().build().expect("valid parameters"), builder().hasher(AnyHasher::MetroHash64));
-        let error = ours.merge(&theirs.build().expect("valid parameters")).expect_err("they differ");
-        assert!(matches!(error, MergeError::DifferentHasher), "{error}");
-    }
-}
-
-/// A filter that is filled beyond its capacity can still be merged into an empty one, because it is copied.
-#[test]
-fn merging_into_an_empty_filter_copies() {
-    let builder = || CuckooFilter::builder().fingerprint_bits(12).buckets(64);
-    let full = || {
-        let mut filter = builder().build().expect("valid parameters");
-        let inserted = SplitMix64(1).take(256).filter(|&hash| filter.insert(&Prehashed(hash)).is_ok()).count();
-        assert!(inserted > filter.capacity() && inserted == filter.len(), "{inserted} items, planned for {}", filter.capacity());
-        filter
-    };
-    let theirs = full();
-    for kernel in Kernel::available() {
-        let mut emptied = full();
-        emptied.clear();
-        for ours in [builder().kernel(kernel).build().expect("valid parameters"), emptied] {
-            let (mut merged, kernel) = (ours.clone(), ours.kernel());
-            merged.merge(&theirs).expect("merging into an empty filter copies");
-            assert!(merged == theirs && merged.to_bytes() == theirs.to_bytes());
-            assert_eq!(merged.kernel(), kernel, "only the table is copied");
-        }
-    }
-    // Neither a filter with items nor one with other parameters becomes a copy.
-    let mut one = builder().build().expect("valid parameters");
-    one.insert("koel").expect("it is empty");
-    assert!(matches!(one.merge(&theirs), Err(MergeError::Full { .. })));
-    let mut other = builder().seed(1).build().expect("valid parameters");
-    assert!(matches!(other.merge(&theirs), Err(MergeError::DifferentParams { .. })) && other.is_empty());
-}
-
-#[track_caller]
-fn merge_error(ours: &mut CuckooFilter<AnyHasher>, theirs: &CuckooFilter<AnyHasher>) -> String {
-    let params = (ours.params(), theirs.params());
-    let error = ours.merge(theirs).expect_err("they differ");
-    let MergeError::DifferentParams { ours, theirs, .. } = error else { panic!("{error}") };
-    assert_eq!((ours, theirs), params);
-    error.to_string()
 }
 
 #[test]

@@ -60,7 +60,12 @@ fn bytes_after_the_end_are_refused() {
     for file in files() {
         for more in [1, 7, 1000] {
             let longer = [&file[..], &vec![0; more]].concat();
-            assert_refused(&longer, SnapshotErrorKind::TrailingBytes, file.len(), "more bytes follow it; give exactly one file");
+            assert_refused(
+                &longer,
+                SnapshotErrorKind::TrailingBytes,
+                file.len(),
+                "follow it; give exactly one file, without what follows",
+            );
         }
     }
 }
@@ -163,7 +168,8 @@ fn tables_whose_slots_share_bits_are_refused() {
         if is_valid {
             assert!(go::decode(&file(4)).is_ok(), "f {f}, b {b}");
         } else {
-            assert_refused(&file(4), SnapshotErrorKind::Aliasing, 15, "share bits");
+            let part = "share bits; insert the items into a new filter with other parameters";
+            assert_refused(&file(4), SnapshotErrorKind::Aliasing, 15, part);
         }
     }
 }
@@ -183,20 +189,39 @@ fn filters_that_go_cannot_represent_are_refused() {
     };
     assert!(go::encode(&builder().capacity(100).build().expect("valid parameters")).is_ok());
     let seed = builder().capacity(100).seed(0).build().expect("valid parameters");
-    check_refused(seed, |error| matches!(error, GoError::Seed(0)), &["seed: 0", "1337"]);
+    check_refused(
+        seed,
+        |error| matches!(error, GoError::Seed(0)),
+        &["seed: 0 given", "always uses 1337; build the filter with that seed"],
+    );
     let any_size = builder().capacity(100).addressing(Addressing::AnySize).build().expect("valid parameters");
-    check_refused(any_size, |error| matches!(error, GoError::Addressing(Addressing::AnySize)), &["any-size", "power-of-two"]);
+    check_refused(
+        any_size,
+        |error| matches!(error, GoError::Addressing(Addressing::AnySize)),
+        &["any-size given", "power-of-two; build the filter with that addressing"],
+    );
     let thirds =
         builder().table(TableKind::Single).fingerprint_bits(12).bucket_size(3).buckets(8).build().expect("valid parameters");
     let is_aliasing = |error: &GoError| matches!(error, GoError::Aliasing { fingerprint_bits: 12, bucket_size: 3, .. });
-    check_refused(thirds, is_aliasing, &["12 given with buckets of 3", "multiple of 4"]);
+    check_refused(
+        thirds,
+        is_aliasing,
+        &["12 given with buckets of 3", "bucket size that is a multiple of 4, or with another fingerprint length"],
+    );
     let xxh3 = CuckooFilter::builder().capacity(100).fingerprint_bits(9).addressing(Addressing::PowerOfTwo).seed(1337);
     let error = go::encode(&xxh3.build().expect("valid parameters")).expect_err("Go has no such hasher");
     assert!(matches!(error, GoError::Hasher(HasherId::XXH3)), "{error}");
-    assert!(error.to_string().contains("xxh3 given") && error.to_string().contains("metrohash64"), "{error}");
+    assert!(
+        error.to_string().ends_with("xxh3 given, but Go's library uses metrohash64; build the filter with that hasher"),
+        "{error}"
+    );
     assert_eq!(Xxh3.id(), HasherId::XXH3);
-    for error in [GoError::Buckets(1 << 32), GoError::Items(1 << 32)] {
-        assert!(error.to_string().contains("4294967296"), "{error}");
+    // Such filters are too large to build here.
+    for (error, remedy) in [
+        (GoError::Buckets(1 << 32), "at most 2147483648; build the filter with a smaller capacity"),
+        (GoError::Items(1 << 32), "at most 4294967295; use several filters"),
+    ] {
+        assert!(error.to_string().contains("4294967296") && error.to_string().ends_with(remedy), "{error}");
     }
 }
 

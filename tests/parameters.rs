@@ -3,8 +3,8 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
 
 use crate::common::{ADDRESSINGS, SplitMix64};
-use koel::{Addressing, BuildError, Builder, CuckooFilter, ParamError, Prehashed, TableKind};
-use std::error::Error;
+use koel::{Addressing, BuildError, Builder, CuckooFilter, Kernel, ParamError, Prehashed, TableKind, hash::AnyHasher};
+use std::{error::Error, fmt::Debug, str::FromStr};
 
 fn builder() -> Builder {
     CuckooFilter::builder()
@@ -76,26 +76,6 @@ fn bucket_counts_must_suit_the_addressing() {
     check_refused(bits(32), Addressing::AnySize, (1 << 32) + 2, 1 << 32);
 }
 
-/// The largest size that the error names keeps the rate.
-#[test]
-fn sizes_that_are_too_large_are_refused_with_the_largest_valid_one() {
-    for addressing in ADDRESSINGS {
-        for rate in [0.001, 1e-6] {
-            let builder = builder().addressing(addressing).false_positive_rate(rate);
-            let most = match builder.clone().capacity(usize::MAX).params() {
-                Err(ParamError::Capacity { given: usize::MAX, most }) => most,
-                other => panic!("{other:?}"),
-            };
-            assert!(builder.clone().capacity(most).params().is_ok_and(|params| params.capacity() >= most));
-            let most = match builder.clone().buckets(u64::MAX).params() {
-                Err(ParamError::Buckets { given: u64::MAX, most, .. }) => most,
-                other => panic!("{other:?}"),
-            };
-            assert!(builder.buckets(most).params().is_ok_and(|params| params.buckets() == most));
-        }
-    }
-}
-
 /// Each message has the given value, the limits and one remedy.
 #[test]
 fn error_messages_name_value_limits_and_remedy() {
@@ -150,6 +130,27 @@ fn error_messages_name_value_limits_and_remedy() {
         assert!(Error::source(&error).is_none() && Error::source(&BuildError::Param(error)).is_none());
     }
     assert!(size_of::<ParamError>() <= 40 && size_of::<BuildError>() <= 48);
+}
+
+/// Parses a name that does not exist, and returns the values of the names that the error offers.
+#[track_caller]
+fn names<T: FromStr<Err = ParamError> + Debug>(wrong: &str) -> Vec<T> {
+    let error = wrong.parse::<T>().expect_err("an unknown name");
+    let ParamError::Name { names, .. } = error else { panic!("{error}") };
+    assert!(error.to_string().ends_with(&format!("the names here are {}; give one of those", names.join(", "))), "{error}");
+    names.iter().map(|name| name.parse().expect("a valid name")).collect()
+}
+
+#[test]
+fn names_in_messages_can_be_parsed() {
+    assert_eq!(names::<TableKind>("semi-sorted"), [TableKind::Single, TableKind::Packed]);
+    assert_eq!(names::<Addressing>("AnySize"), ADDRESSINGS);
+    assert_eq!(names::<AnyHasher>("md5"), AnyHasher::ALL);
+    let kernels = names::<Kernel>("mmx");
+    assert_eq!(kernels, Kernel::available().collect::<Vec<_>>());
+    for kernel in kernels {
+        assert!(CuckooFilter::builder().capacity(1).fingerprint_bits(9).kernel(kernel).build().is_ok());
+    }
 }
 
 /// Asks for more memory than any machine has, but less than it can address.

@@ -1,8 +1,11 @@
-//! Saving replaces a file atomically or not at all, and keeps its permissions and its symbolic links.
+//! Saving replaces a file atomically or not at all, and keeps its permissions and its symbolic links. Errors of loading name the file.
 
 use crate::common::Folder;
-use koel::{CuckooFilter, FilterView};
-use std::{fs, io::ErrorKind};
+use koel::{CuckooFilter, FilterView, SnapshotErrorKind};
+use std::{
+    fs,
+    io::{self, ErrorKind},
+};
 
 fn filter(items: u32) -> CuckooFilter {
     let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build().expect("valid parameters");
@@ -54,6 +57,34 @@ fn a_failed_save_changes_nothing() {
     filter(1).save("").expect_err("no name");
     filter(1).save(folder.path("..")).expect_err("a folder");
     assert_eq!(folder.names(), ["inner"]);
+}
+
+#[test]
+fn a_file_that_goes_on_after_its_snapshot_is_read_as_a_stream() {
+    let folder = Folder::new("goes-on");
+    let (path, one) = (folder.path("two.koel"), filter(1).to_bytes());
+    fs::write(&path, [&one[..], &one].concat()).expect("there is room");
+    let error = CuckooFilter::load(&path).expect_err("more bytes follow");
+    assert_eq!((error.kind(), error.offset()), (SnapshotErrorKind::TrailingBytes, one.len() as u64));
+    let message = error.to_string();
+    assert!(message.contains("the file goes on after the snapshot's end") && message.contains("read_from, which leave the rest"));
+    let mut file = fs::File::open(&path).expect("the file exists");
+    for _ in 0..2 {
+        assert!(CuckooFilter::read_from(&mut file).expect("the file has two snapshots") == filter(1));
+    }
+}
+
+#[test]
+fn the_error_names_a_file_that_cannot_be_opened() {
+    let folder = Folder::new("missing");
+    let error = CuckooFilter::load(folder.path("missing.koel")).expect_err("the file does not exist");
+    assert_eq!(error.io_kind(), Some(ErrorKind::NotFound));
+    let message = error.to_string();
+    let error = io::Error::from(error);
+    assert_eq!((error.kind(), error.to_string()), (ErrorKind::NotFound, message.clone()));
+    assert!(message.contains("missing.koel: cannot be opened: "), "{message}");
+    #[cfg(target_os = "linux")]
+    assert!(message.ends_with("missing.koel: cannot be opened: No such file or directory (os error 2)"), "{message}");
 }
 
 #[cfg(unix)]

@@ -16,10 +16,12 @@ mod items;
 mod iterators;
 mod kinds;
 mod memory_safety;
+mod merge;
 #[cfg(not(any(miri, target_family = "wasm")))]
 mod modules;
 mod multiset;
 mod prehashed;
+mod snapshot_hashers;
 mod std_hasher;
 mod traits;
 mod views;
@@ -47,9 +49,9 @@ mod redisbloom;
 
 // These tests use capacities and lengths of more than 32 bits.
 #[cfg(target_pointer_width = "64")]
-mod parameters;
+mod parameter_limits;
 #[cfg(target_pointer_width = "64")]
-mod remedies;
+mod parameters;
 #[cfg(all(feature = "serde", target_pointer_width = "64"))]
 mod serde_hostile;
 

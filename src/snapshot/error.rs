@@ -369,6 +369,15 @@ mod tests {
         let invalid_bits = ParamError::FingerprintBits { given: 3, table: TableKind::Packed };
         for (error, message) in [
             (
+                SnapshotError::new(Kind::Magic, 0_u32, "these bytes do not begin as a koel snapshot does", []),
+                "at byte 0: these bytes do not begin as a koel snapshot does; give the bytes of a snapshot, all of them",
+            ),
+            (
+                SnapshotError::new(Kind::TrailingBytes, 80_u32, "{} more bytes follow", [9]),
+                "at byte 80: 9 more bytes follow; give exactly one snapshot, or open it with over_prefix or read_from, which leave \
+                 the rest",
+            ),
+            (
                 SnapshotError::new(Kind::Version, 8_u32, "a snapshot of version {}, but this release reads version {}", [2, 1]),
                 "at byte 8: a snapshot of version 2, but this release reads version 1; read it with a release that knows this \
                  version",
@@ -416,8 +425,9 @@ mod tests {
         let error = SnapshotError::io(80, "reading failed at byte {}", io::Error::other("the line is dead"));
         assert_eq!(error.to_string(), "reading failed at byte 80");
         assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("the line is dead"));
-        assert_eq!(error.io_kind(), Some(io::ErrorKind::Other));
-        assert_eq!(SnapshotError::from(OutOfMemory::of(1)).io_kind(), None);
+        assert_eq!((error.io_kind(), io::Error::from(error).kind()), (Some(io::ErrorKind::Other), io::ErrorKind::Other));
+        let error = SnapshotError::from(OutOfMemory::of(1));
+        assert_eq!((error.io_kind(), io::Error::from(error).kind()), (None, io::ErrorKind::OutOfMemory));
         let corrupt = SnapshotError::altered(SnapshotErrorKind::BodyChecksum, 80, "table", 1, 2).in_file(Path::new("f.koel"));
         assert!(corrupt.to_string().starts_with("f.koel: at byte 80: the table was altered: "), "{corrupt}");
     }

@@ -2,8 +2,8 @@
 
 use super::{Fixture, fixtures};
 use koel::{
-    Addressing, Contains, CuckooFilter, FilterView, TableKind,
-    hash::AnyHasher,
+    Addressing, Builder, Contains, CuckooFilter, FilterView, TableKind, Xxh3,
+    hash::{AnyHasher, Hasher},
     redisbloom::{RedisBloomError, RedisBloomFilter, RedisBloomHash},
 };
 use proptest::{prelude::*, test_runner::RngSeed};
@@ -130,6 +130,50 @@ fn fields_without_a_place_in_snapshots_get_redisblooms_defaults() {
     // Some versions write padding behind the header; it is not kept.
     let padded = [&plain[..8], &[40], &plain[9..54], &[0, 0], &plain[54..]].concat();
     assert!(back(&own(&RedisBloomFilter::from_dump(&padded).expect("a valid dump"))).to_dump() == plain);
+}
+
+#[track_caller]
+fn assert_unsupported<H: Hasher + Clone>(builder: Builder<H>, message: &str) {
+    let filter = builder.build().expect("valid parameters");
+    let error = RedisBloomFilter::from_filter(&filter).expect_err("RedisBloom does not support this filter");
+    assert_eq!(error.to_string(), message);
+}
+
+#[test]
+fn filters_that_redisbloom_does_not_support_are_refused() {
+    let builder = || {
+        let builder = CuckooFilter::builder().capacity(100).table(TableKind::Single).fingerprint_bits(8);
+        builder.addressing(Addressing::PowerOfTwo).hasher(RedisBloomHash)
+    };
+    (1..=16).for_each(|b| drop(back(&builder().bucket_size(b).build().expect("valid parameters"))));
+    assert_unsupported(
+        builder().hasher(Xxh3),
+        "hasher: xxh3 given, but RedisBloom's is redisbloom; build the filter with that hasher",
+    );
+    assert_unsupported(builder().seed(7), "seed: 7 given, but RedisBloom always uses 0; build the filter with that seed");
+    let packed = builder().table(TableKind::Packed);
+    assert_unsupported(packed, "table: packed given, but RedisBloom's is single; build the filter with that table");
+    let longer = builder().fingerprint_bits(9);
+    assert_unsupported(longer, "fingerprint bits: 9 given, but RedisBloom's have 8; build the filter with that length");
+    let any_size = builder().addressing(Addressing::AnySize);
+    let message = "addressing: any-size given, but RedisBloom uses power-of-two; build the filter with that addressing";
+    assert_unsupported(any_size, message);
+    // Such a filter is too large to build here.
+    let message = "slots: 8589934592 given, but RedisBloom can use at most 4294967296; build the filter with a smaller capacity";
+    assert_eq!(RedisBloomError::Slots(1 << 33).to_string(), message);
+}
+
+/// A dump that `CuckooFilter` does not support can still be queried.
+#[test]
+fn dumps_that_have_no_filter_of_fixed_size_are_not_converted() {
+    let large = RedisBloomFilter::from_dump(&dump(17, &[&[0; 16][..], &[213]].concat(), 1)).expect("a valid dump");
+    let message = "bucket size: 17 given, but the single table takes 1 to 16; query the dump as it is, or insert the items into a new \
+                   filter";
+    assert_eq!(large.to_filter().expect_err("the buckets are too large").to_string(), message);
+    assert!(large.contains("alice"));
+    let message = "sub-filters: 2 given, but a filter of fixed size has 1 table; query the dump as it is, or insert the items into a \
+                   new filter";
+    assert_eq!(RedisBloomError::SubFilters(2).to_string(), message);
 }
 
 #[cfg(all(feature = "std", not(target_family = "wasm")))]

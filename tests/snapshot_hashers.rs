@@ -1,6 +1,6 @@
-//! Snapshots that are read with a different hasher than they were written with.
+//! A snapshot is read only with the hasher that it was written with. The error of every reader names it.
 
-use super::*;
+use crate::common::forged;
 use koel::{
     CuckooFilter, FilterView, SnapshotError, SnapshotErrorKind, Xxh3,
     hash::{AnyHasher, Hasher, HasherId, Uniform},
@@ -31,7 +31,7 @@ fn snapshot<H: Hasher + Clone>(hasher: H) -> Vec<u8> {
 fn load<H: Hasher>(bytes: &[u8], hasher: impl Fn(HasherId) -> Option<H>) -> Result<CuckooFilter<H>, SnapshotError> {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let folder = common::Folder::new(&format!("hashers-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+    let folder = crate::common::Folder::new(&format!("hashers-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
     std::fs::write(folder.path("f.koel"), bytes).expect("there is room");
     CuckooFilter::load_with(folder.path("f.koel"), hasher)
 }
@@ -54,7 +54,7 @@ fn refusals<H: Hasher + Clone>(bytes: &[u8], hasher: impl Fn(HasherId) -> Option
 fn all_name(errors: &[SnapshotError], parts: &[&str]) {
     for error in errors {
         assert_eq!((error.kind(), error.offset()), (SnapshotErrorKind::Hasher, 14), "{error}");
-        says(error, parts);
+        assert!(parts.iter().all(|part| error.to_string().contains(part)), "{parts:?} are not in: {error}");
     }
 }
 
@@ -99,7 +99,7 @@ fn the_default_hasher_is_named() {
 #[test]
 fn metrohash_is_named_even_without_the_feature() {
     // The header is forged, so this works in builds without the hasher.
-    let bytes = common::forged(&snapshot(Xxh3), |bytes| bytes[14] = 2);
+    let bytes = forged(&snapshot(Xxh3), |bytes| bytes[14] = 2);
     let errors = refusals(&bytes, |_| Some(Xxh3));
     #[cfg(all(feature = "metrohash", target_endian = "little"))]
     {
@@ -119,7 +119,7 @@ fn metrohash_is_named_even_without_the_feature() {
 
 #[test]
 fn redisblooms_hasher_is_named_even_without_the_feature() {
-    let bytes = common::forged(&snapshot(Xxh3), |bytes| bytes[14] = 3);
+    let bytes = forged(&snapshot(Xxh3), |bytes| bytes[14] = 3);
     let errors = refusals(&bytes, |_| Some(Xxh3));
     #[cfg(feature = "redisbloom")]
     {
@@ -136,11 +136,4 @@ fn redisblooms_hasher_is_named_even_without_the_feature() {
         all_name(&errors, &["built with redisbloom", "read it with koel's feature redisbloom"]);
         assert_eq!(AnyHasher::from_id(HasherId::REDIS_BLOOM), None, "this build lacks the hasher");
     }
-}
-
-#[test]
-fn hasher_names_in_messages_can_be_parsed() {
-    let error = "md5".parse::<HasherId>().expect_err("an unknown name");
-    says(&error, &["the names here are xxh3, metrohash64, redisbloom, 0x8000 to 0xffff in lower case; give one of those"]);
-    assert!(["xxh3", "metrohash64", "redisbloom", "0x8000", "0xffff"].into_iter().all(|name| name.parse::<HasherId>().is_ok()));
 }
