@@ -6,10 +6,6 @@
 mod go_files;
 #[path = "../fuzz/src/growing.rs"]
 mod growing;
-#[path = "../fuzz/src/model.rs"]
-mod model;
-#[path = "../fuzz/src/ops.rs"]
-mod ops;
 #[cfg(feature = "redisbloom")]
 #[path = "../fuzz/src/redisbloom.rs"]
 mod redisbloom;
@@ -27,6 +23,7 @@ use crate::{
         self,
         operations::{Size, check},
     },
+    operations::{formulas, ops},
 };
 use std::{fs, path::Path};
 

@@ -9,6 +9,7 @@ mod formats;
 mod batches;
 mod elastic;
 mod filters;
+mod full_tables;
 mod golden;
 mod hashers;
 mod hashes;
@@ -19,7 +20,6 @@ mod memory_safety;
 mod merge;
 #[cfg(not(any(miri, target_family = "wasm")))]
 mod modules;
-mod multiset;
 mod prehashed;
 mod snapshot_hashers;
 mod std_hasher;
@@ -28,6 +28,8 @@ mod views;
 
 #[cfg(feature = "std")]
 mod copies;
+#[cfg(feature = "std")]
+mod operations;
 #[cfg(feature = "std")]
 mod snapshots;
 #[cfg(all(feature = "std", not(target_family = "wasm")))]

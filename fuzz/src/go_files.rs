@@ -3,7 +3,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "a byte of a number")]
 
 use super::{
-    model::{Key, Model},
+    formulas::{Formulas, Key},
     snapshot::check_queries as check_table,
     split_mix::SplitMix64,
 };
@@ -18,7 +18,7 @@ const MOST_BUCKETS_LOG: u8 = 6;
 
 /// A file's fields outside its table.
 struct Header {
-    model: Model,
+    formulas: Formulas,
     items: u32,
     /// The bucket and the fingerprint of the victim, the item outside the table.
     victim: (u32, u32),
@@ -48,19 +48,19 @@ fn check_file(bytes: &[u8]) {
     };
     let filter = read.unwrap_or_else(|error| panic!("a valid file is refused: {error}"));
     assert_eq!(filter.encode().expect("Go can read this filter"), bytes);
-    let model = header.model;
-    let mut items = model.items(&buckets);
+    let formulas = header.formulas;
+    let mut items = formulas.items(&buckets);
     let mut table = filter.filter().clone();
     for kernel in Kernel::available() {
         table.set_kernel(kernel).expect("the kernel is available");
-        check_table(&table, &model, &items);
+        check_table(&table, &formulas, &items);
     }
     let (bucket, fingerprint) = header.victim;
     if header.has_victim == 1 {
-        *items.entry(model.key_in(bucket.into(), fingerprint)).or_default() += 1;
+        *items.entry(formulas.key_in(bucket.into(), fingerprint)).or_default() += 1;
     }
-    check_queries(&filter, &model, &items);
-    check_changes(filter, &model, items);
+    check_queries(&filter, &formulas, &items);
+    check_changes(filter, &formulas, items);
 }
 
 fn number(bytes: &[u8], at: usize) -> u32 {
@@ -76,10 +76,10 @@ fn header(bytes: &[u8]) -> Option<Header> {
     }
     let (f, b) = if is_packed { (bytes[14], 4) } else { (bytes[15], bytes[14]) };
     let m = u64::from(number(bytes, start - 4));
-    let model = Model { is_packed, f: f.into(), b: b.into(), m, is_power_of_two: true };
+    let formulas = Formulas { is_packed, f: f.into(), b: b.into(), m, is_power_of_two: true };
     let padding = if is_packed { 7 } else { 0 };
     Some(Header {
-        model,
+        formulas,
         items: number(bytes, 0),
         victim: (number(bytes, 4), number(bytes, 8)),
         has_victim: bytes[12],
@@ -91,33 +91,32 @@ fn header(bytes: &[u8]) -> Option<Header> {
 /// Returns the header and the slots of every bucket if the bytes are a valid file.
 fn expected(bytes: &[u8]) -> Option<(Header, Vec<Vec<u32>>)> {
     let header = header(bytes)?;
-    let Header { model, items, victim: (bucket, fingerprint), has_victim, start, padding } = header;
-    let end = start as u64 + model.table_bytes()?;
-    let is_valid = model.is_possible()
-        && !shares_bits(&model)
+    let Header { formulas, items, victim: (bucket, fingerprint), has_victim, start, padding } = header;
+    let end = start as u64 + formulas.table_bytes()?;
+    let is_valid = formulas.is_possible()
+        && !shares_bits(&formulas)
         && bytes.len() as u64 == end + padding as u64
         && has_victim <= 1
-        && u64::from(bucket) < model.m
-        && u64::from(fingerprint) < 1 << model.f
+        && u64::from(bucket) < formulas.m
+        && u64::from(fingerprint) < 1 << formulas.f
         && (fingerprint != 0 || has_victim == 0 && bucket == 0);
     if !is_valid {
         return None;
     }
     let (table, behind) = bytes[start..].split_at(end as usize - start);
-    let buckets = model.slots(table)?;
+    let buckets = formulas.slots(table)?;
     let taken = buckets.iter().flatten().filter(|&&slot| slot != 0).count();
     (taken == items as usize && behind.iter().all(|&byte| byte == 0)).then_some((header, buckets))
 }
 
-/// Returns whether slots of this table share bits, so that Go overwrites neighbors. They do if slots begin within bytes, and a
-/// bucket does not end with a whole byte.
-fn shares_bits(model: &Model) -> bool {
-    let slots_per_whole_bytes = match model.f {
+/// Returns whether slots of this table share bits, so that Go overwrites neighbors.
+fn shares_bits(formulas: &Formulas) -> bool {
+    let slots_per_whole_bytes = match formulas.f {
         2 => 4,
         4 | 12 => 2,
         _ => 1,
     };
-    !model.is_packed && model.m > 1 && !model.b.is_multiple_of(slots_per_whole_bytes)
+    !formulas.is_packed && formulas.m > 1 && !formulas.b.is_multiple_of(slots_per_whole_bytes)
 }
 
 /// Changes the bytes into a valid file.
@@ -135,20 +134,20 @@ fn repair(bytes: &mut Vec<u8>) {
         bytes[15] = 2 + bytes[15] % 31;
     }
     put(bytes, start - 4, buckets);
-    let shares = header(bytes).is_some_and(|header| shares_bits(&header.model));
+    let shares = header(bytes).is_some_and(|header| shares_bits(&header.formulas));
     if shares {
         bytes[14] = 4;
     }
-    let Some(Header { model, victim: (bucket, fingerprint), has_victim, padding, .. }) = header(bytes) else { return };
-    let (bucket, mask) = (bucket & (buckets - 1), u32::MAX >> (32 - model.f));
+    let Some(Header { formulas, victim: (bucket, fingerprint), has_victim, padding, .. }) = header(bytes) else { return };
+    let (bucket, mask) = (bucket & (buckets - 1), u32::MAX >> (32 - formulas.f));
     put(bytes, 4, bucket);
     let least = u32::from(has_victim == 1 || bucket != 0);
     put(bytes, 8, (fingerprint & mask).max(least));
-    let end = start + model.table_bytes().unwrap_or_default() as usize;
+    let end = start + formulas.table_bytes().unwrap_or_default() as usize;
     bytes.resize(end, 0);
-    model.repair(&mut bytes[start..], false);
+    formulas.repair(&mut bytes[start..], false);
     bytes.resize(end + padding, 0);
-    let taken = model.slots(&bytes[start..end]).into_iter().flatten().flatten().filter(|&slot| slot != 0).count();
+    let taken = formulas.slots(&bytes[start..end]).into_iter().flatten().flatten().filter(|&slot| slot != 0).count();
     put(bytes, 0, taken as u32);
 }
 
@@ -156,12 +155,12 @@ fn put(bytes: &mut [u8], at: usize, number: u32) {
     bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
 }
 
-/// Asserts that queries of present and absent items return what the model says.
-fn check_queries(filter: &GoFilter, model: &Model, items: &BTreeMap<Key, u32>) {
+/// Asserts that queries of present and absent items return what the formulas say.
+fn check_queries(filter: &GoFilter, formulas: &Formulas, items: &BTreeMap<Key, u32>) {
     assert_eq!(filter.len(), items.values().sum::<u32>() as usize);
-    let present = items.keys().map(|&key| model.hash(key));
+    let present = items.keys().map(|&key| formulas.hash(key));
     for hash in SplitMix64(5).take(77).chain(present) {
-        let copies = items.get(&model.key(hash)).copied().unwrap_or(0);
+        let copies = items.get(&formulas.key(hash)).copied().unwrap_or(0);
         assert_eq!((filter.contains(&Prehashed(hash)), filter.count(&Prehashed(hash))), (copies > 0, copies), "{hash:#x}");
     }
     let numbers: Vec<u64> = (0..77).collect();
@@ -170,39 +169,39 @@ fn check_queries(filter: &GoFilter, model: &Model, items: &BTreeMap<Key, u32>) {
     assert!(numbers.iter().zip(found).all(|(number, found)| filter.contains(number) == found));
 }
 
-/// Inserts and removes items, with and without a victim, and compares the filter with the model.
-fn check_changes(mut filter: GoFilter, model: &Model, mut items: BTreeMap<Key, u32>) {
+/// Inserts and removes items, with the victim in any place, and compares the filter with the formulas.
+fn check_changes(mut filter: GoFilter, formulas: &Formulas, mut items: BTreeMap<Key, u32>) {
     let removed: Vec<Key> = items.keys().copied().step_by(3).collect();
     for key in removed {
-        remove(&mut filter, model, &mut items, key);
+        remove(&mut filter, formulas, &mut items, key);
     }
     for hash in SplitMix64(6).take(77) {
         let before = filter.clone();
         if filter.insert(&Prehashed(hash)).is_ok() {
-            *items.entry(model.key(hash)).or_default() += 1;
+            *items.entry(formulas.key(hash)).or_default() += 1;
         } else {
             assert!(filter == before && filter.encode().ok() == before.encode().ok(), "a refused insertion changed something");
         }
     }
-    check_queries(&filter, model, &items);
+    check_queries(&filter, formulas, &items);
     let written = filter.encode().expect("Go can read this filter");
     let read = go::decode(&written).expect("a written filter can be read");
     assert_eq!(read.encode().expect("Go can read this filter"), written);
-    check_queries(&read, model, &items);
+    check_queries(&read, formulas, &items);
     match filter.clone().into_filter() {
-        Ok(whole) => check_table(&whole, model, &items),
-        Err(with_victim) => check_queries(&with_victim, model, &items),
+        Ok(whole) => check_table(&whole, formulas, &items),
+        Err(with_victim) => check_queries(&with_victim, formulas, &items),
     }
     while let Some((&key, _)) = items.first_key_value() {
-        remove(&mut filter, model, &mut items, key);
+        remove(&mut filter, formulas, &mut items, key);
     }
     let drained: CuckooFilter<_> = filter.into_filter().expect("there is room for the victim");
     let bytes = drained.to_bytes();
     assert!(drained.is_empty() && bytes[64..bytes.len() - 8].iter().all(|&byte| byte == 0), "a drained table is not zero");
 }
 
-fn remove(filter: &mut GoFilter, model: &Model, items: &mut BTreeMap<Key, u32>, key: Key) {
-    let hash = model.hash(key);
+fn remove(filter: &mut GoFilter, formulas: &Formulas, items: &mut BTreeMap<Key, u32>, key: Key) {
+    let hash = formulas.hash(key);
     assert!(filter.remove(&Prehashed(hash)), "{key:?} is lost");
     if let Some(copies) = items.get_mut(&key) {
         *copies -= 1;

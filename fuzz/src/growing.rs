@@ -1,29 +1,14 @@
 //! Bytes as a snapshot of a growing filter: every reader refuses them with the same error, or they give a working filter.
 
-#![allow(clippy::cast_possible_truncation, reason = "lengths of inputs")]
-
-use super::{
-    model::{HEADER, number},
-    snapshot::Pieces,
-    split_mix::SplitMix64,
-};
+use super::{snapshot::Pieces, split_mix::SplitMix64};
 use koel::{ElasticFilter, ElasticView, Kernel, Prehashed, SnapshotError, hash::AnyHasher};
 
 type Filter = ElasticFilter<AnyHasher>;
 type View<'a> = ElasticView<&'a [u8], AnyHasher>;
 
-const SECTION: usize = 32;
-const RECORD: usize = 24;
-
 /// Filters with more items are not changed, so that more inputs can be tried.
 const MOST_ITEMS: usize = 3000;
 
-/// Returns whether this is a table kind of a growing filter.
-pub fn is_kind(kind: u8) -> bool {
-    matches!(kind, 2 | 3)
-}
-
-/// Checks the bytes with every reader. `odd` gives the lengths of the pieces in which a stream delivers them.
 pub fn check(bytes: &[u8], odd: usize) {
     let error_of = |answer: &Result<Filter, SnapshotError>| {
         answer.as_ref().err().map(|error| (error.kind(), error.offset(), error.to_string()))
@@ -117,60 +102,4 @@ fn check_changes(mut filter: Filter) {
     assert!(inserted.iter().all(|&hash| filter.remove(&Prehashed(hash))));
     filter.shrink();
     assert_eq!(filter.len(), before);
-}
-
-/// Recomputes the checksums of the header, of all sections that can be found, and of the trailer.
-pub fn seal(bytes: &mut [u8]) {
-    let checksum = xxhash_rust::xxh3::xxh3_64_with_seed;
-    let header = checksum(&bytes[..56], 0);
-    put(bytes, 56, header);
-    let (mut at, mut all) = (HEADER, Vec::new());
-    for partition in 0..1_u64 << (bytes[13] % 9) {
-        if at.saturating_add(SECTION) > bytes.len() {
-            return;
-        }
-        let (shards, length) = (number(bytes, at + 8) as usize, number(bytes, at + 16) as usize);
-        let list = at + SECTION;
-        // A partition without shards has its item count instead of records.
-        let records = if shards == 0 && length > 0 { Some(8) } else { shards.checked_mul(RECORD) };
-        let Some(tables) = records.and_then(|len| list.checked_add(len)).filter(|&end| end <= bytes.len()) else {
-            return;
-        };
-        // The tables are located as if all were of generation 0.
-        let mut start = tables;
-        for shard in 0..shards {
-            let depth = bytes[list + shard * RECORD + 1];
-            let (f, b, column_bits) = (u64::from(bytes[11]), u64::from(bytes[12]), bytes[29].wrapping_sub(depth));
-            let per_bucket = if bytes[10] == 3 { 4 * f.saturating_sub(1) } else { f * b };
-            let m = u64::from(number(bytes, 24) as u32);
-            // A table's checksum does not cover its padding.
-            let used = (m * per_bucket).div_ceil(8).saturating_add((m * b * u64::from(column_bits)).div_ceil(8)) as usize;
-            let Some(covered) = start.checked_add(used).and_then(|end| bytes.get(start..end)) else { break };
-            let sum = checksum(covered, 0);
-            put(bytes, list + shard * RECORD + 16, sum);
-            start += used.next_multiple_of(8);
-        }
-        let covered = [&bytes[at..at + 24], &bytes[list..tables]].concat();
-        let sum = checksum(&covered, header.wrapping_add(partition));
-        put(bytes, at + 24, sum);
-        // Behind the tables are lists of items or copies, and their checksum.
-        let end = list.saturating_add(length).saturating_sub(8);
-        if let Some(lists) = bytes.get(start..end).filter(|lists| !lists.is_empty()) {
-            let sum_of_lists = checksum(lists, sum);
-            if end + 8 <= bytes.len() {
-                put(bytes, end, sum_of_lists);
-            }
-        }
-        all.extend_from_slice(&sum.to_le_bytes());
-        let Some(next) = list.checked_add(length) else { return };
-        at = next;
-    }
-    if let Some(end) = bytes.len().checked_sub(8).filter(|&end| end == at) {
-        let sum = checksum(&all, header);
-        put(bytes, end, sum);
-    }
-}
-
-fn put(bytes: &mut [u8], at: usize, number: u64) {
-    bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
 }

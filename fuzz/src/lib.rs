@@ -1,12 +1,13 @@
 //! The fuzz targets: each is a function of bytes that panics if it finds an error.
 //!
-//! `tests/fuzz_corpus.rs` includes these files, too, and runs them on the stored inputs.
+//! Tests include these files, too: tests/fuzz_corpus.rs runs them on the stored inputs, tests/operations.rs and
+//! tests/elastic/composed.rs on random ones.
 
 pub mod composed;
 pub mod foreign;
+mod formulas;
 mod go_files;
 mod growing;
-mod model;
 pub mod ops;
 mod redisbloom;
 mod repair;

@@ -1,111 +1,213 @@
-//! Random operations: with every kernel, a filter must equal the multiset that the format's formulas define, to the last bit.
+//! Random operations of fixed filters: with every kernel, a filter must equal the multiset that the format's formulas define, to the
+//! last bit. tests/operations.rs runs this with random inputs.
 
 use super::{
-    model::{HEADER, Key, Model},
+    formulas::{Formulas, HEADER as SNAPSHOT_HEADER, Key},
     split_mix::SplitMix64,
 };
-use arbitrary::{Arbitrary, Unstructured};
-use koel::{Addressing, CuckooFilter, FilterView, InsertError, Kernel, MergeError, Prehashed, TableKind};
+use koel::{Addressing, CuckooFilter, FilterView, InsertError, InsertErrorKind, Kernel, MergeError, Prehashed, TableKind};
 use std::{collections::BTreeMap, fmt::Debug};
 
-/// A decoded input. Numbers are reduced to their valid ranges.
-#[derive(Arbitrary, Debug)]
+/// Bytes of the input's header, which describes the filter.
+pub const HEADER: usize = 8;
+/// Bytes of each step in the input. The steps after one with a list of items give the list.
+pub const STEP: usize = 8;
+
+/// The number of common items.
+const COMMON: u8 = 40;
+
+/// The most copies that are removed individually, or built again.
+const MANY: u32 = 300;
+
+/// The filter's parameters, and the operations.
+#[derive(Debug)]
 struct Plan {
-    is_packed: bool,
-    is_power_of_two: bool,
-    f: u8,
-    b: u8,
-    m: u8,
+    table: TableKind,
+    addressing: Addressing,
+    f: u32,
+    b: u32,
+    size: Size,
     seed: u64,
     kernels: [u8; 2],
     steps: Vec<Step>,
 }
 
-#[derive(Arbitrary, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Size {
+    Buckets(u64),
+    /// The filter is planned for the common items, and gets no others, so it must not refuse any.
+    Common,
+}
+
+#[derive(Debug)]
 enum Step {
-    Insert(Hash),
-    InsertUnique(Hash),
-    Remove(Hash),
-    InsertItem(Vec<u8>),
-    RemoveItem(Vec<u8>),
-    InsertBatch(Vec<Hash>),
-    RemoveBatch(Vec<Hash>),
-    ContainsBatch(Vec<Hash>),
+    Insert(Item),
+    InsertUnique(Item),
+    Remove(Item),
+    /// Inserts this many copies of an item individually.
+    InsertCopies(Item, u8),
+    RemoveCopies(Item, u8),
+    /// Inserts a number instead of a hash.
+    InsertNumber(u32),
+    RemoveNumber(u32),
+    InsertBatch(Vec<Item>),
+    RemoveBatch(Vec<Item>),
+    ContainsBatch(Vec<Item>),
     /// Inserts new items until one is refused, at most twice as many as there are slots.
-    Fill(u8),
+    Fill(u32),
     /// Removes one copy of every item but each n-th.
     KeepEveryNth(u8),
-    /// Merges with a filter of these items; without items, with itself, so that a few steps give millions of copies.
-    Merge(Vec<Hash>),
+    /// Merges with a filter of these items.
+    Merge(Vec<Item>),
+    Union(Vec<Item>),
+    /// Merges with itself this many times.
+    Double(u8),
     Clear,
     Reread,
     Rebuild,
-    Union(Vec<Hash>),
 }
 
-#[derive(Arbitrary, Clone, Copy, Debug)]
-enum Hash {
-    /// One of 16 hashes, so that there are copies.
+#[derive(Clone, Copy, Debug)]
+enum Item {
+    /// One of a few items, so that there are copies.
     Common(u8),
-    /// A hash with this bucket and fingerprint, so that buckets fill up.
-    At(u8, u16),
-    Any(u64),
+    /// An item with this bucket and fingerprint, so that buckets fill up.
+    At(u8, u32),
+    Any(u32),
 }
 
-/// The most copies of an item that are removed individually.
-const MOST_REMOVED: u32 = 300;
+impl Plan {
+    fn decode(input: &[u8]) -> Option<Self> {
+        let (&[kinds, f, b, m, one, other, seed @ ..], rest) = input.split_first_chunk::<HEADER>()?;
+        let table = if kinds & 1 == 1 { TableKind::Packed } else { TableKind::Single };
+        let (addressing, buckets) = if kinds & 2 == 2 {
+            (Addressing::PowerOfTwo, 1 << (m % 6))
+        } else {
+            (Addressing::AnySize, 2 + 2 * u64::from(m % 20))
+        };
+        let (f, b) = if table == TableKind::Packed { (4 + f % 29, 4) } else { (2 + f % 31, 1 + b % 16) };
+        let size = if kinds / 4 % 4 == 3 { Size::Common } else { Size::Buckets(buckets) };
+        let mut records = rest.as_chunks().0.iter().copied();
+        let mut steps = Vec::new();
+        while let Some(record) = records.next() {
+            steps.push(Step::decode(record, size, &mut records));
+        }
+        Some(Self {
+            table,
+            addressing,
+            f: f.into(),
+            b: b.into(),
+            size,
+            seed: u16::from_le_bytes(seed).into(),
+            kernels: [one, other],
+            steps,
+        })
+    }
+}
+
+impl Step {
+    fn decode(record: [u8; STEP], size: Size, others: impl Iterator<Item = [u8; STEP]>) -> Self {
+        let [kind, n, ..] = record;
+        let (item, number) = (Item::decode(record, size), Item::number(record));
+        let list = |end: u8| others.take(usize::from(n % end)).map(|record| Item::decode(record, size)).collect();
+        match kind % 64 {
+            0..19 => Self::Insert(item),
+            19..23 => Self::InsertUnique(item),
+            23..35 => Self::Remove(item),
+            35 | 36 => Self::InsertCopies(item, n),
+            37 | 38 => Self::RemoveCopies(item, n),
+            39 => Self::InsertNumber(number),
+            40 => Self::RemoveNumber(number),
+            41 | 42 => Self::InsertBatch(list(128)),
+            43 => Self::RemoveBatch(list(128)),
+            44 => Self::ContainsBatch(list(128)),
+            45 | 46 => Self::Fill(number),
+            47..50 => Self::KeepEveryNth(2 + n % 8),
+            50..54 => Self::Merge(list(40)),
+            54..58 => Self::Union(list(40)),
+            58 => Self::Double(1 + n % 32),
+            59 => Self::Clear,
+            60..63 => Self::Reread,
+            _ => Self::Rebuild,
+        }
+    }
+}
+
+impl Item {
+    fn decode(record: [u8; STEP], size: Size) -> Self {
+        let [_, _, sort, place, ..] = record;
+        match sort % 4 {
+            0 | 1 => Self::Common(place % COMMON),
+            _ if size == Size::Common => Self::Common(place % COMMON),
+            2 => Self::At(place, Self::number(record)),
+            _ => Self::Any(Self::number(record)),
+        }
+    }
+
+    fn number([.., a, b, c, d]: [u8; STEP]) -> u32 {
+        u32::from_le_bytes([a, b, c, d])
+    }
+}
 
 /// Runs the operations of the input.
 pub fn check(input: &[u8]) {
-    if let Ok(plan) = Plan::arbitrary_take_rest(Unstructured::new(input)) {
+    if let Some(plan) = Plan::decode(input) {
         let mut state = State::new(&plan);
         plan.steps.iter().for_each(|step| state.take(step));
         state.drain();
     }
 }
 
+/// Describes the input in words.
+#[allow(dead_code, reason = "only tests describe inputs")]
+pub fn describe(input: &[u8]) -> String {
+    let Some(plan) = Plan::decode(input) else { return String::from("nothing") };
+    let lines: Vec<String> = plan.steps.iter().map(|step| format!("  {step:?}")).collect();
+    format!("{:?}\n{}", Plan { steps: Vec::new(), ..plan }, lines.join("\n"))
+}
+
 /// Two filters that differ only in their kernels, and the items in them.
 struct State {
     twins: [CuckooFilter; 2],
-    model: Model,
+    formulas: Formulas,
+    /// The copies of each item. An item is as good as another with its key.
     items: BTreeMap<Key, u32>,
+    size: Size,
 }
 
 impl State {
     fn new(plan: &Plan) -> Self {
-        let table = if plan.is_packed { TableKind::Packed } else { TableKind::Single };
-        let (f, b) = if plan.is_packed { (4 + plan.f % 29, 4) } else { (2 + plan.f % 31, 1 + plan.b % 16) };
-        let (addressing, buckets) = if plan.is_power_of_two {
-            (Addressing::PowerOfTwo, 1 << (plan.m % 6))
-        } else {
-            (Addressing::AnySize, 2 + 2 * u64::from(plan.m % 20))
+        let builder = CuckooFilter::builder().table(plan.table).fingerprint_bits(plan.f).bucket_size(plan.b);
+        let builder = builder.addressing(plan.addressing).seed(plan.seed);
+        let builder = match plan.size {
+            Size::Buckets(buckets) => builder.buckets(buckets),
+            Size::Common => builder.capacity(COMMON.into()),
         };
-        let builder = CuckooFilter::builder().table(table).fingerprint_bits(f.into()).bucket_size(b.into());
-        let builder = builder.addressing(addressing).buckets(buckets).seed(plan.seed);
         let kernels: Vec<Kernel> = Kernel::available().collect();
         let twins = plan.kernels.map(|kernel| {
             let kernel = kernels[usize::from(kernel) % kernels.len()];
             builder.clone().kernel(kernel).build().expect("valid parameters")
         });
-        let model = Model::of(&twins[0].params());
-        Self { twins, model, items: BTreeMap::new() }
+        let formulas = Formulas::of(&twins[0].params());
+        Self { twins, formulas, items: BTreeMap::new(), size: plan.size }
     }
 
-    fn len(&self) -> usize {
-        self.items.values().map(|&copies| copies as usize).sum()
+    fn len(&self) -> u64 {
+        self.items.values().map(|&copies| u64::from(copies)).sum()
     }
 
     fn copies(&self, hash: u64) -> u32 {
-        self.items.get(&self.model.key(hash)).copied().unwrap_or(0)
+        self.items.get(&self.formulas.key(hash)).copied().unwrap_or(0)
     }
 
     fn added(&mut self, hash: u64) {
-        *self.items.entry(self.model.key(hash)).or_default() += 1;
+        let copies = self.items.entry(self.formulas.key(hash)).or_default();
+        *copies = copies.checked_add(1).expect("more copies are accepted than can be counted");
     }
 
-    /// Removes a copy from the model. Returns false if there was none.
+    /// Removes a copy from the multiset. Returns false if there was none.
     fn removed(&mut self, hash: u64) -> bool {
-        let key = self.model.key(hash);
+        let key = self.formulas.key(hash);
         let Some(copies) = self.items.get_mut(&key) else { return false };
         *copies -= 1;
         if *copies == 0 {
@@ -121,52 +223,55 @@ impl State {
         one
     }
 
-    fn hash(&self, hash: Hash) -> u64 {
-        match hash {
-            Hash::Common(n) => SplitMix64(u64::from(n % 16)).next().unwrap_or_default(),
-            Hash::At(bucket, fingerprint) => {
-                let most = ((1u64 << self.model.f) - 1).min(u64::from(u16::MAX));
-                let fingerprint = u32::from(fingerprint) % u32::try_from(most).expect("at most 16 bits") + 1;
-                self.model.hash((fingerprint, u64::from(bucket) % self.model.m))
+    fn hash(&self, item: Item) -> u64 {
+        match item {
+            Item::Common(n) => SplitMix64(n.into()).next().unwrap_or_default(),
+            Item::At(bucket, fingerprint) => {
+                let fingerprint = fingerprint % (u32::MAX >> (32 - self.formulas.f)) + 1;
+                self.formulas.hash((fingerprint, u64::from(bucket) % self.formulas.m))
             }
-            Hash::Any(hash) => hash,
+            Item::Any(number) => SplitMix64(1 << 40 | u64::from(number)).next().unwrap_or_default(),
         }
     }
 
-    fn hashes(&self, hashes: &[Hash]) -> Vec<u64> {
-        hashes.iter().map(|&hash| self.hash(hash)).collect()
+    fn hashes(&self, items: &[Item]) -> Vec<u64> {
+        items.iter().map(|&item| self.hash(item)).collect()
     }
 
     fn take(&mut self, step: &Step) {
         match step {
-            Step::Insert(hash) => _ = self.insert(self.hash(*hash)),
-            Step::InsertUnique(hash) => self.insert_unique(self.hash(*hash)),
-            Step::Remove(hash) => self.remove(self.hash(*hash)),
-            Step::InsertItem(item) => {
-                if self.both(|filter| filter.insert(item)).is_ok() {
-                    self.added(self.twins[0].hash(item));
+            Step::Insert(item) => _ = self.insert(self.hash(*item)),
+            Step::InsertUnique(item) => self.insert_unique(self.hash(*item)),
+            Step::Remove(item) => self.remove(self.hash(*item)),
+            Step::InsertCopies(item, copies) => _ = (0..*copies).all(|_| self.insert(self.hash(*item))),
+            Step::RemoveCopies(item, copies) => (0..*copies).for_each(|_| self.remove(self.hash(*item))),
+            Step::InsertNumber(_) | Step::RemoveNumber(_) | Step::Fill(_) if self.size == Size::Common => {}
+            Step::InsertNumber(number) => {
+                if self.both(|filter| filter.insert(number)).is_ok() {
+                    self.added(self.twins[0].hash(number));
                 }
             }
-            Step::RemoveItem(item) => {
-                let removed = self.both(|filter| filter.remove(item));
-                let hash = self.twins[0].hash(item);
+            Step::RemoveNumber(number) => {
+                let removed = self.both(|filter| filter.remove(number));
+                let hash = self.twins[0].hash(number);
                 assert_eq!(removed, self.removed(hash));
             }
-            Step::InsertBatch(hashes) => self.insert_batch(&self.hashes(hashes)),
-            Step::RemoveBatch(hashes) => self.remove_batch(&self.hashes(hashes)),
-            Step::ContainsBatch(hashes) => self.contains_batch(&self.hashes(hashes)),
+            Step::InsertBatch(items) => self.insert_batch(&self.hashes(items)),
+            Step::RemoveBatch(items) => self.remove_batch(&self.hashes(items)),
+            Step::ContainsBatch(items) => self.contains_batch(&self.hashes(items)),
             Step::Fill(seed) => {
                 let most = 2 * self.twins[0].slots();
                 let mut fresh = SplitMix64(1 << 32 | u64::from(*seed)).take(most);
                 while fresh.next().is_some_and(|hash| self.insert(hash)) {}
             }
             Step::KeepEveryNth(n) => {
-                let hashes: Vec<u64> = self.items.keys().map(|&key| self.model.hash(key)).collect();
-                let n = usize::from(*n % 8) + 2;
-                hashes.iter().enumerate().filter(|(place, _)| place % n != 0).for_each(|(_, &hash)| self.remove(hash));
+                let hashes: Vec<u64> = self.items.keys().map(|&key| self.formulas.hash(key)).collect();
+                let removed = hashes.iter().enumerate().filter(|(place, _)| place % usize::from(*n) != 0);
+                removed.for_each(|(_, &hash)| self.remove(hash));
             }
-            Step::Merge(hashes) => self.combine(&self.hashes(hashes), false),
-            Step::Union(hashes) => self.combine(&self.hashes(hashes), true),
+            Step::Merge(items) => self.combine_with(&self.hashes(items), false),
+            Step::Union(items) => self.combine_with(&self.hashes(items), true),
+            Step::Double(times) => self.double(*times),
             Step::Clear => {
                 self.both(CuckooFilter::clear);
                 self.items.clear();
@@ -177,31 +282,35 @@ impl State {
         self.compare();
     }
 
-    /// Returns false if there was no room.
+    /// Returns false if the item is refused.
     fn insert(&mut self, hash: u64) -> bool {
         let before = self.twins[0].to_bytes();
         match self.both(|filter| filter.insert(&Prehashed(hash))) {
             Ok(()) => self.added(hash),
-            Err(full) => {
-                self.check_refusal(&full, hash, &before);
+            Err(error) => {
+                self.check_refusal(&error, hash, &before);
                 return false;
             }
         }
         true
     }
 
-    fn check_refusal(&mut self, full: &InsertError, hash: u64, before: &[u8]) {
+    fn check_refusal(&mut self, error: &InsertError, hash: u64, before: &[u8]) {
         self.both(|filter| assert_eq!(filter.to_bytes(), before, "a refused insertion changed something"));
+        if self.copies(hash) == u32::MAX {
+            return assert_eq!(error.kind(), InsertErrorKind::TooManyCopies);
+        }
         assert_eq!(self.copies(hash), 0, "a copy is refused");
-        let counts = format!("{} items in {} slots", self.twins[0].table_len(), self.twins[0].slots());
-        assert!(full.to_string().contains(&counts), "{full}");
+        assert!(self.size != Size::Common, "one of the planned items is refused");
+        let (items, slots) = (self.twins[0].table_len(), self.twins[0].slots());
+        assert_eq!(error.kind(), InsertErrorKind::Full { items, slots });
         // The item's buckets hold no copies that could be counted beside the table to make room.
-        let table = &before[HEADER..][..self.twins[0].params().table_bytes()];
-        let buckets = self.model.table(table).expect("a filter writes a valid table");
-        let (stored, (bucket, fingerprint)) = (self.model.items(&buckets), self.model.locate(hash));
-        for bucket in [bucket, self.model.alternate(bucket, fingerprint)] {
+        let table = &before[SNAPSHOT_HEADER..][..self.twins[0].params().table_bytes()];
+        let buckets = self.formulas.table(table).expect("a filter writes a valid table");
+        let (stored, (bucket, fingerprint)) = (self.formulas.items(&buckets), self.formulas.locate(hash));
+        for bucket in [bucket, self.formulas.alternate(bucket, fingerprint)] {
             let slots = &buckets[usize::try_from(bucket).expect("a small number")];
-            assert!(slots.iter().all(|&other| stored[&self.model.key_in(bucket, other)] == 1), "{full}");
+            assert!(slots.iter().all(|&other| stored[&self.formulas.key_in(bucket, other)] == 1), "{error}");
         }
     }
 
@@ -215,9 +324,9 @@ impl State {
                     self.added(hash);
                 }
             }
-            Err(full) => {
+            Err(error) => {
                 assert!(!is_present);
-                self.check_refusal(&full, hash, &before);
+                self.check_refusal(&error, hash, &before);
             }
         }
     }
@@ -229,13 +338,11 @@ impl State {
 
     fn insert_batch(&mut self, hashes: &[u64]) {
         let mut alone = self.twins[0].clone();
-        let accepted = hashes.iter().take_while(|&&hash| alone.insert(&Prehashed(hash)).is_ok()).count();
-        match self.both(|filter| filter.insert_batch(&Prehashed(hashes))) {
-            Ok(()) => assert_eq!(accepted, hashes.len()),
-            Err(full) => assert_eq!(full.position(), accepted),
-        }
+        let refused = (0..).zip(hashes).find_map(|(at, &hash)| Some((at, alone.insert(&Prehashed(hash)).err()?.kind())));
+        let inserted = self.both(|filter| filter.insert_batch(&Prehashed(hashes)));
+        assert_eq!(inserted.map_err(|error| (error.position(), error.kind())).err(), refused);
         assert!(alone == self.twins[0], "a batch differs from single insertions");
-        hashes[..accepted].iter().for_each(|&hash| self.added(hash));
+        hashes[..refused.map_or(hashes.len(), |(at, _)| at)].iter().for_each(|&hash| self.added(hash));
     }
 
     fn remove_batch(&mut self, hashes: &[u64]) {
@@ -259,42 +366,59 @@ impl State {
         assert_eq!(count, expected.iter().filter(|&&found| found).count());
     }
 
-    fn combine(&mut self, hashes: &[u64], is_union: bool) {
-        let mut other = self.twins[0].clone();
-        let is_double = hashes.is_empty() && !is_union;
-        if !is_double {
-            other.clear();
-        }
-        let taken: Vec<u64> = hashes.iter().copied().filter(|&hash| other.insert(&Prehashed(hash)).is_ok()).collect();
-        let before = self.twins[0].to_bytes();
-        let message_of = |merged: Result<(), MergeError>| merged.map_err(|error| error.to_string());
-        let merged = self.both(|filter| message_of(if is_union { filter.union(&other) } else { filter.merge(&other) }));
-        let mut viewed = CuckooFilter::from_bytes(&before).expect("a valid snapshot");
-        let copy = FilterView::over(other.to_bytes()).and_then(|view| view.to_filter()).expect("a valid snapshot");
-        let merged_view = message_of(if is_union { viewed.union(&copy) } else { viewed.merge(&copy) });
-        assert_eq!(merged_view, merged, "merging a view's filter differs");
-        assert!(viewed == self.twins[0], "merging a view's filter differs");
-        if is_double {
-            let doubled = self.items.iter().map(|(&key, &copies)| Some((key, copies.checked_mul(2)?))).collect::<Option<_>>();
-            assert_eq!(merged.is_ok(), doubled.is_some(), "{merged:?}");
-            self.items = doubled.unwrap_or(std::mem::take(&mut self.items));
-        }
-        if merged.is_ok() {
-            // A union adds the copies that the other filter has more of. Keys distinguish items exactly as filters do.
-            for hash in taken {
-                if !is_union || self.copies(hash) < other.count(&Prehashed(hash)) {
-                    self.added(hash);
-                }
+    fn double(&mut self, times: u8) {
+        for _ in 0..times {
+            // A filter counts its items in a `usize`.
+            if usize::try_from(2 * self.len()).is_ok() {
+                self.combine(&self.twins[0].clone(), &self.items.clone(), false);
             }
-        } else {
-            assert_eq!(self.twins[0].to_bytes(), before, "a refused merge changed something");
         }
+    }
+
+    fn combine_with(&mut self, hashes: &[u64], is_union: bool) {
+        let mut other = self.twins[0].clone();
+        other.clear();
+        let mut theirs = BTreeMap::new();
+        for &hash in hashes {
+            if other.insert(&Prehashed(hash)).is_ok() {
+                *theirs.entry(self.formulas.key(hash)).or_default() += 1;
+            }
+        }
+        self.combine(&other, &theirs, is_union);
+    }
+
+    /// Merges or unites the filters with another, and a third filter with a view of the other.
+    fn combine(&mut self, other: &CuckooFilter, theirs: &BTreeMap<Key, u32>, is_union: bool) {
+        let before = self.twins[0].to_bytes();
+        let run = |filter: &mut CuckooFilter, other: &CuckooFilter| -> Result<(), String> {
+            let merged = if is_union { filter.union(other) } else { filter.merge(other) };
+            merged.map_err(|error: MergeError| error.to_string())
+        };
+        let merged = self.both(|filter| run(filter, other));
+        let mut third = CuckooFilter::from_bytes(&before).expect("a valid snapshot");
+        let viewed = FilterView::over(other.to_bytes()).and_then(|view| view.to_filter()).expect("a valid snapshot");
+        assert_eq!(run(&mut third, &viewed), merged, "merging a view's filter differs");
+        assert!(third == self.twins[0], "merging a view's filter differs");
+        let expected = theirs.iter().try_fold(self.items.clone(), |mut items, (&key, &theirs)| {
+            let copies = items.entry(key).or_default();
+            *copies = if is_union { theirs.max(*copies) } else { copies.checked_add(theirs)? };
+            Some(items)
+        });
+        if merged.is_ok() {
+            self.items = expected.expect("more copies are accepted than can be counted");
+            return;
+        }
+        assert_eq!(self.twins[0].to_bytes(), before, "a refused merge changed something");
+        // Only new items can fill the table.
+        let has_new = theirs.keys().any(|key| !self.items.contains_key(key));
+        assert!(expected.is_none() || has_new && self.size != Size::Common, "{merged:?}");
     }
 
     /// Replaces both filters by ones that are read from a snapshot.
     fn reread(&mut self) {
         let kernels = self.twins.each_ref().map(CuckooFilter::kernel);
         let bytes = self.twins[0].to_bytes();
+        assert_eq!(bytes.len() as u64, self.twins[0].snapshot_bytes());
         let view = FilterView::over(&bytes).expect("a valid snapshot");
         assert!(view == self.twins[1]);
         self.twins = [
@@ -308,12 +432,17 @@ impl State {
 
     /// Replaces both filters by one that `build_from_items` builds from the same items, if it succeeds.
     fn rebuild(&mut self) {
-        let copies = |(&key, &copies): (&Key, &u32)| vec![self.model.hash(key); copies as usize];
+        if self.items.values().any(|&copies| copies > MANY) {
+            return;
+        }
+        let copies = |(&key, &copies): (&Key, &u32)| vec![self.formulas.hash(key); copies as usize];
         let hashes: Vec<u64> = self.items.iter().flat_map(copies).collect();
         let params = self.twins[0].params();
         let builder = CuckooFilter::builder().table(params.table()).fingerprint_bits(params.fingerprint_bits());
         let builder = builder.bucket_size(params.bucket_size()).addressing(params.addressing());
-        if let Ok(mut built) = builder.buckets(params.buckets()).seed(params.seed()).build_from_items(&Prehashed(&hashes)) {
+        let built = builder.buckets(params.buckets()).seed(params.seed()).build_from_items(&Prehashed(&hashes));
+        assert!(built.is_ok() || self.size != Size::Common, "{built:?}");
+        if let Ok(mut built) = built {
             self.twins = self.twins.each_ref().map(|twin| {
                 built.set_kernel(twin.kernel()).expect("the kernel is available");
                 built.clone()
@@ -321,16 +450,16 @@ impl State {
         }
     }
 
-    /// Asserts that both filters have equal bytes, and hold the items of the model.
+    /// Asserts that both filters have equal bytes, and hold the items of the multiset.
     fn compare(&self) {
         let [bytes, others] = self.twins.each_ref().map(CuckooFilter::to_bytes);
         assert_eq!(bytes, others, "kernels differ");
-        let (_, items) = Model::verdict(&bytes).expect("a filter writes a valid snapshot");
+        let items = self.formulas.contents(&bytes).expect("a filter writes a valid table");
         assert_eq!(items, self.items);
         for twin in &self.twins {
-            assert_eq!((twin.len(), twin.is_empty()), (self.len(), self.items.is_empty()));
+            assert_eq!((twin.len() as u64, twin.is_empty()), (self.len(), self.items.is_empty()));
             for (&key, &copies) in &self.items {
-                assert_eq!(twin.count(&Prehashed(self.model.hash(key))), copies, "{key:?}");
+                assert_eq!(twin.count(&Prehashed(self.formulas.hash(key))), copies, "{key:?}");
             }
             for hash in SplitMix64(3).take(8) {
                 assert_eq!(twin.contains(&Prehashed(hash)), self.copies(hash) > 0, "{hash:#x}");
@@ -339,10 +468,10 @@ impl State {
     }
 
     fn drain(mut self) {
-        let hashes: Vec<(u64, u32)> = self.items.iter().map(|(&key, &copies)| (self.model.hash(key), copies)).collect();
+        let hashes: Vec<(u64, u32)> = self.items.iter().map(|(&key, &copies)| (self.formulas.hash(key), copies)).collect();
         for (hash, copies) in hashes {
             // After merges there may be millions of copies.
-            (0..copies.min(MOST_REMOVED)).for_each(|_| self.remove(hash));
+            (0..copies.min(MANY)).for_each(|_| self.remove(hash));
         }
         self.compare();
         if !self.items.is_empty() {
@@ -350,6 +479,7 @@ impl State {
         }
         let bytes = self.twins[0].to_bytes();
         assert_eq!(bytes.len() as u64, self.twins[0].params().snapshot_bytes(), "a drained filter counts no copies");
-        assert!(bytes[64..bytes.len() - 8].iter().all(|&byte| byte == 0), "a drained table is not zero");
+        let table = &bytes[SNAPSHOT_HEADER..bytes.len() - 8];
+        assert!(table.iter().all(|&byte| byte == 0), "a drained table is not zero");
     }
 }

@@ -1,9 +1,9 @@
-//! Bytes as a snapshot: every reader gives the result that docs/FORMAT.md requires, and all queries return.
+//! Bytes as a snapshot: all readers give the same error, or a filter with the items that the table's bits say. All queries return.
+//! `just reader` compares the readers' errors with tests/reader.py on the stored inputs.
 
 use super::{
-    growing,
-    model::{Key, MAGIC, Model},
-    repair::repair,
+    formulas::{Formulas, Key},
+    growing, repair,
     split_mix::SplitMix64,
 };
 use koel::{Contains, CuckooFilter, FilterView, Kernel, Prehashed, SnapshotError, hash::AnyHasher};
@@ -19,29 +19,19 @@ type View<'a> = FilterView<&'a [u8], AnyHasher>;
 /// The most hashes of each kind that are looked up: more than a batch, and not a multiple of any vector's length.
 const LOOKUPS: usize = 77;
 
-/// An input that begins like a snapshot is read unchanged. Of other inputs, the first byte says which parts are repaired, and the
-/// second gives the lengths of the pieces that are read, and the alignment.
+/// [`repair::snapshot`] says how an input gives a snapshot.
 pub fn check(input: &[u8]) {
-    let (mut bytes, odd) = match input {
-        [parts, odd, bytes @ ..] if !input.starts_with(&MAGIC[..4]) => {
-            let mut bytes = bytes.to_vec();
-            repair(&mut bytes, *parts);
-            (bytes, usize::from(*odd))
-        }
-        _ => (input.to_vec(), 1),
-    };
+    let (mut bytes, odd) = repair::snapshot(input);
     let start = odd % 8;
     bytes.splice(0..0, vec![0; start]);
-    if bytes.get(start + 10).is_some_and(|&kind| growing::is_kind(kind)) {
+    if bytes.get(start + 10).is_some_and(|&kind| repair::is_growing(kind)) {
         growing::check(&bytes[start..], odd);
     }
     check_snapshot(&bytes[start..], odd);
 }
 
 fn check_snapshot(bytes: &[u8], odd: usize) {
-    let verdict = Model::verdict(bytes);
     let read = read_all_ways(bytes, odd);
-    assert_eq!(read.as_ref().err().map(SnapshotError::kind), verdict.as_ref().err().copied());
     if let Ok(mut view) = FilterView::over_with(bytes, AnyHasher::from_id)
         && read.is_err()
     {
@@ -51,7 +41,9 @@ fn check_snapshot(bytes: &[u8], odd: usize) {
     if let Ok(view) = FilterView::over_with(bytes, AnyHasher::from_id) {
         compare_with_bare(&view, bytes);
     }
-    let (Ok(filter), Ok((model, items))) = (read, verdict) else { return };
+    let Ok(filter) = read else { return };
+    let formulas = Formulas::of(&filter.params());
+    let items = formulas.contents(bytes).expect("the table or the copies are invalid, but the snapshot is accepted");
     let mut view = FilterView::over_with(bytes, AnyHasher::from_id).expect("a valid snapshot");
     assert!(filter == view && filter.to_bytes() == bytes && view.to_bytes() == bytes);
     let mut written = Vec::new();
@@ -61,10 +53,10 @@ fn check_snapshot(bytes: &[u8], odd: usize) {
     for kernel in Kernel::available() {
         owned.set_kernel(kernel).expect("the kernel is available");
         view.set_kernel(kernel).expect("the kernel is available");
-        check_queries(&owned, &model, &items);
-        check_queries(&view, &model, &items);
+        check_queries(&owned, &formulas, &items);
+        check_queries(&view, &formulas, &items);
     }
-    check_changes(filter, &model, items);
+    check_changes(filter, &formulas, items);
 }
 
 /// Asserts that a bare table, without a header and with half of the checksum, behaves as in its snapshot.
@@ -176,11 +168,11 @@ fn query_damaged(view: &mut View<'_>) {
     view.to_filter().expect_err("the table is damaged");
 }
 
-/// Asserts that single and batched lookups return what the model says.
-pub fn check_queries(filter: &dyn Contains, model: &Model, items: &BTreeMap<Key, u32>) {
-    let present = items.keys().take(LOOKUPS).map(|&key| model.hash(key));
+/// Asserts that single and batched lookups return what the formulas say.
+pub fn check_queries(filter: &dyn Contains, formulas: &Formulas, items: &BTreeMap<Key, u32>) {
+    let present = items.keys().take(LOOKUPS).map(|&key| formulas.hash(key));
     let hashes: Vec<u64> = SplitMix64(filter.len() as u64).take(LOOKUPS).chain(present).collect();
-    let copies = |hash| items.get(&model.key(hash)).copied().unwrap_or(0);
+    let copies = |hash| items.get(&formulas.key(hash)).copied().unwrap_or(0);
     for &hash in &hashes {
         assert_eq!(
             (filter.contains(&Prehashed(hash)), filter.count(&Prehashed(hash))),
@@ -197,29 +189,29 @@ pub fn check_queries(filter: &dyn Contains, model: &Model, items: &BTreeMap<Key,
 }
 
 /// Merges, inserts and removes items, as with any other filter.
-fn check_changes(mut filter: Filter, model: &Model, mut items: BTreeMap<Key, u32>) {
+fn check_changes(mut filter: Filter, formulas: &Formulas, mut items: BTreeMap<Key, u32>) {
     let mut twice = filter.clone();
     let doubled = items.iter().map(|(&key, &copies)| Some((key, copies.checked_mul(2)?))).collect::<Option<_>>();
     assert_eq!(twice.merge(&filter).is_ok(), doubled.is_some(), "a merge may be refused only beyond the maximum count");
     if let Some(doubled) = doubled {
-        check_queries(&twice, model, &doubled);
+        check_queries(&twice, formulas, &doubled);
     }
     for hash in SplitMix64(2).take(LOOKUPS) {
         let before = filter.to_bytes();
         if filter.insert(&Prehashed(hash)).is_ok() {
-            *items.entry(model.key(hash)).or_default() += 1;
+            *items.entry(formulas.key(hash)).or_default() += 1;
         } else {
             assert_eq!(filter.to_bytes(), before, "a refused insertion changed something");
         }
     }
-    check_queries(&filter, model, &items);
+    check_queries(&filter, formulas, &items);
     assert!(Filter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).is_ok_and(|read| read == filter));
     // Forged counts may be in the billions.
     let most = 1000;
     for (&key, &copies) in &items {
         for left in (0..copies).rev().take(most) {
-            assert!(filter.remove(&Prehashed(model.hash(key))), "{key:?} is lost");
-            assert_eq!(filter.count(&Prehashed(model.hash(key))), left);
+            assert!(filter.remove(&Prehashed(formulas.hash(key))), "{key:?} is lost");
+            assert_eq!(filter.count(&Prehashed(formulas.hash(key))), left);
         }
     }
     if items.values().any(|&copies| copies as usize > most) {

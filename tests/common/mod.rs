@@ -4,6 +4,7 @@
 
 mod folder;
 mod go_file;
+pub(crate) mod sequences;
 pub(crate) mod split_mix;
 
 pub(crate) use folder::Folder;

@@ -10,21 +10,19 @@ pub(crate) mod composed;
 mod duplicates;
 #[cfg(feature = "std")]
 mod extent;
-#[cfg(feature = "std")]
-mod few;
 mod forms;
 #[cfg(feature = "std")]
 mod golden;
 mod growth;
 mod limits;
 mod merge;
-mod model;
 mod partials;
-#[cfg(feature = "std")]
 #[cfg(feature = "std")]
 mod pieces;
 #[cfg(all(feature = "std", feature = "serde"))]
 mod serde;
+#[cfg(feature = "std")]
+mod small_list;
 #[cfg(feature = "std")]
 mod snapshots;
 #[cfg(feature = "std")]

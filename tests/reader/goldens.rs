@@ -2,12 +2,16 @@
 //!
 //! ```text
 //! cargo run --features redisbloom --example goldens                    (to tests/data: the listed snapshots that do not exist yet)
-//! cargo run --features redisbloom --example goldens -- random FOLDER   (to a new folder: random and damaged snapshots)
+//! cargo run --features redisbloom --example goldens -- random FOLDER   (to a new folder: random, damaged and fuzzed snapshots)
 //! ```
 //!
 //! To add a golden file, add an entry without answers to `tests/data/goldens.json`, or to `tests/data/growing/growing.json` for a
 //! growing filter. Existing files are never changed.
 
+mod corpus;
+#[allow(dead_code, reason = "the fuzz targets use all of it")]
+#[path = "../../fuzz/src/formulas.rs"]
+mod formulas;
 #[path = "../common/golden.rs"]
 mod golden;
 #[path = "../common/growing.rs"]
@@ -15,6 +19,8 @@ mod growing;
 mod list;
 mod random;
 mod random_growing;
+#[path = "../../fuzz/src/repair.rs"]
+mod repair;
 #[path = "../common/split_mix.rs"]
 mod split_mix;
 
@@ -41,13 +47,14 @@ fn main() -> io::Result<()> {
             let folder = Path::new(folder);
             // Fails if the folder exists, so that no files of an earlier run are in it.
             fs::create_dir(folder).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
+            let [fixed, growing] = corpus::snapshots()?;
             let files = random::goldens();
-            let damaged = random::damaged(&files);
+            let damaged = [random::damaged(&files), fixed].concat();
             write(folder, files, &damaged)?;
             let folder = folder.join("growing");
             fs::create_dir(&folder)?;
             let files = random_growing::goldens();
-            let damaged = random_growing::damaged(&files);
+            let damaged = [random_growing::damaged(&files), growing].concat();
             write_growing(&folder, files, &damaged)
         }
         _ => Err(io::Error::other("usage: goldens [random FOLDER]")),

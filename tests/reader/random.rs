@@ -128,7 +128,7 @@ fn bucket_bits(packed: bool, f: u64, b: u64) -> u64 {
 
 fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
     let place = random.below(bytes.len());
-    match random.below(6) {
+    match random.below(7) {
         0 => bytes[place] ^= 1 << random.below(8),
         1 => bytes.truncate(place),
         2 => bytes.extend(vec![0; 1 + random.below(9)]),
@@ -139,6 +139,12 @@ fn damage(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
         }
         4 => {
             bytes[HEADER..].rotate_left(1);
+            forge(&mut bytes);
+        }
+        // Two bytes of the header at their limits.
+        5 => {
+            let at = random.below(HEADER - 9);
+            bytes[at..at + 2].copy_from_slice(&[(); 2].map(|()| random.choose(&[0, 1, 0x7f, 0x80, 0xff])));
             forge(&mut bytes);
         }
         // Different parameters, with a table of the length that they require.

@@ -403,7 +403,10 @@ mod tests {
         let chart = Chart::new("", "", [Axis::linear("x"), Axis::linear("y")], [series]).naming(names);
         let plot = Plot::new(&chart, 0);
         let numbers = plot.numbers(&chart);
-        assert_eq!(numbers.iter().map(|(number, _)| number.parse().ok()).collect::<Vec<_>>(), (1..=12).map(Some).collect::<Vec<_>>());
+        assert_eq!(
+            numbers.iter().map(|(number, _)| number.parse().ok()).collect::<Vec<_>>(),
+            (1..=12).map(Some).collect::<Vec<_>>()
+        );
         let marks = chart.series[0].points.iter().map(|&point| Area::around(plot.pixel(point), HALF_MARK, HALF_MARK));
         let areas = numbers.iter().map(|(words, center)| Area::around(*center, width(words, NAME_SIZE) / 2, NAME_SIZE / 2));
         let areas: Vec<_> = marks.chain(areas).collect();

@@ -377,13 +377,8 @@ fn results_are_written_after_a_second_of_measuring() {
     let folder = Folder::new();
     let fake = Fake::new(NUMBERS);
     let mut plan = fake.plan(&folder.settings()).unwrap();
-    let mut shared = Shared {
-        results: &mut plan.results,
-        record: &mut plan.record,
-        todo: Vec::new(),
-        unsaved: Duration::ZERO,
-        error: None,
-    };
+    let mut shared =
+        Shared { results: &mut plan.results, record: &mut plan.record, todo: Vec::new(), unsaved: Duration::ZERO, error: None };
     let mut is_saved = |took| {
         fs::remove_file(folder.path(".json")).ok();
         shared.save(Duration::from_millis(took), &plan.files).unwrap();
