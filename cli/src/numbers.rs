@@ -4,13 +4,13 @@
 use rust_decimal::{Decimal, prelude::ToPrimitive as _};
 
 /// A limit on threads above the number of cores of any machine.
-const MOST_THREADS: usize = 4096;
+const MAX_THREADS: usize = 4096;
 
 /// The longest time: a million seconds.
-const MOST_NANOSECONDS: f64 = 1e15;
+const MAX_NANOSECONDS: f64 = 1e15;
 
 /// The limit up to which all whole numbers are exact as `f64`.
-const MOST_EXACT: u128 = 1 << f64::MANTISSA_DIGITS;
+const MAX_EXACT: u128 = 1 << f64::MANTISSA_DIGITS;
 
 /// A unit's name in lowercase, and its factor. Case is ignored: no unit stands for milli, so `m` is not ambiguous.
 type Unit = (&'static str, u64);
@@ -87,8 +87,8 @@ pub(crate) fn field(text: &str) -> Result<usize, String> {
 
 /// Parses a number of threads.
 pub(crate) fn threads(text: &str) -> Result<usize, String> {
-    let expected = || format!("it takes a whole number from 1 to {MOST_THREADS}, such as 2");
-    whole(text, expected).and_then(|number| if (1..=MOST_THREADS).contains(&number) { Ok(number) } else { Err(expected()) })
+    let expected = || format!("it takes a whole number from 1 to {MAX_THREADS}, such as 2");
+    whole(text, expected).and_then(|number| if (1..=MAX_THREADS).contains(&number) { Ok(number) } else { Err(expected()) })
 }
 
 /// Parses a seed: a whole number, or `0x` and hexadecimal digits.
@@ -126,7 +126,7 @@ fn fraction(text: &str) -> Option<f64> {
         (None, Some((one, of))) => {
             // Both numbers must be exact as `f64`, so that only the division rounds.
             let exact =
-                |text| number_with_letter(text).filter(Decimal::is_integer)?.to_u128().filter(|number| *number <= MOST_EXACT);
+                |text| number_with_letter(text).filter(Decimal::is_integer)?.to_u128().filter(|number| *number <= MAX_EXACT);
             exact(one).zip(exact(of).filter(|&of| of > 0)).map(|(one, of)| one as f64 / of as f64)
         }
         (None, None) => float(text, 0),
@@ -162,7 +162,7 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
 pub(crate) fn nanoseconds(text: &str) -> Result<f64, String> {
     let time = quantity(text, &TIMES).or_else(|| quantity(text, [&ONE]).filter(Decimal::is_zero));
     time.and_then(|time| time.to_string().parse().ok())
-        .filter(|time| *time <= MOST_NANOSECONDS)
+        .filter(|time| *time <= MAX_NANOSECONDS)
         .ok_or_else(|| String::from("it takes a time with its unit, from 0ns to 1000000s, such as 80ns, 100us, 5ms or 0.1s"))
 }
 

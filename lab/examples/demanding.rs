@@ -86,11 +86,11 @@ impl Experiment for Demanding {
 }
 
 fn chart(file: &str, title: &str, axes: [Axis; 2]) -> Chart {
-    let series = MARKS.into_iter().zip(NAMES).enumerate().map(|(colour, (mark, name))| {
-        let share = |n: i32| 10f64.powi(-n) * f64::from(n + i32::try_from(colour).unwrap_or(0));
+    let series = MARKS.into_iter().zip(NAMES).enumerate().map(|(color, (mark, name))| {
+        let share = |n: i32| 10f64.powi(-n) * f64::from(n + i32::try_from(color).unwrap_or(0));
         let points: Vec<_> = (1..=8).map(|n| (10f64.powi(n), share(n))).collect();
         let intervals = points.iter().map(|&(_, y)| (y / 2.0, y * 2.0)).collect();
-        Series::new(name, colour, points).marked(mark).within(intervals)
+        Series::new(name, color, points).marked(mark).within(intervals)
     });
     let topic = "What is drawn here: nothing that was measured, in words that take two lines";
     let chart = Chart::new(file, topic, axes, series).showing(Some(title.to_owned()));

@@ -87,10 +87,10 @@ impl Experiment for Hashers {
 
     fn findings(&self, measured: &[Measured<Case, Row>]) -> Findings {
         let names = [("XXH3", Hash::Xxh3), ("sum of bytes", Hash::Sum), ("identity", Hash::Identity)];
-        let series = names.into_iter().enumerate().map(|(colour, (name, hash))| {
+        let series = names.into_iter().enumerate().map(|(color, (name, hash))| {
             let of_hash = measured.iter().filter(|measured| measured.case.hash == hash);
             let points = of_hash.filter_map(|measured| Some((f64::from(measured.case.buckets), measured.row()?.load)));
-            Series::new(name, colour, points.collect())
+            Series::new(name, color, points.collect())
         });
         let axes = [Axis::log("buckets"), Axis::linear("load").from_to(0.0, 1.0)];
         let chart = Chart::new("load", "Load at the first refusal, by hash function", axes, series);

@@ -1,7 +1,7 @@
 //! Formats shares in per cent.
 
 /// The least number of per cent without an exponent. Below it, the leading zeros would take more space.
-const LEAST: f64 = 1e-4;
+const MIN_WITHOUT_EXPONENT: f64 = 1e-4;
 
 /// Formats a share in per cent with this many decimals. A share below 1 % has as many significant digits as 1 % has.
 ///
@@ -20,7 +20,7 @@ pub fn percent(share: f64, decimals: usize) -> String {
     if matches!(share, 0.0 | 1.0) {
         return format!("{percent} %");
     }
-    if percent.abs() < LEAST {
+    if percent.abs() < MIN_WITHOUT_EXPONENT {
         return format!("{percent:.decimals$e} %");
     }
     let (mut places, mut limit) = (decimals, 1.0);

@@ -30,9 +30,9 @@ pub struct Build {
 impl Build {
     /// Returns the build of the running program. The first call reads the executable.
     #[must_use]
-    pub fn here() -> &'static Self {
-        static HERE: OnceLock<Build> = OnceLock::new();
-        HERE.get_or_init(|| {
+    pub fn current() -> &'static Self {
+        static CURRENT: OnceLock<Build> = OnceLock::new();
+        CURRENT.get_or_init(|| {
             let known = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(String::from);
             Self {
                 commit: known(option_env!("LAB_COMMIT")),
@@ -94,7 +94,7 @@ pub struct Machine {
 impl Machine {
     /// Describes this machine.
     #[must_use]
-    pub fn here() -> Self {
+    pub fn current() -> Self {
         let kind = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing());
         let system = System::new_with_specifics(kind.with_memory(MemoryRefreshKind::nothing().with_ram()));
         let processor = system.cpus().first().map_or("", |cpu| cpu.brand().trim());
@@ -129,13 +129,13 @@ mod tests {
 
     #[test]
     fn the_build_of_this_program_is_known() {
-        let here = Build::here();
-        assert!(here.is(&here.clone()));
-        assert!(here.program.as_ref().is_some_and(|hash| hash.len() == 16), "{here:?}");
-        assert!(here.compiler.as_ref().is_some_and(|compiler| compiler.starts_with("rustc 1.")), "{here:?}");
-        assert!(here.flags.as_ref().is_some_and(|flags| flags.starts_with("opt-level=")), "{here:?}");
+        let current = Build::current();
+        assert!(current.is(&current.clone()));
+        assert!(current.program.as_ref().is_some_and(|hash| hash.len() == 16), "{current:?}");
+        assert!(current.compiler.as_ref().is_some_and(|compiler| compiler.starts_with("rustc 1.")), "{current:?}");
+        assert!(current.flags.as_ref().is_some_and(|flags| flags.starts_with("opt-level=")), "{current:?}");
         // An unknown build equals no other, and another program from the same commit is a different build.
         assert!(!Build::default().is(&Build::default()));
-        assert!(!here.is(&Build { program: Some(String::from("another")), ..here.clone() }));
+        assert!(!current.is(&Build { program: Some(String::from("another")), ..current.clone() }));
     }
 }

@@ -69,9 +69,9 @@ impl Record {
             run: Run {
                 experiment: about.name.to_owned(),
                 koel: env!("CARGO_PKG_VERSION").to_owned(),
-                build: Build::here().clone(),
+                build: Build::current().clone(),
                 scope: scope.clone(),
-                machine: Machine::here(),
+                machine: Machine::current(),
                 started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
             },
             title: about.title.to_owned(),

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// The most measuring time that is not in the record yet. A run that is killed loses this, and its unfinished cases.
-const MOST_UNSAVED: Duration = Duration::from_secs(1);
+const MAX_UNSAVED: Duration = Duration::from_secs(1);
 
 /// The settings of a run.
 #[derive(Clone, Debug)]
@@ -214,7 +214,7 @@ impl<'a> Plan<'a> {
     /// [`run`](Self::run) only draws them.
     #[must_use]
     pub fn other_build(&self) -> Option<&Build> {
-        (!self.record.run.build.is(Build::here())).then_some(&self.record.run.build)
+        (!self.record.run.build.is(Build::current())).then_some(&self.record.run.build)
     }
 
     /// Measures the cases that are left, and writes all results.
@@ -248,7 +248,7 @@ impl<'a> Plan<'a> {
         let threads = self.threads.min(todo.len());
         let (start, before) = (Instant::now(), record.seconds);
         // The first finished case is saved immediately, so that a folder without space is noticed.
-        let shared = Mutex::new(Shared { results, record, todo, unsaved: MOST_UNSAVED, error: None });
+        let shared = Mutex::new(Shared { results, record, todo, unsaved: MAX_UNSAVED, error: None });
         let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
         let worker = || {
             loop {
@@ -329,7 +329,7 @@ impl Shared<'_> {
     /// Writes all results, once enough time has been spent on those that are not written yet: a sweep may have many short cases.
     fn save(&mut self, took: Duration, files: &ResultFiles) -> anyhow::Result<()> {
         self.unsaved += took;
-        if self.unsaved < MOST_UNSAVED {
+        if self.unsaved < MAX_UNSAVED {
             return Ok(());
         }
         self.unsaved = Duration::ZERO;

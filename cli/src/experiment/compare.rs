@@ -15,7 +15,7 @@ use crate::{
 const DIFFERENT: u8 = 1;
 
 /// The most lines per experiment: more would hide the other experiments.
-const MOST_LINES: usize = 20;
+const MAX_LINES: usize = 20;
 
 /// Compare the results of two folders: two versions of koel, or two machines.
 ///
@@ -94,10 +94,10 @@ fn experiment(compared: &Compared) -> anyhow::Result<String> {
     let mut rows: Vec<_> = compared.with(Verdict::Different).collect();
     rows.sort_by(|one, other| other.relative().abs().total_cmp(&one.relative().abs()));
     if !rows.is_empty() {
-        text += &table(&rows[..rows.len().min(MOST_LINES)]);
+        text += &table(&rows[..rows.len().min(MAX_LINES)]);
     }
-    if rows.len() > MOST_LINES {
-        writeln!(text, "  {} more; --json has them all", rows.len() - MOST_LINES)?;
+    if rows.len() > MAX_LINES {
+        writeln!(text, "  {} more; --json has them all", rows.len() - MAX_LINES)?;
     }
     Ok(text)
 }

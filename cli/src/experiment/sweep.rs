@@ -23,7 +23,7 @@ use super::RunArgs;
 use crate::{numbers, options, terminal, text::counted};
 
 /// The most combinations. More are taken as a mistake.
-const MOST_CASES: usize = 100_000;
+const MAX_CASES: usize = 100_000;
 
 /// Measure any parameters: every combination of the given values, one row for each.
 ///
@@ -81,9 +81,9 @@ impl Options {
         };
         let lengths = [grid.bucket_sizes.len(), grid.fingerprint_bits.len(), grid.loads.len(), grid.items.len()];
         let combinations = lengths.into_iter().fold(grid.tables.len(), usize::saturating_mul);
-        if combinations > MOST_CASES {
+        if combinations > MAX_CASES {
             bail!(
-                "sweep: {combinations} combinations, but at most {MOST_CASES} are measured in one run; give fewer values, or larger steps"
+                "sweep: {combinations} combinations, but at most {MAX_CASES} are measured in one run; give fewer values, or larger steps"
             );
         }
         let sweep = Sweep::new(grid, &self.measure);
@@ -115,7 +115,7 @@ fn measure() -> impl TypedValueParser<Value = Measure> {
 }
 
 /// The most values of an option: no experiment has time for more.
-const MOST_VALUES: f64 = 1000.0;
+const MAX_VALUES: f64 = 1000.0;
 
 /// The values of an option, without duplicates, in the order given.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,7 +172,7 @@ impl<T: PartialEq + Display> ListParser<T> {
                 }
             }
         }
-        if values.len() as f64 > MOST_VALUES { Err(too_many(text)) } else { Ok(List(values)) }
+        if values.len() as f64 > MAX_VALUES { Err(too_many(text)) } else { Ok(List(values)) }
     }
 
     fn parse_number(&self, text: &str) -> Result<T, String> {
@@ -197,7 +197,7 @@ impl<T: PartialEq + Display> ListParser<T> {
             // step.
             Step::Times(factor) => (last / first).ln() / factor.ln(),
         };
-        if steps > MOST_VALUES {
+        if steps > MAX_VALUES {
             return Err(too_many(part));
         }
         let mut values = vec![from];
@@ -227,7 +227,7 @@ fn parse_step(part: &str, text: &str) -> Result<Step, String> {
 }
 
 fn too_many(text: &str) -> String {
-    format!("{text} has more than {MOST_VALUES} values; give a larger step, as in 1..1000000:100000 or 1..1000000:x10")
+    format!("{text} has more than {MAX_VALUES} values; give a larger step, as in 1..1000000:100000 or 1..1000000:x10")
 }
 
 #[cfg(test)]

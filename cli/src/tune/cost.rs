@@ -71,7 +71,7 @@ struct Times {
     folder: PathBuf,
     table: SpeedTable,
     /// `true` if this machine measured them.
-    is_here: bool,
+    is_this_machine: bool,
 }
 
 /// The parts of the cost per lookup, in nanoseconds.
@@ -93,16 +93,16 @@ impl Times {
                  speed --out {there}"
             )
         })?;
-        let (here, measured) = (Machine::here(), table.machine());
-        let is_here = (&here.processor, &here.kernel) == (&measured.processor, &measured.kernel);
-        Ok(Self { folder: folder.to_owned(), table, is_here })
+        let (current, measured) = (Machine::current(), table.machine());
+        let is_this_machine = (&current.processor, &current.kernel) == (&measured.processor, &measured.kernel);
+        Ok(Self { folder: folder.to_owned(), table, is_this_machine })
     }
 
     fn note(&self, best: &Candidate) -> String {
         let folder = self.folder.display();
         let again = format!("koel experiment speed --again --out {folder}");
         let mut parts = vec![format!("Times: {folder}/speed.json, measured on {}.", self.table.machine().processor)];
-        if !self.is_here {
+        if !self.is_this_machine {
             parts.push(format!("That is another machine: measure on this one with `{again}`."));
         }
         let (disturbed, all) = self.table.disturbed();
@@ -122,7 +122,7 @@ impl Times {
         let (disturbed, rows) = self.table.disturbed();
         json!({
             "processor": self.table.machine().processor,
-            "this_machine": self.is_here,
+            "this_machine": self.is_this_machine,
             "disturbed_rows": disturbed,
             "rows": rows,
             "largest_table_bytes": self.table.most_bytes(),

@@ -87,7 +87,7 @@ pub(super) fn time_each<T, R>(rounds: &mut Rounds, watch: &mut Stopwatch, all: &
             }
         }
     });
-    rounds.keep(lap, passes * all.len());
+    rounds.record(lap, passes * all.len());
 }
 
 /// Formats the median, with a mark if it was disturbed.

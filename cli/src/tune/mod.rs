@@ -182,7 +182,7 @@ impl Tune {
 
     /// Sets the number of items: the one given, or the count of the keys or of the trace.
     fn set_items(&mut self, keys: Option<&Keys>, trace: Option<&Trace>) -> anyhow::Result<()> {
-        self.counted_keys = keys.map_or(0, |keys| keys.different);
+        self.counted_keys = keys.map_or(0, |keys| keys.distinct);
         let counted_items = trace.map_or(self.counted_keys, |trace| trace.most_distinct_items);
         self.items = self.given_items.unwrap_or(counted_items);
         if self.items < self.counted_keys {

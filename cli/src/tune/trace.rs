@@ -378,10 +378,10 @@ impl Options {
         in_rounds(
             rounds(trace.operations.len()),
             &mut replayed,
-            |filter| filter.time.lack(),
+            |filter| filter.time.needs_more(),
             |filter, watch| {
                 let (lap, operations) = (filter.time_operations)(watch)?;
-                filter.time.keep(lap, operations);
+                filter.time.record(lap, operations);
                 Ok(())
             },
         )?;
@@ -482,12 +482,12 @@ impl<'a> Replays<'a> {
 /// Draws the load and false-positive rate of the best filter and of the growing one. Returns the path of the chart.
 fn draw(folder: &Path, trace: &Trace, replayed: &[ReplayedFilter<'_>]) -> anyhow::Result<PathBuf> {
     let shown = replayed.iter().enumerate().filter(|(place, filter)| *place == 0 || matches!(filter.plan, Plan::Growing(_)));
-    let series = shown.enumerate().flat_map(|(colour, (_, filter))| {
+    let series = shown.enumerate().flat_map(|(color, (_, filter))| {
         let line = |quantity: &str, mark, value: fn(&Point) -> f64| {
             let points = filter.replay.course.iter().map(|point| (point.operations as f64, value(point)));
             Series {
                 name: format!("{}: {quantity}", filter.label()),
-                colour,
+                color,
                 mark,
                 // A logarithmic axis cannot show 0.
                 points: points.filter(|point| point.1 > 0.0).collect(),

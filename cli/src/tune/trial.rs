@@ -65,7 +65,7 @@ impl Files {
 
     /// Builds these filters from the keys, and measures them.
     pub(super) fn measure(&self, mut keys: Keys, filters: &[&Candidate]) -> anyhow::Result<Trial> {
-        let (hasher, rounds) = (hasher()?, rounds(keys.different));
+        let (hasher, rounds) = (hasher()?, rounds(keys.distinct));
         let absent = match &self.queries {
             Some(path) => Probes::read(path, &self.format, &keys, &hasher)?,
             None => Probes::random(filters),
@@ -73,7 +73,7 @@ impl Files {
         // In ascending order, the keys would fill a table from one end.
         shuffle(&mut keys.hashes);
         let mut hash = Rounds::new(rounds);
-        in_rounds(rounds, std::slice::from_mut(&mut hash), Rounds::lack, |hash, watch| {
+        in_rounds(rounds, std::slice::from_mut(&mut hash), Rounds::needs_more, |hash, watch| {
             time_each(hash, watch, &keys.sample, |key| hasher.hash(&**key));
             Ok(())
         })?;
@@ -97,7 +97,7 @@ const ABSENT: u64 = 2;
 #[derive(Serialize)]
 pub(super) struct Keys {
     read: usize,
-    pub(super) different: usize,
+    pub(super) distinct: usize,
     pub(super) duplicates: usize,
     /// The number of copies of the most frequent key.
     most_copies: usize,
@@ -136,7 +136,7 @@ impl Keys {
         hashes.sort_unstable();
         let most_copies = hashes.chunk_by(u64::eq).map(<[u64]>::len).max().unwrap_or(0);
         hashes.dedup();
-        Self { read, different: hashes.len(), duplicates: read - hashes.len(), most_copies, hashes, sample }
+        Self { read, distinct: hashes.len(), duplicates: read - hashes.len(), most_copies, hashes, sample }
     }
 }
 
@@ -313,20 +313,20 @@ impl MeasuredFilter {
 
     /// Returns whether too many of the times were disturbed.
     fn needs_more_rounds(&self) -> bool {
-        self.times().into_iter().any(|rounds| rounds.timing().is_some() && rounds.lack())
+        self.times().into_iter().any(|rounds| rounds.timing().is_some() && rounds.needs_more())
     }
 
     /// Builds the filter from all keys, or from those before the first that it refuses, and takes one measurement. If there are
     /// only a few keys, they are inserted into several filters, so that the time is long enough to measure.
     fn round(&mut self, keys: &Keys, absent: &Probes, watch: &mut Stopwatch) -> anyhow::Result<()> {
-        let mut filters = build_repeats(keys.different, self.params.table_bytes(), || empty(self.params))?;
+        let mut filters = build_repeats(keys.distinct, self.params.table_bytes(), || empty(self.params))?;
         let insert =
             |filter: &mut Filter| keys.hashes.iter().take_while(|&&hash| filter.insert(&Prehashed(hash)).is_ok()).count();
         let (stored, lap) = watch.time(|| filters.iter_mut().map(insert).sum());
-        self.insert.keep(lap, stored);
+        self.insert.record(lap, stored);
         let filter = filters.pop().context("no filter was built; please report this")?;
         self.stored = filter.len();
-        self.fits = self.stored == keys.different;
+        self.fits = self.stored == keys.distinct;
         self.load_factor = filter.load_factor();
         self.expected_false_positive_rate = filter.false_positive_rate();
         if !self.fits {
@@ -334,11 +334,11 @@ impl MeasuredFilter {
         }
         if self.found.false_positives.is_none() {
             let found = filter.count_members(&Prehashed(&keys.hashes));
-            ensure!(found == keys.different, "a {} lost a key; please report this", self.params);
+            ensure!(found == keys.distinct, "a {} lost a key; please report this", self.params);
             self.found = Hits::count(&filter, absent);
         }
         let contains = |hash: &u64| filter.contains(&Prehashed(*hash));
-        time_each(&mut self.present, watch, &keys.hashes[..keys.different.min(MAX_TIMED)], contains);
+        time_each(&mut self.present, watch, &keys.hashes[..keys.distinct.min(MAX_TIMED)], contains);
         time_each(&mut self.absent, watch, &absent.timed, contains);
         Ok(())
     }
@@ -369,13 +369,13 @@ impl Trial {
     }
 
     fn keys_note(&self) -> String {
-        let Keys { read, different, duplicates, most_copies, .. } = self.keys;
+        let Keys { read, distinct, duplicates, most_copies, .. } = self.keys;
         let read = counted(read, "key");
         if duplicates == 0 {
             return format!("Measured with {read}, all distinct.");
         }
         format!(
-            "Measured with {read}, {different} of them distinct, each stored once: {}; the most frequent key occurs {most_copies} \
+            "Measured with {read}, {distinct} of them distinct, each stored once: {}; the most frequent key occurs {most_copies} \
              times.",
             counted(duplicates, "duplicate")
         )

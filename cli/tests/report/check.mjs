@@ -21,15 +21,15 @@ function look(scheme, records) {
     const expect = (holds, problem) => holds || problems.push(problem);
 
     // Contrast as WCAG 2 defines it.
-    const luminance = colour => {
-        const parts = (colour.match(/[\d.]+/g) ?? []).slice(0, 3).map(part => part / 255);
+    const luminance = color => {
+        const parts = (color.match(/[\d.]+/g) ?? []).slice(0, 3).map(part => part / 255);
         const [r, g, b] = parts.map(part => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
         return 0.2126 * r + 0.7152 * g + 0.0722 * b;
     };
-    const isOpaque = colour => colour.startsWith("rgb(");
+    const isOpaque = color => color.startsWith("rgb(");
     const background = at => {
-        const colour = getComputedStyle(at).backgroundColor;
-        return isOpaque(colour) || at === document.body ? colour : background(at.parentElement);
+        const color = getComputedStyle(at).backgroundColor;
+        return isOpaque(color) || at === document.body ? color : background(at.parentElement);
     };
     const contrast = (element, paint) => {
         const style = getComputedStyle(element);

@@ -19,7 +19,7 @@ fn keys_are_counted_and_measured() {
     let found = koel.json("tune --json --keys keys.txt --fpr 0.01");
     assert_eq!(found["asked"]["items"], 20_000);
     let trial = &found["trial"];
-    assert_eq!(trial["keys"], json!({ "read": 22_002, "different": 20_000, "duplicates": 2002, "most_copies": 4 }));
+    assert_eq!(trial["keys"], json!({ "read": 22_002, "distinct": 20_000, "duplicates": 2002, "most_copies": 4 }));
     assert_eq!((&trial["queries"], &trial["absent_keys_from"]), (&Value::Null, &Value::from("random")));
     assert!(number(trial, "/absent_keys") >= 100_000.0 && number(trial, "/hash_ns/median") > 0.0);
     let measured = measured(&found);
@@ -97,7 +97,7 @@ fn a_few_keys_are_enough() {
         [("a\nb\r\n\nb\n", "", 4, 3, "--unique"), ("a\nb\0a\nb\0b", "--nul", 3, 2, "--unique --nul")]
     {
         let found = koel.feed(input, &format!("tune --json --fpr 0.1 --keys - {options}")).json();
-        assert_eq!([&found["trial"]["keys"]["read"], &found["trial"]["keys"]["different"]], [read, distinct]);
+        assert_eq!([&found["trial"]["keys"]["read"], &found["trial"]["keys"]["distinct"]], [read, distinct]);
         assert!(found["command"].as_str().is_some_and(|command| command.ends_with(end)), "{found}");
     }
     koel.write("one.txt", "apple\n");

@@ -123,12 +123,12 @@ impl Multiset for cuckoofilter::CuckooFilter<Mixer> {
 struct List(ScalableCuckooFilter<u64, Mixer>);
 
 impl List {
-    const MOST_BYTES: u64 = 1 << 26;
+    const MAX_BYTES: u64 = 1 << 26;
 }
 
 impl Multiset for List {
     fn insert(&mut self, key: u64) -> bool {
-        let has_room = self.0.bits() < 8 * Self::MOST_BYTES;
+        let has_room = self.0.bits() < 8 * Self::MAX_BYTES;
         if has_room {
             self.0.insert(&key);
         }
@@ -458,9 +458,9 @@ pub(crate) fn print(out: &mut impl Write, rows: &[Row], items: usize, copies: &[
 /// Draws the shares of items that are absent from filters of fixed size after insertions in random order.
 pub(crate) fn draw(rows: &[Row], items: usize, copies: &[usize]) -> Chart {
     let share = |absent: usize| 100.0 * absent as f64 / items as f64;
-    let fixed = rows.iter().filter(|(kind, _)| kind.is_fixed).enumerate().map(|(colour, (kind, figures))| {
+    let fixed = rows.iter().filter(|(kind, _)| kind.is_fixed).enumerate().map(|(color, (kind, figures))| {
         let points = copies.iter().zip(figures).map(|(&copies, [_, random])| (copies as f64, share(random.absent)));
-        Series::new(kind.name, colour, points.collect())
+        Series::new(kind.name, color, points.collect())
     });
     let topic = "Items not found, by copies of each, inserted in random order";
     let axes = [

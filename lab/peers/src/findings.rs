@@ -154,9 +154,9 @@ fn charts(set: &Set, rows: &[Row]) -> Vec<Chart> {
 
 /// The names of the colors in the legend.
 const KINDS: [&str; 4] = ["koel", "others that remove items", "others without removal", "a lock in each call"];
-const DISTURBED: (usize, &str) = (Chart::MOST_COLOURS - 1, "disturbed by other work");
+const DISTURBED: (usize, &str) = (Chart::MAX_COLORS - 1, "disturbed by other work");
 
-fn colour(row: &Row) -> usize {
+fn color(row: &Row) -> usize {
     match row.facts.family {
         _ if row.disturbed().is_some() => DISTURBED.0,
         Family::Koel => 0,
@@ -186,12 +186,12 @@ fn by_kind(set: &Set, points: &[Point<'_>], series: impl Fn(&[usize]) -> Series)
     let mut all: Vec<Series> = Vec::new();
     for (kind, name) in KINDS.into_iter().enumerate().chain([DISTURBED]) {
         for (mark, comparable) in [(Mark::Dots, true), (Mark::Rings, false)] {
-            let is_in = |row: &Row| colour(row) == kind && (set.is_comparable)(row) == comparable;
+            let is_in = |row: &Row| color(row) == kind && (set.is_comparable)(row) == comparable;
             let positions: Vec<_> = (0..points.len()).filter(|&position| is_in(points[position].row)).collect();
             if !positions.is_empty() {
-                let is_new = all.iter().all(|other| other.colour != kind);
+                let is_new = all.iter().all(|other| other.color != kind);
                 let name = String::from(if is_new { name } else { "" });
-                all.push(Series { name, colour: kind, mark, ..series(&positions) });
+                all.push(Series { name, color: kind, mark, ..series(&positions) });
             }
         }
     }
@@ -260,7 +260,7 @@ fn finding(set: &Set, rows: &[Row], points: &[Point<'_>], what: &str) -> Option<
         return None;
     }
     let smallest = |kind: usize| {
-        let comparable = points.iter().filter(|point| colour(point.row) == kind && (set.is_comparable)(point.row));
+        let comparable = points.iter().filter(|point| color(point.row) == kind && (set.is_comparable)(point.row));
         // Among filters of equal size, the first is the one without batches.
         comparable.filter(|point| point.row.deletes()).min_by(|one, other| one.bits.total_cmp(&other.bits))
     };

@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// The greatest number of items. Each takes 24 bytes of keys, and one of the peers counts items in 32 bits.
-const MOST_ITEMS: u64 = 1 << 32;
+const MAX_ITEMS: u64 = 1 << 32;
 
 /// The range of rates. At lower rates, ten million absent keys give too few hits; at higher ones, whole bits are too coarse to
 /// compare filters.
@@ -75,7 +75,7 @@ struct Options {
     growing: bool,
 
     /// The number of items in each filter, from 1 to 4294967296
-    #[arg(long, value_name = "N", default_value = "10000000", value_parser = value_parser!(u64).range(1..=MOST_ITEMS))]
+    #[arg(long, value_name = "N", default_value = "10000000", value_parser = value_parser!(u64).range(1..=MAX_ITEMS))]
     items: u64,
 
     /// The number of rounds, from 1 to 1000; each measures everything once

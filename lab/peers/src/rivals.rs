@@ -356,12 +356,12 @@ where
     F: xorf::Filter<u64> + for<'a> TryFrom<&'a [u64], Error = &'static str> + 'static,
 {
     /// The greatest number of items. The filter has more slots than items, and counts them in 32 bits.
-    const MOST: usize = 3_800_000_000;
+    const MAX_ITEMS: usize = 3_800_000_000;
     Contestant::new(
         Facts::new(&format!("xorf 0.13, {name}"), Family::Fuse, None),
         |keys| {
-            if keys.len() > MOST {
-                bail!("{} items given, but this filter holds at most {MOST}; give fewer --items to measure it", keys.len());
+            if keys.len() > MAX_ITEMS {
+                bail!("{} items given, but this filter holds at most {MAX_ITEMS}; give fewer --items to measure it", keys.len());
             }
             let digests: Vec<_> = keys.iter().map(|&key| digest(key)).collect();
             F::try_from(&digests).map_err(|error| anyhow!(error))

@@ -177,12 +177,12 @@ impl Plot {
 
     fn series(&self, series: &Series) -> Markup {
         let visible: Vec<_> = series.points.iter().filter(|&&point| self.shows(point)).map(|&point| self.pixel(point)).collect();
-        let colour = palette::of(series.colour);
+        let color = palette::of(series.color);
         html! {
             @if has_line(series.mark) {
-                polyline points=(points(&visible)) fill="none" stroke=(colour) stroke-width="2" stroke-dasharray=[dashes(series)] {} "\n"
+                polyline points=(points(&visible)) fill="none" stroke=(color) stroke-width="2" stroke-dasharray=[dashes(series)] {} "\n"
             }
-            @for (from, to) in self.bars(series) { (line(from, to, colour, 1)) }
+            @for (from, to) in self.bars(series) { (line(from, to, color, 1)) }
             @if has_marks(series.mark) { @for &at in &visible { (mark(series, at)) } }
         }
     }
@@ -225,7 +225,7 @@ fn legend(chart: &Chart, top: i32) -> (Markup, i32) {
         let series = named[index];
         html! {
             @if has_line(series.mark) {
-                polyline points=(points(&[(x, y), (x + SAMPLE, y)])) fill="none" stroke=(palette::of(series.colour)) stroke-width="2"
+                polyline points=(points(&[(x, y), (x + SAMPLE, y)])) fill="none" stroke=(palette::of(series.color)) stroke-width="2"
                     stroke-dasharray=[dashes(series)] {} "\n"
             }
             @if has_marks(series.mark) { (mark(series, (x + SAMPLE / 2, y))) }
@@ -294,30 +294,30 @@ fn has_marks(mark: Mark) -> bool {
 /// Returns the lengths of a dash and of the gap after it. Each color has its own pattern.
 fn dashes(series: &Series) -> Option<&'static str> {
     let patterns = ["6 4", "12 4", "2 3", "10 9", "4 8", "16 3"];
-    matches!(series.mark, Mark::Dashes | Mark::DashedPoints).then(|| patterns[series.colour % patterns.len()])
+    matches!(series.mark, Mark::Dashes | Mark::DashedPoints).then(|| patterns[series.color % patterns.len()])
 }
 
 /// Draws the mark of a point. Each color has its own shape. Marks on dashed lines and rings are hollow.
 fn mark(series: &Series, (x, y): Pixel) -> Markup {
-    let colour = palette::of(series.colour);
-    let fill = if matches!(series.mark, Mark::DashedPoints | Mark::Rings) { "none" } else { colour };
+    let color = palette::of(series.color);
+    let fill = if matches!(series.mark, Mark::DashedPoints | Mark::Rings) { "none" } else { color };
     let by = |corners: &[Pixel]| points(&corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect::<Vec<_>>());
-    let corners = match series.colour % palette::COLOURS.len() {
-        0 => return html! { circle cx=(x) cy=(y) r=(HALF_MARK) fill=(fill) stroke=(colour) {} "\n" },
+    let corners = match series.color % palette::COLORS.len() {
+        0 => return html! { circle cx=(x) cy=(y) r=(HALF_MARK) fill=(fill) stroke=(color) {} "\n" },
         1 => by(&[(-HALF_MARK, -HALF_MARK), (HALF_MARK, -HALF_MARK), (HALF_MARK, HALF_MARK), (-HALF_MARK, HALF_MARK)]),
         2 => by(&[(0, -HALF_MARK - 1), (HALF_MARK + 1, HALF_MARK), (-HALF_MARK - 1, HALF_MARK)]),
         3 => by(&[(0, -HALF_MARK - 1), (HALF_MARK + 1, 0), (0, HALF_MARK + 1), (-HALF_MARK - 1, 0)]),
         4 => by(&[(0, HALF_MARK + 1), (HALF_MARK + 1, -HALF_MARK), (-HALF_MARK - 1, -HALF_MARK)]),
         _ => {
             let cross = [(-HALF_MARK, HALF_MARK), (HALF_MARK, -HALF_MARK)];
-            return html! { @for (rise, fall) in cross { (line((x - HALF_MARK, y + rise), (x + HALF_MARK, y + fall), colour, 2)) } };
+            return html! { @for (rise, fall) in cross { (line((x - HALF_MARK, y + rise), (x + HALF_MARK, y + fall), color, 2)) } };
         }
     };
-    html! { polygon points=(corners) fill=(fill) stroke=(colour) {} "\n" }
+    html! { polygon points=(corners) fill=(fill) stroke=(color) {} "\n" }
 }
 
-fn line(from: Pixel, to: Pixel, colour: &str, wide: i32) -> Markup {
-    html! { line x1=(from.0) y1=(from.1) x2=(to.0) y2=(to.1) stroke=(colour) stroke-width=(wide) {} "\n" }
+fn line(from: Pixel, to: Pixel, color: &str, wide: i32) -> Markup {
+    html! { line x1=(from.0) y1=(from.1) x2=(to.0) y2=(to.1) stroke=(color) stroke-width=(wide) {} "\n" }
 }
 
 /// Draws a line of text whose middle is at the height of this pixel. The title is bold.

@@ -35,7 +35,7 @@ pub struct Chart {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// The data, in at most [`Chart::MOST_COLOURS`] colors.
+    /// The data, in at most [`Chart::MAX_COLORS`] colors.
     pub series: Vec<Series>,
     /// The names of numbered points ([`Series::numbers`]), from number 1. They are listed below the legend.
     pub names: Vec<String>,
@@ -88,7 +88,7 @@ pub struct Series {
     /// The name in the legend. If it is empty, the legend has no entry.
     pub name: String,
     /// The index of the color and of the shape of marks. Series that belong together have the same index.
-    pub colour: usize,
+    pub color: usize,
     /// The style of the points.
     pub mark: Mark,
     /// The points, as (x, y).
@@ -101,7 +101,7 @@ pub struct Series {
 
 impl Chart {
     /// The number of colors.
-    pub const MOST_COLOURS: usize = palette::COLOURS.len();
+    pub const MAX_COLORS: usize = palette::COLORS.len();
 
     /// Returns a chart with a horizontal and a vertical axis, without finding and caption. Series without points are left out, so
     /// that they do not appear in the legend.
@@ -183,8 +183,8 @@ impl Axis {
 impl Series {
     /// Returns a series that is drawn as marks on a line.
     #[must_use]
-    pub fn new(name: impl Into<String>, colour: usize, points: Vec<(f64, f64)>) -> Self {
-        Self { name: name.into(), colour, mark: Mark::Points, points, intervals: Vec::new(), numbers: Vec::new() }
+    pub fn new(name: impl Into<String>, color: usize, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), color, mark: Mark::Points, points, intervals: Vec::new(), numbers: Vec::new() }
     }
 
     /// Sets the style of the points.

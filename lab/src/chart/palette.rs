@@ -1,11 +1,11 @@
 //! Colors for light and dark pages.
 
 /// A color for light pages, and its counterpart for dark pages, as in SVG.
-pub(super) type Colour = [&'static str; 2];
+pub(super) type Color = [&'static str; 2];
 
 /// The colors of series. They are the result of a search for the greatest distance between any two of them, as the test below
 /// measures it.
-pub(super) const COLOURS: [Colour; 6] = [
+pub(super) const COLORS: [Color; 6] = [
     ["#0539BE", "#BFD1F1"],
     ["#632805", "#C43917"],
     ["#1CA173", "#08FDA5"],
@@ -15,20 +15,20 @@ pub(super) const COLOURS: [Colour; 6] = [
 ];
 
 /// The color of text and axes.
-pub(super) const INK: Colour = ["#1D1D21", "#E8E8EE"];
+pub(super) const INK: Color = ["#1D1D21", "#E8E8EE"];
 
 /// The color of grid lines.
-pub(super) const GRID: Colour = ["#D9D9DE", "#3C3C44"];
+pub(super) const GRID: Color = ["#D9D9DE", "#3C3C44"];
 
 /// Returns the color of a series for light pages.
 pub(super) fn of(series: usize) -> &'static str {
-    COLOURS[series % COLOURS.len()][0]
+    COLORS[series % COLORS.len()][0]
 }
 
 /// Returns the style rules that replace each color on dark pages.
 pub(super) fn dark() -> String {
-    let rule = |[light, dark]: Colour| format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}");
-    let rules: String = COLOURS.into_iter().chain([INK, GRID]).map(rule).collect();
+    let rule = |[light, dark]: Color| format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}");
+    let rules: String = COLORS.into_iter().chain([INK, GRID]).map(rule).collect();
     format!("@media(prefers-color-scheme:dark){{{rules}}}")
 }
 
@@ -36,7 +36,7 @@ pub(super) fn dark() -> String {
 mod tests {
     use super::*;
 
-    const PAGES: Colour = ["#FFFFFF", "#16161A"];
+    const PAGES: Color = ["#FFFFFF", "#16161A"];
 
     /// Matrices that simulate normal sight, protanopia, deuteranopia and tritanopia in linear RGB, at full severity (Machado,
     /// Oliveira and Fernandes, 2009).
@@ -48,9 +48,9 @@ mod tests {
     ];
 
     /// Converts a color to linear RGB.
-    fn linear(colour: &str) -> [f64; 3] {
+    fn linear(color: &str) -> [f64; 3] {
         [1, 3, 5].map(|start| {
-            let part = u8::from_str_radix(&colour[start..start + 2], 16).expect("hexadecimal digits");
+            let part = u8::from_str_radix(&color[start..start + 2], 16).expect("hexadecimal digits");
             let part = f64::from(part) / 255.0;
             if part <= 0.040_45 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
         })
@@ -73,8 +73,8 @@ mod tests {
 
     /// Returns the contrast ratio as WCAG defines it.
     fn contrast(one: &str, other: &str) -> f64 {
-        let light = |colour| {
-            let [r, g, b] = linear(colour);
+        let light = |color| {
+            let [r, g, b] = linear(color);
             0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05
         };
         let (one, other) = (light(one), light(other));
@@ -84,11 +84,11 @@ mod tests {
     #[test]
     fn colors_differ_under_all_kinds_of_sight() {
         for (kind, page) in PAGES.into_iter().enumerate() {
-            for (index, one) in COLOURS.iter().enumerate() {
+            for (index, one) in COLORS.iter().enumerate() {
                 assert!(contrast(one[kind], page) >= 3.0, "{one:?} on {page}: {:.2}", contrast(one[kind], page));
-                for other in &COLOURS[..index] {
+                for other in &COLORS[..index] {
                     for (sight, matrix) in BLINDNESS.into_iter().enumerate() {
-                        let [a, b] = [one, other].map(|colour| lab(times(matrix, linear(colour[kind]))));
+                        let [a, b] = [one, other].map(|color| lab(times(matrix, linear(color[kind]))));
                         let distance = a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
                         // A distance of 2.3 is just noticeable.
                         assert!(distance >= 30.0, "{one:?}, {other:?}: {distance:.1} apart for sight {sight} on {page}");

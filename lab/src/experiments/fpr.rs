@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Hashes,
-    probe::{KINDS, LEAST_HITS, OVERHEAD, Probed, by_name, fill, label, probes_of_table},
+    probe::{KINDS, MIN_HITS, OVERHEAD, Probed, by_name, fill, label, probes_of_table},
     rows,
 };
 use crate::{About, Axis, Chart, Column, Experiment, Findings, Interrupt, Mark, Measured, Role, Scope, Series, Table};
@@ -88,7 +88,7 @@ impl Experiment for Fpr {
             for f in shortest..=24 {
                 let case = Case { table, b, f, slots, hits, most_probes };
                 // At least at the highest load, there must be enough hits.
-                let has_hits = tuning::false_positive_rate(f, b, 0.95) * most_probes as f64 > LEAST_HITS as f64;
+                let has_hits = tuning::false_positive_rate(f, b, 0.95) * most_probes as f64 > MIN_HITS as f64;
                 if has_hits && case.buckets() > 0 {
                     cases.push(case);
                 }
@@ -122,7 +122,7 @@ impl Experiment for Fpr {
             }
             let predicted = tuning::false_positive_rate(f, b, filter.load_factor());
             let probes = case.probes(predicted);
-            if predicted * (probes as f64) < LEAST_HITS as f64 {
+            if predicted * (probes as f64) < MIN_HITS as f64 {
                 continue;
             }
             let probed = Probed::new(&filter, &mut absent, probes, interrupt)?;
@@ -169,13 +169,13 @@ fn coverage(measured: &Cases) -> Option<String> {
 fn by_fingerprint(measured: &Cases) -> Chart {
     let mut series = Vec::new();
     // Single tables with buckets of four have the same rate as packed ones.
-    for (colour, kind, load) in [(0, KINDS[0], 95), (1, KINDS[1], 75), (3, KINDS[3], 95)] {
+    for (color, kind, load) in [(0, KINDS[0], 95), (1, KINDS[1], 75), (3, KINDS[3], 95)] {
         let found = at_load(measured, kind, load);
         let points = |y: fn(&Row) -> f64| found.iter().map(|(case, row)| (f64::from(case.f), y(row))).collect();
         let intervals = found.iter().map(|(_, row)| (row.low, row.high)).collect();
         let name = format!("{}, {load} % full", label(kind.0, kind.1));
-        series.push(Series::new("", colour, points(|row| row.predicted)).marked(Mark::Line));
-        series.push(Series::new(name, colour, points(|row| row.rate)).marked(Mark::Dots).within(intervals));
+        series.push(Series::new("", color, points(|row| row.predicted)).marked(Mark::Line));
+        series.push(Series::new(name, color, points(|row| row.rate)).marked(Mark::Dots).within(intervals));
     }
     let bound = |f: u32| (f64::from(f), 8.0 / f64::from(f).exp2());
     series.push(Series::new("2b/2ᶠ for b = 4 (paper)", 5, (3..=24).map(bound).collect()).marked(Mark::Dashes));
@@ -192,14 +192,14 @@ fn by_ratio(measured: &Cases) -> Chart {
     let mut series = Vec::new();
     let range = (3.5, 24.5);
     series.push(Series::new("", 5, vec![(range.0, 1.0), (range.1, 1.0)]).marked(Mark::Line));
-    for (colour, load) in LOADS.into_iter().enumerate() {
+    for (color, load) in LOADS.into_iter().enumerate() {
         // The marks are side by side, so that they do not hide each other.
-        let at = |f: u32| f64::from(f) + 0.2 * (colour as f64 - 1.5);
+        let at = |f: u32| f64::from(f) + 0.2 * (color as f64 - 1.5);
         let ratios = |(case, row): (&Case, &Row)| {
             ((at(case.f), row.rate / row.predicted), (row.low / row.predicted, row.high / row.predicted))
         };
         let (points, intervals) = at_load(measured, kind, load).into_iter().map(ratios).unzip();
-        series.push(Series::new(format!("{load} % full"), colour, points).marked(Mark::Dots).within(intervals));
+        series.push(Series::new(format!("{load} % full"), color, points).marked(Mark::Dots).within(intervals));
     }
     let fullest = 0.95;
     let other = |f: u32| (f64::from(f), independent(f, kind.1, fullest) / tuning::false_positive_rate(f, kind.1, fullest));
@@ -265,7 +265,7 @@ mod tests {
                 let slots = case.buckets() * u64::from(case.b);
                 let load = row.items as f64 / slots as f64;
                 assert!(slots <= 10_000 && (100.0 * load - f64::from(row.load)).abs() < 0.1, "{case:?}: {row:?}");
-                assert!(row.low < row.rate && row.rate < row.high && row.found >= LEAST_HITS / 2, "{case:?}: {row:?}");
+                assert!(row.low < row.rate && row.rate < row.high && row.found >= MIN_HITS / 2, "{case:?}: {row:?}");
                 let predicted = tuning::false_positive_rate(case.f, case.b, load);
                 assert!((row.predicted - predicted).abs() < 1e-12);
                 // Among this many 99 % intervals, some miss the prediction; at twice the width, none does.

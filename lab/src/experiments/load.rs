@@ -52,7 +52,7 @@ const LARGE: u64 = 10_000_000;
 /// The greatest number of slots in the chart that compares bucket sizes. Larger tables are filled only a few times.
 const MIDDLE: u64 = 1_000_000;
 /// The longest fingerprints in charts. With longer ones, no load changes by more than a percentage point.
-const MOST_BITS: f64 = 13.0;
+const MAX_BITS: f64 = 13.0;
 
 impl Experiment for Load {
     type Case = Case;
@@ -202,27 +202,27 @@ type Cases = [Measured<Case, Row>];
 
 /// Returns the mean loads of the cases that `which` selects, in per cent, as a series over `x`, with intervals from the least load
 /// to the greatest.
-fn loads(name: String, colour: usize, measured: &Cases, which: impl Fn(&Case) -> bool, x: fn(&Case) -> f64) -> Series {
+fn loads(name: String, color: usize, measured: &Cases, which: impl Fn(&Case) -> bool, x: fn(&Case) -> f64) -> Series {
     let found = rows(measured, |case, _| which(case), |case, _| x(case));
     let points = found.iter().map(|(case, row)| (x(case), 100.0 * row.mean)).collect();
-    Series::new(name, colour, points).within(found.iter().map(|(_, row)| (100.0 * row.min, 100.0 * row.max)).collect())
+    Series::new(name, color, points).within(found.iter().map(|(_, row)| (100.0 * row.min, 100.0 * row.max)).collect())
 }
 
 /// Returns the loads of the cases that `which` selects: koel's as a solid line, and the random walk's as a dashed one.
-fn walks(name: &str, colour: usize, measured: &Cases, which: impl Fn(&Case) -> bool, x: fn(&Case) -> f64) -> [Series; 2] {
+fn walks(name: &str, color: usize, measured: &Cases, which: impl Fn(&Case) -> bool, x: fn(&Case) -> f64) -> [Series; 2] {
     let line = |walk, suffix, mark| {
-        loads(format!("{name}{suffix}"), colour, measured, |case| case.walk == walk && which(case), x).marked(mark)
+        loads(format!("{name}{suffix}"), color, measured, |case| case.walk == walk && which(case), x).marked(mark)
     };
     [line(Walk::Koel, "", Mark::Points), line(Walk::Random, ", random", Mark::DashedPoints)]
 }
 
 /// Draws the load by length of fingerprint, in buckets of four. Only every second size has a line.
 fn by_fingerprint(measured: &Cases) -> Chart {
-    let lines = SIZES.into_iter().step_by(2).enumerate().flat_map(|(colour, slots)| {
+    let lines = SIZES.into_iter().step_by(2).enumerate().flat_map(|(color, slots)| {
         let name = format!("{} slots", count(slots));
-        walks(&name, colour, measured, move |case| (case.b, case.slots) == (COMMON_SLOTS, slots), |case| case.f.into())
+        walks(&name, color, measured, move |case| (case.b, case.slots) == (COMMON_SLOTS, slots), |case| case.f.into())
     });
-    let axes = [Axis::linear("fingerprint, bits").from_to(2.0, MOST_BITS), Axis::linear("load, %").from_to(80.0, 100.0)];
+    let axes = [Axis::linear("fingerprint, bits").from_to(2.0, MAX_BITS), Axis::linear("load, %").from_to(80.0, 100.0)];
     Chart::new("bits", "Load at the first refusal by length of fingerprint, buckets of four", axes, lines).captioned(
         "Mean load at which a table first refuses an item, with bars from the least load to the greatest. Solid: koel. \
          Dashed: the paper's random walk. If fingerprints are too short for a large table, many items have the same two \
@@ -233,11 +233,11 @@ fn by_fingerprint(measured: &Cases) -> Chart {
 /// Draws the load by length of fingerprint, in tables of one size.
 fn by_bucket(measured: &Cases) -> Chart {
     let slots = measured.iter().map(|m| m.case.slots).filter(|&slots| slots <= MIDDLE).max().unwrap_or(MIDDLE);
-    let lines = BUCKET_SIZES.into_iter().enumerate().flat_map(|(colour, b)| {
-        walks(&format!("b = {b}"), colour, measured, move |case| (case.b, case.slots) == (b, slots), |case| case.f.into())
+    let lines = BUCKET_SIZES.into_iter().enumerate().flat_map(|(color, b)| {
+        walks(&format!("b = {b}"), color, measured, move |case| (case.b, case.slots) == (b, slots), |case| case.f.into())
     });
     let topic = format!("Load at the first refusal by length of fingerprint, {} slots", count(slots));
-    let axes = [Axis::linear("fingerprint, bits").from_to(2.0, MOST_BITS), Axis::linear("load, %").from_to(60.0, 100.0)];
+    let axes = [Axis::linear("fingerprint, bits").from_to(2.0, MAX_BITS), Axis::linear("load, %").from_to(60.0, 100.0)];
     Chart::new("buckets", topic, axes, lines).captioned(
         "Mean load at which a table first refuses an item, by slots per bucket, with bars from the least load to the \
          greatest. Solid: koel. Dashed: the paper's random walk.",
@@ -261,8 +261,8 @@ fn walk_finding(measured: &Cases) -> Option<String> {
 
 /// Draws the load by size of table, with long fingerprints.
 fn by_size(measured: &Cases) -> Chart {
-    let lines = BUCKET_SIZES.into_iter().enumerate().flat_map(|(colour, b)| {
-        walks(&format!("b = {b}"), colour, measured, move |case| (case.b, case.f) == (b, COMMON_BITS), |case| case.slots as f64)
+    let lines = BUCKET_SIZES.into_iter().enumerate().flat_map(|(color, b)| {
+        walks(&format!("b = {b}"), color, measured, move |case| (case.b, case.f) == (b, COMMON_BITS), |case| case.slots as f64)
     });
     let axes = [Axis::log("slots"), Axis::linear("load, %").from_to(80.0, 100.0)];
     let chart = Chart::new("size", "Load at the first refusal, by size of table", axes, lines);

@@ -178,12 +178,8 @@ mod tests {
     fn check(Findings { charts, tables, .. }: &Findings) {
         for chart in charts {
             assert!(draw(chart).starts_with("<svg"), "chart {}", chart.file);
-            let most = Chart::MOST_COLOURS;
-            assert!(
-                chart.series.iter().all(|series| series.colour < most),
-                "chart {}: colours should be below {most}",
-                chart.file
-            );
+            let most = Chart::MAX_COLORS;
+            assert!(chart.series.iter().all(|series| series.color < most), "chart {}: colors should be below {most}", chart.file);
         }
         for table in tables {
             assert!(table.rows.iter().all(|row| row.len() == table.header.len()), "a row should have all columns: {table:?}");

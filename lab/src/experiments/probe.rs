@@ -10,7 +10,7 @@ pub(super) const PACE: usize = 1 << 16;
 /// The memory of such a batch and of a filter without its table, in bytes.
 pub(super) const OVERHEAD: u64 = 1 << 20;
 /// The least number of hits for a useful measurement. The interval then extends 13 % to either side.
-pub(super) const LEAST_HITS: u64 = 400;
+pub(super) const MIN_HITS: u64 = 400;
 
 /// The tables that are measured, with their slots per bucket.
 pub(super) const KINDS: [(TableKind, u32); 4] =
@@ -68,7 +68,7 @@ pub(super) fn probes(rate: f64, hits: u64, most: u64) -> u64 {
 /// negligible.
 pub(super) fn probes_of_table(f: u32, buckets: u64, rate: f64, hits: u64, most: u64) -> u64 {
     let combinations = buckets.saturating_mul((1 << f) - 1) / 2;
-    probes(rate, hits, most).min((combinations / 10).max(probes(rate, LEAST_HITS, most)))
+    probes(rate, hits, most).min((combinations / 10).max(probes(rate, MIN_HITS, most)))
 }
 
 /// The numbers of probes and of false positives among them.

@@ -12,7 +12,7 @@ const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 const EMPTY: u32 = 0;
 
 /// The paper's limit of evictions for one insertion.
-const MOST_EVICTIONS: u32 = 500;
+const MAX_EVICTIONS: u32 = 500;
 
 /// A table with the paper's insertion (algorithm 1). An item whose two buckets are full evicts a random item from one of them. The
 /// evicted item goes to its own other bucket, where it may evict the next item, at most 500 times.
@@ -50,7 +50,7 @@ impl RandomWalk {
             return Some(0);
         }
         let mut bucket = if self.random.next()? & 1 == 0 { first } else { second };
-        for evictions in 1..=MOST_EVICTIONS {
+        for evictions in 1..=MAX_EVICTIONS {
             let slot = self.random.position(self.b);
             std::mem::swap(&mut fingerprint, &mut self.bucket(bucket)[slot]);
             bucket = self.alternate(bucket, fingerprint);

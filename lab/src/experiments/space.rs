@@ -58,7 +58,7 @@ pub(super) struct Row {
 const RATE: f64 = 0.001;
 /// The number of cases per doubling of the items.
 const PER_OCTAVE: u32 = 8;
-const FEWEST_ITEMS: usize = 1000;
+const MIN_ITEMS: usize = 1000;
 /// The number of hits to aim for where ε is shown, within the limit of probes.
 const HITS: u64 = 20_000;
 /// The number of hits to aim for where ε is not shown.
@@ -84,7 +84,7 @@ impl Case {
     fn within(self, scope: &Scope, hits: u64) -> Option<Self> {
         let (slots, rate) = (self.builder().params().ok()?.slots() as u64, self.rate()?);
         let probes = probe::probes(rate, hits, scope.choose(10_000_000, 100_000_000));
-        let fits = scope.at_most(slots) == slots && rate < 0.5 && rate * probes as f64 > probe::LEAST_HITS as f64;
+        let fits = scope.at_most(slots) == slots && rate < 0.5 && rate * probes as f64 > probe::MIN_HITS as f64;
         fits.then_some(Self { probes, ..self })
     }
 }
@@ -169,14 +169,14 @@ impl Experiment for Space {
 
 /// Returns numbers of items in equal ratios, at the same positions between any two powers of two.
 fn item_counts(most: usize) -> Vec<usize> {
-    let number = |step: u32| FEWEST_ITEMS as f64 * (f64::from(step) / f64::from(PER_OCTAVE)).exp2();
+    let number = |step: u32| MIN_ITEMS as f64 * (f64::from(step) / f64::from(PER_OCTAVE)).exp2();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of items, some millions at most")]
     let numbers = (0..).map(|step| number(step).round() as usize);
     numbers.take_while(|&items| items <= most).collect()
 }
 
 /// The least load in curves.
-const LEAST_LOAD: f64 = 0.75;
+const MIN_LOAD: f64 = 0.75;
 /// The rates in the table of bits per item.
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 0.0001];
 
@@ -185,7 +185,7 @@ type Cases = [Measured<Case, Row>];
 /// Returns the filters of one kind, sorted by rate. It leaves out those whose fingerprints are too short for their number of items:
 /// their tables are planned at such a low load that nobody would choose them.
 fn rows_of_kind(measured: &Cases, kind: (TableKind, u32)) -> Vec<(&Case, &Row)> {
-    let is_full = |row: &Row| row.inserted as f64 >= LEAST_LOAD * row.slots as f64;
+    let is_full = |row: &Row| row.inserted as f64 >= MIN_LOAD * row.slots as f64;
     let which = |case: &Case, row: &Row| case.shows == Shows::Rate && (case.table, case.b) == kind && is_full(row);
     rows(measured, which, |_, row| row.rate)
 }
@@ -195,15 +195,15 @@ const FROM: f64 = 4e-6;
 const TO: f64 = 0.5;
 
 /// Returns the curve of a formula.
-fn curve(name: &str, colour: usize, mark: Mark, bits: impl Fn(f64) -> Option<f64>) -> Series {
+fn curve(name: &str, color: usize, mark: Mark, bits: impl Fn(f64) -> Option<f64>) -> Series {
     let rates = (0..=80).map(|step| FROM * (TO / FROM).powf(f64::from(step) / 80.0));
-    Series::new(name, colour, rates.filter_map(|rate| Some((rate, bits(rate)?))).collect()).marked(mark)
+    Series::new(name, color, rates.filter_map(|rate| Some((rate, bits(rate)?))).collect()).marked(mark)
 }
 
 fn measured_curves(measured: &Cases, bits: impl Fn(&Row) -> f64) -> Vec<Series> {
-    let curve = |(colour, (table, b)): (usize, (TableKind, u32))| {
+    let curve = |(color, (table, b)): (usize, (TableKind, u32))| {
         let points = rows_of_kind(measured, (table, b)).into_iter().map(|(_, row)| (row.rate, bits(row)));
-        Series::new(label(table, b), colour, points.collect())
+        Series::new(label(table, b), color, points.collect())
     };
     KINDS.into_iter().enumerate().map(curve).collect()
 }
@@ -264,19 +264,19 @@ fn sizes_finding(measured: &Cases) -> Option<String> {
 
 fn by_items(measured: &Cases) -> Chart {
     let mut series = Vec::new();
-    for (colour, buckets, mark, name) in
+    for (color, buckets, mark, name) in
         [(0, Buckets::Any, Mark::Line, "any size"), (1, Buckets::Power, Mark::Dashes, "power of two")]
     {
         let found = rows_with_buckets(measured, buckets);
         let points = found.into_iter().map(|(case, row)| (case.items as f64, row.bits_per_item)).collect();
-        series.push(Series::new(name, colour, points).marked(mark));
+        series.push(Series::new(name, color, points).marked(mark));
     }
     let ends = series.iter().flat_map(|one| &one.points).map(|point| point.0);
     let (first, last) = ends.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), items| (low.min(items), high.max(items)));
     let mut x = Axis::log("items");
     if first < last {
         x = x.from_to(first, last);
-        let flat = |name, colour, mark, bits| Series::new(name, colour, vec![(first, bits), (last, bits)]).marked(mark);
+        let flat = |name, color, mark, bits| Series::new(name, color, vec![(first, bits), (last, bits)]).marked(mark);
         series.extend(Structure::Bloom.bits_per_item(RATE).map(|bits| flat("Bloom (formula)", 4, Mark::Dashes, bits)));
         series.push(flat("lower bound (formula)", 5, Mark::Line, tuning::lower_bound(RATE)));
     }

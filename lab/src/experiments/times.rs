@@ -103,15 +103,15 @@ pub(super) fn columns() -> Vec<Column> {
 
 /// Returns the series of points whose times were disturbed, in the last color.
 pub(super) fn disturbed(points: Vec<(f64, f64)>) -> Series {
-    Series::new("disturbed", Chart::MOST_COLOURS - 1, points).marked(Mark::Dots)
+    Series::new("disturbed", Chart::MAX_COLORS - 1, points).marked(Mark::Dots)
 }
 
 /// The greatest number of keys that are looked up for one time. For a small table, it is the number of slots.
-const MOST_QUERIES: usize = 200_000;
+const MAX_QUERIES: usize = 200_000;
 /// The number of slots per timed insertion or removal: only the last twentieth is timed.
 const LAST: u64 = 20;
 /// The greatest number of filters in a round.
-const MOST_FILTERS: u64 = 100;
+const MAX_FILTERS: u64 = 100;
 
 #[derive(Clone, Copy)]
 pub(super) struct Sampling {
@@ -142,13 +142,13 @@ impl Sampling {
     /// Returns the number of keys whose insertions and removals are timed in a filter, and the number of filters in a round.
     fn timed_keys(self, slots: u64, items: u64) -> (u64, u64) {
         let keys = (slots / LAST).clamp(1, items.max(1));
-        (keys, self.keys.div_ceil(keys).clamp(1, MOST_FILTERS))
+        (keys, self.keys.div_ceil(keys).clamp(1, MAX_FILTERS))
     }
 
     /// Estimates the time that a measurement takes. The unit is a tenth of an insertion.
     pub(super) fn effort(self, slots: u64, items: u64) -> u64 {
         let (_, filters) = self.timed_keys(slots, items);
-        self.rounds as u64 * filters * (items * 10 + 2 * slots.min(MOST_QUERIES as u64))
+        self.rounds as u64 * filters * (items * 10 + 2 * slots.min(MAX_QUERIES as u64))
     }
 }
 
@@ -178,14 +178,14 @@ impl<'a> Subject<'a> {
             random: Hashes::new(seed.rotate_left(32)),
             last: usize::try_from(last)?,
             filters,
-            queries: params.slots().min(MOST_QUERIES),
+            queries: params.slots().min(MAX_QUERIES),
             rounds: Operation::ALL.map(|_| Rounds::new(sampling.rounds)),
         })
     }
 
     /// Returns true if too many rounds of an operation were disturbed.
     fn needs_more_rounds(&self) -> bool {
-        self.rounds.iter().any(Rounds::lack)
+        self.rounds.iter().any(Rounds::needs_more)
     }
 
     /// Returns the times, or `None` before the first round.
@@ -240,7 +240,7 @@ impl<'a> Subject<'a> {
         let filters = usize::try_from(self.filters)?;
         let keys = [self.queries, self.queries, self.last, self.last, self.present.len()];
         for ((rounds, lap), keys) in self.rounds.iter_mut().zip(laps).zip(keys) {
-            rounds.keep(lap, keys * filters);
+            rounds.record(lap, keys * filters);
         }
         Ok(())
     }

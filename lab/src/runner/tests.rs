@@ -247,7 +247,7 @@ fn cases_are_measured_once_and_written_in_the_plans_order() {
     assert_eq!((fake.done(), folder.names()), (vec![1, 2, 3, 20], vec![String::from(".csv"), String::from(".json")]));
     let record = folder.record();
     assert_eq!((&record["complete"], &record["run"]["scope"]["seed"]), (&json!(true), &json!(1)));
-    assert_eq!(record["run"]["build"], json!(Build::here()));
+    assert_eq!(record["run"]["build"], json!(Build::current()));
     assert_eq!(record["tables"][0]["rows"], json!([["3"], ["1"], ["2"], ["20"]]));
     let mut reader = csv::Reader::from_path(folder.path(".csv")).unwrap();
     assert_eq!(reader.headers().unwrap(), ["number", "third", "name", "share", "random", "note"].as_slice());
@@ -422,7 +422,7 @@ fn results_of_another_run_are_refused() {
     let complete = Folder::new();
     measure_all(&complete.settings());
     for folder in [complete, Folder::after(5, Error), Folder::after(5, Interruption)] {
-        let ours = format!("but this is koel {}, {}:", env!("CARGO_PKG_VERSION"), Build::here());
+        let ours = format!("but this is koel {}, {}:", env!("CARGO_PKG_VERSION"), Build::current());
         let assert_refused = |fake: Fake<'_>, settings: &Settings, parts: &[&str]| {
             folder.assert_refused(&fake, settings, &[&["fake.json", "another --out", "--again"], parts].concat());
         };
@@ -434,7 +434,8 @@ fn results_of_another_run_are_refused() {
         with(Scope { max_slots: Some(99), ..scope }, &["with at most 99 slots"]);
         assert_refused(Fake::new(0..3), &folder.settings(), &["not part of this run", "\"number\":3"]);
         // Another build, and then an unknown one, left cases to measure.
-        for (from, to, named) in [(json!(Build::here().program), json!(OTHER), OTHER), (json!(OTHER), json!(null), "unknown")] {
+        for (from, to, named) in [(json!(Build::current().program), json!(OTHER), OTHER), (json!(OTHER), json!(null), "unknown")]
+        {
             folder.change(".json", &from.to_string(), &to.to_string());
             let parts = ["measured by another build", &format!("program {named}, "), &ours, "continue with that build"];
             for fake in [Fake::new(0..30), Fake::new(0..30).timed()] {
@@ -454,8 +455,8 @@ fn complete_results_of_another_build_or_machine_can_be_drawn() {
         let folder = Folder::new();
         Fake::new(NUMBERS).timed().run(&folder.settings()).unwrap();
         assert!(Fake::new(NUMBERS).plan(&folder.settings()).unwrap().other_build().is_none());
-        folder.change(".json", &json!(Build::here().program).to_string(), &json!(program).to_string());
-        let changed = folder.change(".json", &format!("\"{}\"", Machine::here().processor), "\"Abacus\"");
+        folder.change(".json", &json!(Build::current().program).to_string(), &json!(program).to_string());
+        let changed = folder.change(".json", &format!("\"{}\"", Machine::current().processor), "\"Abacus\"");
         let fake = Fake::new(NUMBERS).timed();
         let plan = fake.plan(&folder.settings()).unwrap();
         assert_eq!(plan.other_build().map(|build| build.program.as_deref()), Some(program));
@@ -470,7 +471,7 @@ fn times_are_measured_one_at_a_time_on_one_machine() {
     let many = Settings { threads: 8, ..folder.settings() };
     let threads = |fake: &Fake<'_>| fake.plan(&many).unwrap().threads;
     assert_eq!((threads(&Fake::new(NUMBERS)), threads(&Fake::new(NUMBERS).timed())), (8, 1));
-    let machine = Machine::here();
+    let machine = Machine::current();
     for what in [&machine.processor, &machine.kernel, &machine.system, &machine.system_kernel.unwrap()] {
         let folder = Folder::after(5, Error);
         folder.change(".json", &format!("\"{what}\""), "\"Abacus\"");

@@ -13,9 +13,9 @@ use system::System;
 use crate::Quartiles;
 
 /// The share of a measurement that may be lost to other work. Above it, the measurement counts as disturbed.
-const MOST_LOST: f64 = 0.02;
+const MAX_LOST_SHARE: f64 = 0.02;
 /// The ratio of the reference workload's time to its fastest time. Above it, the measurement counts as disturbed.
-const MOST_SLOWED: f64 = 1.1;
+const MAX_SLOWDOWN: f64 = 1.1;
 /// The time to refill the processor's caches after an interruption: 2 MiB at 40 GB/s.
 const REFILL: Duration = Duration::from_micros(50);
 /// The assumed length of an interruption if the system does not report waiting times: the shortest slice of Linux's scheduler.
@@ -85,8 +85,8 @@ impl Stopwatch {
         let after = self.signals.counters();
         let slowest = reference.max(self.signals.reference());
         self.fastest = self.fastest.min(reference);
-        let is_slow = slowest.as_secs_f64() > self.fastest.as_secs_f64() * MOST_SLOWED;
-        let is_interrupted = lost_time(before, after).as_secs_f64() > time.as_secs_f64() * MOST_LOST;
+        let is_slow = slowest.as_secs_f64() > self.fastest.as_secs_f64() * MAX_SLOWDOWN;
+        let is_interrupted = lost_time(before, after).as_secs_f64() > time.as_secs_f64() * MAX_LOST_SHARE;
         (result, Lap { time, disturbed: is_slow || is_interrupted })
     }
 }
@@ -135,7 +135,7 @@ impl Rounds {
 
     /// Adds a round in which `operations` took this lap together. The time of one operation is rounded to a thousandth of a
     /// nanosecond, because no clock is more precise.
-    pub fn keep(&mut self, lap: Lap, operations: usize) {
+    pub fn record(&mut self, lap: Lap, operations: usize) {
         let each = lap.time.as_nanos() as f64 / operations as f64;
         let rounds = if lap.disturbed { &mut self.disturbed } else { &mut self.quiet };
         rounds.push(round_to_thousandths(each));
@@ -143,14 +143,14 @@ impl Rounds {
 
     /// Returns true if too few rounds have been undisturbed so far.
     #[must_use]
-    pub fn lack(&self) -> bool {
+    pub fn needs_more(&self) -> bool {
         self.quiet.len() < self.needed
     }
 
     /// Returns the statistics of all rounds, or `None` if there are no rounds.
     #[must_use]
     pub fn timing(&self) -> Option<Timing> {
-        let disturbed = self.lack();
+        let disturbed = self.needs_more();
         let counting: Vec<_> = self.quiet.iter().chain(self.disturbed.iter().filter(|_| disturbed)).copied().collect();
         let rounds = counting.len();
         let Quartiles { low, median, high } = Quartiles::of(counting)?;
@@ -233,7 +233,7 @@ mod tests {
         let timing = |laps: &[(u64, bool)]| {
             let mut rounds = Rounds::new(3);
             for &(time, disturbed) in laps {
-                rounds.keep(Lap { time: Duration::from_nanos(time), disturbed }, 4);
+                rounds.record(Lap { time: Duration::from_nanos(time), disturbed }, 4);
             }
             let Timing { quartiles: Quartiles { low, median, high }, rounds, disturbed } = rounds.timing()?;
             Some(([low, median, high], rounds, disturbed))

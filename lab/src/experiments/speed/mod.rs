@@ -71,7 +71,7 @@ const SHAPES: [(TableKind, u32); 9] = [
 /// The measured sizes in bytes, from the first-level cache to memory, by factors of four.
 const SIZES: [u64; 7] = [16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20];
 /// The least size in bytes. Smaller tables have only a few buckets of 16 slots.
-const LEAST_SIZE: u64 = 1 << 10;
+const MIN_SIZE: u64 = 1 << 10;
 /// The size in bytes from which on filling a table takes so long that there are fewer rounds.
 const LARGE: u64 = 16 << 20;
 const FEWER_ROUNDS: usize = 5;
@@ -130,7 +130,7 @@ impl Experiment for Speed {
         };
         let mut sizes: Vec<_> = sizes.iter().map(within).collect();
         sizes.dedup();
-        sizes.into_iter().filter(|&size| size >= LEAST_SIZE).map(|size| Case { size, quick: scope.quick }).collect()
+        sizes.into_iter().filter(|&size| size >= MIN_SIZE).map(|size| Case { size, quick: scope.quick }).collect()
     }
 
     fn effort(&self, case: &Case) -> u64 {
@@ -190,13 +190,13 @@ fn warning(rows: &[&Row]) -> Option<String> {
 
 fn chart(rows: &[&Row], operation: Operation) -> Chart {
     let mut series = Vec::new();
-    for (colour, (table, b)) in DRAWN.into_iter().enumerate() {
+    for (color, (table, b)) in DRAWN.into_iter().enumerate() {
         let times = rows_of_shape(rows, table, b).filter_map(|row| {
             let Quartiles { low, median, high } = row.times.of(operation)?;
             Some(((row.bytes as f64 / 1024.0, median), (low, high)))
         });
         let (points, quartiles) = times.unzip();
-        series.push(Series::new(label(table, b), colour, points).within(quartiles));
+        series.push(Series::new(label(table, b), color, points).within(quartiles));
     }
     let disturbed = rows.iter().filter(|row| row.times.are_disturbed() && DRAWN.contains(&(row.table, row.b)));
     let disturbed = disturbed.filter_map(|row| Some((row.bytes as f64 / 1024.0, row.times.of(operation)?.median)));

@@ -118,7 +118,7 @@ mod tests {
             }
             serde_json::from_value(row).expect("a row")
         };
-        SpeedTable { machine: Machine::here(), rows: rows.iter().map(row).collect() }
+        SpeedTable { machine: Machine::current(), rows: rows.iter().map(row).collect() }
     }
 
     #[test]

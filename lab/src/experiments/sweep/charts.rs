@@ -180,7 +180,7 @@ fn split_parameters(measured: &Cases, x: &Parameter) -> (Vec<&'static Parameter>
         distinguishing.push(parameter);
         let names: BTreeSet<_> = measured.iter().map(|m| name(&distinguishing, &m.case)).collect();
         // The last color marks disturbed times.
-        if names.len() >= Chart::MOST_COLOURS {
+        if names.len() >= Chart::MAX_COLORS {
             distinguishing.pop();
             held.push((parameter, values.swap_remove(values.len() / 2)));
         }

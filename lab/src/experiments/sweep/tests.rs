@@ -131,7 +131,7 @@ fn charts_show_every_value_by_every_varying_parameter() {
     let values = ["space", "fpr", "refusal", "find-absent", "find-present", "insert", "remove", "build"];
     let expected: Vec<_> = values.iter().flat_map(|value| ["f", "load"].map(|by| format!("{value}-by-{by}"))).collect();
     assert_eq!((files, charts.len()), (expected.iter().map(String::as_str).collect(), expected.len()));
-    assert!(charts.iter().all(|chart| chart.series.len() <= Chart::MOST_COLOURS));
+    assert!(charts.iter().all(|chart| chart.series.len() <= Chart::MAX_COLORS));
     // Disturbed times are marked.
     let mut one = timed();
     one.rows[0].insert(String::from("disturbed"), true.into());
