@@ -92,9 +92,9 @@ fn chart(file: &str, title: &str, axes: [Axis; 2]) -> Chart {
         let intervals = points.iter().map(|&(_, y)| (y / 2.0, y * 2.0)).collect();
         Series::new(name, color, points).marked(mark).within(intervals)
     });
-    let topic = "What is drawn here: nothing that was measured, in words that take two lines";
+    let topic = "The topic of a chart of numbers that nobody measured, in words that take two lines";
     let chart = Chart::new(file, topic, axes, series).showing(Some(title.to_owned()));
-    chart.captioned("Nothing is to be seen here, but how it is drawn.")
+    chart.captioned("This chart shows only how charts are drawn.")
 }
 
 fn main() -> anyhow::Result<()> {

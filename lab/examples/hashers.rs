@@ -94,7 +94,7 @@ impl Experiment for Hashers {
         });
         let axes = [Axis::log("buckets"), Axis::linear("load").from_to(0.0, 1.0)];
         let chart = Chart::new("load", "Load at the first refusal, by hash function", axes, series);
-        let caption = "With a hash function that sends many keys to the same buckets, tables stay empty.";
+        let caption = "A hash function that sends many keys to the same buckets makes a table refuse items early.";
         Findings { charts: vec![chart.captioned(caption)], ..Findings::default() }
     }
 }

@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 
 use crate::{Chart, Interrupt};
 
-/// The amount that an experiment measures.
+/// How much a run measures, and with which seed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
     /// True for smaller and fewer tables, which take minutes instead of an hour.
     pub quick: bool,
     /// The seed of all random numbers.
     pub seed: u64,
-    /// The most slots of a table, if there is a limit.
+    /// The greatest number of slots of a table, if there is a limit.
     pub max_slots: Option<u64>,
 }
 
@@ -167,15 +167,15 @@ pub struct About {
     /// True if the experiment measures time. Its cases then run one at a time, and a run cannot continue on another machine.
     pub is_timed: bool,
     /// The advice to the user if a case takes more memory than is available.
-    pub with_less_memory: &'static str,
+    pub memory_remedy: &'static str,
 }
 
 impl About {
     /// Returns the description of an experiment that measures no time and describes no columns.
     #[must_use]
     pub const fn new(name: &'static str, title: &'static str, text: &'static str) -> Self {
-        let with_less_memory = "--max-slots leaves out the largest tables";
-        Self { name, title, text, columns: Vec::new(), is_timed: false, with_less_memory }
+        let memory_remedy = "--max-slots leaves out the largest tables";
+        Self { name, title, text, columns: Vec::new(), is_timed: false, memory_remedy }
     }
 }
 

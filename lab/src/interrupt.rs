@@ -61,11 +61,11 @@ impl Interrupt {
     }
 }
 
-/// Calls `handler`, in a thread of its own, at Ctrl-C, at a request to terminate and at a hang-up. A hang-up that the process ignores,
-/// as under `nohup`, stays ignored.
+/// Calls `handler`, in its own thread, after Ctrl-C, a request to terminate or a hang-up. If the process ignores hang-ups, as under
+/// `nohup`, it continues to.
 ///
 /// # Errors
-/// If a handler is installed already, or the system has none.
+/// If a handler is already installed, or the system does not support one.
 #[allow(unsafe_code, reason = "no safe function ignores a signal")]
 pub fn on_termination(handler: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
     // SAFETY: ignoring a signal runs no code when it arrives.

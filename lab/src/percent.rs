@@ -1,9 +1,9 @@
-//! Formats shares in per cent.
+//! Formats shares as percentages.
 
-/// The least number of per cent without an exponent. Below it, the leading zeros would take more space.
+/// The least percentage that is formatted without an exponent. Below it, the leading zeros would take more space.
 const MIN_WITHOUT_EXPONENT: f64 = 1e-4;
 
-/// Formats a share in per cent with this many decimals. A share below 1 % has as many significant digits as 1 % has.
+/// Formats a share as a percentage with this many decimals. A share below 1 % has as many significant digits as 1 % has.
 ///
 /// Only 1.0 is shown as 100 %, and only 0.0 as 0 %. A lower share that would round to 100 % is truncated: 99.97 % becomes 99.9 %.
 ///

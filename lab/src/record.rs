@@ -40,7 +40,7 @@ pub(crate) struct Run {
 pub(crate) struct Picture {
     pub(crate) file: String,
     pub(crate) title: String,
-    /// True if the title states a finding, and not only the topic.
+    /// True if the title states a finding. Otherwise, it is the topic.
     pub(crate) is_finding: bool,
     pub(crate) caption: String,
 }
@@ -87,7 +87,7 @@ impl Record {
     }
 }
 
-/// A locked file, which is deleted in the end.
+/// A locked file. It is deleted when the lock is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     path: PathBuf,
@@ -96,7 +96,7 @@ pub(crate) struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // A file that is left does not stop the next run, because nothing locks it.
+        // If the file stays, it does not stop the next run, because nothing locks it.
         fs::remove_file(&self.path).ok();
     }
 }
@@ -192,9 +192,9 @@ impl ResultFiles {
     }
 }
 
-/// Returns all rows as CSV: first the fields of cases, then those that the columns describe, then the others, in the order of
-/// their first occurrence. A field that a row lacks, for example after an error, is an empty cell. Values of a list are separated
-/// by spaces.
+/// Returns all rows as CSV. Its columns are the fields of cases, then the other fields that `columns` describes, then the rest in
+/// the order of their first occurrence. A field that a row lacks, for example after an error, is an empty cell. Spaces separate
+/// the values of a list.
 pub(crate) fn table(measured: &[Measured], columns: &[Column]) -> anyhow::Result<Vec<u8>> {
     let mut seen = HashSet::new();
     let names = measured.iter().flat_map(|measured| measured.case.keys()).map(String::as_str);
@@ -273,17 +273,17 @@ fn remove(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// The order of the experiments in a report: koel's own as in `experiments::ALL`, then those with parameters, then those of other
-/// programs. All others follow, sorted by name.
+/// The order of the experiments in a report: those in `experiments::ALL`, then `sweep`, then those of koel-peers. All others
+/// follow, sorted by name.
 pub(crate) const ORDER: [&str; 7] = ["load", "space", "fpr", "speed", "sweep", "peers", "growth"];
 
-/// Reads the records of all experiments except `but`, in [`ORDER`]. Skips other JSON files, which users may keep in the folder.
-pub(crate) fn all(folder: &Path, but: &[&str]) -> anyhow::Result<Vec<Record>> {
+/// Reads the records of all experiments except `excluded`, in [`ORDER`]. Skips other JSON files, which users may keep in the folder.
+pub(crate) fn read_all(folder: &Path, excluded: &[&str]) -> anyhow::Result<Vec<Record>> {
     let mut names = BTreeSet::new();
     let unreadable = || format!("{}: cannot be read; give a folder that `koel experiment` has written", folder.display());
     for entry in fs::read_dir(folder).with_context(unreadable)? {
         let file = entry.with_context(unreadable)?.file_name();
-        let name = file.to_str().and_then(|file| file.strip_suffix(".json")).filter(|name| !but.contains(name));
+        let name = file.to_str().and_then(|file| file.strip_suffix(".json")).filter(|name| !excluded.contains(name));
         names.extend(name.map(|name| (order_of(name), name.to_owned())));
     }
     let mut records = Vec::new();
@@ -342,8 +342,8 @@ pub(crate) mod tests {
             { "case": { "n": 2, "m": 3 }, "rows": [] },
         ]))?;
         let table = |measured, columns: &[Column]| Ok(String::from_utf8(super::table(measured, columns)?)?);
-        // The fields of a case come first, even if a row has one of the same name. A described field that is never used has a
-        // column.
+        // The fields of a case come first, even if a row has a field of the same name. A described field has a column, even if no
+        // row has it.
         let lines = "n,m,unused,name,error,n,left\n1,,,one,too large,,\n1,,,two,,5,\n";
         let found: anyhow::Result<_> = table(&measured, &[Column::key("n", "", ""), Column::key("unused", "", "")]);
         assert_eq!(found?, lines);

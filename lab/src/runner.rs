@@ -38,7 +38,7 @@ const MAX_UNSAVED: Duration = Duration::from_secs(1);
 pub struct Settings {
     /// The folder for the results. It is created if it does not exist.
     pub folder: PathBuf,
-    /// The amount to measure.
+    /// How much to measure, and with which seed.
     pub scope: Scope,
     /// The greatest number of cases to measure at a time.
     pub threads: usize,
@@ -454,7 +454,7 @@ fn threads_within_memory(about: &About, cases: &[Planned], threads: usize, free:
             about.name,
             most.div_ceil(1 << 20),
             free >> 20,
-            about.with_less_memory
+            about.memory_remedy
         );
     }
     Ok(usize::try_from(free / most.max(1)).unwrap_or(threads).clamp(1, threads))

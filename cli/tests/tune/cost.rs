@@ -182,7 +182,7 @@ fn missing_or_damaged_times_are_errors_with_a_remedy() {
     fs::create_dir(koel.path("koel-experiments")).expect("a new folder");
     let again = "--times: koel experiment speed --again --out koel-experiments";
     for (damaged, part) in
-        [(times.replace("\"build_ns\"", "\"other\""), "measured fewer times"), (String::from("{}"), "speed.json")]
+        [(times.replace("\"build_ns\"", "\"other\""), "measured fewer operations"), (String::from("{}"), "speed.json")]
     {
         koel.write("koel-experiments/speed.json", damaged);
         koel.run(question).error(&[again, part]);

@@ -46,7 +46,7 @@ impl Set {
 pub(crate) static FIXED: Set = Set {
     name: "peers",
     title: "Koel and other filters",
-    about: "The paper's table 3 with present crates: koel and others, each built for the same false-positive rate ε from the same \
+    about: "The paper's table 3 with today's crates: koel and others, each built for the same false-positive rate ε from the same \
             keys, in one thread and in the same rounds. The paper compares its cuckoo filter, plain and semi-sorted, with a Bloom, \
             a blocked Bloom, a quotient and a d-left counting Bloom filter. We know no crate of the last; instead, there are a \
             counting Bloom filter and the binary fuse filters, which are static. Filters with fingerprints of whole bits, koel \
@@ -153,7 +153,7 @@ impl Experiment for Peers {
         ];
         let columns = columns.map(|(name, unit, about, role)| Column::new(name, unit, about).compared(role)).into();
         let about = About::new(self.set.name, self.set.title, self.set.about);
-        About { columns, is_timed: true, with_less_memory: "give fewer --items", ..about }
+        About { columns, is_timed: true, memory_remedy: "give fewer --items", ..about }
     }
 
     fn cases(&self, _: &Scope) -> Vec<Case> {

@@ -145,7 +145,7 @@ impl Difference {
 
 /// Reads the records in a folder, with the names of their experiments.
 fn read_records(folder: &Path) -> anyhow::Result<Vec<(String, Record)>> {
-    let records = record::all(folder, &[])?;
+    let records = record::read_all(folder, &[])?;
     if records.is_empty() {
         bail!("{}: no results here; give a folder that `koel experiment` has written", folder.display());
     }
@@ -161,8 +161,8 @@ fn missing_from_second<T>(first: &[(String, T)], second: &[(String, T)]) -> Vec<
     first.iter().map(|one| &one.0).filter(|name| find(second, name).is_none()).cloned().collect()
 }
 
-/// Compares an experiment of both folders, and leaves the verdicts open. A figure that only one folder has is left out: its case
-/// took a different course, and other figures show that.
+/// Compares an experiment of both folders, without verdicts. Leaves out a figure of a common case that only one folder has: other
+/// figures of that case differ, too.
 fn compared(name: &str, records: [&Record; 2]) -> Compared {
     let [a, b] = records.map(|record| figures(&record.columns, &record.measured));
     let in_both: Vec<_> = a.iter().filter_map(|(case, in_a)| Some((case, in_a, find(&b, case)?))).collect();
@@ -257,7 +257,7 @@ fn figures(columns: &[Column], measured: &[Measured]) -> Vec<(String, Figures)> 
     cases
 }
 
-/// Returns the wanted fields as JSON, or an empty text if there are none.
+/// Returns the fields that `is_wanted` selects as JSON, or an empty text if there are none.
 fn selected_fields(fields: &Fields, is_wanted: impl Fn(&str, &Value) -> bool) -> String {
     let mut wanted = fields.clone();
     wanted.retain(|name, value| is_wanted(name, value));

@@ -125,7 +125,7 @@ impl Experiment for Fpr {
             if predicted * (probes as f64) < MIN_HITS as f64 {
                 continue;
             }
-            let probed = Probed::new(&filter, &mut absent, probes, interrupt)?;
+            let probed = Probed::measure(&filter, &mut absent, probes, interrupt)?;
             let (low, high) = probed.interval();
             let (items, found, rate) = (filter.len(), probed.hits, probed.rate());
             rows.push(Row { load, items, probes, found, predicted, rate, low, high });

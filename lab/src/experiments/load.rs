@@ -3,7 +3,7 @@
 use koel::{CuckooFilter, Prehashed, TableKind};
 use serde::{Deserialize, Serialize};
 
-use super::{Hashes, buckets, count, probe::PACE, random_walk::RandomWalk, rows};
+use super::{Hashes, buckets, count, probe::BATCH, random_walk::RandomWalk, rows};
 use crate::{
     About, Axis, Chart, Column, Experiment, Findings, Interrupt, Interrupted, Mark, Measured, Role, Scope, Series, Table, percent,
 };
@@ -99,8 +99,8 @@ impl Experiment for Load {
             (2, _) => 7,
             _ => 10,
         };
-        let pace = if case.walk == Walk::Koel { 1 } else { 2 };
-        case.slots * u64::from(case.trials) * share * pace
+        let effort_per_item = if case.walk == Walk::Koel { 1 } else { 2 };
+        case.slots * u64::from(case.trials) * share * effort_per_item
     }
 
     fn memory(&self, case: &Case) -> u64 {
@@ -110,7 +110,7 @@ impl Experiment for Load {
 
     fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
         let &Case { walk, b, f, slots, trials } = case;
-        Ok(vec![Row::new(Filled::new(walk, f, b, buckets(slots, b), seed)?, trials, seed, interrupt)?])
+        Ok(vec![Row::measure(Filled::new(walk, f, b, buckets(slots, b), seed)?, trials, seed, interrupt)?])
     }
 
     fn findings(&self, measured: &Cases) -> Findings {
@@ -128,7 +128,7 @@ pub(super) fn trials(slots: u64, quick: bool) -> u32 {
 
 impl Row {
     /// Fills the table this many times, and returns the statistics of its loads.
-    pub(super) fn new(mut table: Filled, trials: u32, seed: u64, interrupt: &Interrupt) -> Result<Self, Interrupted> {
+    pub(super) fn measure(mut table: Filled, trials: u32, seed: u64, interrupt: &Interrupt) -> Result<Self, Interrupted> {
         let mut hashes = Hashes::new(seed);
         let mut loads = Vec::new();
         for _ in 0..trials {
@@ -189,7 +189,7 @@ fn until_refused(hashes: &mut Hashes, interrupt: &Interrupt, mut insert: impl Fn
     let mut items = 0;
     loop {
         interrupt.check()?;
-        for hash in hashes.by_ref().take(PACE) {
+        for hash in hashes.by_ref().take(BATCH) {
             if !insert(hash) {
                 return Ok(items);
             }
@@ -200,7 +200,7 @@ fn until_refused(hashes: &mut Hashes, interrupt: &Interrupt, mut insert: impl Fn
 
 type Cases = [Measured<Case, Row>];
 
-/// Returns the mean loads of the cases that `which` selects, in per cent, as a series over `x`, with intervals from the least load
+/// Returns the mean loads of the cases that `which` selects, in percent, as a series over `x`, with intervals from the least load
 /// to the greatest.
 fn loads(name: String, color: usize, measured: &Cases, which: impl Fn(&Case) -> bool, x: fn(&Case) -> f64) -> Series {
     let found = rows(measured, |case, _| which(case), |case, _| x(case));
@@ -268,12 +268,12 @@ fn by_size(measured: &Cases) -> Chart {
     let chart = Chart::new("size", "Load at the first refusal, by size of table", axes, lines);
     chart.showing(walk_finding(measured)).captioned(
         "Mean load with fingerprints of 16 bits, in buckets of two, four and eight; the title is about four. Bars: from the \
-         least load to the greatest. In a larger table it happens at a lower load that an item takes the random walk more \
+         least load to the greatest. The larger the table, the lower the load at which an item takes the random walk more \
          than 500 evictions. The loads of small tables vary more, so they are planned for lower loads.",
     )
 }
 
-/// The slots per bucket, and the load in per cent that section 5.1 of the paper gives for large tables with long fingerprints.
+/// The slots per bucket, and the load in percent that section 5.1 of the paper gives for large tables with long fingerprints.
 const PAPER: [(u32, f64); 3] = [(2, 84.0), (4, 95.0), (8, 98.0)];
 
 fn paper_table(measured: &Cases) -> Table {

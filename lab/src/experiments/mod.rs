@@ -69,7 +69,7 @@ impl Hashes {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// Returns a random position in a list of this length.
+    /// Returns a random index into a list of this length.
     #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "below the length")]
     pub(super) fn position(&mut self, len: usize) -> usize {
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn reports_have_the_experiments_in_order() {
         let names: Vec<_> = all().iter().map(|about| about.name).collect();
-        assert!(ORDER.starts_with(&names), "`ORDER` in lab/src/record/mod.rs should begin with {names:?}, as `ALL` does");
+        assert!(ORDER.starts_with(&names), "`ORDER` in lab/src/record.rs should begin with {names:?}, as `ALL` does");
     }
 
     /// Checks the contract of [`Experiment`] for all experiments.

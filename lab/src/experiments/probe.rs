@@ -5,11 +5,11 @@ use koel::{CuckooFilter, Prehashed, TableKind};
 use super::Hashes;
 use crate::{Interrupt, Interrupted, statistics};
 
-/// The number of items or probes between two checks for an interrupt.
-pub(super) const PACE: usize = 1 << 16;
-/// The memory of such a batch and of a filter without its table, in bytes.
+/// The number of items or probes in a batch. Between two batches, the interrupt is checked.
+pub(super) const BATCH: usize = 1 << 16;
+/// The memory of a batch, and of a filter without its table, in bytes.
 pub(super) const OVERHEAD: u64 = 1 << 20;
-/// The least number of hits for a useful measurement. The interval then extends 13 % to either side.
+/// The least number of hits for a useful measurement. The interval then extends 13 % of the rate to either side.
 pub(super) const MIN_HITS: u64 = 400;
 
 /// The tables that are measured, with their slots per bucket.
@@ -37,7 +37,7 @@ pub(super) mod by_name {
     }
 }
 
-/// Inserts items until the filter has this many. Returns false if the table has no room for one of them, even if the filter counts
+/// Inserts items until the filter has this many. Returns false if the table has no room for one of them, even if the filter accepts
 /// that item as a copy of another one.
 pub(super) fn fill(
     filter: &mut CuckooFilter,
@@ -45,11 +45,11 @@ pub(super) fn fill(
     items: usize,
     interrupt: &Interrupt,
 ) -> Result<bool, Interrupted> {
-    let mut batch = Vec::with_capacity(PACE);
+    let mut batch = Vec::with_capacity(BATCH);
     while filter.len() < items {
         interrupt.check()?;
         batch.clear();
-        batch.extend(hashes.take(PACE.min(items - filter.len())));
+        batch.extend(hashes.take(BATCH.min(items - filter.len())));
         if filter.insert_batch(&Prehashed(&batch)).is_err() || filter.table_len() < filter.len() {
             return Ok(false);
         }
@@ -78,18 +78,19 @@ pub(super) struct Probed {
 }
 
 impl Probed {
-    pub(super) fn new(
+    /// Looks up this many absent items.
+    pub(super) fn measure(
         filter: &CuckooFilter,
         hashes: &mut Hashes,
         probes: u64,
         interrupt: &Interrupt,
     ) -> Result<Self, Interrupted> {
-        let mut batch = Vec::with_capacity(PACE);
+        let mut batch = Vec::with_capacity(BATCH);
         let (mut left, mut hits) = (probes, 0);
         while left > 0 {
             interrupt.check()?;
             batch.clear();
-            batch.extend(hashes.take(usize::try_from(left).map_or(PACE, |left| left.min(PACE))));
+            batch.extend(hashes.take(usize::try_from(left).map_or(BATCH, |left| left.min(BATCH))));
             hits += filter.count_members(&Prehashed(&batch)) as u64;
             left -= batch.len() as u64;
         }

@@ -57,7 +57,7 @@ pub(super) struct Row {
 /// The ε at which numbers of items are compared.
 const RATE: f64 = 0.001;
 /// The number of cases per doubling of the items.
-const PER_OCTAVE: u32 = 8;
+const CASES_PER_DOUBLING: u32 = 8;
 const MIN_ITEMS: usize = 1000;
 /// The number of hits to aim for where ε is shown, within the limit of probes.
 const HITS: u64 = 20_000;
@@ -123,7 +123,7 @@ impl Experiment for Space {
     fn cases(&self, scope: &Scope) -> Vec<Case> {
         let mut cases = Vec::new();
         let most = scope.max_slots.and_then(|slots| usize::try_from(slots).ok()).unwrap_or(usize::MAX);
-        // There are fewer items if the limit does not allow tables for this many.
+        // If the limit does not allow tables for this many items, there are fewer.
         let items = scope.choose(100_000, 1_000_000).min(most / 4 * 3);
         for (table, b) in KINDS {
             let case = |f| Case { shows: Shows::Rate, table, buckets: Buckets::Any, b, f, items, probes: 0 };
@@ -152,7 +152,7 @@ impl Experiment for Space {
     fn measure(&self, case: &Case, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Row>> {
         let mut filter = case.builder().build()?;
         probe::fill(&mut filter, &mut Hashes::new(seed), case.items, interrupt)?;
-        let probed = Probed::new(&filter, &mut Hashes::new(!seed), case.probes, interrupt)?;
+        let probed = Probed::measure(&filter, &mut Hashes::new(!seed), case.probes, interrupt)?;
         let (low, high) = probed.interval();
         let (slots, inserted, bits_per_item) = (filter.slots(), filter.len(), filter.bits_per_item());
         Ok(vec![Row { slots, inserted, bits_per_item, hits: probed.hits, rate: probed.rate(), low, high }])
@@ -169,7 +169,7 @@ impl Experiment for Space {
 
 /// Returns numbers of items in equal ratios, at the same positions between any two powers of two.
 fn item_counts(most: usize) -> Vec<usize> {
-    let number = |step: u32| MIN_ITEMS as f64 * (f64::from(step) / f64::from(PER_OCTAVE)).exp2();
+    let number = |step: u32| MIN_ITEMS as f64 * (f64::from(step) / f64::from(CASES_PER_DOUBLING)).exp2();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of items, some millions at most")]
     let numbers = (0..).map(|step| number(step).round() as usize);
     numbers.take_while(|&items| items <= most).collect()

@@ -62,8 +62,8 @@ const ROUNDS: &str = "rounds";
 
 const DISTURBED: &str = "disturbed";
 
-/// Returns true if other work on the processor disturbed the times of a row. A row of a single round counts disturbed times; a row
-/// of several rounds has true if too many rounds were disturbed.
+/// Returns true if other work on the processor disturbed the times of a row. In a row of a single round, the field is the number of
+/// disturbed times; in a row of several rounds, it is true if too many rounds were disturbed.
 pub(crate) fn is_disturbed(row: &Fields) -> bool {
     row.get(DISTURBED).is_some_and(|value| value == &Value::Bool(true) || value.as_u64().is_some_and(|times| times > 0))
 }
@@ -106,23 +106,23 @@ pub(super) fn disturbed(points: Vec<(f64, f64)>) -> Series {
     Series::new("disturbed", Chart::MAX_COLORS - 1, points).marked(Mark::Dots)
 }
 
-/// The greatest number of keys that are looked up for one time. For a small table, it is the number of slots.
+/// The greatest number of keys that are looked up for one time. A smaller table gets as many lookups as it has slots.
 const MAX_QUERIES: usize = 200_000;
-/// The number of slots per timed insertion or removal: only the last twentieth is timed.
-const LAST: u64 = 20;
+/// The number of slots for each timed insertion. The last keys are timed: those that fill a twentieth of the slots.
+const SLOTS_PER_TIMED_KEY: u64 = 20;
 /// The greatest number of filters in a round.
 const MAX_FILTERS: u64 = 100;
 
 #[derive(Clone, Copy)]
 pub(super) struct Sampling {
     pub(super) rounds: usize,
-    /// The least number of keys whose insertions and removals are timed in a round, within the limit of filters.
+    /// The least number of keys whose insertions and removals are timed in a round, unless that takes more than [`MAX_FILTERS`] filters.
     keys: u64,
 }
 
 impl Sampling {
     pub(super) const fn new(quick: bool) -> Self {
-        // Tests need times, but no precise ones.
+        // Tests need times, but not precise ones.
         const QUICK: u64 = if cfg!(test) { 1000 } else { 30_000 };
         if quick { Self { rounds: 3, keys: QUICK } } else { Self { rounds: 9, keys: 100_000 } }
     }
@@ -141,7 +141,7 @@ impl Sampling {
 
     /// Returns the number of keys whose insertions and removals are timed in a filter, and the number of filters in a round.
     fn timed_keys(self, slots: u64, items: u64) -> (u64, u64) {
-        let keys = (slots / LAST).clamp(1, items.max(1));
+        let keys = (slots / SLOTS_PER_TIMED_KEY).clamp(1, items.max(1));
         (keys, self.keys.div_ceil(keys).clamp(1, MAX_FILTERS))
     }
 

@@ -38,12 +38,12 @@ struct Svg {
     picture: String,
 }
 
-/// Checks that the report can include the results in the folder. Skips the experiments `but`, which are about to be measured.
+/// Checks that the report can include the results in the folder. Skips the experiments `excluded`, which are about to be measured.
 ///
 /// # Errors
 /// If a record or a chart cannot be read, or is damaged.
-pub fn check(folder: &Path, but: &[&str]) -> anyhow::Result<()> {
-    read_parts(folder, but).map(drop)
+pub fn check(folder: &Path, excluded: &[&str]) -> anyhow::Result<()> {
+    read_parts(folder, excluded).map(drop)
 }
 
 /// Writes the report of all experiments in the folder.
@@ -58,14 +58,14 @@ pub fn write(folder: &Path) -> anyhow::Result<()> {
     record::replace(&folder.join(FILE), page(&parts).into_string().as_bytes())
 }
 
-fn read_parts(folder: &Path, but: &[&str]) -> anyhow::Result<Vec<Part>> {
+fn read_parts(folder: &Path, excluded: &[&str]) -> anyhow::Result<Vec<Part>> {
     let part = |record: Record| {
         let name = &record.run.experiment;
         let charts = record.pictures.iter().map(|picture| read_chart(folder, name, &picture.file)).collect::<Result<_, _>>()?;
         let csv = record::table(&record.measured, &record.columns).with_context(|| format!("{name}.json"))?;
         Ok(Part { record, charts, csv })
     };
-    record::all(folder, but)?.into_iter().map(part).collect()
+    record::read_all(folder, excluded)?.into_iter().map(part).collect()
 }
 
 fn read_chart(folder: &Path, name: &str, file: &str) -> anyhow::Result<Svg> {

@@ -31,14 +31,14 @@ impl SpeedTable {
     /// Reads the results in a folder. Returns `None` if there are none.
     ///
     /// # Errors
-    /// If the record cannot be read, is not from this experiment, or lacks times because an earlier version measured fewer.
+    /// If the record cannot be read, is not from this experiment, or lacks times because an earlier version measured fewer operations.
     pub fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
         let files = ResultFiles::new(folder, NAME);
         let Some(record) = files.read()? else { return Ok(None) };
         let measured: Vec<Measured<Case, Row>> = files.typed(&record)?;
         let rows: Vec<_> = measured.into_iter().flat_map(|measured| measured.rows).collect();
         if rows.iter().any(|row| row.times.medians().is_none()) {
-            bail!("{}: an earlier version has measured fewer times", files.json().display());
+            bail!("{}: from an earlier version, which measured fewer operations", files.json().display());
         }
         Ok((!rows.is_empty()).then_some(Self { machine: record.run.machine, rows }))
     }
@@ -63,8 +63,8 @@ impl SpeedTable {
 
     /// Estimates the times of a table of this many bytes, with buckets of this many slots. Between the measured sizes, times
     /// are linear in the logarithm of the size; between the measured bucket sizes, they are linear in the bucket size. Beyond
-    /// the largest size, they continue to rise as they do between the two largest. Otherwise, they are those of the nearest
-    /// size. Returns `None` if no table of this kind was measured.
+    /// the largest size, they continue to rise as they do between the two largest. Below the smallest size, and beyond the measured
+    /// bucket sizes, they are those of the nearest one. Returns `None` if no table of this kind was measured.
     #[must_use]
     pub fn at(&self, table: TableKind, bucket_size: u32, bytes: f64) -> Option<Speeds> {
         let mut shapes: Vec<_> = self.rows.iter().filter(|row| row.table == table).map(|row| row.b).collect();

@@ -193,7 +193,7 @@ impl Case {
             set("bits_per_item", filter.bits_per_item().into());
         }
         if fits && self.measure.contains(&Measure::Fpr) {
-            let probed = Probed::new(&filter, &mut Hashes::new(!seed), self.probes(), interrupt)?;
+            let probed = Probed::measure(&filter, &mut Hashes::new(!seed), self.probes(), interrupt)?;
             let (low, high) = probed.interval();
             set("probes", probed.probes.into());
             set("found", probed.hits.into());
@@ -206,7 +206,7 @@ impl Case {
         if self.measure.contains(&Measure::Load) {
             let tables = load::trials(self.slots(), self.quick);
             let table = Filled::new(Walk::Koel, self.f, self.b, self.buckets(), seed)?;
-            let loads = load::Row::new(table, tables, seed, interrupt)?;
+            let loads = load::Row::measure(table, tables, seed, interrupt)?;
             set("tables", tables.into());
             set("first_refusal", loads.mean.into());
             set("first_refusal_min", loads.min.into());
@@ -261,9 +261,9 @@ impl Experiment for Sweep {
             Column::new("first_refusal_max", "", "greatest load at the first refusal"),
         ];
         columns.extend(times::columns());
-        let with_less_memory = "give fewer --items, or a higher --load";
+        let memory_remedy = "give fewer --items, or a higher --load";
         let is_timed = self.measures.contains(&Measure::Speed);
-        About { columns, is_timed, with_less_memory, ..About::new("sweep", "Sweep of parameters", text) }
+        About { columns, is_timed, memory_remedy, ..About::new("sweep", "Sweep of parameters", text) }
     }
 
     /// Returns the possible combinations within the limit of slots.
