@@ -104,7 +104,7 @@ macro_rules! koel {
 koel!(CuckooFilter, ElasticFilter);
 
 impl Multiset for cuckoofilter::CuckooFilter<Mixer> {
-    /// Inserts an item. A refused item is in the filter, but another item was dropped for it.
+    /// Inserts an item. If it is refused, it is in the filter nevertheless, and another item was dropped for it.
     fn insert(&mut self, key: u64) -> bool {
         self.add(&key).is_ok()
     }
@@ -342,7 +342,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// The result of all insertions. Shares and the rate are in per cent.
+/// The result of all insertions. Shares and the rate are in percent.
 #[derive(Clone, Copy)]
 pub(crate) struct Figures {
     pub(crate) refused: f64,
@@ -442,16 +442,16 @@ fn share(share: Option<f64>) -> String {
 pub(crate) fn print(out: &mut impl Write, rows: &[Row], items: usize, copies: &[usize]) -> io::Result<()> {
     writeln!(
         out,
-        "{items} different items, each inserted 1 to {} times, into filters for {items} items at ε = {RATE}; those of cuckoofilter \
+        "{items} distinct items, each inserted 1 to {} times, into filters for {items} items at ε = {RATE}; those of cuckoofilter \
          and RedisBloom have fingerprints of 8 bits, and an ε of their own.",
         copies.last().unwrap_or(&0)
     )?;
     table(out, "Insertions refused, %", rows, copies, |[passes, _]| share(Some(passes.refused)))?;
-    let title = "Different items absent afterwards: inserted in passes over all items / in random order";
+    let title = "Distinct items absent afterwards: inserted in passes over all items / in random order";
     table(out, title, rows, copies, |[passes, random]| format!("{} / {}", passes.absent, random.absent))?;
-    let title = "Different items whose count is wrong, % / copies that could not be removed, %";
+    let title = "Distinct items whose count is wrong, % / copies that could not be removed, %";
     table(out, title, rows, copies, |[passes, _]| format!("{} / {}", share(passes.miscounted), share(passes.stuck)))?;
-    let title = "Bits for each different item / measured ε, %";
+    let title = "Bits for each distinct item / measured ε, %";
     table(out, title, rows, copies, |[passes, _]| format!("{:.1} / {}", passes.bits, share(Some(passes.rate))))
 }
 
@@ -465,7 +465,7 @@ pub(crate) fn draw(rows: &[Row], items: usize, copies: &[usize]) -> Chart {
     let topic = "Items not found, by copies of each, inserted in random order";
     let axes = [
         Axis::log("copies of each item").from_to(1.0, copies.last().map_or(10.0, |&copies| copies as f64)),
-        Axis::linear("different items absent, %").from_zero(),
+        Axis::linear("distinct items absent, %").from_zero(),
     ];
     let chart = Chart::new("", topic, axes, fixed);
     let lost = |(_, figures): &Row| figures.last().map(|[_, random]| share(random.absent));
@@ -475,7 +475,7 @@ pub(crate) fn draw(rows: &[Row], items: usize, copies: &[usize]) -> Chart {
     let finding = format!(
         "With {last} copies of each, other filters of fixed size lose {least:.0} to {most:.0} % of the items; koel, none"
     );
-    let caption = format!("{items} different items, and as many copies of each, in random order, in filters for {items} items.");
+    let caption = format!("{items} distinct items, and as many copies of each, in random order, in filters for {items} items.");
     chart.showing(Some(finding)).captioned(caption)
 }
 

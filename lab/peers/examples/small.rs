@@ -120,7 +120,7 @@ fn measure<V>(
     Ok(Row { name, bytes, build, open: open_time, present, absent, rate })
 }
 
-/// Returns an empty filter, planned for one per cent more keys than a block has, so that no filter refuses a key.
+/// Returns an empty filter, planned for one percent more keys than a block has, so that no filter refuses a key.
 fn empty_filter(block: usize) -> anyhow::Result<CuckooFilter> {
     let capacity = block + block / 100;
     Ok(CuckooFilter::builder().capacity(capacity).false_positive_rate(RATE).build()?)

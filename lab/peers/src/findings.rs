@@ -147,12 +147,12 @@ fn charts(set: &Set, rows: &[Row]) -> Vec<Chart> {
     let [find, build, remove] = set.topics;
     vec![
         scatter(set, rows, ["find", find, "find an absent item, ns", "lookup"], |sample| Some(sample.find_absent_ns)),
-        chart(set, rows, ["build", build, "build, ns per item", "item built"], |sample| Some(sample.add_ns)),
-        chart(set, rows, ["remove", remove, "remove an item, ns", "removal"], |sample| sample.remove_ns),
+        by_filter(set, rows, ["build", build, "build, ns per item", "item built"], |sample| Some(sample.add_ns)),
+        by_filter(set, rows, ["remove", remove, "remove an item, ns", "removal"], |sample| sample.remove_ns),
     ]
 }
 
-/// The names of the colors in the legend.
+/// The kinds of filters in the legend, each in its own color.
 const KINDS: [&str; 4] = ["koel", "others that remove items", "others without removal", "a lock in each call"];
 const DISTURBED: (usize, &str) = (Chart::MAX_COLORS - 1, "disturbed by other work");
 
@@ -181,7 +181,7 @@ impl Point<'_> {
     }
 }
 
-/// Returns the series of all filters. `series` makes one from the positions of its filters among the points.
+/// Returns the series of all filters, one for each color and mark. `series` returns the series of the points at these positions.
 fn by_kind(set: &Set, points: &[Point<'_>], series: impl Fn(&[usize]) -> Series) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
     for (kind, name) in KINDS.into_iter().enumerate().chain([DISTURBED]) {
@@ -218,7 +218,7 @@ fn scatter(set: &Set, rows: &[Row], [file, topic, label, what]: [&str; 4], time:
 }
 
 /// Returns a chart of times, with a row for each filter.
-fn chart(set: &Set, rows: &[Row], [file, topic, label, what]: [&str; 4], time: fn(&Sample) -> Option<f64>) -> Chart {
+fn by_filter(set: &Set, rows: &[Row], [file, topic, label, what]: [&str; 4], time: fn(&Sample) -> Option<f64>) -> Chart {
     let points = points(rows, time);
     // Rows are numbered from the lowest, and the smallest filter is in the highest.
     let rows_of_names = Axis::rows(points.iter().rev().map(Point::label).collect());

@@ -45,8 +45,8 @@ const RATES: std::ops::RangeInclusive<f64> = 1e-6..=0.1;
 ///
 /// Each filter is built from the same keys. Then it looks up as many absent keys, all present ones, and as many mixed keys, half of
 /// them present; if it supports deletion, all items are removed, the first half in blocks of 1024. The table has the medians of all
-/// rounds. Takes about 60 bytes of memory per item, most of them while the static filters are built, and with the defaults some
-/// minutes, during which the machine should do nothing else.
+/// rounds. Takes about 60 bytes of memory per item, most of them while the static filters are built. With the defaults, it takes
+/// some minutes, during which the machine should do nothing else.
 ///
 /// With --growing, the filters begin with room for 1000 items and grow up to all of them. This takes about 300 bytes of memory
 /// per item, nearly all of them for one of the other crates.

@@ -45,7 +45,7 @@ pub(crate) fn growing(rate: f64, items: usize) -> Vec<Contestant> {
     exclusive.into_iter().chain([shared]).collect()
 }
 
-/// Returns the facts of a growing filter with these settings for its number of items, at the beginning and at the end.
+/// Returns the facts of a growing filter. `capacity` and `most` are its `capacity` and `max_capacity`; `None` is the default.
 fn growing_facts(name: &str, family: Family, rate: f64, capacity: Option<usize>, most: Option<usize>) -> Facts {
     let part = |name, number: Option<usize>| number.map_or_else(String::new, |number| format!(", {name} {number}"));
     Facts::new(&format!("koel {name}{}{}", part("capacity", capacity), part("max_capacity", most)), family, Some(rate))
@@ -122,7 +122,7 @@ struct Fixed {
 }
 
 impl Fixed {
-    /// Returns the plan whose rate at a load of 0.95 is nearest to this one.
+    /// Returns the plan whose rate at a load of 0.95 is nearest to `rate`.
     fn near(table: TableKind, rate: f64) -> Self {
         let plan = |fingerprint_bits| Self { table, fingerprint_bits, load: 0.95, asked_rate: Some(rate) };
         let distance = |plan: &Self| (plan.rate() / rate).log2().abs();

@@ -22,6 +22,7 @@ pub(crate) enum Family {
     Locked,
 }
 
+/// The name and kind of a filter, and the rate that it is built for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Facts {
     pub(crate) filter: String,
@@ -76,8 +77,8 @@ impl Keys {
     }
 }
 
-/// Applies the last step of `SplitMix64` (Steele, Lea and Flood, 2014). It is a bijection, so distinct numbers give distinct keys.
-/// These look random.
+/// Applies the last step of `SplitMix64` (Steele, Lea and Flood, 2014). It is a bijection, so distinct numbers give distinct keys,
+/// which look random.
 fn mix(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -87,7 +88,7 @@ fn mix(n: u64) -> u64 {
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Returns the number of allocated bytes on the heap. It measures all filters in the same way, unlike their own reports.
+/// Returns the number of allocated bytes on the heap. Unlike the filters' own reports, this measures all of them in the same way.
 pub(crate) fn allocated_bytes() -> usize {
     let stats = ALLOCATOR.stats();
     // The two counts are not read atomically, so their difference may be negative while tests run in parallel.

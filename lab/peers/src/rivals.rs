@@ -1,5 +1,5 @@
-//! The filters of other crates. Each is built for the requested false-positive rate, or the nearest one that it offers. As its
-//! documentation recommends, it is built for the number of items that it will get, or to grow to that number.
+//! The filters of other crates. Each is built for the requested false-positive rate, or the nearest one that it offers, and for the
+//! number of items that it will get, or to grow to that number, as its documentation recommends.
 
 use std::{
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hasher},
@@ -135,8 +135,8 @@ fn cuckoo_list(rate: f64, items: usize, grows: bool) -> Contestant {
         move |_| expected_rate,
         |filter, keys| count(keys, |key| filter.contains(&key)),
         move |filter, keys| {
-            // It claims to have removed an item whose fingerprint is 0 from any table with an empty slot. If it grows, its debug
-            // assertions detect that and panic.
+            // A removal of an item whose fingerprint is 0 succeeds in any table with an empty slot. If the filter has grown, the
+            // crate's debug assertions detect that and panic.
             let panics = cfg!(debug_assertions) && grows;
             (!panics).then(|| count(keys, |key| filter.remove(&key)))
         },
