@@ -56,11 +56,11 @@ impl Merge {
             match (&mut filter, file::load_snapshot(path)?) {
                 (Snapshot::Fixed(filter), Snapshot::Fixed(other)) => {
                     let done = if self.union { filter.union(&other) } else { filter.merge(&other) };
-                    self.check(done, [filter.hasher(), other.hasher()], merged)?;
+                    self.explain(done, [filter.hasher(), other.hasher()], merged)?;
                 }
                 (Snapshot::Growing(filter), Snapshot::Growing(other)) => {
                     let done = if self.union { filter.union(&other) } else { filter.merge(&other) };
-                    self.check(done, [filter.hasher(), other.hasher()], merged)?;
+                    self.explain(done, [filter.hasher(), other.hasher()], merged)?;
                 }
                 (Snapshot::Fixed(_), Snapshot::Growing(_)) => return Err(mixed_types(path, first)),
                 (Snapshot::Growing(_), Snapshot::Fixed(_)) => return Err(mixed_types(first, path)),
@@ -71,9 +71,9 @@ impl Merge {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Turns the error of adding one more filter to the first `merged` ones into a message. `ours` is their hasher, `theirs` that
-    /// of the added one.
-    fn check(&self, done: Result<(), MergeError>, [ours, theirs]: [&AnyHasher; 2], merged: usize) -> anyhow::Result<()> {
+    /// Explains the error of adding one more filter to the first `merged` ones. `ours` is their hasher, `theirs` that of the added
+    /// one.
+    fn explain(&self, done: Result<(), MergeError>, [ours, theirs]: [&AnyHasher; 2], merged: usize) -> anyhow::Result<()> {
         let names = |paths: &[PathBuf]| paths.iter().map(|path| file::name(path)).collect::<Vec<_>>().join(", ");
         let (all, first) = (names(&self.filters[..merged]), file::name(&self.filters[0]));
         let (name, later) = (file::name(&self.filters[merged]), self.filters.len() - merged - 1);

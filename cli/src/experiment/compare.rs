@@ -14,7 +14,7 @@ use crate::{
 /// The exit status if any figure differs, as with diff.
 const DIFFERENT: u8 = 1;
 
-/// The most lines per experiment: more would hide the other experiments.
+/// The maximum number of lines per experiment. More would hide the other experiments.
 const MAX_LINES: usize = 20;
 
 /// Compare the results of two folders: two versions of koel, or two machines.

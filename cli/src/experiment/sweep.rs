@@ -22,7 +22,7 @@ use koel_lab::{
 use super::RunArgs;
 use crate::{numbers, options, terminal, text::counted};
 
-/// The most combinations. More are taken as a mistake.
+/// The maximum number of combinations. A request for more is probably a mistake.
 const MAX_CASES: usize = 100_000;
 
 /// Measure any parameters: every combination of the given values, one row for each.
@@ -114,7 +114,7 @@ fn measure() -> impl TypedValueParser<Value = Measure> {
         .try_map(|name| Measure::ALL.into_iter().find(|measure| measure.name() == name).ok_or("unknown"))
 }
 
-/// The most values of an option: no experiment has time for more.
+/// The maximum number of values of an option. No experiment has time for more.
 const MAX_VALUES: f64 = 1000.0;
 
 /// The values of an option, without duplicates, in the order given.
@@ -152,7 +152,7 @@ fn load(text: &str) -> Result<f64, String> {
 
 fn at_least_one(text: &str) -> Result<u64, String> {
     match numbers::count(text)? {
-        0 => Err(String::from("there must be an item; the nearest that works is 1")),
+        0 => Err(String::from("there must be at least one item; the nearest that works is 1")),
         items => Ok(items),
     }
 }

@@ -70,7 +70,7 @@ pub(super) struct Workload {
 struct Times {
     folder: PathBuf,
     table: SpeedTable,
-    /// `true` if this machine measured them.
+    /// True if this machine measured them.
     is_this_machine: bool,
 }
 

@@ -112,7 +112,7 @@ impl GrowingPlan {
     }
 }
 
-/// A log as operations on hashes. Removals of absent keys are left out.
+/// The operations of a log, with hashes instead of keys. Removals of absent keys are left out.
 #[derive(Default, Serialize)]
 pub(super) struct Trace {
     #[serde(skip)]
@@ -127,7 +127,7 @@ pub(super) struct Trace {
     most_items: usize,
     /// The maximum number of distinct items at any time.
     pub(super) most_distinct_items: usize,
-    /// The maximum number of copies of a key at any time.
+    /// The maximum number of copies of one key at any time.
     most_copies: u32,
 }
 
@@ -424,8 +424,8 @@ impl<'a> Replays<'a> {
         let queries = trace.present_queries + trace.absent_queries;
         let present = percent(trace.present_queries as f64 / queries.max(1) as f64, 1);
         let mut notes = vec![format!(
-            "Replayed {} of {}: {}, {queries} queries ({present} for present keys), {}. At most {} at a time, {} of them distinct, \
-             and {} of a key.",
+            "Replayed {} of {}: {}, {queries} queries ({present} for present keys), {}. At most {} at a time, at most {} of them \
+             distinct, and at most {} of one key.",
             counted(trace.operations.len(), "operation"),
             self.log,
             counted(trace.insertions, "insertion"),
