@@ -1,4 +1,4 @@
-//! The cost of growth: compares a filter that grows from empty with a fixed and a growing filter that are planned for all items.
+//! Measures the cost of growth: compares a filter that grows from empty with a fixed and a growing filter that are planned for all items.
 //!
 //! ```sh
 //! cargo bench --bench growth                # 100,000 to 10 M items, two minutes
@@ -129,8 +129,8 @@ fn extremes(values: &[f64]) -> (f64, f64) {
     (values.iter().copied().fold(f64::MAX, f64::min), values.iter().copied().fold(0.0, f64::max))
 }
 
-/// Returns the 99.9th percentile of the time of an insertion into a growing filter, in nanoseconds.
-fn pause(keys: &Keys) -> f64 {
+/// Returns the 99.9th percentile of the times of insertions into a growing filter, in nanoseconds.
+fn insertion_percentile(keys: &Keys) -> f64 {
     let mut filter = ElasticFilter::builder().false_positive_rate(RATE).build().expect("valid parameters");
     let mut times = Vec::with_capacity(keys.present.len());
     for key in &keys.present {
@@ -258,7 +258,7 @@ fn column(items: u64, rounds: usize) -> Vec<String> {
             cells.push(figures.collect::<Vec<String>>().join("; ") + if kind == 0 { " ns" } else { " ×" });
         }
     }
-    cells.push(format!("{:.1} µs", pause(&keys) / 1000.0));
+    cells.push(format!("{:.1} µs", insertion_percentile(&keys) / 1000.0));
     cells
 }
 

@@ -1,4 +1,5 @@
-//! The speedup by threads: a shared filter on one thread and on several, compared with a growing filter that one thread owns.
+//! Measures how much several threads speed up a shared filter, and how much slower it is on one thread than a growing filter that
+//! the thread owns.
 //!
 //! ```sh
 //! cargo bench --bench shared                # 10 M items, a minute

@@ -59,19 +59,19 @@ pub(crate) fn timed(
     mut work: impl FnMut(&[u64], &mut [bool]),
 ) -> Duration {
     let mut keys = Vec::with_capacity(CHUNK);
-    let mut answers = vec![false; CHUNK];
+    let mut results = vec![false; CHUNK];
     let mut time = Duration::ZERO;
     for start in numbers.clone().step_by(CHUNK) {
         let chunk = start..numbers.end.min(start + CHUNK as u64);
         keys.clear();
         keys.extend(chunk.clone().map(&key));
-        let answers = &mut answers[..keys.len()];
-        answers.fill(false);
+        let results = &mut results[..keys.len()];
+        results.fill(false);
         let clock = Instant::now();
-        work(&keys, answers);
+        work(&keys, results);
         time += clock.elapsed();
-        let (yes, expected) = (answers.iter().filter(|&&answer| answer).count(), expected(chunk.clone()));
-        assert!(expected.contains(&yes), "{yes} results of keys {chunk:?} are true, {expected:?} expected");
+        let (true_results, expected) = (results.iter().filter(|&&result| result).count(), expected(chunk.clone()));
+        assert!(expected.contains(&true_results), "{true_results} results of keys {chunk:?} are true, {expected:?} expected");
     }
     time
 }
@@ -82,7 +82,7 @@ pub(crate) fn all(chunk: Range<u64>) -> RangeInclusive<usize> {
     keys..=keys
 }
 
-/// Expects all results to be false, as for the floor, which has none.
+/// Expects all results to be false. The floor writes no results, so they stay false.
 pub(crate) fn none(_: Range<u64>) -> RangeInclusive<usize> {
     0..=0
 }

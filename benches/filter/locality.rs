@@ -1,7 +1,8 @@
-//! An upper bound on the gain if an item's two buckets were often nearby: the floor, with a share of the second reads in the same
-//! block of 128 bytes as the first, which the processor fetches at once. A real table would also do other work, and fill less.
+//! Measures how much lookups could gain at most if an item's two buckets were often close together: the floor makes a share of its
+//! second reads in the same block of 128 bytes as the first, which the processor fetches at once. A real table would also do other
+//! work, and fill less.
 //!
-//! "plain" and "dense" read as the floors do. A "floor" has a share of 0.
+//! "plain" and "dense" are the two ways in which the floors read. A name with "floor" has a share of 0.
 
 use crate::{
     keys::{CHUNK, Numbers, key, none, timed},

@@ -1,4 +1,4 @@
-//! The parts that all programs share, such as printing an error; the sizes of the others are measured above this one.
+//! Contains what all programs contain, such as printing an error. Its size is subtracted from the sizes of the others.
 
 use std::hint::black_box;
 

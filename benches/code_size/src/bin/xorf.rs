@@ -1,4 +1,4 @@
-//! Builds and queries a filter of the crate xorf, whose filters cannot be changed, and whose items are hashes.
+//! Builds and queries a filter of the crate xorf. Its filters cannot be changed, and their items are hashes.
 
 #[path = "../end.rs"]
 mod end;
