@@ -105,7 +105,7 @@ readme:
     while read -r command; do echo "\$ $command"; bash -c "$command" </dev/null; done <<<"$commands"
     @for kernel in bmi2 avx2 avx512dq; do {{just}} _need "the kernel for $kernel" "another processor" grep -w $kernel /proc/cpuinfo || true; done
 
-# The library's tests optimised, its unit tests without features, and the benchmarks, once each.
+# The library's tests optimized, its unit tests without features, and the benchmarks, once each.
 release:
     cargo test -p koel --lib --no-default-features --locked
     cargo test -p koel -p koel-benches --features koel/default,koel/serde,koel/redisbloom --release --locked
@@ -184,7 +184,7 @@ module-portable glibc="2.17":
         objdump -T {{target}}/{{host}}/release/libkoel_valkey.so | grep -o 'GLIBC_[0-9.]*' | sort -Vu; }
 
 # Miri is told that the processor has AVX2, so that it interprets the kernels, too. It does not know AVX-512.
-[doc("Undefined behaviour, under Miri.")]
+[doc("Undefined behavior, under Miri.")]
 miri:
     @! {{just}} _need Miri "rustup toolchain install nightly --component miri,rust-src" cargo +nightly miri --version \
         || for tests in "--lib --" "--test suite -- memory_safety::"; do CARGO_PROFILE_TEST_OPT_LEVEL=0 \

@@ -138,7 +138,9 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
         }
         if items > params.slots() {
             let error = SnapshotError::new(Kind::Parameter, 0u64, "{} items in {} slots", [wide(items), wide(params.slots())]);
-            return Err(error.with_remedy("give the filter's table_len from when its table was written"));
+            return Err(
+                error.with_remedy("give the number of items that the filter's table held (table_len) when it was written")
+            );
         }
         Ok(Self { core: RawFilter::from_parts(params, Snapshot::bare(data, end), wide(items)), hasher })
     }

@@ -291,11 +291,19 @@ fn findings_compare_similar_filters() {
     let Findings { charts, .. } = findings(&GROWING, &entries);
     let expected = "Koel: 2.0 ns per lookup, 12.0 bits per item; qfilter: 2.0 ns, 13.0 bits";
     assert_eq!(charts[0].finding.as_deref(), Some(expected));
-    // Every filter has its own row, with the smallest filter at the top, and every kind has an entry in the legend.
-    let names = &charts[0].y.names;
-    assert_eq!(names.first().map(|name| &**name), Some("qfilter 0.3, max_capacity 1 M: 2.0 ns, 13.0 bits"));
-    assert_eq!(names.last().map(|name| &**name), Some("SharedFilter: 2.0 ns, 10.0 bits"));
-    let mut rows: Vec<_> = charts[0].series.iter().flat_map(|series| series.points.iter().map(|point| point.1)).collect();
+    // Filters are numbered from the smallest, and every kind has an entry in the legend.
+    let names = &charts[0].names;
+    assert_eq!(names.first().map(|name| &**name), Some("koel SharedFilter: 2.0 ns, 10.0 bits"));
+    assert_eq!(names.last().map(|name| &**name), Some("qfilter 0.3, max_capacity 1 M: 2.0 ns, 13.0 bits"));
+    let mut numbers: Vec<_> = charts[0].series.iter().flat_map(|series| series.numbers.iter().zip(&series.points)).collect();
+    numbers.sort_by_key(|(number, _)| **number);
+    assert_eq!(numbers.iter().map(|(number, _)| **number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(numbers.iter().map(|(_, point)| point.0).collect::<Vec<_>>(), [10.0, 11.0, 11.0, 11.0, 12.0, 12.0, 13.0]);
+    // In the other charts, every filter has its own row, with the smallest filter at the top.
+    let names = &charts[1].y.names;
+    assert_eq!(names.first().map(|name| &**name), Some("qfilter 0.3, max_capacity 1 M: 1.0 ns, 13.0 bits"));
+    assert_eq!(names.last().map(|name| &**name), Some("SharedFilter: 1.0 ns, 10.0 bits"));
+    let mut rows: Vec<_> = charts[1].series.iter().flat_map(|series| series.points.iter().map(|point| point.1)).collect();
     rows.sort_by(f64::total_cmp);
     assert_eq!(rows, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let legend: Vec<_> = charts[0].series.iter().map(|series| &*series.name).collect();
