@@ -447,12 +447,12 @@ impl Generation {
         in_memory(self.item_count())
     }
 
-    /// Returns the mean of the shards' false-positive rates, weighted by their shares of the hashes. `times` is the ratio of the
-    /// partition's items, extra copies included, to those in its tables.
-    pub fn false_positive_rate(&self, times: f64) -> f64 {
+    /// Returns the mean of the shards' false-positive rates, weighted by their shares of the hashes.
+    pub fn false_positive_rate(&self) -> f64 {
         if self.is_list() {
             return self.plan.list_false_positive_rate(self.len);
         }
+        let times = self.item_count() as f64 / self.table_len().max(1) as f64;
         let weighted_rate = |place| {
             let record = self.pool.record(place);
             let share = self.plan.share(record.depth(), record.prefix());

@@ -7,7 +7,7 @@ use super::{ElasticParams, partition::Partition};
 use crate::{
     bits::beyond,
     filter::Located,
-    kernel::{BATCH, Dispatch, FEWEST_FOR_VECTORS, Hashes, Tables, Task},
+    kernel::{BATCH, Dispatch, Hashes, MIN_FOR_VECTORS, Tables, Task},
     table::{AnySize, Geometry, Instructions, Uniform},
 };
 
@@ -202,7 +202,7 @@ pub(crate) fn contains_all<'a>(
     let mut answer = |hashes: &[u64], found: u64| {
         answer(if has_later { found | look_up_later(shards, hashes, !found) } else { found });
     };
-    let prefetches = prefetches && hashes.len() >= FEWEST_FOR_VECTORS;
+    let prefetches = prefetches && hashes.len() >= MIN_FOR_VECTORS;
     #[cfg(x86_kernels)]
     if dispatch.contains_all_in(shards, prefetches, hashes, &mut answer) {
         return;

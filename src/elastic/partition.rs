@@ -79,12 +79,13 @@ impl Partition {
         let (had_extra_copies, has_extra_copies) = (self.has_extra_copies, self.generations().any(Generation::has_extra_copies));
         self.has_extra_copies = has_extra_copies;
         if has_extra_copies || had_extra_copies {
-            let (extra, threshold) = self.generations().fold((0_u64, 0_u64), |(extra, threshold), generation| {
-                (
-                    extra.saturating_add(generation.extra_copy_totals().0),
-                    threshold.saturating_add(generation.look_up_first_threshold()),
-                )
-            });
+            let mut items = self.generations().map(|generation| wide(generation.len())).fold(0, u64::saturating_add);
+            let (mut extra, mut threshold) = (0_u64, 0_u64);
+            for generation in self.generations() {
+                extra = extra.saturating_add(generation.extra_copy_totals().0);
+                threshold = threshold.saturating_add(generation.look_up_first_threshold(items));
+                items = items.saturating_sub(wide(generation.len()));
+            }
             let looks_up_first = has_extra_copies && extra >= threshold;
             self.generations_mut().for_each(|generation| generation.set_looks_up_first(false));
             self.last_mut().set_looks_up_first(looks_up_first);
@@ -515,8 +516,7 @@ impl Partition {
 
     /// Returns the probability that this partition finds a hash that was never inserted.
     pub fn false_positive_rate(&self) -> f64 {
-        let times = self.item_count() as f64 / self.table_len().max(1) as f64;
-        self.generations().map(|generation| generation.false_positive_rate(times)).sum::<f64>().min(1.0)
+        self.generations().map(Generation::false_positive_rate).sum::<f64>().min(1.0)
     }
 
     pub fn dispatch(&self) -> Dispatch {

@@ -161,22 +161,22 @@ impl ElasticRequest {
             let default = self.capacity.map_or(0, |items| items.saturating_mul(DEFAULT_GROWTH));
             default.max(MIN_DEFAULT_MAX_CAPACITY).min(most)
         });
-        let too_large = ParamError::MaxCapacity { given: in_memory(max_capacity), most: in_memory(most) };
+        let too_large = ParamError::MaxCapacity { given: in_memory(max_capacity), max: in_memory(most) };
         if max_capacity > most {
             return Err(too_large);
         }
         let capacity = self.capacity.unwrap_or(0);
         if max_capacity < capacity {
-            return Err(ParamError::Capacity { given: in_memory(capacity), most: in_memory(max_capacity) });
+            return Err(ParamError::Capacity { given: in_memory(capacity), max: in_memory(max_capacity) });
         }
         let rate = self.false_positive_rate.ok_or(ParamError::NoRate)?;
         let mut lowest = f64::INFINITY;
         let mut suffices = |&f: &u32| {
-            lowest = lowest.min(lowest_rate(f, b, max_capacity));
+            lowest = lowest.min(min_rate(f, b, max_capacity));
             lowest <= rate && rate < 1.0
         };
         let f = table.fingerprint_bits().find(&mut suffices);
-        let f = f.ok_or(ParamError::FalsePositiveRate { given: rate, lowest })?;
+        let f = f.ok_or(ParamError::FalsePositiveRate { given: rate, min: lowest })?;
         #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
         let low_bits = f as u8;
         let is_final = max_capacity / 2 < capacity;
@@ -255,7 +255,7 @@ fn matches_when_full(f: u32, b: u32, items: u64) -> f64 {
 /// Returns the lowest false-positive rate of a filter for `items` items with low fingerprints of `f` bits. Returns infinity if
 /// these are too short to distinguish the items, or leave too few bits for further generations. docs/GROWTH.md derives the
 /// formula.
-fn lowest_rate(f: u32, b: u32, items: u64) -> f64 {
+fn min_rate(f: u32, b: u32, items: u64) -> f64 {
     let matches = matches_when_full(f, b, items);
     // An upper bound of the first generation's rate, with any number of copies.
     let first = matches.min(1.0);
@@ -411,7 +411,7 @@ impl ElasticParams {
         let Self { shares, min_depth, max_depth, spare_bits, .. } = self;
         let check = |condition: bool, reason| if condition { Ok(()) } else { Err(reason) };
         check(rate > 0.0 && rate < 1.0, "the false-positive rate is not between 0 and 1")?;
-        check(self.capacity <= self.max_capacity, "the capacity is more than the maximal one")?;
+        check(self.capacity <= self.max_capacity, "the capacity is more than the maximum capacity")?;
         check(table.fingerprint_bits().contains(&low_bits.into()), "the table does not have fingerprints of this length")?;
         check(table.bucket_sizes().contains(&bucket_size.into()), "the table does not have buckets of this size")?;
         check(shares.partition_bits() < 16 && 1 << shares.partition_bits() <= MAX_PARTITIONS, "there are too many partitions")?;
@@ -557,7 +557,7 @@ mod tests {
         for b in 1..=16 {
             for items in [0, 100, SMALL_FILTER_ITEMS, 1_000_000, 1_000_000_000, 1_000_000_000_000] {
                 for f in 2..=32 {
-                    let lowest = lowest_rate(f, b, items);
+                    let lowest = min_rate(f, b, items);
                     if lowest < 1.0 {
                         assert!(keeps(f, b, items, lowest), "{f} bits, buckets of {b}, {items} items: {lowest:e}");
                         possible += 1;

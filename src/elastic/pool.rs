@@ -28,9 +28,9 @@ use crate::{
 /// The least bytes of the largest blocks. They are shorter than twice this, unless they have only one table. Blocks of 2 MiB and
 /// more use huge pages, which are zeroed in a fraction of a millisecond. With ordinary pages, an insertion that needs a block of
 /// 2 to 4 MiB would take 2 ms.
-const LARGEST_BLOCK: usize = if cfg!(huge_pages) { 2 << 20 } else { 128 << 10 };
+const MAX_BLOCK: usize = if cfg!(huge_pages) { 2 << 20 } else { 128 << 10 };
 
-/// Log₂ of the number of blocks that hold all tables of a depth, unless these would exceed [`LARGEST_BLOCK`]. With this many
+/// Log₂ of the number of blocks that hold all tables of a depth, unless these would exceed [`MAX_BLOCK`]. With this many
 /// blocks, an incomplete one wastes little space.
 const LOG2_BLOCKS: u32 = 5;
 
@@ -147,8 +147,8 @@ impl DepthLayout {
         slots(bucket, |copy| dispatch.read_deep(&self.geometry, bytes, copy))
     }
 
-    /// Returns the probability that a shard with this many items finds an absent item. `times` is the ratio of the partition's
-    /// items, extra copies included, to those in its tables.
+    /// Returns the probability that a shard with this many items finds an absent item. `times` is the ratio of the
+    /// generation's items, extra copies included, to those in its tables.
     pub fn false_positive_rate(&self, items: usize, times: f64) -> f64 {
         let load = items as f64 / self.params.slots() as f64;
         let mean = mean_matches(self.params.low_bits.into(), self.params.bucket_size(), load);
@@ -181,7 +181,7 @@ impl Level {
         let unit = index(place_unit(plan));
         let stride = (RECORD_BYTES + layout.params.table_bytes()).next_multiple_of(unit);
         let is_one_block = plan.min_depth == plan.max_depth;
-        let largest = LARGEST_BLOCK.div_ceil(stride).next_power_of_two().trailing_zeros();
+        let largest = MAX_BLOCK.div_ceil(stride).next_power_of_two().trailing_zeros();
         let log2 = if is_one_block { depth.into() } else { u32::from(depth).saturating_sub(LOG2_BLOCKS).min(largest) };
         #[expect(clippy::cast_possible_truncation, reason = "a depth, or less")]
         let log2_per_block = log2 as u8;
@@ -682,8 +682,7 @@ mod tests {
             let level = Level::new(&growing, depth);
             let bytes = level.block_bytes();
             assert!(
-                level.log2_per_block == depth.saturating_sub(5)
-                    || bytes >= LARGEST_BLOCK && bytes < 2 * LARGEST_BLOCK + level.stride
+                level.log2_per_block == depth.saturating_sub(5) || bytes >= MAX_BLOCK && bytes < 2 * MAX_BLOCK + level.stride
             );
         }
         let planned =

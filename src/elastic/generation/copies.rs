@@ -45,13 +45,16 @@ impl Generation {
         self.slow_from = if looks_up_first { FullAt::ALWAYS } else { self.full_at };
     }
 
-    /// Returns the number of extra copies from which insertions should look up the item first. It is at least the number of
-    /// distinct items that are expected to look equal by chance, if all shards have the greatest depth in use.
-    pub fn look_up_first_threshold(&self) -> u64 {
+    /// Returns the number of this generation's extra copies from which insertions should look up the item first. `items` is the
+    /// number of items in this and all later generations: later items that match one of this generation may be counted here, too.
+    ///
+    /// It is at least twice the number of distinct items that are expected to look equal by chance, if all shards have the
+    /// greatest depth in use. Otherwise, items of a filter with a high false-positive rate would be taken for copies.
+    pub fn look_up_first_threshold(&self, items: u64) -> u64 {
         let shard = self.plan.shard(self.global_depth());
         let expected_collisions =
-            wide(self.len).saturating_mul(shard.bucket_size.into()) >> (u32::from(shard.low_bits) + u32::from(shard.upper_bits));
-        expected_collisions.max(wide(self.len) / LOOK_UP_FIRST_ONE_IN)
+            items.saturating_mul(shard.bucket_size.into()) >> (u32::from(shard.low_bits) + u32::from(shard.upper_bits));
+        expected_collisions.saturating_mul(2).max(wide(self.len) / LOOK_UP_FIRST_ONE_IN)
     }
 
     /// Inserts an item into this shard without looking it up. Returns false, and changes nothing, if the shard is full or has no

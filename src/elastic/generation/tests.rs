@@ -159,6 +159,22 @@ fn a_generation_grows_until_its_upper_bits_are_used_up() {
     assert_all_found(&params, &generation, &inserted);
 }
 
+/// Shards with fewer than 16 slots, which only snapshots of other programs have, are full from 0 items on while they can be split.
+/// That must not be read as "look up first", or a merge would count copies for which their tables have room.
+#[test]
+fn generations_of_small_shards_do_not_look_up_first() {
+    let (params, _) = empty_generation(4);
+    let mut plan = params.generation(0);
+    plan.whole.buckets = 2;
+    assert_eq!(FullAt::of(&plan).splittable, 0);
+    let mut generation = Generation::new(plan, Dispatch::best()).expect("memory is available");
+    assert!(!generation.looks_up_first());
+    generation.set_looks_up_first(true);
+    assert!(generation.looks_up_first());
+    generation.set_looks_up_first(false);
+    assert!(!generation.looks_up_first());
+}
+
 /// Checks that a large shard that cannot be split is full before eviction walks become long: at the item count that it is planned
 /// for, or slightly above.
 #[test]
