@@ -50,8 +50,8 @@ PROGRAMS = [
 ]
 # Programs that are optimized for size and measured whole: name, target, what to build, goal in KiB, and description.
 WHOLE = [
-    ("page", WASM, ["--lib"], 24, "koel: queries a snapshot in place, WebAssembly optimised for size; the whole file"),
-    ("firmware", THUMB, ["--bin", "firmware"], 9, "koel: queries a snapshot in place, ARMv7E-M optimised for size; all of it"),
+    ("page", WASM, ["--lib"], 24, "koel: queries a snapshot in place, WebAssembly optimized for size; the whole file"),
+    ("firmware", THUMB, ["--bin", "firmware"], 9, "koel: queries a snapshot in place, ARMv7E-M optimized for size; all of it"),
 ]
 
 # The features of crates, from their documentation: program, crate and type, structure, and whether it removes items, grows, merges,

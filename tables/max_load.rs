@@ -28,8 +28,8 @@ pub(crate) fn fingerprint_bits(b: u32) -> &'static [u32] {
 const MEASURED: [u32; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 17, 19];
 /// The number of slots to fill for each size. It determines the number of trials.
 const SLOTS_PER_CELL: u64 = 12 << 20;
-const MOST_TRIALS: u64 = 40_000;
-const LEAST_TRIALS: u64 = 6;
+const MAX_TRIALS: u64 = 40_000;
+const MIN_TRIALS: u64 = 6;
 const SEED: u64 = 20_261_120;
 
 /// Returns all kinds of tables that are measured, in the order of the file.
@@ -60,7 +60,7 @@ pub(crate) fn file(groups: Vec<Group>) -> String {
 
 fn measure_group(group: Group) -> Vec<Cell> {
     // A single bucket is the whole table, and any item may use all of it.
-    let one = Cell { log2_buckets: 0, trials: MOST_TRIALS, min: 1.0, mean: 1.0, deviation: 0.0 };
+    let one = Cell { log2_buckets: 0, trials: MAX_TRIALS, min: 1.0, mean: 1.0, deviation: 0.0 };
     let first = (group.addressing == Addressing::PowerOfTwo).then_some(one);
     first.into_iter().chain(MEASURED.iter().map(|&log2| measure(group, log2))).collect()
 }
@@ -69,7 +69,7 @@ fn measure_group(group: Group) -> Vec<Cell> {
 pub(crate) fn measure(group: Group, log2_buckets: u32) -> Cell {
     let Group { addressing, b, f } = group;
     let slots = u64::from(b) << log2_buckets;
-    let trials = (SLOTS_PER_CELL / slots).clamp(LEAST_TRIALS, MOST_TRIALS);
+    let trials = (SLOTS_PER_CELL / slots).clamp(MIN_TRIALS, MAX_TRIALS);
     let builder = CuckooFilter::builder().table(TableKind::Single).addressing(addressing).buckets(1 << log2_buckets);
     let mut filter = builder.bucket_size(b).fingerprint_bits(f).build().expect("the parameters are valid");
     let mut random = SplitMix64(SEED ^ u64::from(b) << 56 ^ u64::from(f) << 48 ^ u64::from(log2_buckets) << 40);

@@ -7,7 +7,7 @@
 //! With one slot in a bucket, only crowding counts: the walk finds every possible place, and an item is refused if some connected
 //! set of buckets would get more items than it has buckets ([`crowded_sets`]).
 
-use koel::{Addressing, tuning::crowded_pairs};
+use koel::{Addressing, tuning::overfull_pairs};
 
 /// Sizes beyond the measured ones for which a load is always planned, as logarithms of the number of buckets. Between them, a
 /// load is planned where it changes by more than [`STEP`].
@@ -153,7 +153,7 @@ fn crowding_limit(group: Group, log2_buckets: u32) -> f64 {
 /// Returns the expected number of places with more items than slots, at this load.
 pub(crate) fn expected_crowded_places(group: Group, log2_buckets: u32, load: f64) -> f64 {
     let buckets = 1 << log2_buckets;
-    if group.b == 1 { crowded_sets(group.f, buckets, load) } else { crowded_pairs(group.b, group.f, buckets, load) }
+    if group.b == 1 { crowded_sets(group.f, buckets, load) } else { overfull_pairs(group.b, group.f, buckets, load) }
 }
 
 /// Returns the expected number of connected sets with more items than buckets, for buckets of one slot. It is at most the sum of

@@ -375,7 +375,7 @@ fn refusing_parameters_does_not_allocate() {
         ("bucket size of a growing filter", builder().bucket_size(99)),
         ("packed growing filter", builder().bucket_size(3).table(TableKind::Packed)),
         ("partitions of a growing filter", builder().partitions(3)),
-        ("capacity above the maximal one", builder().capacity(10).max_capacity(5)),
+        ("capacity above the maximum", builder().capacity(10).max_capacity(5)),
         ("huge capacity of a growing filter", builder().capacity(usize::MAX)),
         ("max_bytes of a growing filter", builder().max_bytes(10)),
     ];

@@ -397,5 +397,5 @@ fn too_many_copies_are_refused_as_copies() {
     let builder = builder.addressing(Addressing::PowerOfTwo).hasher(MetroHash64).seed(1337);
     let mut filter = GoFilter::try_from(builder.build().expect("valid parameters")).expect("compatible with Go");
     let refused = (0..9).find_map(|_| filter.insert("koel").err()).expect("its two buckets have eight slots");
-    assert_eq!((refused.kind(), filter.count("koel")), (InsertErrorKind::Copies { copies: 8 }, 8));
+    assert_eq!((refused.kind(), filter.count("koel")), (InsertErrorKind::BucketsFull { copies: 8 }, 8));
 }

@@ -59,12 +59,12 @@ impl Request {
     /// Returns requests with the values that an error offers. From a range, it takes the first and the last value.
     fn remedied(self, error: ParamError) -> Vec<Self> {
         match error {
-            ParamError::Capacity { most, .. } => vec![Self { size: Size::Capacity(most), ..self }],
-            ParamError::Buckets { most, addressing, .. } => {
+            ParamError::Capacity { max, .. } => vec![Self { size: Size::Capacity(max), ..self }],
+            ParamError::Buckets { max, addressing, .. } => {
                 let fewest = if addressing == Addressing::AnySize { 2 } else { 1 };
-                [fewest, most].map(|buckets| Self { size: Size::Buckets(buckets), ..self }).to_vec()
+                [fewest, max].map(|buckets| Self { size: Size::Buckets(buckets), ..self }).to_vec()
             }
-            ParamError::FalsePositiveRate { lowest, .. } => {
+            ParamError::FalsePositiveRate { min: lowest, .. } => {
                 // The message contains the rate in decimal.
                 let message = error.to_string();
                 let (_, range) = message.split_once("rates from ").expect("a range");
@@ -87,12 +87,12 @@ impl Request {
     /// Returns requests with values just beyond those that an error offers.
     fn beyond(self, error: ParamError) -> Vec<Self> {
         match error {
-            ParamError::Capacity { most, .. } => vec![Self { size: Size::Capacity(most + 1), ..self }],
-            ParamError::Buckets { most, addressing, .. } => {
-                let more = if addressing == Addressing::AnySize { most + 2 } else { 2 * most };
+            ParamError::Capacity { max, .. } => vec![Self { size: Size::Capacity(max + 1), ..self }],
+            ParamError::Buckets { max, addressing, .. } => {
+                let more = if addressing == Addressing::AnySize { max + 2 } else { 2 * max };
                 vec![Self { size: Size::Buckets(more), ..self }]
             }
-            ParamError::FalsePositiveRate { lowest, .. } => {
+            ParamError::FalsePositiveRate { min: lowest, .. } => {
                 [lowest * 0.999, 1.0].map(|rate| Self { precision: Precision::Rate(rate), ..self }).to_vec()
             }
             ParamError::FingerprintBits { table, .. } => {
@@ -189,7 +189,7 @@ fn the_lowest_rate_is_the_best_of_all_fingerprint_lengths() {
                 };
                 for wrong in [0.0, 1e-12, 1e-11, -1.0, 1.0, f64::NAN] {
                     let error = builder.clone().false_positive_rate(wrong).params().expect_err("the rate is out of range");
-                    let ParamError::FalsePositiveRate { lowest: found, .. } = error else { panic!("{error}") };
+                    let ParamError::FalsePositiveRate { min: found, .. } = error else { panic!("{error}") };
                     assert!((found - lowest).abs() < f64::MIN_POSITIVE, "{capacity} items, b = {b}: {lowest:e}, but {error}");
                 }
             }

@@ -37,7 +37,7 @@ fn invalid_parameters_are_refused_with_their_limits() {
     }
     let lowest = sized().fingerprint_bits(32).params().expect("valid parameters").false_positive_rate_at_capacity();
     for given in [0.0, -0.1, 1e-12, 1.0, 1.5, f64::INFINITY, f64::NEG_INFINITY] {
-        assert_refused(sized().false_positive_rate(given), ParamError::FalsePositiveRate { given, lowest });
+        assert_refused(sized().false_positive_rate(given), ParamError::FalsePositiveRate { given, min: lowest });
     }
     let error = sized().false_positive_rate(f64::NAN).params().expect_err("not a number");
     assert!(matches!(error, ParamError::FalsePositiveRate { .. }), "{error}");
@@ -56,11 +56,11 @@ fn bucket_counts_must_suit_the_addressing() {
     let bits = |bits| builder().fingerprint_bits(bits);
     let check_refused = |builder: Builder, addressing, given, most: u64| {
         let builder = builder.addressing(addressing);
-        assert_refused(builder.clone().buckets(given), ParamError::Buckets { given, most, addressing });
+        assert_refused(builder.clone().buckets(given), ParamError::Buckets { given, max: most, addressing });
         assert!(builder.buckets(most).params().is_ok());
     };
     let most = |f| match builder().fingerprint_bits(f).buckets(1).params() {
-        Err(ParamError::Buckets { most, .. }) => most,
+        Err(ParamError::Buckets { max, .. }) => max,
         other => panic!("{other:?}"),
     };
     for given in [0, 1, 7, u64::MAX] {
@@ -87,23 +87,23 @@ fn error_messages_name_value_limits_and_remedy() {
         (ParamError::TwoPrecisions, "both a rate and fingerprint bits given; leave one of them out"),
         (ParamError::NoRate, "false-positive rate: none given; give one between 0 and 1, such as 0.001"),
         (
-            ParamError::Capacity { given: 10, most: 9 },
+            ParamError::Capacity { given: 10, max: 9 },
             "capacity: 10 given, but with the other parameters at most 9 works; give no more",
         ),
         (
-            ParamError::MaxCapacity { given: 10, most: 9 },
-            "maximal capacity: 10 given, but with the other parameters at most 9 works; give no more",
+            ParamError::MaxCapacity { given: 10, max: 9 },
+            "maximum capacity: 10 given, but with the other parameters at most 9 works; give no more",
         ),
         (
-            ParamError::Buckets { given: 7, most: 100, addressing: any_size },
+            ParamError::Buckets { given: 7, max: 100, addressing: any_size },
             "buckets: 7 given, but any-size addressing takes even numbers from 2 to 100; give one of those",
         ),
         (
-            ParamError::Buckets { given: 7, most: 128, addressing: Addressing::PowerOfTwo },
+            ParamError::Buckets { given: 7, max: 128, addressing: Addressing::PowerOfTwo },
             "buckets: 7 given, but power-of-two addressing takes powers of two from 1 to 128; give one of those",
         ),
         (
-            ParamError::FalsePositiveRate { given: 1e-12, lowest: 1.7762e-9 },
+            ParamError::FalsePositiveRate { given: 1e-12, min: 1.7762e-9 },
             "false-positive rate: 1e-12 given, but filters of this size keep rates from 1.78e-9 to below 1; give one of those",
         ),
         (

@@ -74,6 +74,6 @@ fn the_formula_for_buckets_of_one_slot_predicts_the_first_refusal() {
 /// Checks the figures for five bits in docs/DESIGN.md, "Capacity".
 #[test]
 fn figures_for_five_bits_in_the_design_are_correct() {
-    let chance = |log2_buckets: u32| format!("{:.1e}", koel::tuning::crowded_pairs(4, 5, 1 << log2_buckets, 0.97));
+    let chance = |log2_buckets: u32| format!("{:.1e}", koel::tuning::overfull_pairs(4, 5, 1 << log2_buckets, 0.97));
     assert_eq!([chance(19), chance(28)], ["6.9e-5", "3.5e-2"]);
 }

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use crate::common::{ADDRESSINGS, SplitMix64, split_mix::unfolded};
 use koel::{
     Addressing, CuckooFilter, Params, Prehashed, TableKind, Xxh3,
-    tuning::{Candidate, Constraints, HIGHEST_RATE, Recommendation, best_rate, crowded_pairs, recommend, safe_load},
+    tuning::{Candidate, Constraints, MAX_RATE, Recommendation, best_rate, overfull_pairs, recommend, safe_load},
 };
 
 /// The tolerance in standard deviations: about one of 100,000 correct predictions lies outside. The hashes are fixed, so all runs
@@ -162,7 +162,7 @@ fn best_rate_finds_the_lowest_rate_that_fits() {
             let builder = CuckooFilter::builder().capacity(items).table(table).bucket_size(b);
             let all = table.fingerprint_bits().filter_map(|f| builder.clone().fingerprint_bits(f).params().ok());
             let least = all
-                .filter(|params| params.false_positive_rate_at_capacity() <= HIGHEST_RATE)
+                .filter(|params| params.false_positive_rate_at_capacity() <= MAX_RATE)
                 .min_by_key(Params::table_bytes)
                 .expect("at least one useful table");
             let (f, size) = (least.fingerprint_bits(), least.table_bytes());
@@ -228,7 +228,7 @@ fn best_rate_finds_the_lowest_of_all_tables() {
                 let mut sizes = (1..=most).rev().filter_map(|half| builder.clone().buckets(2 * half).params().ok());
                 sizes.find(|params| params.table_bytes() <= bytes).filter(|params| params.capacity() >= items)
             });
-            let useful = tables.filter(|params| params.false_positive_rate_at_capacity() <= HIGHEST_RATE);
+            let useful = tables.filter(|params| params.false_positive_rate_at_capacity() <= MAX_RATE);
             let lowest =
                 useful.map(|params| params.false_positive_rate_at(items as f64 / params.slots() as f64)).reduce(f64::min);
             match (advice.best().map(Candidate::false_positive_rate), lowest) {
@@ -247,9 +247,9 @@ fn best_rate_finds_the_lowest_of_all_tables() {
 #[test]
 fn useless_filters_are_not_recommended() {
     for items in [1, 17, 1000, 1_000_000, 1_000_000_000] {
-        let least = recommend(items, HIGHEST_RATE, &Constraints::default()).best().expect("at least one candidate").bytes();
+        let least = recommend(items, MAX_RATE, &Constraints::default()).best().expect("at least one candidate").bytes();
         let best = best_rate(items, least, &Constraints::default());
-        assert!(best.best().expect("at least one candidate").params().false_positive_rate_at_capacity() <= HIGHEST_RATE);
+        assert!(best.best().expect("at least one candidate").params().false_positive_rate_at_capacity() <= MAX_RATE);
         let none = best_rate(items, least - 1, &Constraints::default());
         assert!(none.best().is_none(), "{none:?}");
         assert!(
@@ -289,7 +289,7 @@ fn short_fingerprints_cannot_fill_large_tables() {
     assert!(load(12, 19) > 0.97 && load(4, 19) < 0.9);
     for f in [4, 5, 6] {
         assert!(load(f, 40) < load(f, 12));
-        assert!(crowded_pairs(4, f, 1 << 40, load(f, 12)) > 1e-4);
-        assert!(crowded_pairs(4, f, 1 << 40, load(f, 40)) <= 1e-4);
+        assert!(overfull_pairs(4, f, 1 << 40, load(f, 12)) > 1e-4);
+        assert!(overfull_pairs(4, f, 1 << 40, load(f, 40)) <= 1e-4);
     }
 }

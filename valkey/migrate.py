@@ -42,9 +42,9 @@ TWO_KEY_COMMANDS = {b"RENAME", b"RENAMENX", b"COPY", b"CF.UNION"}
 ALL_KEY_COMMANDS = {b"FLUSHDB", b"FLUSHALL", b"SWAPDB"}
 BATCH = 512
 """The most writes that are replayed together."""
-MOST_SAMPLED = 10_000
+MAX_SAMPLED = 10_000
 """The most added items that are looked up at the end."""
-MOST_COPIES = 5
+MAX_COPIES = 5
 """The most attempts to copy a key that other commands change."""
 
 DUMP = """
@@ -503,8 +503,8 @@ class Migration:
             answer = reply[at] if isinstance(reply, list) else reply
             if name == b"CF.DEL":
                 self.sample.pop((entry.key, item), None)
-            elif answer in (0, 1) and (len(self.sample) < MOST_SAMPLED or random.random() < 0.01):
-                if len(self.sample) >= MOST_SAMPLED:
+            elif answer in (0, 1) and (len(self.sample) < MAX_SAMPLED or random.random() < 0.01):
+                if len(self.sample) >= MAX_SAMPLED:
                     self.sample.pop(next(iter(self.sample)))
                 self.sample[entry.key, item] = True
 
@@ -535,7 +535,7 @@ class Migration:
         """Handles a command that cannot be replayed. The key is copied again, if possible."""
         if entry.problem:
             return
-        if entry.is_live or entry.copies >= MOST_COPIES:
+        if entry.is_live or entry.copies >= MAX_COPIES:
             entry.problem = f"{reason} changed it at the source, which cannot be replayed; delete it at the target and run this again"
             say(f"{entry.key!r}: {entry.problem}")
         else:

@@ -14,7 +14,7 @@ use koel::{
 use std::collections::BTreeMap;
 
 /// Longer tables are not generated, so that more inputs can be tried.
-const MOST_BUCKETS_LOG: u8 = 6;
+const MAX_BUCKETS_LOG: u8 = 6;
 
 /// A file's fields outside its table.
 struct Header {
@@ -126,7 +126,7 @@ fn repair(bytes: &mut Vec<u8>) {
     bytes[12] &= 1;
     let is_packed = bytes[13] == 1;
     let start = if is_packed { 19 } else { 20 };
-    let buckets = 1u32 << (bytes[start - 4] % MOST_BUCKETS_LOG);
+    let buckets = 1u32 << (bytes[start - 4] % MAX_BUCKETS_LOG);
     if is_packed {
         bytes[14] = 4 + bytes[14] % 29;
     } else {

@@ -7,7 +7,7 @@ type Filter = ElasticFilter<AnyHasher>;
 type View<'a> = ElasticView<&'a [u8], AnyHasher>;
 
 /// Filters with more items are not changed, so that more inputs can be tried.
-const MOST_ITEMS: usize = 3000;
+const MAX_ITEMS: usize = 3000;
 
 pub fn check(bytes: &[u8], odd: usize) {
     let error_of = |answer: &Result<Filter, SnapshotError>| {
@@ -37,7 +37,7 @@ pub fn check(bytes: &[u8], odd: usize) {
     if let Ok(view) = verified {
         compare(view, &filter);
     }
-    if filter.len() <= MOST_ITEMS {
+    if filter.len() <= MAX_ITEMS {
         check_changes(filter);
     }
 }

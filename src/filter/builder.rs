@@ -125,7 +125,7 @@ impl<H> Builder<H> {
     /// use koel::ParamError;
     /// let builder = koel::CuckooFilter::builder().capacity(1000);
     /// let error = builder.clone().false_positive_rate(1e-12).params().unwrap_err();
-    /// let ParamError::FalsePositiveRate { lowest, .. } = error else { panic!("{error}") };
+    /// let ParamError::FalsePositiveRate { min: lowest, .. } = error else { panic!("{error}") };
     /// assert!(builder.false_positive_rate(lowest).params().is_ok());
     /// ```
     pub fn params(self) -> Result<Params, ParamError> {

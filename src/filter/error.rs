@@ -42,7 +42,7 @@ pub enum InsertErrorKind {
     },
     /// In a filter of Go's library, copies of the item's fingerprint fill both its buckets. These are most likely copies of the
     /// item. Other items may still fit.
-    Copies {
+    BucketsFull {
         /// The number of copies.
         copies: u32,
     },
@@ -136,7 +136,7 @@ impl fmt::Display for InsertError {
                 f,
                 "the filter is full: {items} items in {slots} slots left no room for another; build it with a larger capacity"
             ),
-            InsertErrorKind::Copies { copies } => write!(
+            InsertErrorKind::BucketsFull { copies } => write!(
                 f,
                 "no room for one more copy of the item: {copies} with its fingerprint fill its two buckets; insert_unique stores \
                  an item once"
@@ -150,7 +150,7 @@ impl fmt::Display for InsertError {
                  higher max_bytes"
             ),
             InsertErrorKind::Generations => f.write_str(
-                "the filter holds many times its maximal capacity, and a further generation could not keep its false-positive rate; \
+                "the filter holds many times its maximum capacity, and a further generation could not keep its false-positive rate; \
                  build it with a higher max_capacity",
             ),
             InsertErrorKind::Crowded => f.write_str(
@@ -346,7 +346,7 @@ mod tests {
                 "the filter is full: 990 items in 1000 slots left no room for another; build it with a larger capacity",
             ),
             (
-                InsertErrorKind::Copies { copies: 8 },
+                InsertErrorKind::BucketsFull { copies: 8 },
                 "no room for one more copy of the item: 8 with its fingerprint fill its two buckets; insert_unique stores an item \
                  once",
             ),
@@ -356,7 +356,7 @@ mod tests {
             ),
             (
                 InsertErrorKind::Generations,
-                "the filter holds many times its maximal capacity, and a further generation could not keep its false-positive rate; \
+                "the filter holds many times its maximum capacity, and a further generation could not keep its false-positive rate; \
                  build it with a higher max_capacity",
             ),
             (

@@ -16,7 +16,7 @@ use crate::{
 /// The seed that Go's library always uses.
 const SEED: u64 = 1337;
 /// The most buckets of a file: the largest power of two that fits into four bytes.
-const MOST_BUCKETS: u64 = 1 << 31;
+const MAX_BUCKETS: u64 = 1 << 31;
 
 // Offsets of the header's fields. Each field begins where the previous one ends. Only single tables have the bucket size, after the
 // table type.
@@ -196,7 +196,7 @@ pub(super) fn header(params: &Params, hasher: HasherId, len: u64, victim: Victim
     if params.seed() != SEED {
         return Err(GoError::Seed(params.seed()));
     }
-    if params.buckets() > MOST_BUCKETS {
+    if params.buckets() > MAX_BUCKETS {
         return Err(GoError::Buckets(params.buckets()));
     }
     if shares_bits(params) {

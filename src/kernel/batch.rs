@@ -18,7 +18,7 @@ pub(crate) const BATCH: usize = 64;
 pub(crate) const PREFETCH_FROM: usize = 1 << 20;
 
 /// The smallest number of hashes for which vectors and prefetching pay. Preparing them takes as long as this many lookups.
-pub(crate) const FEWEST_FOR_VECTORS: usize = 12;
+pub(crate) const MIN_FOR_VECTORS: usize = 12;
 
 /// A source of [`Uniform`] hashes. Vector kernels are generic over it, so that hashing is compiled for their instructions, too.
 // `pub`, because a method of the public trait `Items` returns one. No other crate can name it.

@@ -6,7 +6,7 @@ use super::{Hashes, Kernel, batch::LookUp};
 #[cfg(x86_kernels)]
 use super::{
     Tables,
-    batch::FEWEST_FOR_VECTORS,
+    batch::MIN_FOR_VECTORS,
     x86_64::{Avx2, Avx512, Bmi2},
 };
 use crate::{
@@ -130,7 +130,7 @@ impl Dispatch {
         match geometry.table {
             // A filter that was planned for its final size has no column. All others have one most of the time.
             Geometry::Narrow(geometry) if column.width() == 0 => self.read_form(Narrow, &geometry, bytes, read),
-            Geometry::Narrow(geometry) if column.width() <= Deep::MOST_COLUMN_BITS => {
+            Geometry::Narrow(geometry) if column.width() <= Deep::MAX_COLUMN_BITS => {
                 self.read_form(Deep, &(geometry, column), bytes, read)
             }
             // This encoding spreads and gathers nothing, so portable code is as fast.
@@ -146,7 +146,7 @@ impl Dispatch {
         match geometry.table {
             // As in `read_deep`.
             Geometry::Narrow(geometry) if column.width() == 0 => self.change_form(Narrow, &geometry, bytes, change),
-            Geometry::Narrow(geometry) if column.width() <= Deep::MOST_COLUMN_BITS => {
+            Geometry::Narrow(geometry) if column.width() <= Deep::MAX_COLUMN_BITS => {
                 self.change_form(Deep, &(geometry, column), bytes, change)
             }
             Geometry::Narrow(geometry) | Geometry::Wide(geometry) => {
@@ -202,11 +202,11 @@ impl Dispatch {
     ) {
         match self {
             #[cfg(x86_kernels)]
-            Self::Avx512(avx512) if hashes.len() >= FEWEST_FOR_VECTORS => {
+            Self::Avx512(avx512) if hashes.len() >= MIN_FOR_VECTORS => {
                 avx512.contains_all(params, geometry, bytes, hashes, answer);
             }
             #[cfg(x86_kernels)]
-            Self::Avx2(avx2) if hashes.len() >= FEWEST_FOR_VECTORS => {
+            Self::Avx2(avx2) if hashes.len() >= MIN_FOR_VECTORS => {
                 avx2.contains_all(params, geometry, bytes, hashes, answer);
             }
             _ => hashes.each_batch(0..hashes.len(), |hashes| {
@@ -234,7 +234,7 @@ impl Dispatch {
         answer: impl FnMut(&[u64], u64),
     ) -> bool {
         match self {
-            _ if hashes.len() < FEWEST_FOR_VECTORS => false,
+            _ if hashes.len() < MIN_FOR_VECTORS => false,
             Self::Avx512(avx512) => avx512.contains_all_in(tables, prefetches, hashes, answer),
             Self::Avx2(avx2) => avx2.contains_all_in(tables, prefetches, hashes, answer),
             _ => false,

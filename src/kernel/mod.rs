@@ -21,7 +21,7 @@ mod x86_64;
 use core::{fmt, str::FromStr};
 
 use crate::params::ParamError;
-pub(crate) use batch::{BATCH, FEWEST_FOR_VECTORS, Hashes, PREFETCH_FROM, Tables, answers, prefetch};
+pub(crate) use batch::{BATCH, Hashes, MIN_FOR_VECTORS, PREFETCH_FROM, Tables, answers, prefetch};
 pub(crate) use dispatch::{Dispatch, Task};
 
 /// The instruction set for which a filter's operations are compiled. All kernels give the same results and write the same bytes;

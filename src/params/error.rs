@@ -38,21 +38,21 @@ pub enum ParamError {
         /// The number of items given.
         given: usize,
         /// The largest valid number.
-        most: usize,
+        max: usize,
     },
     /// The hashes have too few bits for the maximum capacity.
     MaxCapacity {
         /// The number of items given.
         given: usize,
         /// The largest valid number.
-        most: usize,
+        max: usize,
     },
     /// The number of buckets is invalid for the addressing, or too large.
     Buckets {
         /// The number given.
         given: u64,
         /// The largest valid number.
-        most: u64,
+        max: u64,
         /// The addressing: [`AnySize`](Addressing::AnySize) takes even numbers, [`PowerOfTwo`](Addressing::PowerOfTwo) takes powers
         /// of two.
         addressing: Addressing,
@@ -62,7 +62,7 @@ pub enum ParamError {
         /// The rate given.
         given: f64,
         /// The lowest valid rate with the other parameters. All rates from there to 1 (excluded) are valid.
-        lowest: f64,
+        min: f64,
     },
     /// The fingerprint length is invalid for the table.
     FingerprintBits {
@@ -110,11 +110,11 @@ impl fmt::Display for ParamError {
             Self::NoPrecision => return f.write_str("neither a rate nor fingerprint bits given; give one of them"),
             Self::TwoPrecisions => return f.write_str("both a rate and fingerprint bits given; leave one of them out"),
             Self::NoRate => return f.write_str("false-positive rate: none given; give one between 0 and 1, such as 0.001"),
-            Self::Capacity { given, most } => return too_large(f, "capacity", given, most),
-            Self::MaxCapacity { given, most } => return too_large(f, "maximal capacity", given, most),
-            Self::FalsePositiveRate { given, lowest } => {
-                let (given, lowest) = (Rate(given), Rate(round_up_rate(lowest)));
-                write!(f, "false-positive rate: {given} given, but filters of this size keep rates from {lowest} to below 1")?;
+            Self::Capacity { given, max } => return too_large(f, "capacity", given, max),
+            Self::MaxCapacity { given, max } => return too_large(f, "maximum capacity", given, max),
+            Self::FalsePositiveRate { given, min } => {
+                let (given, min) = (Rate(given), Rate(round_up_rate(min)));
+                write!(f, "false-positive rate: {given} given, but filters of this size keep rates from {min} to below 1")?;
             }
             Self::Buckets { .. } | Self::FingerprintBits { .. } | Self::BucketSize { .. } => self.table_limits(f)?,
             Self::Partitions { given } => write!(f, "partitions: {given} given, but they are a power of two from 1 to 256")?,
@@ -138,9 +138,9 @@ impl ParamError {
     /// only reads snapshots displays no other parameter errors.)
     pub(crate) fn table_limits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Buckets { given, most, addressing } => {
+            Self::Buckets { given, max, addressing } => {
                 let (name, rule, fewest) = (addressing.name(), addressing.rule(), addressing.min_buckets());
-                write!(f, "buckets: {given} given, but {name} addressing takes {rule} from {fewest} to {most}")
+                write!(f, "buckets: {given} given, but {name} addressing takes {rule} from {fewest} to {max}")
             }
             Self::FingerprintBits { given, table } => {
                 let range = table.fingerprint_bits();
@@ -155,13 +155,13 @@ impl ParamError {
     }
 }
 
-fn too_large(f: &mut fmt::Formatter<'_>, parameter: &str, given: usize, most: usize) -> fmt::Result {
-    write!(f, "{parameter}: {given} given, but with the other parameters at most {most} works; give no more")
+fn too_large(f: &mut fmt::Formatter<'_>, parameter: &str, given: usize, max: usize) -> fmt::Result {
+    write!(f, "{parameter}: {given} given, but with the other parameters at most {max} works; give no more")
 }
 
-fn out_of_range(f: &mut fmt::Formatter<'_>, parameter: &str, given: u32, table: TableKind, least: u32, most: u32) -> fmt::Result {
-    write!(f, "{parameter}: {given} given, but the {} table takes {least}", table.name())?;
-    if least == most { Ok(()) } else { write!(f, " to {most}") }
+fn out_of_range(f: &mut fmt::Formatter<'_>, parameter: &str, given: u32, table: TableKind, min: u32, max: u32) -> fmt::Result {
+    write!(f, "{parameter}: {given} given, but the {} table takes {min}", table.name())?;
+    if min == max { Ok(()) } else { write!(f, " to {max}") }
 }
 
 /// Shows the message. A `Box<dyn Error>` links this code even if nothing calls it, and derived code would take kilobytes.

@@ -171,7 +171,7 @@ impl Params {
         if addressing.accepts(buckets) && params.fits() {
             return Ok(params);
         }
-        Err(ParamError::Buckets { given: buckets, most: params.max_buckets(), addressing })
+        Err(ParamError::Buckets { given: buckets, max: params.max_buckets(), addressing })
     }
 
     /// Returns true if the number of buckets is at most [`max_buckets`](Self::max_buckets). Unlike that method, it needs no

@@ -50,7 +50,7 @@ impl Request {
         let Search { smallest, lowest, .. } = Search::of(self, size, precision);
         match (smallest, lowest, self.false_positive_rate) {
             (Some(smallest), ..) => Ok(smallest),
-            (None, Some(lowest), Some(given)) => Err(ParamError::FalsePositiveRate { given, lowest }),
+            (None, Some(lowest), Some(given)) => Err(ParamError::FalsePositiveRate { given, min: lowest }),
             _ => Err(self.too_large(size, precision)),
         }
     }
@@ -75,8 +75,8 @@ impl Request {
             }
         }
         match size {
-            Size::Capacity(given) => ParamError::Capacity { given, most: index(most.2) },
-            Size::Buckets(given) => ParamError::Buckets { given, most: most.2, addressing: self.addressing },
+            Size::Capacity(given) => ParamError::Capacity { given, max: index(most.2) },
+            Size::Buckets(given) => ParamError::Buckets { given, max: most.2, addressing: self.addressing },
         }
     }
 
@@ -246,7 +246,7 @@ mod tests {
             false_positive_rate: Some(0.0),
             ..request(Addressing::PowerOfTwo, TableKind::Single, 1, 0)
         };
-        assert_eq!(request.params(), Err(ParamError::FalsePositiveRate { given: 0.0, lowest: 0.0 }));
+        assert_eq!(request.params(), Err(ParamError::FalsePositiveRate { given: 0.0, min: 0.0 }));
         assert_eq!(exhaustive(&request), request.params());
     }
 
@@ -310,13 +310,13 @@ mod tests {
         let largest = || largest.iter().filter(|&&(precision, ..)| Some(precision) == best);
         match (smallest, lowest, request.false_positive_rate, size) {
             (Some(&smallest), ..) => Ok(smallest),
-            (None, Some(lowest), Some(given), _) => Err(ParamError::FalsePositiveRate { given, lowest }),
+            (None, Some(lowest), Some(given), _) => Err(ParamError::FalsePositiveRate { given, min: lowest }),
             (.., Size::Buckets(given)) => {
                 let most = largest().map(|&(_, buckets, _)| buckets).max().unwrap();
-                Err(ParamError::Buckets { given, most, addressing: request.addressing })
+                Err(ParamError::Buckets { given, max: most, addressing: request.addressing })
             }
             (.., Size::Capacity(given)) => {
-                Err(ParamError::Capacity { given, most: largest().map(|&(.., capacity)| capacity).max().unwrap() })
+                Err(ParamError::Capacity { given, max: largest().map(|&(.., capacity)| capacity).max().unwrap() })
             }
         }
     }
@@ -376,8 +376,8 @@ mod tests {
         fn the_search_agrees_with_trying_all_tables(request in any_request()) {
             // NaN does not equal itself.
             let comparable = |error| match error {
-                ParamError::FalsePositiveRate { given, lowest } if given.is_nan() => {
-                    ParamError::FalsePositiveRate { given: f64::MIN, lowest }
+                ParamError::FalsePositiveRate { given, min: lowest } if given.is_nan() => {
+                    ParamError::FalsePositiveRate { given: f64::MIN, min: lowest }
                 }
                 other => other,
             };

@@ -7,7 +7,7 @@ use core::{error::Error, fmt};
 
 use super::{
     FINGERPRINT_BITS, RedisBloomFilter, SubFilter,
-    format::{Fields, Header, MOST_SLOTS},
+    format::{Fields, Header, MAX_SLOTS},
 };
 use crate::{
     bits::{index, low_quarter, wide},
@@ -122,7 +122,7 @@ fn check(params: &Params, hasher: HasherId) -> Result<(), RedisBloomError> {
         return Err(RedisBloomError::Addressing(params.addressing()));
     }
     let slots = wide(params.slots());
-    if slots > MOST_SLOTS { Err(RedisBloomError::Slots(slots)) } else { Ok(()) }
+    if slots > MAX_SLOTS { Err(RedisBloomError::Slots(slots)) } else { Ok(()) }
 }
 
 /// The reason that a filter cannot be converted from RedisBloom's to a [`CuckooFilter`](crate::CuckooFilter), or back.

@@ -17,13 +17,13 @@ const HEADER_BYTES: usize = 38;
 const UNPACKED_BYTES: usize = 40;
 
 /// The most slots of a sub-filter. RedisBloom computes slot positions in 32 bits, and finds nothing in larger sub-filters.
-pub(super) const MOST_SLOTS: u64 = 1 << 32;
+pub(super) const MAX_SLOTS: u64 = 1 << 32;
 
 /// The most slots of a bucket. RedisBloom searches no more than this.
-const MOST_BUCKET_SIZE: u16 = 255;
+const MAX_BUCKET_SIZE: u16 = 255;
 
 /// The most sub-filters. RedisBloom stores their number in 16 bits.
-const MOST_FILTERS: u64 = (1 << 16) - 1;
+const MAX_FILTERS: u64 = (1 << 16) - 1;
 
 // The offsets of the fields.
 const ITEMS_AT: usize = 0;
@@ -119,12 +119,12 @@ impl Fields {
         if !buckets.is_power_of_two() {
             return Some((BUCKETS_AT, "{} buckets, but the number must be a power of two", [buckets, 0]));
         }
-        if bucket_size == 0 || bucket_size > MOST_BUCKET_SIZE {
+        if bucket_size == 0 || bucket_size > MAX_BUCKET_SIZE {
             let message = "buckets of {} slots, but RedisBloom's have 1 to {}";
-            return Some((BUCKET_SIZE_AT, message, [bucket_size.into(), MOST_BUCKET_SIZE.into()]));
+            return Some((BUCKET_SIZE_AT, message, [bucket_size.into(), MAX_BUCKET_SIZE.into()]));
         }
-        if filters == 0 || filters > MOST_FILTERS {
-            return Some((FILTERS_AT, "{} sub-filters, but a filter has 1 to {}", [filters, MOST_FILTERS]));
+        if filters == 0 || filters > MAX_FILTERS {
+            return Some((FILTERS_AT, "{} sub-filters, but a filter has 1 to {}", [filters, MAX_FILTERS]));
         }
         if !expansion.is_power_of_two() && (expansion > 0 || filters > 1) {
             let message = "expansion {}, but it must be a power of two, or 0 for a filter that does not grow";
@@ -133,7 +133,7 @@ impl Fields {
         // The last sub-filter is the largest.
         if self.slots(filters - 1).is_none() {
             let message = "sub-filter {} has more than {} slots, the most that RedisBloom can use";
-            return Some((FILTERS_AT, message, [filters, MOST_SLOTS]));
+            return Some((FILTERS_AT, message, [filters, MAX_SLOTS]));
         }
         None
     }
@@ -142,7 +142,7 @@ impl Fields {
     pub(super) fn slots(&self, filter: u64) -> Option<u64> {
         let growth = u64::from(self.expansion).checked_pow(if filter > 0 { u32::try_from(filter).ok()? } else { 0 })?;
         let slots = self.buckets.checked_mul(growth)?.checked_mul(self.bucket_size.into())?;
-        (slots <= MOST_SLOTS).then_some(slots)
+        (slots <= MAX_SLOTS).then_some(slots)
     }
 
     fn encode(&self) -> [u8; HEADER_BYTES] {
@@ -167,7 +167,7 @@ impl Fields {
 const HEADER_ITERATOR: u64 = 1;
 
 /// The most bytes of a chunk that this library writes. RedisBloom's chunks are no longer.
-const MOST_CHUNK_BYTES: usize = 16 << 20;
+const MAX_CHUNK_BYTES: usize = 16 << 20;
 
 const IN_ORDER: &str = "give the chunks in the order in which CF.SCANDUMP gave them, each once";
 
@@ -378,7 +378,7 @@ impl RedisBloomFilter {
 /// Returns the chunks for a header and the slots of sub-filters, with their iterators.
 fn in_chunks<'a>(header: &'a Header, filters: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = (u64, &'a [u8])> {
     let mut iterator = HEADER_ITERATOR;
-    let slots = filters.flat_map(|slots| slots.chunks(MOST_CHUNK_BYTES)).map(move |bytes| {
+    let slots = filters.flat_map(|slots| slots.chunks(MAX_CHUNK_BYTES)).map(move |bytes| {
         iterator += wide(bytes.len());
         (iterator, bytes)
     });

@@ -284,9 +284,9 @@ pub(super) struct Reason<'a>(pub &'a io::Error);
 impl fmt::Display for Reason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // No system has longer messages.
-        const MOST_BYTES: usize = 256;
+        const MAX_BYTES: usize = 256;
         let is_os = self.0.raw_os_error().is_some();
-        if is_os && reserved::<u8>(MOST_BYTES).is_err() { self.0.kind().fmt(f) } else { self.0.fmt(f) }
+        if is_os && reserved::<u8>(MAX_BYTES).is_err() { self.0.kind().fmt(f) } else { self.0.fmt(f) }
     }
 }
 

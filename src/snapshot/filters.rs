@@ -12,7 +12,7 @@ use std::path::Path;
 use super::{
     SnapshotError, bare,
     format::{Checksum, Fixed, Header, checksum},
-    read::{LARGEST_PIECE, Reading, Source, header_too_short, too_long, too_short},
+    read::{MAX_PIECE, Reading, Source, header_too_short, too_long, too_short},
     verify::{verified_copy, verify},
 };
 #[cfg(feature = "std")]
@@ -492,7 +492,7 @@ impl RawFilter {
         let (header, seed) = Header::<Fixed>::encode(&Fixed::of(self), hasher);
         write(&header)?;
         let mut checksum = Checksum::new(seed);
-        for piece in self.table().chunks(LARGEST_PIECE) {
+        for piece in self.table().chunks(MAX_PIECE) {
             // The checksum brings the piece into the cache for the writer.
             checksum.update(piece);
             write(piece)?;

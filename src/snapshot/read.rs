@@ -33,7 +33,7 @@ use crate::{
 const FIRST_PIECE: usize = 32 << 10;
 
 /// The length of the largest piece in bytes, small enough to stay in the cache for the checksum.
-pub(super) const LARGEST_PIECE: usize = 256 << 10;
+pub(super) const MAX_PIECE: usize = 256 << 10;
 
 /// The bytes of directories that are allowed without as many bytes of input. Filters that have grown from uniform hashes need far
 /// fewer.
@@ -114,7 +114,7 @@ impl<'a, F> Reading<'a, F> {
         buffer.clear();
         while buffer.len() < len {
             let start = buffer.len();
-            let end = len.min(start + start.clamp(FIRST_PIECE, LARGEST_PIECE));
+            let end = len.min(start + start.clamp(FIRST_PIECE, MAX_PIECE));
             if end + PADDING > buffer.capacity() {
                 let enough = len.min(end.max(start + start / 4)) + PADDING;
                 buffer.try_reserve_exact(enough - start).map_err(|_| SnapshotError::from(OutOfMemory::of(enough)))?;

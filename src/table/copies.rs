@@ -33,11 +33,11 @@ pub(crate) fn snapshot_bytes(entries: u64) -> u64 {
 }
 
 /// The most bytes that an entry takes on average, unless keys are longer than 48 bits.
-const MOST_BYTES: usize = 12;
+const MAX_BYTES: usize = 12;
 
 /// Slots are read and written in windows of this many bytes, and as many bytes follow the last slot.
 const WINDOW: usize = size_of::<ClassKey>();
-const _: () = assert!(ClassKeys::MOST_BITS.div_ceil(8) * 8 + u32::BITS <= ClassKey::BITS);
+const _: () = assert!(ClassKeys::MAX_BITS.div_ceil(8) * 8 + u32::BITS <= ClassKey::BITS);
 
 /// The inverse of [`MULTIPLIER`] modulo 2¹²⁸. A step of Newton's method doubles the number of correct bits.
 const LONG_INVERSE: ClassKey = {
@@ -62,12 +62,12 @@ pub(crate) struct ClassKeys {
 
 impl ClassKeys {
     /// The number of bits in the longest key: the smaller bucket and the fingerprint in a growing filter with any parameters.
-    const MOST_BITS: u32 = 31 + 32 + 27;
+    const MAX_BITS: u32 = 31 + 32 + 27;
 
     pub fn new(buckets: u64, fingerprint_bits: u32) -> Self {
         let bits = u64::BITS - (buckets - 1).leading_zeros() + fingerprint_bits;
-        debug_assert!(bits <= Self::MOST_BITS);
-        Self { fingerprint_bits, bits: bits.min(Self::MOST_BITS) }
+        debug_assert!(bits <= Self::MAX_BITS);
+        Self { fingerprint_bits, bits: bits.min(Self::MAX_BITS) }
     }
 
     /// Returns the key of a fingerprint in its two buckets. The fingerprint must not be 0.
@@ -136,9 +136,9 @@ impl Layout {
     }
 
     /// Returns the number of homes for this many entries. They take between 2/3 and 8/9 of the homes, less if slots are short, so
-    /// that an entry takes less than [`MOST_BYTES`].
+    /// that an entry takes less than [`MAX_BYTES`].
     fn homes_for(self, entries: usize) -> usize {
-        let by_memory = entries / (2 * self.slot_bytes) * (2 * MOST_BYTES - 1);
+        let by_memory = entries / (2 * self.slot_bytes) * (2 * MAX_BYTES - 1);
         by_memory.clamp(entries + entries / 8, entries + entries / 2) + 4
     }
 }
@@ -613,7 +613,7 @@ mod tests {
         /// Compares lists of all sizes with a map. Keys are close together, at both ends, and anywhere.
         #[test]
         fn lists_equal_a_map(
-            bits in 8_u32..=ClassKeys::MOST_BITS,
+            bits in 8_u32..=ClassKeys::MAX_BITS,
             operations in prop::collection::vec((0_u8..4, any::<ClassKey>(), 1_u32..1000), 0..600),
         ) {
             let keys = ClassKeys { fingerprint_bits: 4, bits };
@@ -653,7 +653,7 @@ mod tests {
         /// slots behind it.)
         #[test]
         fn a_list_never_exceeds_its_charge(
-            bits in 16_u32..=ClassKeys::MOST_BITS,
+            bits in 16_u32..=ClassKeys::MAX_BITS,
             inserted in prop::collection::vec((any::<ClassKey>(), any::<u32>()), 1..if cfg!(miri) { 60 } else { 1000 }),
             left in 0_usize..100,
         ) {

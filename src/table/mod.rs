@@ -94,7 +94,7 @@ impl Fingerprint {
 pub(crate) type Pair = (u64, u64);
 
 /// The number of slots in the largest bucket.
-pub(crate) const MOST_SLOTS: usize = 16;
+pub(crate) const MAX_SLOTS: usize = 16;
 
 /// Iterates over the fingerprints in a bucket: the values of its occupied slots.
 #[inline]
@@ -248,7 +248,7 @@ impl DeepGeometry {
     #[inline(always)]
     pub fn deep(&self) -> Option<(PackedGeometry, Column)> {
         match self.table {
-            Geometry::Narrow(geometry) if (1..=Deep::MOST_COLUMN_BITS).contains(&self.column.width()) => {
+            Geometry::Narrow(geometry) if (1..=Deep::MAX_COLUMN_BITS).contains(&self.column.width()) => {
                 Some((geometry, self.column))
             }
             _ => None,

@@ -10,7 +10,7 @@ use core::{
     ops::{Deref, DerefMut, Range},
 };
 
-use super::{Change, Column, Corrupt, Fingerprint, Form, Instructions, MOST_SLOTS, Pair, Portable, Read, Table, TableMut};
+use super::{Change, Column, Corrupt, Fingerprint, Form, Instructions, MAX_SLOTS, Pair, Portable, Read, Table, TableMut};
 use crate::bits::{self, Fields, index, window_bits};
 
 /// The layout of buckets of b slots of f bits.
@@ -169,7 +169,7 @@ struct Plain<'a, B, I> {
 
 /// The values of a bucket's slots, in order. Empty slots are 0.
 pub(crate) struct Values {
-    slots: [u32; MOST_SLOTS],
+    slots: [u32; MAX_SLOTS],
     len: usize,
 }
 
@@ -216,7 +216,7 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
     #[inline(always)]
     fn values(&self, bucket: u64) -> Values {
         let (first, f, b) = (self.geometry.bit(bucket), self.geometry.slot_bits(), self.geometry.bucket_size());
-        let mut values = Values { slots: [0; MOST_SLOTS], len: b as usize };
+        let mut values = Values { slots: [0; MAX_SLOTS], len: b as usize };
         if self.geometry.has_one_window() {
             let word = bits::word(&self.bytes, first);
             for (value, slot) in values.slots.iter_mut().zip(0..b) {
@@ -379,7 +379,7 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for PlainDeep<'_, B, I> {
     #[inline(always)]
     fn values(&self, bucket: u64) -> Values {
         let b = self.geometry.bucket_size();
-        let mut values = Values { slots: [0; MOST_SLOTS], len: b as usize };
+        let mut values = Values { slots: [0; MAX_SLOTS], len: b as usize };
         for (value, slot) in values.slots.iter_mut().zip(0..b) {
             *value = self.value(bucket, slot);
         }

@@ -161,7 +161,7 @@ impl Bound {
             Geometry::Narrow(geometry) if self.is_plain => Narrow::read(&geometry, bytes, Portable, read),
             Geometry::Wide(geometry) if self.is_plain => Wide::read(&geometry, bytes, Portable, read),
             Geometry::Single(geometry) => SingleDeep::read(&(geometry, column), bytes, Portable, read),
-            Geometry::Narrow(geometry) if column.width() <= Deep::MOST_COLUMN_BITS => {
+            Geometry::Narrow(geometry) if column.width() <= Deep::MAX_COLUMN_BITS => {
                 Deep::read(&(geometry, column), bytes, Portable, read)
             }
             Geometry::Narrow(geometry) | Geometry::Wide(geometry) => WideDeep::read(&(geometry, column), bytes, Portable, read),
@@ -175,7 +175,7 @@ impl Bound {
             Geometry::Narrow(geometry) if self.is_plain => Narrow::change(&geometry, bytes, Portable, change),
             Geometry::Wide(geometry) if self.is_plain => Wide::change(&geometry, bytes, Portable, change),
             Geometry::Single(geometry) => SingleDeep::change(&(geometry, column), bytes, Portable, change),
-            Geometry::Narrow(geometry) if column.width() <= Deep::MOST_COLUMN_BITS => {
+            Geometry::Narrow(geometry) if column.width() <= Deep::MAX_COLUMN_BITS => {
                 Deep::change(&(geometry, column), bytes, Portable, change)
             }
             Geometry::Narrow(geometry) | Geometry::Wide(geometry) => {

@@ -91,20 +91,20 @@ pub fn lower_bound(rate: f64) -> f64 {
 /// (section 4).
 ///
 /// Items with the same fingerprint and the same buckets compete for 2b slots. The shorter the fingerprints, the more such items
-/// there are. [`crowded_pairs`] is the expected number of pairs of buckets with too many of them; [`fingerprint_bits_for_load`]
+/// there are. [`overfull_pairs`] is the expected number of pairs of buckets with too many of them; [`fingerprint_bits_for_load`]
 /// gives measured lengths.
 ///
 /// # Example
 /// ```
-/// assert_eq!(koel::tuning::least_fingerprint_bits(1 << 32, 4), 4.0);
+/// assert_eq!(koel::tuning::min_fingerprint_bits(1 << 32, 4), 4.0);
 /// ```
 #[must_use]
-pub fn least_fingerprint_bits(items: u64, bucket_size: u32) -> f64 {
+pub fn min_fingerprint_bits(items: u64, bucket_size: u32) -> f64 {
     (items.max(1) as f64).log2() / f64::from(2 * bucket_size)
 }
 
 /// Returns the shortest fingerprint length, 2 to 32 bits, with which a table of this many buckets may be planned for that load. It
-/// follows from the measured [`safe_load`]; [`least_fingerprint_bits`] is the paper's bound up to a constant. Returns `None` if no
+/// follows from the measured [`safe_load`]; [`min_fingerprint_bits`] is the paper's bound up to a constant. Returns `None` if no
 /// length is enough.
 ///
 /// # Panics
@@ -112,10 +112,10 @@ pub fn least_fingerprint_bits(items: u64, bucket_size: u32) -> f64 {
 ///
 /// # Example
 /// ```
-/// use koel::{Addressing::AnySize, tuning::{fingerprint_bits_for_load, least_fingerprint_bits}};
+/// use koel::{Addressing::AnySize, tuning::{fingerprint_bits_for_load, min_fingerprint_bits}};
 /// // A billion slots in buckets of four: with seven bits, all but one table in 10⁴ reach a load of 95 %. (In the paper's figure 2,
 /// // somewhat more than six bits fill 2³⁰ buckets, in ten tables.)
-/// assert!((least_fingerprint_bits(1 << 30, 4) - 3.75).abs() < 1e-12);
+/// assert!((min_fingerprint_bits(1 << 30, 4) - 3.75).abs() < 1e-12);
 /// assert_eq!(fingerprint_bits_for_load(AnySize, 4, 1 << 28, 0.95), Some(7));
 /// assert_eq!(fingerprint_bits_for_load(AnySize, 4, 1 << 28, 0.99), None);
 /// ```
@@ -132,12 +132,12 @@ pub fn fingerprint_bits_for_load(addressing: Addressing, bucket_size: u32, bucke
 /// # Example
 /// Five-bit fingerprints suffice for 2 M slots, but hardly for a billion:
 /// ```
-/// use koel::tuning::crowded_pairs;
-/// assert!(crowded_pairs(4, 5, 1 << 19, 0.97) < 1e-4);
-/// assert!(crowded_pairs(4, 5, 1 << 28, 0.97) > 0.03);
+/// use koel::tuning::overfull_pairs;
+/// assert!(overfull_pairs(4, 5, 1 << 19, 0.97) < 1e-4);
+/// assert!(overfull_pairs(4, 5, 1 << 28, 0.97) > 0.03);
 /// ```
 #[must_use]
-pub fn crowded_pairs(bucket_size: u32, fingerprint_bits: u32, buckets: u64, load: f64) -> f64 {
+pub fn overfull_pairs(bucket_size: u32, fingerprint_bits: u32, buckets: u64, load: f64) -> f64 {
     let pairs = buckets as f64 * (f64::from(fingerprint_bits).exp2() - 1.0) / 2.0;
     let items = load * f64::from(bucket_size) * buckets as f64 / pairs;
     let room = 2 * bucket_size;
@@ -172,7 +172,7 @@ mod tests {
             let mut last = 0;
             for log2 in [10, 20, 30, 40] {
                 let f = fingerprint_bits_for_load(Addressing::AnySize, b, 1 << log2, 0.8).expect("there is one");
-                let bound = least_fingerprint_bits(u64::from(b) << log2, b);
+                let bound = min_fingerprint_bits(u64::from(b) << log2, b);
                 assert!(f >= last && f64::from(f) > bound && f64::from(f) < bound + 4.0, "b {b}, 2^{log2} buckets: {f}, {bound}");
                 last = f;
             }
@@ -197,6 +197,6 @@ mod tests {
         assert!(
             (bits_per_item(TableKind::Single, f, 0.95) - bits_per_item(TableKind::Packed, f, 0.95) - 1.0 / 0.95).abs() < 1e-12
         );
-        assert!((least_fingerprint_bits(1 << 32, 4) - 4.0).abs() < 1e-12);
+        assert!((min_fingerprint_bits(1 << 32, 4) - 4.0).abs() < 1e-12);
     }
 }

@@ -20,8 +20,8 @@ mod recommend;
 
 pub use {
     formulas::{
-        bits_per_item, crowded_pairs, false_positive_rate, fingerprint_bits, fingerprint_bits_for_load, least_fingerprint_bits,
-        lower_bound, safe_load,
+        bits_per_item, false_positive_rate, fingerprint_bits, fingerprint_bits_for_load, lower_bound, min_fingerprint_bits,
+        overfull_pairs, safe_load,
     },
-    recommend::{Candidate, Constraints, HIGHEST_RATE, Recommendation, Rejection, best_rate, recommend},
+    recommend::{Candidate, Constraints, MAX_RATE, Recommendation, Rejection, best_rate, recommend},
 };

@@ -17,14 +17,14 @@ use crate::params::{Addressing, Params, Request, TableKind};
 ///
 /// # Example
 /// ```
-/// use koel::tuning::{Constraints, HIGHEST_RATE, best_rate, recommend};
-/// let least = recommend(1_000_000, HIGHEST_RATE, &Constraints::default());
+/// use koel::tuning::{Constraints, MAX_RATE, best_rate, recommend};
+/// let least = recommend(1_000_000, MAX_RATE, &Constraints::default());
 /// let bytes = least.best().expect("such a filter exists").bytes();
 /// assert!(best_rate(1_000_000, bytes, &Constraints::default()).best().is_some());
 /// let too_few = best_rate(1_000_000, bytes - 1, &Constraints::default());
 /// assert!(too_few.best().is_none() && too_few.rejections()[0].reason().contains(&bytes.to_string()));
 /// ```
-pub const HIGHEST_RATE: f64 = 0.5;
+pub const MAX_RATE: f64 = 0.5;
 
 /// Constraints on recommended filters, besides capacity and rate. By default, there are none.
 ///
@@ -224,7 +224,7 @@ impl Recommendation {
 ///
 /// There is at most one candidate for each kind of table and each bucket size, 1 to 16 slots. It is the smallest filter of that
 /// kind, which a [`Builder`](crate::Builder) builds for the same table and bucket size. So the first candidate is the smallest
-/// filter of all. If the rate is above [`HIGHEST_RATE`], or the rate or the number of items is out of range, every [`Rejection`]
+/// filter of all. If the rate is above [`MAX_RATE`], or the rate or the number of items is out of range, every [`Rejection`]
 /// gives that as its reason.
 ///
 /// Nothing is built, so any number of items can be tried.
@@ -242,10 +242,10 @@ impl Recommendation {
 #[must_use]
 pub fn recommend(items: usize, rate: f64, constraints: &Constraints) -> Recommendation {
     let mut recommendation = Recommendation::of(constraints, |request| {
-        if rate > HIGHEST_RATE {
+        if rate > MAX_RATE {
             return Err(format!(
-                "false-positive rate: {rate} given, but with more than {HIGHEST_RATE}, most absent items are reported as present; give \
-                 {HIGHEST_RATE} or less"
+                "false-positive rate: {rate} given, but with more than {MAX_RATE}, most absent items are reported as present; give \
+                 {MAX_RATE} or less"
             ));
         }
         let params = smallest(request, items, rate)?;
@@ -259,7 +259,7 @@ pub fn recommend(items: usize, rate: f64, constraints: &Constraints) -> Recommen
 ///
 /// There is at most one candidate for each kind of table and each bucket size, as in [`recommend`]: the one with the lowest rate,
 /// which has the longest fingerprints that fit, and then as many buckets as fit, so that its capacity may exceed `items`. (With the
-/// longest fingerprints that there are, it is planned for `items`.) If not even a rate of [`HIGHEST_RATE`] fits, the reason in the
+/// longest fingerprints that there are, it is planned for `items`.) If not even a rate of [`MAX_RATE`] fits, the reason in the
 /// [`Rejection`] names the bytes that this rate takes.
 ///
 /// # Example
@@ -276,7 +276,7 @@ pub fn best_rate(items: usize, bytes: usize, constraints: &Constraints) -> Recom
         let lengths = request.table.unwrap_or(TableKind::Single).fingerprint_bits();
         let best = lengths.rev().find_map(|f| largest(Request { fingerprint_bits: Some(f), ..request }, items, &constraints));
         let best = best.map(|params| Candidate { params, items });
-        best.map_or_else(|| Err(too_large(&smallest(request, items, HIGHEST_RATE)?, &constraints)), Ok)
+        best.map_or_else(|| Err(too_large(&smallest(request, items, MAX_RATE)?, &constraints)), Ok)
     });
     recommendation.candidates.sort_by(Candidate::compare_rates);
     recommendation
@@ -289,7 +289,7 @@ fn largest(request: Request, items: usize, constraints: &Constraints) -> Option<
         let params = Request { capacity: Some(capacity), ..request }.params().ok()?;
         constraints.violation(&params).is_none().then_some(params)
     };
-    let is_useful = |params: &Params| params.false_positive_rate_at_capacity() <= HIGHEST_RATE;
+    let is_useful = |params: &Params| params.false_positive_rate_at_capacity() <= MAX_RATE;
     let (smallest, mut largest) = (fitting(items)?, None);
     let is_longest = request.fingerprint_bits == request.table.map(|table| *table.fingerprint_bits().end());
     // Without items, no rate is lower than another.
@@ -314,9 +314,9 @@ fn smallest(request: Request, items: usize, rate: f64) -> Result<Params, String>
     request.params().map_err(|error| error.to_string())
 }
 
-/// Returns the reason why not even the smallest filter with a rate of [`HIGHEST_RATE`] fits.
+/// Returns the reason why not even the smallest filter with a rate of [`MAX_RATE`] fits.
 fn too_large(smallest: &Params, constraints: &Constraints) -> String {
     let f = smallest.fingerprint_bits();
     let violation = constraints.violation(smallest).unwrap_or_default();
-    format!("even at its smallest, with a rate of at most {HIGHEST_RATE} and fingerprints of {f} bits, {violation}")
+    format!("even at its smallest, with a rate of at most {MAX_RATE} and fingerprints of {f} bits, {violation}")
 }

@@ -27,7 +27,7 @@ fn invalid_parameters_are_refused_with_their_limits() {
     assert!(builder.clone().bucket_size(16).build().is_ok());
     let error = ParamError::BucketSize { given: 3, table: TableKind::Packed };
     assert_eq!(builder.clone().table(TableKind::Packed).bucket_size(3).params(), Err(error));
-    let error = ParamError::Capacity { given: 10, most: 9 };
+    let error = ParamError::Capacity { given: 10, max: 9 };
     assert_eq!(builder.clone().capacity(10).max_capacity(9).params(), Err(error));
     assert!(builder.capacity(9).max_capacity(9).build().is_ok());
     assert_eq!(ElasticFilter::builder().params(), Err(ParamError::NoRate));
@@ -41,11 +41,11 @@ fn the_largest_max_capacity_works_and_a_larger_one_does_not() {
         for partitions in [1, 2, 64, 256] {
             let builder = ElasticFilter::builder().bucket_size(b).partitions(partitions);
             let too_large = builder.clone().max_capacity(usize::MAX).false_positive_rate(0.9).params();
-            let Err(ParamError::MaxCapacity { given: usize::MAX, most }) = too_large else { panic!("{too_large:?}") };
+            let Err(ParamError::MaxCapacity { given: usize::MAX, max: most }) = too_large else { panic!("{too_large:?}") };
             for capacity in [0, 1, most / 1000, most / 2, most / 2 + 1, most] {
                 let builder = builder.clone().capacity(capacity).max_capacity(most);
                 let lowest = match builder.clone().false_positive_rate(1.0).params() {
-                    Err(ParamError::FalsePositiveRate { lowest, .. }) => lowest,
+                    Err(ParamError::FalsePositiveRate { min: lowest, .. }) => lowest,
                     other => panic!("{other:?}"),
                 };
                 for rate in [lowest, 2.0 * lowest, 1e-3, 0.01, 0.1, 0.5, 0.999].into_iter().filter(|&rate| rate >= lowest) {
@@ -55,7 +55,7 @@ fn the_largest_max_capacity_works_and_a_larger_one_does_not() {
                         "buckets of {b}, {partitions} partitions, {capacity}..{most}, {rate:e}"
                     );
                     let more = builder.max_capacity(most + 1).params();
-                    assert_eq!(more, Err(ParamError::MaxCapacity { given: most + 1, most }));
+                    assert_eq!(more, Err(ParamError::MaxCapacity { given: most + 1, max: most }));
                 }
             }
             // The default `max_capacity` does not exceed the largest one.
@@ -152,7 +152,7 @@ fn rates_that_growth_cannot_keep_are_refused_with_the_lowest() {
                 let with = |rate| builder.clone().false_positive_rate(rate).params();
                 for given in [f64::NAN, f64::NEG_INFINITY, 0.0, 1e-30, 1e-12, 1e-9, 1.0, 1.5] {
                     let error = with(given).expect_err("the rate is out of range");
-                    let ParamError::FalsePositiveRate { lowest, .. } = error else { panic!("{error}") };
+                    let ParamError::FalsePositiveRate { min: lowest, .. } = error else { panic!("{error}") };
                     let message = error.to_string();
                     let (_, range) = message.split_once("rates from ").expect("a range");
                     let written: f64 = range.split_once(' ').expect("two limits").0.parse().expect("a rate");
@@ -169,9 +169,9 @@ fn rates_that_growth_cannot_keep_are_refused_with_the_lowest() {
     assert!(checked > 2000 && lowest_of_all > 1e-8, "{checked}, {lowest_of_all:e}");
     // The documentation of `ElasticBuilder::false_positive_rate` names this rate.
     let error = ElasticFilter::builder().false_positive_rate(1e-12).params().unwrap_err();
-    assert!(matches!(error, ParamError::FalsePositiveRate { lowest, .. } if (0.5e-7..2e-7).contains(&lowest)), "{error}");
+    assert!(matches!(error, ParamError::FalsePositiveRate { min: lowest, .. } if (0.5e-7..2e-7).contains(&lowest)), "{error}");
     let small = ElasticFilter::builder().capacity(100).max_capacity(100);
-    let ParamError::FalsePositiveRate { lowest, .. } = small.clone().false_positive_rate(1e-12).params().unwrap_err() else {
+    let ParamError::FalsePositiveRate { min: lowest, .. } = small.clone().false_positive_rate(1e-12).params().unwrap_err() else {
         panic!("an unexpected error")
     };
     let mut filter = small.false_positive_rate(lowest).build().unwrap();

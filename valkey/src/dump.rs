@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The most bytes of a chunk.
-pub(crate) const MOST_CHUNK_BYTES: usize = 1 << 20;
+pub(crate) const MAX_CHUNK_BYTES: usize = 1 << 20;
 
 /// The first bytes of a dump with two parts.
 pub(crate) const MAGIC: [u8; 8] = *b"KOEL+CF\n";

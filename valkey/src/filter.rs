@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The least capacity of an own filter beside an imported one.
-const LEAST_CAPACITY_BESIDE: i64 = 1024;
+const MIN_CAPACITY_BESIDE: i64 = 1024;
 
 /// The most bytes of a sub-filter beside its slots, in an imported filter.
 const SUB_FILTER_BYTES: u64 = 96;
@@ -151,7 +151,7 @@ impl Filter {
         match &self.imported {
             Some(imported) if self.own.is_none() => {
                 let items = i64::try_from(imported.len()).unwrap_or(i64::MAX);
-                Plan { capacity: items.clamp(LEAST_CAPACITY_BESIDE, 1 << 30), ..self.plan }
+                Plan { capacity: items.clamp(MIN_CAPACITY_BESIDE, 1 << 30), ..self.plan }
             }
             _ => self.plan,
         }

@@ -16,17 +16,17 @@ const ITERATIONS: RangeInclusive<i64> = 1..=65535;
 
 /// A filter with a small capacity is planned for at least this many items. That costs a few bytes per item while the filter is
 /// small.
-const LEAST_PLANNED: i64 = 4_000_000;
+const MIN_PLANNED: i64 = 4_000_000;
 
 /// The largest capacity that counts as small. Larger ones are planned for at least a million items: a filter that is reserved for
 /// its final size needs no more.
-const MOST_SMALL_CAPACITY: i64 = 250_000;
-const LEAST_PLANNED_IF_LARGE: i64 = 1_000_000;
+const MAX_SMALL_CAPACITY: i64 = 250_000;
+const MIN_PLANNED_IF_LARGE: i64 = 1_000_000;
 
 /// The fewest items of a partition, in a filter that is planned for its final size. The partition's only table is then small enough
 /// to split within a millisecond if the filter grows nevertheless.
-const LEAST_PARTITION_ITEMS: u64 = 15_000;
-const MOST_PARTITIONS: usize = 256;
+const MIN_PARTITION_ITEMS: u64 = 15_000;
+const MAX_PARTITIONS: usize = 256;
 
 /// The parameters of a filter, as a client gives them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,14 +44,13 @@ impl Plan {
         let planned = match self.expansion {
             0 => self.capacity,
             times => {
-                let least = if self.capacity <= MOST_SMALL_CAPACITY { LEAST_PLANNED } else { LEAST_PLANNED_IF_LARGE };
+                let least = if self.capacity <= MAX_SMALL_CAPACITY { MIN_PLANNED } else { MIN_PLANNED_IF_LARGE };
                 self.capacity.saturating_mul(times).max(least)
             }
         };
         let mut partitions = 1;
         if planned / 2 < self.capacity {
-            while partitions < MOST_PARTITIONS && self.capacity.unsigned_abs() / (2 * partitions as u64) >= LEAST_PARTITION_ITEMS
-            {
+            while partitions < MAX_PARTITIONS && self.capacity.unsigned_abs() / (2 * partitions as u64) >= MIN_PARTITION_ITEMS {
                 partitions *= 2;
             }
         }
@@ -126,20 +125,20 @@ impl fmt::Display for Remedy {
 /// A short argument of a command. It needs no heap memory, so a filter can be saved and replicated when there is none.
 #[derive(Clone, Copy)]
 pub(crate) struct Word {
-    bytes: [u8; Self::MOST_BYTES],
+    bytes: [u8; Self::MAX_BYTES],
     len: usize,
 }
 
 impl Word {
     /// The longest argument is a rate, as in 1.2345678901234567e-300.
-    const MOST_BYTES: usize = 24;
+    const MAX_BYTES: usize = 24;
 
     fn new(value: impl fmt::Display) -> Self {
-        let mut bytes = [0; Self::MOST_BYTES];
+        let mut bytes = [0; Self::MAX_BYTES];
         let mut rest = &mut bytes[..];
         // No value is longer: the buffer has room for the longest rate.
         let _ = write!(rest, "{value}");
-        let len = Self::MOST_BYTES - rest.len();
+        let len = Self::MAX_BYTES - rest.len();
         Self { bytes, len }
     }
 }

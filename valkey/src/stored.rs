@@ -9,7 +9,7 @@ use koel::{
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
-    dump::{MOST_CHUNK_BYTES, Position},
+    dump::{MAX_CHUNK_BYTES, Position},
     filter::{Filter, Limit},
     load::{Chunks, Load},
     plan::{Plan, Word},
@@ -28,7 +28,7 @@ pub(crate) enum Stored {
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The largest filter, in bytes, that is copied while the server defragments. The tables of larger filters have pages of their own.
-const MOST_DEFRAGMENTED_BYTES: usize = 64 << 10;
+const MAX_DEFRAGMENTED_BYTES: usize = 64 << 10;
 
 static HANDLE: Handle = Handle::new();
 
@@ -193,7 +193,7 @@ impl Value for Stored {
 
     fn defragment(&mut self) {
         if let Self::Filter(filter) = self
-            && filter.size_in_bytes() <= MOST_DEFRAGMENTED_BYTES
+            && filter.size_in_bytes() <= MAX_DEFRAGMENTED_BYTES
             && let Some(copy) = filter.copy()
         {
             *self = Self::Filter(copy);
@@ -239,7 +239,7 @@ fn save_chunks(stream: &mut Saving, seed: u64, chunks: impl Iterator<Item = (u64
         stream.number(1);
         stream.number(iterator);
         checksum.add(&iterator.to_le_bytes());
-        for piece in bytes.as_ref().chunks(MOST_CHUNK_BYTES) {
+        for piece in bytes.as_ref().chunks(MAX_CHUNK_BYTES) {
             checksum.add(piece);
         }
         stream.bytes(bytes.as_ref());
@@ -264,7 +264,7 @@ fn each_chunk(stream: &mut Loading, seed: u64, mut act: impl FnMut(u64, &[u8]) -
         let iterator = stream.number().ok_or_else(truncated)?;
         let bytes = stream.bytes().ok_or_else(truncated)?;
         checksum.add(&iterator.to_le_bytes());
-        for piece in bytes.chunks(MOST_CHUNK_BYTES) {
+        for piece in bytes.chunks(MAX_CHUNK_BYTES) {
             checksum.add(piece);
         }
         act(iterator, &bytes)?;

@@ -18,7 +18,7 @@ INFO_FIELDS = [
 
 MORE_FIELDS = ["Error rate", "False positive rate", "Capacity", "Maximum capacity", "Shards", "Imported items", "Seed"]
 
-MOST_IN_CHUNK = 1 << 20
+MAX_IN_CHUNK = 1 << 20
 
 
 def refused(message, call, *arguments):
@@ -82,7 +82,7 @@ def dump(call, key):
             assert data is None
             return chunks
         chunks.append((iterator, data))
-        assert 0 < len(data) <= MOST_IN_CHUNK and len(chunks) < 10_000
+        assert 0 < len(data) <= MAX_IN_CHUNK and len(chunks) < 10_000
 
 
 def load(call, key, chunks, *options):

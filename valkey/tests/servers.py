@@ -27,7 +27,7 @@ FAILPOINT_MODULE = ROOT / "target/valkey/failpoint.so"
 """Built with the feature `failpoint`, by `just module`."""
 COMMAND = TARGET / "release/koel"
 
-MOST_MEMORY = 4 << 30
+MAX_MEMORY = 4 << 30
 # This limits the address space, so jemalloc must not retain the addresses of freed memory.
 ALLOCATOR = {"MALLOC_CONF": "retain:false", "JE_MALLOC_CONF": "retain:false"}
 SECONDS_TO_START = 30
@@ -182,7 +182,7 @@ class Server:
 
 
 def limit_memory():
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
 
 
 def free_port():

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from filters import (
-    MOST_IN_CHUNK, add_all, all_exist, chunks_of, differences, dump, exist, fixture_named, info, is_refused, items, joined_bytes, load,
+    MAX_IN_CHUNK, add_all, all_exist, chunks_of, differences, dump, exist, fixture_named, info, is_refused, items, joined_bytes, load,
     make_large, refused, snapshot, state, states,
 )
 from servers import COMMAND, wait_until
@@ -43,7 +43,7 @@ def test_round_trip(call):
 def test_chunks_are_a_snapshot(call, large):
     snapshot = call("CF.SNAPSHOT", "large")
     assert joined_bytes(large) == snapshot and snapshot[:8] == b"KOEL\r\n\x1a\n"
-    assert all(len(data) <= MOST_IN_CHUNK for _, data in large)
+    assert all(len(data) <= MAX_IN_CHUNK for _, data in large)
     # Equal filters have equal dumps.
     assert dump(call, "large") == large
 
@@ -224,7 +224,7 @@ def test_a_snapshot_of_more_than_64_mib_is_refused(call):
     error = refused("", call, "CF.SNAPSHOT", "f")
     assert "CF.SCANDUMP" in error
     iterator, data = call("CF.SCANDUMP", "f", 0)
-    assert iterator > 0 and len(data) <= MOST_IN_CHUNK
+    assert iterator > 0 and len(data) <= MAX_IN_CHUNK
 
 
 @pytest.mark.parametrize("way", ["RDB", "AOF", "AOF rewritten"])

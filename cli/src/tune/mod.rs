@@ -13,7 +13,7 @@ use anyhow::bail;
 use clap::{ArgGroup, Args};
 use koel::{
     Addressing, Builder, CuckooFilter, TableKind,
-    tuning::{Candidate, Constraints, HIGHEST_RATE, Recommendation, best_rate, recommend},
+    tuning::{Candidate, Constraints, MAX_RATE, Recommendation, best_rate, recommend},
 };
 use serde::Serialize;
 
@@ -205,7 +205,7 @@ impl Tune {
         let builder = self.bucket_size.into_iter().fold(builder, Builder::bucket_size);
         // Every table supports fingerprints of 32 bits.
         builder.fingerprint_bits(32).params().map_err(|error| errors::parameter(&error))?;
-        if let Some(rate) = self.fpr.filter(|rate| !(*rate > 0.0 && *rate <= HIGHEST_RATE)) {
+        if let Some(rate) = self.fpr.filter(|rate| !(*rate > 0.0 && *rate <= MAX_RATE)) {
             bail!("--fpr: {rate} given, but {}", self.rate_remedy(rate));
         }
         Ok(())
@@ -213,16 +213,16 @@ impl Tune {
 
     /// Returns the text about the limits of rates, and the nearest rate that works.
     fn rate_remedy(&self, given: f64) -> String {
-        let least = self.recommend(self.items, Some(HIGHEST_RATE), None).best().map(Candidate::bytes);
-        let (why, nearest) = if given > HIGHEST_RATE {
-            let size = least.map(|least| format!("{HIGHEST_RATE}, which takes {}", counted(least, "byte")));
-            (format!("with more than {HIGHEST_RATE} most absent items would be reported as present"), size)
+        let least = self.recommend(self.items, Some(MAX_RATE), None).best().map(Candidate::bytes);
+        let (why, nearest) = if given > MAX_RATE {
+            let size = least.map(|least| format!("{MAX_RATE}, which takes {}", counted(least, "byte")));
+            (format!("with more than {MAX_RATE} most absent items would be reported as present"), size)
         } else {
-            let lowest = Nearest::lowest_rate(self).map(|lowest| format!("{lowest:?}"));
-            (format!("it lies between 0 and {HIGHEST_RATE}, 0 excluded"), lowest)
+            let lowest = Nearest::min_rate(self).map(|lowest| format!("{lowest:?}"));
+            (format!("it lies between 0 and {MAX_RATE}, 0 excluded"), lowest)
         };
         match (nearest, least, self.bytes) {
-            (_, Some(least), Some(most)) if least > most => format!("{why}; give --fpr {HIGHEST_RATE} and --bytes {least}"),
+            (_, Some(least), Some(most)) if least > most => format!("{why}; give --fpr {MAX_RATE} and --bytes {least}"),
             (Some(nearest), ..) => format!("{why}; the nearest that works is {nearest}"),
             (None, ..) => format!("{why}; change the other options, too"),
         }
@@ -271,20 +271,20 @@ impl Nearest {
     fn find(request: &Tune) -> Self {
         let Tune { items, fpr, bytes, .. } = *request;
         // If no rate is given, any rate is enough, so the highest is used: finding the lowest for every number would be slow.
-        let rate = fpr.or(Some(HIGHEST_RATE));
+        let rate = fpr.or(Some(MAX_RATE));
         let least = || request.recommend(items, rate, None).best().map(Candidate::bytes);
         // Each item takes at least one bit.
         let too_many = bytes.map_or(usize::MAX, |bytes| bytes.saturating_mul(8).saturating_add(1));
         Self {
             items: errors::largest_accepted(too_many, |items| request.recommend(items, rate, bytes).best().is_some())
                 .filter(|&items| items >= request.counted_keys),
-            false_positive_rate: fpr.and_then(|_| Self::lowest_rate(request)),
+            false_positive_rate: fpr.and_then(|_| Self::min_rate(request)),
             bytes: bytes.and_then(|_| least()),
         }
     }
 
     /// Returns the lowest rate that works, rounded up to three digits.
-    fn lowest_rate(request: &Tune) -> Option<f64> {
+    fn min_rate(request: &Tune) -> Option<f64> {
         // Without items, every rate is 0.
         let items = request.planned(request.items).max(1);
         let lowest = request.recommend_for(items, None, request.bytes);

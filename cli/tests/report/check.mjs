@@ -82,6 +82,12 @@ function look(scheme, records) {
         }
     }
 
+    for (const charts of document.querySelectorAll(".charts")) {
+        const [first, second] = [...charts.children].map(chart => chart.getBoundingClientRect().top);
+        const isRight = second === undefined || (first === second) === (innerWidth > 1000);
+        expect(isRight, `${charts.closest("section")?.id}: charts ${first === second ? "side by side" : "below each other"}`);
+    }
+
     for (const { name, titles, rows } of records) {
         const charts = [...document.querySelectorAll(`#${name} svg[role=img]`)].map(svg => svg.getAttribute("aria-label"));
         expect(`${charts}` === `${titles}`, `${name}: the charts are "${charts}", and not "${titles}"`);

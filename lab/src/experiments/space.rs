@@ -215,7 +215,7 @@ fn by_rate(measured: &Cases) -> Chart {
     let axes = [Axis::log("false-positive rate ε").from_to(FROM, TO), Axis::linear("bits per item").from_to(0.0, 25.0)];
     Chart::new("rate", "Bits per item, by false-positive rate", axes, series).showing(bloom_finding(measured)).captioned(
         "Bits of the table per item, by measured rate; one mark for each length of fingerprint. The packed table is smaller \
-         than a Bloom filter at rates below a few per cent, the single one below a few tenths of a per cent. Bloom filters \
+         than a Bloom filter at rates below a few percent, the single one below a few tenths of a percent. Bloom filters \
          and the lower bound, log₂(1/ε), are formulas and were not measured. Tables planned for a load below 75 % are left \
          out: those with short fingerprints.",
     )

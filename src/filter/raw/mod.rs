@@ -16,7 +16,7 @@ use crate::{
     params::Params,
     storage::{OutOfMemory, Owned},
     table::{
-        Address, Change, CopyPolicy, Corrupt, DeepGeometry, Fingerprint, Geometry, MOST_SLOTS, Pair, Read, Table, TableMut,
+        Address, Change, CopyPolicy, Corrupt, DeepGeometry, Fingerprint, Geometry, MAX_SLOTS, Pair, Read, Table, TableMut,
         TableParams, Uniform,
         copies::{self, ClassKeys, Copies, ExtraCopies, SnapshotCopies},
         fingerprints, place,
@@ -178,7 +178,7 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     /// false. Returns false if it did.
     fn each_piece(&self, act: &mut dyn FnMut(u64, &mut [u32]) -> bool) -> bool {
         const BUCKETS: usize = 64;
-        let mut values = [0; BUCKETS * MOST_SLOTS];
+        let mut values = [0; BUCKETS * MAX_SLOTS];
         let buckets = self.params.buckets();
         (0..buckets).step_by(BUCKETS).all(|first| {
             let end = buckets.min(first + wide(BUCKETS));
@@ -386,7 +386,7 @@ impl RawFilter {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
         let room = self.params.bucket_size() * (1 + u32::from(buckets.0 != buckets.1));
         InsertError::of(match self.occurrences(buckets, fingerprint) {
-            copies if copies == room => InsertErrorKind::Copies { copies },
+            copies if copies == room => InsertErrorKind::BucketsFull { copies },
             _ => InsertErrorKind::Full { items: self.len(), slots: self.params.slots() },
         })
     }

@@ -9,7 +9,7 @@ use crate::{
     kernel::{PREFETCH_FROM, answers, prefetch},
     params::Params,
     table::{
-        Address, Change, Column, CopyPolicy, Corrupt, Fingerprint, MOST_SLOTS, Pair, Read, Table, TableMut, TableParams, Uniform,
+        Address, Change, Column, CopyPolicy, Corrupt, Fingerprint, MAX_SLOTS, Pair, Read, Table, TableMut, TableParams, Uniform,
         fingerprints, place, place_all, place_elsewhere,
     },
 };
@@ -51,7 +51,7 @@ impl Read for FirstCorrupt {
 }
 
 /// The values of a bucket's slots; 0 for empty slots, and beyond the last slot.
-pub(crate) type Slots = [u32; MOST_SLOTS];
+pub(crate) type Slots = [u32; MAX_SLOTS];
 
 /// Counts the copies of a fingerprint in its two buckets.
 #[derive(Clone, Copy)]
@@ -172,7 +172,7 @@ pub(crate) struct CopyValues<'a> {
 
 /// Returns the values of one bucket's slots, which `copy` reads.
 pub(crate) fn slots(bucket: u64, copy: impl FnOnce(CopyValues<'_>)) -> Slots {
-    let mut values = [0; MOST_SLOTS];
+    let mut values = [0; MAX_SLOTS];
     copy(CopyValues { buckets: bucket..bucket + 1, values: &mut values });
     values
 }

@@ -5,7 +5,7 @@ use alloc::{format, vec::Vec};
 use super::{Holds, Put, Random};
 use crate::{
     filter::RawFilter,
-    kernel::{BATCH, Dispatch, FEWEST_FOR_VECTORS, Kernel, Tables},
+    kernel::{BATCH, Dispatch, Kernel, MIN_FOR_VECTORS, Tables},
     params::{Addressing, Params, TableKind},
     table::{AnySize, Fingerprint, Geometry, Uniform},
 };
@@ -90,7 +90,7 @@ fn agree_on_many(kind: Kind, buckets: u64, step: usize) {
                 });
                 let has_vectors = !matches!(kernel, Kernel::Portable | Kernel::Bmi2);
                 let context = format!("{kernel}, {table}, f = {f}, b = {b}, {buckets} buckets, {len} hashes");
-                assert_eq!(is_done, has_vectors && len >= FEWEST_FOR_VECTORS, "{context}");
+                assert_eq!(is_done, has_vectors && len >= MIN_FOR_VECTORS, "{context}");
                 if is_done {
                     assert_eq!((&looked_up[..], &found[..len]), (&hashes[..len], &expected[..len]), "{context}");
                     assert!(!found[len..].contains(&true), "{context}: results behind the last");

@@ -21,7 +21,7 @@ pub(crate) struct Deep;
 
 impl Deep {
     /// The most bits of a slot in the column. Four slots begin at a multiple of four bits, so 60 bits are always within a word.
-    pub const MOST_COLUMN_BITS: u32 = 15;
+    pub const MAX_COLUMN_BITS: u32 = 15;
 }
 
 impl Column {

@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 pub(crate) use crowd::{Crowd, Crowded, LONG_SEARCH, Placed, SHORT_SEARCH};
 
-use super::{Change, Fingerprint, MOST_SLOTS, Pair, Table, TableMut, TableParams, fingerprints};
+use super::{Change, Fingerprint, MAX_SLOTS, Pair, Table, TableMut, TableParams, fingerprints};
 use crate::bits::{index, wide};
 
 /// The number of full buckets whose residents a walk examines before it gives up. With a quarter of this number, large tables
@@ -34,7 +34,7 @@ pub(crate) trait Buckets<P> {
     fn expand(&mut self, expand: Expand<'_, P>) -> bool;
     fn replace(&mut self, replace: Replace) -> bool;
     /// Returns the values of a bucket's slots.
-    fn slots(&mut self, bucket: u64) -> [u32; MOST_SLOTS];
+    fn slots(&mut self, bucket: u64) -> [u32; MAX_SLOTS];
     /// Prefetches a bucket.
     fn prefetch(&mut self, bucket: u64);
     /// Removes a fingerprint from a bucket. Returns false if the bucket does not hold it.
@@ -50,7 +50,7 @@ impl<T: TableMut, P: TableParams> Buckets<P> for T {
         self.outlined(replace)
     }
 
-    fn slots(&mut self, bucket: u64) -> [u32; MOST_SLOTS] {
+    fn slots(&mut self, bucket: u64) -> [u32; MAX_SLOTS] {
         self.outlined(ReadSlots(bucket))
     }
 
@@ -114,11 +114,11 @@ impl Change for Replace {
 struct ReadSlots(u64);
 
 impl Change for ReadSlots {
-    type Output = [u32; MOST_SLOTS];
+    type Output = [u32; MAX_SLOTS];
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> Self::Output {
-        let (mut slots, values) = ([0; MOST_SLOTS], table.values(self.0));
+        let (mut slots, values) = ([0; MAX_SLOTS], table.values(self.0));
         slots[..values.as_ref().len()].copy_from_slice(values.as_ref());
         slots
     }
@@ -237,7 +237,7 @@ impl<P: TableParams> Search<P> {
     /// would have found that room.
     fn breadth_first(mut self, table: &mut dyn Buckets<P>, slots: usize, buckets: Pair, fingerprint: Fingerprint) -> bool {
         // One step is usually enough. The nodes of the first steps need no allocation.
-        let mut first_nodes = [Node::NONE; 2 + MOST_SLOTS];
+        let mut first_nodes = [Node::NONE; 2 + MAX_SLOTS];
         let mut more_nodes = Vec::new();
         first_nodes[0] = Node { bucket: buckets.0, incoming: fingerprint.get(), parent: 0 };
         first_nodes[1] = Node { bucket: buckets.1, incoming: fingerprint.get(), parent: 1 };
@@ -270,7 +270,7 @@ impl<P: TableParams> Search<P> {
                 {
                     return false;
                 }
-                if more_nodes.try_reserve(LONG_WALK + MOST_SLOTS).is_err() {
+                if more_nodes.try_reserve(LONG_WALK + MAX_SLOTS).is_err() {
                     return false;
                 }
                 if was_empty {

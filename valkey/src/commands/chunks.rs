@@ -4,7 +4,7 @@ use std::iter;
 
 use super::{ERROR, EXPANSION, ITERATOR, SEED, create};
 use crate::{
-    dump::{MOST_CHUNK_BYTES, Position},
+    dump::{MAX_CHUNK_BYTES, Position},
     filter::Filter,
     load::{Load, is_first},
     plan::{Word, integer},
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The most bytes of a snapshot that CF.SNAPSHOT returns.
-const MOST_SNAPSHOT_BYTES: u64 = 64 << 20;
+const MAX_SNAPSHOT_BYTES: u64 = 64 << 20;
 
 /// CF.SCANDUMP: returns the next chunk of a filter.
 pub(crate) struct ScanDump;
@@ -55,7 +55,7 @@ impl Command for ScanDump {
                      iterator 0",
                 ));
             }
-            let next = imported.chunk_after(position.offset, MOST_CHUNK_BYTES);
+            let next = imported.chunk_after(position.offset, MAX_CHUNK_BYTES);
             let Some((next, bytes)) = next else { return Ok(Reply::Chunk(0, None)) };
             let mut copy = reserved(bytes.len())?;
             copy.extend_from_slice(bytes);
@@ -69,7 +69,7 @@ impl Command for ScanDump {
                 "Invalid position: the filter has changed since the dump began; start again with iterator 0",
             ));
         }
-        let bytes = filter.dump(position.offset, MOST_CHUNK_BYTES)?;
+        let bytes = filter.dump(position.offset, MAX_CHUNK_BYTES)?;
         if bytes.is_empty() {
             filter.dump.replace(None);
             return Ok(Reply::Chunk(0, None));
@@ -98,9 +98,9 @@ impl Command for Snapshot {
             return Err(Failure::new("ERR items that were imported from RedisBloom are in no snapshot; use CF.SCANDUMP"));
         }
         let length = filter.dump_bytes();
-        if length > MOST_SNAPSHOT_BYTES {
+        if length > MAX_SNAPSHOT_BYTES {
             return Err(Failure::new(format_args!(
-                "ERR the snapshot has {length} bytes, more than {MOST_SNAPSHOT_BYTES}; use CF.SCANDUMP"
+                "ERR the snapshot has {length} bytes, more than {MAX_SNAPSHOT_BYTES}; use CF.SCANDUMP"
             )));
         }
         let bytes = filter.dump(0, usize::try_from(length).unwrap_or(usize::MAX))?;

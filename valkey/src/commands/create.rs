@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The fewest bytes of a filter for which the server's free memory is checked.
-const LEAST_CHECKED_BYTES: u64 = 1 << 20;
+const MIN_CHECKED_BYTES: u64 = 1 << 20;
 
 /// CF.RESERVE: creates an empty filter.
 pub(crate) struct Reserve;
@@ -82,7 +82,7 @@ pub(super) fn create(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_
 /// Returns an error if a large filter exceeds what `maxmemory` leaves. The server checks its memory only before a command.
 fn check_memory(context: &Context, plan: &Plan) -> Result<(), Failure> {
     let bytes = plan.bytes().unwrap_or(0);
-    if bytes < LEAST_CHECKED_BYTES {
+    if bytes < MIN_CHECKED_BYTES {
         return Ok(());
     }
     match context.memory_left() {

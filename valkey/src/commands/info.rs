@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The most full buckets that an insertion searches for room.
-const MOST_ITERATIONS: i64 = 4096;
+const MAX_ITERATIONS: i64 = 4096;
 
 /// CF.INFO: describes a filter.
 pub(crate) struct Info;
@@ -74,7 +74,7 @@ fn fields(filter: &Filter) -> [(&'static str, Field); 15] {
     };
     let [bucket_size, expansion, iterations] = match (own, imported) {
         (None, Some(imported)) => [imported.bucket_size(), imported.expansion(), imported.max_iterations()].map(i64::from),
-        _ => [own.map_or(0, |own| i64::from(own.params().bucket_size())), filter.plan.expansion, MOST_ITERATIONS],
+        _ => [own.map_or(0, |own| i64::from(own.params().bucket_size())), filter.plan.expansion, MAX_ITERATIONS],
     };
     let rate = own.map_or(0.0, ElasticFilter::false_positive_rate) + imported.map_or(0.0, RedisBloomFilter::false_positive_rate);
     [

@@ -73,7 +73,7 @@ impl Drop for NewText {
 }
 
 /// The most arguments of a replicated command.
-const MOST_ARGUMENTS: usize = 512;
+const MAX_ARGUMENTS: usize = 512;
 
 const REPLICATED: c_int = 1 << 12;
 const LOADING: c_int = 1 << 13;
@@ -83,17 +83,17 @@ const RESP3: c_int = 1 << 22;
 pub(crate) struct Context {
     pub(super) raw: NonNull<RawContext>,
     /// The names of the open keys. Each key is open at most once, so that its value is not borrowed twice.
-    pub(super) open: Cell<[*mut RawText; MOST_OPEN]>,
+    pub(super) open: Cell<[*mut RawText; MAX_OPEN]>,
     /// True if the command changed anything, which is when it is replicated.
     pub(super) is_changed: Cell<bool>,
 }
 
 /// The most keys that a command may have open at the same time.
-const MOST_OPEN: usize = 2;
+const MAX_OPEN: usize = 2;
 
 impl Context {
     pub(super) fn new(raw: NonNull<RawContext>) -> Self {
-        Self { raw, open: Cell::new([ptr::null_mut(); MOST_OPEN]), is_changed: Cell::new(false) }
+        Self { raw, open: Cell::new([ptr::null_mut(); MAX_OPEN]), is_changed: Cell::new(false) }
     }
 
     /// Records that the key with this name is open.
@@ -145,7 +145,7 @@ impl Context {
     ) {
         self.is_changed.set(true);
         let words = words.map(NewText::new);
-        let mut arguments = [ptr::null_mut(); MOST_ARGUMENTS];
+        let mut arguments = [ptr::null_mut(); MAX_ARGUMENTS];
         let mut head = 0;
         for raw in first.iter().map(|text| text.raw()).chain(words.iter().map(NewText::raw)) {
             arguments[head] = raw;
@@ -159,7 +159,7 @@ impl Context {
         for text in last {
             arguments[len] = text.raw();
             len += 1;
-            if len == MOST_ARGUMENTS {
+            if len == MAX_ARGUMENTS {
                 send(&arguments);
                 (len, is_sent) = (head, true);
             }

@@ -102,7 +102,7 @@ impl Experiment for Speed {
 
     fn about(&self) -> About {
         let text = "Filters with tables of 16 KiB to 64 MiB are filled up to their planned capacity; all insertions are timed, \
-         and those over the last five per cent of the slots. Then absent and present keys are looked up, and the last keys \
+         and those over the last 5 % of the slots. Then absent and present keys are looked up, and the last keys \
          removed again, all of them one key at a time, with the best kernel, in one thread. Keys are 64-bit numbers; times \
          include hashing (XXH3). Tables have 12 bits per slot, those with buckets of one 32: with fewer bits, large ones are \
          planned nearly empty. Small tables are measured several times in a round. All shapes of a size are measured in the \

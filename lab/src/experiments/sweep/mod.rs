@@ -232,7 +232,7 @@ impl Experiment for Sweep {
         let text = "For each combination of parameters, a filter is built with as many buckets as its items take at the load, \
              and what was asked for is measured: space (bits of the table per item), fpr (lookups of absent items), load \
              (tables of this size are filled until they refuse an item), speed (of a filter at the load, one key at a time, \
-             with the best kernel; insertions and removals over the last five per cent of the slots; medians of several \
+             with the best kernel; insertions and removals over the last 5 % of the slots; medians of several \
              rounds). If a filter refused an item before the load, only the load at the first refusal is measured. Intervals \
              are 99 % confidence intervals; those of times hold half of the rounds.";
         let refusal = Role::mean("first_refusal_min", "first_refusal_max", "tables");
