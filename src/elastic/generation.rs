@@ -21,7 +21,7 @@ use split::FullAt;
 use super::{
     directory::Directory,
     plan::GenerationPlan,
-    pool::{Place, Pool, ShardRecord, empty_charged_bytes},
+    pool::{Place, Pool, ShardRecord, empty_charged_bytes, times_in_table},
     shard::{Key, LookupLayout, Shard, ShardMut},
     small_list::SmallList,
 };
@@ -447,12 +447,13 @@ impl Generation {
         in_memory(self.item_count())
     }
 
-    /// Returns the mean of the shards' false-positive rates, weighted by their shares of the hashes.
-    pub fn false_positive_rate(&self) -> f64 {
+    /// Returns the mean of the shards' false-positive rates, weighted by their shares of the hashes. `extra_copies` is the
+    /// number of extra copies in the partition.
+    pub fn false_positive_rate(&self, extra_copies: u64) -> f64 {
         if self.is_list() {
             return self.plan.list_false_positive_rate(self.len);
         }
-        let times = self.item_count() as f64 / self.table_len().max(1) as f64;
+        let times = times_in_table(self.table_len(), extra_copies);
         let weighted_rate = |place| {
             let record = self.pool.record(place);
             let share = self.plan.share(record.depth(), record.prefix());

@@ -40,7 +40,7 @@ pub(crate) use {
     look_up::{Shards, contains_all},
     partition::Partition,
     plan::GenerationPlan,
-    pool::DepthLayout,
+    pool::{DepthLayout, times_in_table},
     shard::{Key, LookupLayout, Shard, ShardParams},
     small_list::SmallListInSnapshot,
     stream::Shares,

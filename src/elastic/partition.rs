@@ -516,7 +516,8 @@ impl Partition {
 
     /// Returns the probability that this partition finds a hash that was never inserted.
     pub fn false_positive_rate(&self) -> f64 {
-        self.generations().map(Generation::false_positive_rate).sum::<f64>().min(1.0)
+        let extra_copies = self.item_count() - wide(self.table_len());
+        self.generations().map(|generation| generation.false_positive_rate(extra_copies)).sum::<f64>().min(1.0)
     }
 
     pub fn dispatch(&self) -> Dispatch {

@@ -147,13 +147,19 @@ impl DepthLayout {
         slots(bucket, |copy| dispatch.read_deep(&self.geometry, bytes, copy))
     }
 
-    /// Returns the probability that a shard with this many items finds an absent item. `times` is the ratio of the
-    /// generation's items, extra copies included, to those in its tables.
+    /// Returns the probability that a shard with this many items finds an absent item. `times` is the ratio of items,
+    /// extra copies included, to those in the tables ([`times_in_table`]).
     pub fn false_positive_rate(&self, items: usize, times: f64) -> f64 {
         let load = items as f64 / self.params.slots() as f64;
         let mean = mean_matches(self.params.low_bits.into(), self.params.bucket_size(), load);
         rate_beside_copies(mean / (1_u64 << self.params.spare_bits) as f64, times)
     }
+}
+
+/// Returns the ratio of a generation's items to those in its tables if it had all extra copies of its partition. The header of a
+/// partition in a snapshot has only their total, and a filter and its views state the same rate.
+pub(crate) fn times_in_table(table_len: usize, extra_copies: u64) -> f64 {
+    1.0 + extra_copies as f64 / table_len.max(1) as f64
 }
 
 /// The tables of one depth, indexed from 0 without gaps.

@@ -8,7 +8,7 @@ use crate::{
     bits::{in_memory, index, wide},
     elastic::{
         DepthLayout, Directory, ElasticParams, GenerationPlan, Key, LookupLayout, Shards, SmallListInSnapshot, contains_all,
-        grows, summarize,
+        grows, summarize, times_in_table,
     },
     filter::{Core, lookups, planned, read_only},
     hash::{Hasher, HasherId, Uniform, Xxh3},
@@ -139,15 +139,15 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
             let listing = reading.listing(number)?;
             let mut generations = reserved(listing.generations(&params).count())?;
             let (mut offset, mut rate) = (reading.offset, 0.0);
-            let times = listing.items() as f64 / (listing.items() - listing.extra_copies).max(1) as f64;
             // Once this succeeds, all that is allocated is for bytes that exist.
             reading.skip(listing.rest())?;
             for ListedGeneration { plan, depth, records } in listing.generations(&params) {
                 reading.allow_directory(depth)?;
                 let generation = GenerationIndex::new(&plan, depth, records, &mut offset)?;
-                rate += generation.false_positive_rate(&plan, records, times);
+                let table_len = records.iter().map(|record| index(record.items.into())).sum();
+                rate += generation.false_positive_rate(&plan, records, times_in_table(table_len, listing.extra_copies));
                 generations.push(generation);
-                in_tables += records.iter().map(|record| index(record.items.into())).sum::<usize>();
+                in_tables += table_len;
                 shards += records.len();
             }
             let plan = params.generation(0);
@@ -228,7 +228,7 @@ impl GenerationIndex {
         self.directory.places_bit_reversed(depth_of).map(|table| shard(table).distinct()).sum()
     }
 
-    /// Returns the false-positive rate of these shards. With extra copies, the partition has `times` as many items as its tables.
+    /// Returns the false-positive rate of these shards. `times` is [`times_in_table`].
     fn false_positive_rate(&self, plan: &GenerationPlan, records: &[Record], times: f64) -> f64 {
         let shard_rate = |record: &Record| {
             let layout = &self.layouts[usize::from(record.depth - plan.min_depth)];

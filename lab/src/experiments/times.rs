@@ -34,9 +34,7 @@ impl Operation {
         match self {
             Self::FindAbsent => ["find-absent", "Lookups of absent keys", "look up a key that is absent"],
             Self::FindPresent => ["find-present", "Lookups of present keys", "look up a key that is present"],
-            Self::Insert => {
-                ["insert", "Insertions, the last 5 %", "insert a key, over the last 5 % before the load"]
-            }
+            Self::Insert => ["insert", "Insertions, the last 5 %", "insert a key, over the last 5 % before the load"],
             Self::Remove => ["remove", "Removals", "remove one of these keys"],
             Self::Build => ["build", "Insertions, all of them", "insert a key, over all insertions into the empty filter"],
         }
