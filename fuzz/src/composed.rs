@@ -921,7 +921,8 @@ impl State {
     }
 
     /// Asserts that the rate measured with absent hashes, random ones and ones like those present, is at most the stated one, and
-    /// that as few of the items are counted with others.
+    /// that at most the same share of the items is counted with others. With several generations it is twice that share: a later
+    /// item that matches one of an earlier generation may be taken for its copy, which makes both counts too high.
     fn measure_rate(&self) {
         let Side { filters, model, .. } = &self.sides[0];
         let Size { probes: number, .. } = self.size;
@@ -934,14 +935,15 @@ impl State {
         let stated = filter.false_positive_rate();
         let found = |probes: &[u64]| trues(&filter.contains_hashes(probes));
         let miscounted = model.copies.iter().filter(|&(&hash, &copies)| filter.count_hash(hash) != copies).count();
-        for (kind, found, number) in [
-            ("random hashes are found", found(&random), random.len()),
-            ("alike hashes are found", found(&alike), alike.len()),
+        let counts = if filter.buckets_per_lookup() > 2 { 2.0 } else { 1.0 };
+        for (kind, found, number, times) in [
+            ("random hashes are found", found(&random), random.len(), 1.0),
+            ("alike hashes are found", found(&alike), alike.len(), 1.0),
             // At a limit, only items that are confused with others are accepted, each of which is counted with at least one.
-            ("items are counted with others", miscounted, model.copies.len() + 2 * self.refused),
+            ("items are counted with others", miscounted, model.copies.len() + 2 * self.refused, counts),
         ] {
             // The margin also covers which hashes a filter with few items confuses.
-            let expected = number as f64 * stated * (1.0 + 6.0 / (model.copies.len() as f64 + 1.0).sqrt());
+            let expected = times * number as f64 * stated * (1.0 + 6.0 / (model.copies.len() as f64 + 1.0).sqrt());
             let most = expected + 6.0 * expected.sqrt() + 3.0;
             assert!(found as f64 <= most, "{found} of {number} {kind}, at a rate of {stated:e} with {} items", model.len);
         }

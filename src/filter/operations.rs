@@ -38,7 +38,9 @@ macro_rules! lookups {
             /// items with the same fingerprint and buckets make the count too high, with probability at most ε.
             ///
             /// A growing filter compares all stored bits, including those kept for growth. So the count of an item that
-            /// [`contains`](Self::contains) finds by chance is usually 0.
+            /// [`contains`](Self::contains) finds by chance is usually 0. If a growing filter holds copies, and more items than its
+            /// `max_capacity`, then items that match an early one by chance are counted as its copies: its count may be too high
+            /// with a higher probability than ε. With distinct items alone, ε holds for all of them on average.
             ///
             /// # Example
             /// ```
