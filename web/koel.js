@@ -1,0 +1,197 @@
+// Opens koel's filters and looks up items. The types are in koel.d.ts, and the module that it calls in src.
+
+const MIN_BYTES = 1 << 12;
+const BATCH = 1 << 13;
+const [MIN_INTEGER, MAX_INTEGER] = [-(2n ** 63n), 2n ** 64n - 1n];
+const NO_BYTES = new Uint8Array(0);
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+// The WebAssembly module, once it is loaded: its functions, and its buffer, whose length is 0 when it must be fetched again.
+let wasm;
+let buffer = NO_BYTES;
+let loading;
+
+export class KoelError extends Error {
+    constructor(kind, message) {
+        super(message);
+        this.name = "KoelError";
+        this.kind = kind;
+    }
+}
+
+async function readAll(source) {
+    if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return source;
+    if (source instanceof URL && source.protocol === "file:" && globalThis.process?.getBuiltinModule) {
+        return process.getBuiltinModule("node:fs").promises.readFile(source);
+    }
+    if (source instanceof URL) source = await fetch(source);
+    if (source instanceof Response && !source.ok) {
+        throw new KoelError("Response", `${source.url}: the server says ${source.status} ${source.statusText}; check the address`);
+    }
+    if (typeof source?.arrayBuffer === "function") return source.arrayBuffer();
+    throw new TypeError(`${describe(source)} has no bytes: pass a Uint8Array, an ArrayBuffer, a Response, a Blob or a URL object`);
+}
+
+const describe = value => (typeof value === "string" ? JSON.stringify(value) : value === null ? "null" : typeof value);
+
+export function load(source = new URL("./koel.wasm", import.meta.url)) {
+    return (loading ??= (async () => {
+        const module = source instanceof WebAssembly.Module ? source : await WebAssembly.compile(await readAll(source));
+        wasm = (await WebAssembly.instantiate(module)).exports;
+        return module;
+    })().catch(error => {
+        loading = undefined;
+        throw error;
+    }));
+}
+
+// Makes the buffer at least `len` bytes long. It is a view of memory, which is replaced when the memory grows.
+function reserve(len) {
+    if (buffer.length >= len) return;
+    const start = len < 2 ** 32 ? wasm.buffer(Math.max(len, MIN_BYTES)) >>> 0 : 0;
+    if (start === 0) throw new KoelError("OutOfMemory", `cannot allocate ${len} bytes; close filters that are not needed`);
+    buffer = new Uint8Array(wasm.memory.buffer, start, Math.max(len, MIN_BYTES));
+}
+
+// Writes a string or bytes into the buffer. Returns their number.
+function write(item) {
+    if (typeof item === "string") {
+        reserve(3 * item.length);
+        // Most strings are short ASCII, for which this takes half of the encoder's time.
+        if (item.length <= 32) {
+            let at = 0;
+            for (let code; at < item.length && (code = item.charCodeAt(at)) < 128; at += 1) buffer[at] = code;
+            if (at === item.length) return at;
+        }
+        return encoder.encodeInto(item, buffer).written;
+    }
+    if (item instanceof Uint8Array) {
+        reserve(item.length);
+        buffer.set(item);
+        return item.length;
+    }
+    throw new TypeError(`${describe(item)} is not an item: pass a string, a BigInt, an integer or a Uint8Array`);
+}
+
+// Returns a number that is an item as a BigInt.
+function integer(item) {
+    if (typeof item === "number") {
+        if (!Number.isInteger(item)) {
+            throw new TypeError(`${item} is not an integer: pass String(item) if text was inserted, or its bytes as a Uint8Array`);
+        }
+        if (!Number.isSafeInteger(item)) throw new RangeError(`${item} is beyond ±(2^53 - 1), where numbers are inexact: pass a BigInt`);
+        return BigInt(item);
+    }
+    if (item < MIN_INTEGER || item > MAX_INTEGER) {
+        throw new RangeError(`${item} is not between -2^63 and 2^64 - 1, the range of i64 and u64: pass String(item) or its bytes`);
+    }
+    return item;
+}
+
+function writeAny(item) {
+    if (typeof item !== "bigint" && typeof item !== "number") return write(item);
+    reserve(8);
+    new DataView(buffer.buffer, buffer.byteOffset).setBigUint64(0, BigInt.asUintN(64, integer(item)), true);
+    return 8;
+}
+
+const forgotten = globalThis.FinalizationRegistry && new FinalizationRegistry(handle => wasm.close(handle));
+
+class Filter {
+    #handle;
+
+    constructor(handle, header) {
+        const kind = header.getUint8(10);
+        const isGrowing = kind >= 2;
+        this.#handle = handle;
+        this.kind = isGrowing ? "growing" : "fixed";
+        this.bytes = header.byteLength;
+        const hasher = header.getUint16(14, true);
+        const buckets = isGrowing ? { bucketsPerShard: header.getUint32(24, true) } : { buckets: Number(header.getBigUint64(24, true)) };
+        this.parameters = Object.freeze({
+            table: kind % 2 === 0 ? "single" : "packed",
+            f: header.getUint8(11),
+            b: header.getUint8(12),
+            ...buckets,
+            addressing: !isGrowing && header.getUint8(13) === 1 ? "power-of-two" : "any-size",
+            seed: header.getBigUint64(16, true),
+            hasher: { 1: "xxh3", 3: "redisbloom" }[hasher] ?? `0x${hasher.toString(16).padStart(4, "0")}`,
+        });
+        ["length", "capacity", "rate", "bitsPerItem", "load"].forEach((name, number) => (this[name] = wasm.property(handle, number)));
+        forgotten?.register(this, handle, this);
+        Object.freeze(this);
+    }
+
+    get #open() {
+        if (this.#handle < 0) throw new KoelError("Closed", "the filter is closed: call close() after the last lookup");
+        return this.#handle;
+    }
+
+    has(item) {
+        const handle = this.#open;
+        if (Number.isSafeInteger(item)) return wasm.has_halves(handle, item, Math.floor(item / 2 ** 32)) === 1;
+        if (typeof item === "bigint" || typeof item === "number") return wasm.has_integer(handle, integer(item)) === 1;
+        return wasm.has_bytes(handle, write(item)) === 1;
+    }
+
+    hasBatch(items) {
+        const handle = this.#open;
+        if (items instanceof BigUint64Array || items instanceof BigInt64Array) return this.#hasIntegers(handle, items);
+        const isBytes = items instanceof Uint8Array || items instanceof Uint8ClampedArray;
+        if (isBytes || !(Array.isArray(items) || ArrayBuffer.isView(items)) || items instanceof DataView) {
+            throw new TypeError("a batch is an array of items, or a typed array of integers: pass [item] to look up the bytes of one item");
+        }
+        const found = new Uint8Array(items.length);
+        for (let at = 0; at < items.length; at += 1) found[at] = this.has(items[at]) ? 1 : 0;
+        return found;
+    }
+
+    #hasIntegers(handle, items) {
+        const found = new Uint8Array(items.length);
+        reserve(8 * Math.min(BATCH, items.length));
+        for (let start = 0; start < items.length; start += BATCH) {
+            const part = items.subarray(start, start + BATCH);
+            buffer.set(new Uint8Array(part.buffer, part.byteOffset, part.byteLength));
+            wasm.has_batch(handle, part.length);
+            found.set(buffer.subarray(0, part.length), start);
+        }
+        return found;
+    }
+
+    count(item) {
+        return wasm.count(this.#open, writeAny(item)) >>> 0;
+    }
+
+    hash(item) {
+        return BigInt.asUintN(64, wasm.hash(this.#open, writeAny(item)));
+    }
+
+    hasHash(hash) {
+        return wasm.has_hash(this.#open, integer(hash)) === 1;
+    }
+
+    close() {
+        if (this.#handle < 0) return;
+        forgotten?.unregister(this);
+        wasm.close(this.#handle);
+        this.#handle = -1;
+    }
+}
+
+export async function open(source, { wasm: module, verify = true } = {}) {
+    const [data] = await Promise.all([Promise.resolve(source).then(readAll), load(module)]);
+    const bytes = ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array(data);
+    // The filter keeps the memory of the buffer, so it gets one of its own length.
+    reserve(bytes.length);
+    buffer.set(bytes);
+    buffer = NO_BYTES;
+    const handle = wasm.open(bytes.length, verify);
+    if (handle < 0) {
+        const len = wasm.error_len();
+        const text = decoder.decode(new Uint8Array(wasm.memory.buffer, wasm.buffer(0) >>> 0, len));
+        const [kind] = text.split("\n", 1);
+        throw new KoelError(kind, text.slice(kind.length + 1));
+    }
+    return new Filter(handle, new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+}
