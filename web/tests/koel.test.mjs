@@ -1,0 +1,223 @@
+// What koel.js returns for the golden files, for batches, for values that are no items, and for bytes that are no snapshots.
+
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync, statSync } from "node:fs";
+import { createServer } from "node:http";
+import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { KoelError, open } from "../koel.js";
+
+// The memory of the instance that koel.js makes.
+let memory;
+const { instantiate } = WebAssembly;
+WebAssembly.instantiate = async (...given) => {
+    const instance = await instantiate(...given);
+    if (instance.exports?.has_bytes) memory = instance.exports.memory;
+    return instance;
+};
+
+const DATA = new URL("../../tests/data/", import.meta.url);
+const WASM = new URL("../koel.wasm", import.meta.url);
+// README.md says what takes the bytes. Rust 1.95 makes 90,861.
+const MOST_BYTES = 94_000;
+
+const read = file => readFileSync(new URL(file, DATA));
+// A seed may be more than a number of JavaScript holds.
+const list = file => JSON.parse(read(file).toString().replace(/"seed": (\d+)/g, '"seed": "$1"')).files;
+const goldens = [
+    ...list("goldens.json").map(golden => ({ ...golden, kind: "fixed" })),
+    ...list("growing/growing.json").map(golden => ({ ...golden, file: `growing/${golden.file}`, kind: "growing" })),
+];
+const readable = goldens.filter(({ hasher }) => hasher !== "metrohash64");
+
+// The types of items in the lists: an item by its number, and a probe, as docs/FORMAT.md says.
+const long = (text, n) => text.repeat((n % 40) + 1);
+const u32 = n => new Uint8Array(Uint32Array.of(n).buffer);
+const types = {
+    text: [n => `item-${n}`, n => `probe-${n}`],
+    long: [n => long(`item-${n}`, n), n => long(`probe-${n}`, n)],
+    keys: [n => `key-${n}`, n => `probe-${n}`],
+    u32: [u32, n => u32(1_000_000 + n)],
+    hash: [n => BigInt(n), n => BigInt(1_000_000 + n)],
+};
+const lookup = (filter, items) => item => (items === "hash" ? filter.hasHash(item) : filter.has(item));
+const held = ({ holds }) => holds.flatMap(([first, end, copies]) => Array.from({ length: end - first }, (_, n) => [first + n, copies]));
+
+test("golden files give the answers of Rust", async () => {
+    assert.equal(readable.length, 26);
+    for (const golden of readable) {
+        const filter = await open(read(golden.file));
+        const [item, probe] = types[golden.items];
+        const has = lookup(filter, golden.items);
+        const items = held(golden);
+        assert.ok(items.every(([n]) => has(item(n))), `${golden.file}: an item is not found`);
+        const found = Array.from({ length: 2000 }, (_, n) => n).filter(n => has(probe(n)));
+        assert.deepEqual(found, golden.found, golden.file);
+        if (golden.items !== "hash") {
+            assert.ok(items.every(([n, copies]) => filter.count(item(n)) >= copies), `${golden.file}: a count is too low`);
+            const total = items.reduce((sum, [n]) => sum + filter.count(item(n)), 0);
+            // Only collisions make counts too high, and these fingerprints are long.
+            if (golden.f >= 16) assert.equal(total, filter.length, golden.file);
+            assert.ok(items.every(([n]) => filter.hasHash(filter.hash(item(n)))));
+        }
+        filter.close();
+    }
+});
+
+test("filters state their facts", async () => {
+    for (const { file, kind, table, f, b, buckets, bucket_size, addressing, hasher, seed, ...golden } of readable) {
+        const filter = await open(read(file));
+        assert.equal(filter.kind, kind);
+        assert.equal(filter.length, held(golden).reduce((sum, [, copies]) => sum + copies, 0), file);
+        assert.equal(filter.bytes, read(file).length);
+        const { parameters } = filter;
+        assert.deepEqual([parameters.table, parameters.seed], [table, BigInt(seed)]);
+        if (kind === "fixed") {
+            assert.deepEqual({ ...parameters }, { table, f, b, buckets, addressing, seed: BigInt(seed), hasher });
+        } else {
+            assert.ok(parameters.b === bucket_size && filter.capacity >= golden.max_capacity && filter.rate <= golden.rate, file);
+        }
+        assert.ok(filter.length === 0 ? filter.bitsPerItem === Infinity : filter.bitsPerItem > 1);
+        assert.ok(filter.load >= 0 && filter.load <= 1 && filter.rate >= 0 && filter.rate <= 1);
+        filter.close();
+    }
+});
+
+test("batches give the results of single lookups", async () => {
+    for (const file of ["single_f2_b4_any_full.koel", "packed_f13_any.koel", "growing/packed_staggered.koel"]) {
+        const filter = await open(read(file));
+        const same = items => assert.deepEqual([...filter.hasBatch(items)], Array.from(items, item => Number(filter.has(item))));
+        const numbers = Array.from({ length: 20_000 }, (_, n) => n * 0x9e3779b9 - 2 ** 44);
+        same(numbers);
+        same(BigInt64Array.from(numbers, BigInt).subarray(1));
+        same(BigUint64Array.from(numbers, BigInt));
+        same(Int32Array.of(-1, 0, 1));
+        same(["item-1", 7, 7n, u32(7), "", "ä", "😀".repeat(5000)]);
+        assert.equal(filter.hasBatch([]).length, 0);
+        for (const items of ["item-1", Uint8Array.of(1), new DataView(new ArrayBuffer(8)), null, { 0: "a" }]) {
+            assert.throws(() => filter.hasBatch(items), { name: "TypeError", message: /pass \[item\]/ });
+        }
+        filter.close();
+    }
+});
+
+test("an item has the bytes of its Rust type", async () => {
+    const filter = await open(read("packed_f13_any.koel"));
+    const bytesOf = integer => new Uint8Array(BigUint64Array.of(BigInt.asUintN(64, BigInt(integer))).buffer);
+    const integers = [0, -0, 1, -1, 2 ** 32, -(2 ** 32) - 1, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 2n ** 64n - 1n, -(2n ** 63n)];
+    for (const integer of integers) assert.equal(filter.hash(integer), filter.hash(bytesOf(integer)), `${integer}`);
+    for (const text of ["", "a", "ä", "€uro", "😀", "a".repeat(32), `${"a".repeat(32)}ä`]) {
+        assert.equal(filter.hash(text), filter.hash(new TextEncoder().encode(text)), text);
+    }
+    filter.close();
+    // A filter that finds a quarter of all items, so that a wrong half would show.
+    const quarter = await open(read("growing/packed_staggered.koel"));
+    const items = [...integers, ...Array.from({ length: 2000 }, (_, n) => (n - 1000) * 0xfedcba987)];
+    for (const item of items) assert.equal(quarter.has(item), quarter.hasHash(quarter.hash(item)), `${item}`);
+    quarter.close();
+});
+
+test("values that are no items are refused, with a remedy", async () => {
+    const filter = await open(read("packed_f13_any.koel"));
+    for (const refuse of [item => filter.has(item), item => filter.count(item), item => filter.hash(item), item => filter.hasBatch([item])]) {
+        for (const item of [2n ** 64n, -(2n ** 63n) - 1n]) assert.throws(() => refuse(item), { name: "RangeError", message: /pass String/ });
+        for (const item of [2 ** 53, -(2 ** 60)]) assert.throws(() => refuse(item), { name: "RangeError", message: /pass a BigInt/ });
+        for (const item of [0.5, NaN, Infinity]) assert.throws(() => refuse(item), { name: "TypeError", message: /pass String/ });
+        for (const item of [null, undefined, {}, true, [1]]) assert.throws(() => refuse(item), { name: "TypeError", message: /pass a string/ });
+    }
+    filter.close();
+    filter.close();
+    for (const use of [() => filter.has("a"), () => filter.hasBatch([]), () => filter.count(1), () => filter.hash(1n), () => filter.hasHash(1n)]) {
+        assert.throws(use, { name: "KoelError", kind: "Closed" });
+    }
+});
+
+test("corrupt bytes give an error, and the module goes on", async () => {
+    const kinds = new Set();
+    const refused = async bytes => {
+        const error = await open(bytes).then(filter => (filter.close(), null), error => error);
+        assert.ok(error instanceof KoelError && /^[A-Z]\w+$/.test(error.kind) && error.message.length > 20, `${error?.stack}`);
+        kinds.add(error.kind);
+    };
+    for (const { file } of goldens) {
+        const bytes = read(file);
+        const step = Math.ceil(bytes.length / 60);
+        for (let at = 0; at < bytes.length; at += at < 64 ? 1 : step) {
+            const [cut, changed] = [bytes.subarray(0, at), Uint8Array.from(bytes)];
+            changed[at] ^= 1 << at % 8;
+            await refused(cut);
+            await refused(changed);
+            // Unverified, wrong bytes give wrong results at worst.
+            const filter = await open(changed, { verify: false }).catch(() => null);
+            filter?.hasBatch([1n, "a", 2n ** 63n]);
+            filter?.count("a");
+            filter?.close();
+        }
+        await refused(Buffer.concat([bytes, Buffer.of(0)]));
+    }
+    const corpus = new URL("../../fuzz/corpus/snapshot/", import.meta.url);
+    for (const name of readdirSync(corpus)) {
+        for (const verify of [true, false]) {
+            const filter = await open(readFileSync(new URL(name, corpus)), { verify }).catch(error => error);
+            assert.ok(filter instanceof KoelError || filter.hasBatch(["a", 1]).length === 2, `${filter}`);
+            filter.close?.();
+        }
+    }
+    await assert.rejects(open(read("packed_f4_pow2.koel")), { kind: "Hasher", message: /metrohash64/ });
+    for (const kind of ["Magic", "Version", "Length", "TrailingBytes", "HeaderChecksum", "Hasher", "BodyChecksum"]) assert.ok(kinds.has(kind), kind);
+    const filter = await open(read("packed_f13_any.koel"));
+    assert.ok(filter.has("item-0") && !filter.has("probe-0"));
+    filter.close();
+});
+
+test("lookups, and filters that are closed or forgotten, take no memory", async () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc");
+    const bytes = read("growing/packed_generations.koel");
+    const once = async () => {
+        const filter = await open(bytes);
+        filter.has("x".repeat(10_000));
+        filter.hasBatch(new BigUint64Array(10_000));
+        filter.close();
+    };
+    await once();
+    const before = memory.buffer.byteLength;
+    for (let n = 0; n < 500; n += 1) await once();
+    assert.equal(memory.buffer.byteLength, before);
+    const filter = await open(bytes);
+    for (let n = 0; n < 200_000; n += 1) filter.has(n % 2 ? n : "item-1");
+    filter.close();
+    for (let n = 1; n <= 500; n += 1) {
+        await open(bytes);
+        if (n % 10 > 0) continue;
+        collect();
+        await new Promise(turn => setImmediate(turn));
+    }
+    assert.ok(500 * bytes.length > 4 * before && memory.buffer.byteLength <= 1.5 * before, `${memory.buffer.byteLength} of ${before}`);
+});
+
+test("bytes come from many sources", async context => {
+    const bytes = new Uint8Array(read("packed_f13_any.koel"));
+    const server = createServer((request, response) => {
+        response.statusCode = request.url === "/words.koel" ? 200 : 404;
+        response.end(response.statusCode === 200 ? bytes : "none");
+    });
+    await new Promise(listening => server.listen(0, "127.0.0.1", listening));
+    context.after(() => server.close().closeAllConnections());
+    const url = new URL(`http://127.0.0.1:${server.address().port}/words.koel`);
+    const behind = new Uint8Array([...new Uint8Array(5), ...bytes]).subarray(5);
+    const sources = [bytes, bytes.buffer, behind, new DataView(bytes.buffer), new Blob([bytes]), url, fetch(url), new URL("packed_f13_any.koel", DATA)];
+    for (const source of sources) {
+        const filter = await open(source);
+        assert.ok(filter.has("item-92") && filter.bytes === bytes.length);
+        filter.close();
+    }
+    await assert.rejects(open(new URL("/other", url)), { kind: "Response", message: /404/ });
+    for (const source of ["packed_f13_any.koel", null, 7]) await assert.rejects(open(source), { name: "TypeError", message: /pass a Uint8Array/ });
+});
+
+test("the module is small", () => {
+    const { size } = statSync(WASM);
+    assert.ok(size <= MOST_BYTES, `${size} bytes, more than ${MOST_BYTES}`);
+});
