@@ -45,8 +45,8 @@ export function picture(bytes, hash) {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const [kind, f, x] = [view.getUint8(10), view.getUint8(11), permuted(hash)];
     const table = { isPacked: kind % 2 === 1, b: view.getUint8(12) };
-    const read = (start, f, m, { fingerprint, buckets }, name) => ({
-        ...{ name, m: Number(m), f, fingerprint },
+    const read = (start, f, m, { fingerprint, buckets }, name, place = "") => ({
+        ...{ name, place, m: Number(m), f, fingerprint },
         buckets: buckets.map(bucket => ({ index: Number(bucket), slots: slots(bytes, start, table, f, bucket) })),
     });
     if (kind < 2) {
@@ -81,8 +81,8 @@ export function picture(bytes, hash) {
         if (first(d) === BigInt(prefix)) {
             const spare = first(D + s) & ((1n << BigInt(s)) - 1n);
             const sought = { ...address, fingerprint: (spare << BigInt(f)) | address.fingerprint };
-            const name = `shard ${prefix.toString(2).padStart(d, "0").slice(0, d) || "0"} of generation ${generation}, partition ${partition}`;
-            tables.push(read(start, f + s, perShard, sought, name));
+            const name = d > 0 ? `shard ${prefix.toString(2).padStart(d, "0")}` : "the only shard";
+            tables.push(read(start, f + s, perShard, sought, name, `, generation ${generation}, partition ${partition}`));
         }
         const bytesOf = bits => Math.ceil(bits / 8);
         start += 8 * Math.ceil((bytesOf(perShard * bucketBits(table, f + s)) + bytesOf(perShard * table.b * (D - d))) / 8);

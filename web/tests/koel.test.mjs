@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { picture } from "../demo/picture.js";
 import { KoelError, open } from "../koel.js";
 
 // The memory of the instance that koel.js makes.
@@ -80,6 +81,19 @@ test("filters state their facts", async () => {
         }
         assert.ok(filter.length === 0 ? filter.bitsPerItem === Infinity : filter.bitsPerItem > 1);
         assert.ok(filter.load >= 0 && filter.load <= 1 && filter.rate >= 0 && filter.rate <= 1);
+        filter.close();
+    }
+});
+
+test("the demo's picture of a lookup has its result", async () => {
+    for (const { file } of readable) {
+        const [bytes, filter] = [new Uint8Array(read(file)), await open(read(file))];
+        for (let n = 0; n < 600; n += 1) {
+            const item = n % 2 ? `item-${n}` : u32(n);
+            const { tables, keys } = picture(bytes, filter.hash(item));
+            const isShown = tables.some(({ fingerprint, buckets }) => buckets.some(({ slots }) => slots.includes(fingerprint)));
+            assert.ok(keys === undefined ? isShown === filter.has(item) : tables.length === 0, `${file}: ${n}`);
+        }
         filter.close();
     }
 });

@@ -1,0 +1,120 @@
+// Opens the demo in Chromium, narrow and wide, light and dark. Prints all problems and saves pictures.
+//     node demo.mjs PICTURES GROWING
+// GROWING is a growing filter of the same words. Run it where puppeteer-core is installed.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { extname, join, normalize } from "node:path";
+import puppeteer from "puppeteer-core";
+
+const [pictures, growing] = process.argv.slice(2);
+const types = { ".html": "text/html", ".js": "text/javascript", ".wasm": "application/wasm" };
+const server = createServer((request, response) => {
+    const path = join(process.env.WEB, normalize(new URL(request.url, "http://localhost").pathname));
+    response.setHeader("content-type", types[extname(path)] ?? "application/octet-stream");
+    response.end(readFileSync(path));
+});
+await new Promise(listening => server.listen(0, "127.0.0.1", listening));
+const origin = `http://127.0.0.1:${server.address().port}`;
+const problems = new Set();
+const expect = (holds, problem) => holds || problems.add(problem);
+
+// Returns what is wrong with the page as it is shown. Runs in the browser.
+function look() {
+    const parts = color => color.match(/[\d.]+/g).map(Number);
+    const luminance = color => {
+        const [r, g, b] = parts(color).map(part => part / 255).map(part => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const isClear = color => parts(color)[3] === 0;
+    // The text of a chip or a slot follows its rectangle.
+    const behind = element => {
+        if (element.previousElementSibling?.matches("svg rect") && element.matches("svg text")) return getComputedStyle(element.previousElementSibling).fill;
+        const color = getComputedStyle(element).backgroundColor;
+        return isClear(color) ? behind(element.parentElement) : color;
+    };
+    const found = [];
+    const excess = document.documentElement.scrollWidth - innerWidth;
+    if (excess > 0) found.push(`the page is ${excess} px too wide`);
+    const frame = document.querySelector("svg").getBoundingClientRect();
+    const texts = [...document.querySelectorAll("body *")].filter(({ childNodes: [first] }) => first?.nodeType === 3 && first.data.trim());
+    for (const element of texts.filter(element => !element.matches("script, noscript"))) {
+        const [style, words, isDrawn] = [getComputedStyle(element), element.textContent.trim().slice(0, 40), element.matches("svg text")];
+        const [dark, light] = [isDrawn ? style.fill : style.color, behind(element)].map(luminance).sort((one, other) => one - other);
+        const contrast = (light + 0.05) / (dark + 0.05);
+        if (contrast < 4.5) found.push(`contrast ${contrast.toFixed(2)}: ${words}`);
+        const { left, right, bottom, height } = element.getBoundingClientRect();
+        if (isDrawn && (left < frame.left - 1 || right > frame.right + 1 || bottom > frame.bottom + 1)) found.push(`cut off: ${words}`);
+        if (isDrawn && height < 11) found.push(`${height} px high: ${words}`);
+        const box = isDrawn && element.previousElementSibling?.matches("rect") && element.previousElementSibling.getBoundingClientRect();
+        if (box && (left < box.left || right > box.right)) found.push(`wider than its box: ${words}`);
+    }
+    return found;
+}
+
+// Chromium does not run as root in a sandbox. The page is trusted.
+const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+const browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM, args });
+for (const [width, scheme] of [[360, "light"], [360, "dark"], [1280, "light"], [1280, "dark"]]) {
+    const note = problem => problems.add(`${width} px, ${scheme}: ${problem}`);
+    const page = await browser.newPage();
+    page.on("console", message => ["error", "warn"].includes(message.type()) && note(`console: ${message.text()}`));
+    page.on("pageerror", error => note(`error: ${error.message}`));
+    page.on("request", request => request.url().startsWith(origin) || request.url().startsWith("data:") || note(`request: ${request.url()}`));
+    await page.setViewport({ width, height: 900, isMobile: width < 800 });
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    await page.goto(`${origin}/demo/index.html`);
+    await page.waitForSelector("#answer strong");
+    const answer = () => page.$eval("#answer", element => element.textContent);
+    const matches = () => page.$$eval("svg rect.match", all => all.length);
+    const check = async name => {
+        (await page.evaluate(look)).forEach(problem => note(`${name}: ${problem}`));
+        await page.screenshot({ path: join(pictures, `${name}-${width}-${scheme}.png`), fullPage: true });
+    };
+    const type = async word => {
+        await page.$eval("#item", input => (input.focus(), input.select()));
+        await page.keyboard.type(word);
+    };
+    await type("zebra");
+    expect((await answer()).includes("“zebra” is probably in the filter") && (await matches()) >= 1, "fixed: zebra is not found");
+    await check("present");
+    await type("zebrq");
+    expect((await answer()).includes("“zebrq” is not in the filter") && (await matches()) === 0, "fixed: zebrq is found");
+    await check("absent");
+
+    const dropped = async (name, bytes) => {
+        await page.evaluate((name, base64) => {
+            const dataTransfer = new DataTransfer();
+            dataTransfer.items.add(new File([Uint8Array.from(atob(base64), letter => letter.charCodeAt(0))], name));
+            document.getElementById("drop").dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+        }, name, bytes.toString("base64"));
+        await page.waitForFunction(name => ["facts", "error"].some(id => document.getElementById(id).textContent.includes(name)), {}, name);
+    };
+    await dropped("growing.koel", readFileSync(growing));
+    await type("zebra");
+    expect((await answer()).includes("“zebra” is probably") && (await matches()) >= 1, "growing: zebra is not found");
+    await check("growing");
+    const corrupt = readFileSync(growing);
+    corrupt[corrupt.length >> 1] ^= 1;
+    await dropped("corrupt.koel", corrupt);
+    const error = await page.$eval("#error", element => element.textContent);
+    expect(/corrupt\.koel: .*was altered.*\(BodyChecksum\)/.test(error), `corrupt: ${error}`);
+    expect((await answer()).includes("“zebra” is probably"), "corrupt: the filter before it is gone");
+    await check("corrupt");
+
+    // By keyboard: the next stop after the word is the file, and the file's dialog gives a filter, too.
+    await page.focus("#item");
+    await page.keyboard.press("Tab");
+    expect(await page.$("#file:focus"), "Tab does not lead from the word to the file");
+    const chosen = join(pictures, "chosen.koel");
+    writeFileSync(chosen, readFileSync(join(process.env.WEB, "demo/words.koel")));
+    await (await page.$("#file")).uploadFile(chosen);
+    await page.waitForFunction(() => document.getElementById("facts").textContent.includes("chosen.koel"));
+    expect((await page.$eval("#error", element => element.textContent)) === "", "the error stays");
+    await page.close();
+}
+await browser.close();
+server.close();
+problems.forEach(problem => console.error(problem));
+console.log(`demo: ${problems.size} problems`);
+if (problems.size > 0) process.exitCode = 1;
