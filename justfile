@@ -244,6 +244,46 @@ semver baseline="":
         || ! {{just}} _need "public API" "cargo install --locked cargo-semver-checks" cargo semver-checks --version \
         || cargo semver-checks -p koel --baseline-rev "$baseline"
 
+# The npm package: its WebAssembly module, format and lints, tests in Node, in a bundle and in Deno, and the file to publish.
+web:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    {{just}} _target wasm32-unknown-unknown || exit 0
+    {{just}} _need "the npm package" "apt-get install nodejs npm (20.16 or later)" which node npm || exit 0
+    {{just}} _need "the npm package in Deno" "npm install -g deno" deno --version || true
+    unset CARGO_PROFILE_RELEASE_LTO
+    export CARGO_TARGET_DIR={{target}}/web TOOLS=$PWD/target/web/tools
+    cargo fmt --check --manifest-path web/Cargo.toml
+    cargo clippy --manifest-path web/Cargo.toml --target wasm32-unknown-unknown --locked -- -D warnings
+    {{just}} _npm web/tests "$TOOLS"
+    cd web
+    npm run --silent build
+    npm test --silent
+    npm pack --silent --pack-destination ../target/web
+
+# Installs the packages of a folder in another one, unless they are there: they must not be installed among the sources.
+_npm from to:
+    @! cmp -s "$1/package-lock.json" "$2/package-lock.json" || exit 0; rm -rf "$2"; mkdir -p "$2"; cp "$1/package.json" "$2"; \
+    cp "$1/package-lock.json" "$2"; npm ci --prefix "$2" --no-audit --no-fund --loglevel=error || { rm -rf "$2"; false; }
+
+# The npm package's demo, in Chromium. Pictures are in target/web/pictures.
+web-demo:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    export CHROMIUM=$(which -a ${CHROMIUM:+"$CHROMIUM"} chromium chromium-browser google-chrome 2>/dev/null | head -1)
+    {{just}} _need "the demo in a browser" "apt-get install chromium fonts-dejavu-core npm; or CHROMIUM=PATH" which "$CHROMIUM" npm || exit 0
+    {{just}} _target wasm32-unknown-unknown || exit 0
+    folder=target/web koel={{target}}/debug/koel
+    mkdir -p $folder/pictures
+    {{just}} _npm cli/tests/report $folder/browser
+    (unset CARGO_PROFILE_RELEASE_LTO; export CARGO_TARGET_DIR={{target}}/web; cd web; npm run --silent build)
+    cargo build --quiet --profile test -p koel-cli --locked
+    $koel build cli/data/words.txt -o web/demo/words.koel >/dev/null
+    $koel build cli/data/words.txt -o $folder/growing.koel --grow >/dev/null
+    # Node looks for packages beside a program.
+    cp web/tests/demo.mjs $folder/browser
+    WEB=web node $folder/browser/demo.mjs $folder/pictures $folder/growing.koel
+
 # Tests on 64-bit ARM, under qemu.
 aarch64: (_under_qemu "aarch64" "--all-features")
 
