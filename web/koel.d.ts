@@ -4,7 +4,15 @@ export type Item = string | bigint | number | Uint8Array;
 /** Integers are looked up as 8 bytes each, whatever the type of the array. */
 export type Batch =
     | readonly Item[]
-    | BigUint64Array | BigInt64Array | Uint32Array | Int32Array | Uint16Array | Int16Array | Int8Array | Float64Array | Float32Array;
+    | BigUint64Array
+    | BigInt64Array
+    | Uint32Array
+    | Int32Array
+    | Uint16Array
+    | Int16Array
+    | Int8Array
+    | Float64Array
+    | Float32Array;
 
 export type Bytes = ArrayBufferLike | ArrayBufferView;
 

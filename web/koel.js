@@ -27,10 +27,15 @@ async function readAll(source) {
     }
     if (source instanceof URL) source = await fetch(source);
     if (source instanceof Response && !source.ok) {
-        throw new KoelError("Response", `${source.url}: the server says ${source.status} ${source.statusText}; check the address`);
+        throw new KoelError(
+            "Response",
+            `${source.url}: the server says ${source.status} ${source.statusText}; check the address`,
+        );
     }
     if (typeof source?.arrayBuffer === "function") return source.arrayBuffer();
-    throw new TypeError(`${describe(source)} has no bytes: pass a Uint8Array, an ArrayBuffer, a Response, a Blob or a URL object`);
+    throw new TypeError(
+        `${describe(source)} has no bytes: pass a Uint8Array, an ArrayBuffer, a Response, a Blob or a URL object`,
+    );
 }
 
 const describe = value => (typeof value === "string" ? JSON.stringify(value) : value === null ? "null" : typeof value);
@@ -78,13 +83,18 @@ function write(item) {
 function integer(item) {
     if (typeof item === "number") {
         if (!Number.isInteger(item)) {
-            throw new TypeError(`${item} is not an integer: pass String(item) if text was inserted, or its bytes as a Uint8Array`);
+            throw new TypeError(
+                `${item} is not an integer: pass String(item) if text was inserted, or its bytes as a Uint8Array`,
+            );
         }
-        if (!Number.isSafeInteger(item)) throw new RangeError(`${item} is beyond ±(2^53 - 1), where numbers are inexact: pass a BigInt`);
+        if (!Number.isSafeInteger(item))
+            throw new RangeError(`${item} is beyond ±(2^53 - 1), where numbers are inexact: pass a BigInt`);
         return BigInt(item);
     }
     if (item < MIN_INTEGER || item > MAX_INTEGER) {
-        throw new RangeError(`${item} is not between -2^63 and 2^64 - 1, the range of i64 and u64: pass String(item) or its bytes`);
+        throw new RangeError(
+            `${item} is not between -2^63 and 2^64 - 1, the range of i64 and u64: pass String(item) or its bytes`,
+        );
     }
     return item;
 }
@@ -108,7 +118,9 @@ class Filter {
         this.kind = isGrowing ? "growing" : "fixed";
         this.bytes = header.byteLength;
         const hasher = header.getUint16(14, true);
-        const buckets = isGrowing ? { bucketsPerShard: header.getUint32(24, true) } : { buckets: Number(header.getBigUint64(24, true)) };
+        const buckets = isGrowing
+            ? { bucketsPerShard: header.getUint32(24, true) }
+            : { buckets: Number(header.getBigUint64(24, true)) };
         this.parameters = Object.freeze({
             table: kind % 2 === 0 ? "single" : "packed",
             f: header.getUint8(11),
@@ -118,7 +130,9 @@ class Filter {
             seed: header.getBigUint64(16, true),
             hasher: { 1: "xxh3", 3: "redisbloom" }[hasher] ?? `0x${hasher.toString(16).padStart(4, "0")}`,
         });
-        ["length", "capacity", "rate", "bitsPerItem", "load"].forEach((name, number) => (this[name] = wasm.property(handle, number)));
+        ["length", "capacity", "rate", "bitsPerItem", "load"].forEach(
+            (name, number) => (this[name] = wasm.property(handle, number)),
+        );
         forgotten?.register(this, handle, this);
         Object.freeze(this);
     }
@@ -140,7 +154,9 @@ class Filter {
         if (items instanceof BigUint64Array || items instanceof BigInt64Array) return this.#hasIntegers(handle, items);
         const isBytes = items instanceof Uint8Array || items instanceof Uint8ClampedArray;
         if (isBytes || !(Array.isArray(items) || ArrayBuffer.isView(items)) || items instanceof DataView) {
-            throw new TypeError("a batch is an array of items, or a typed array of integers: pass [item] to look up the bytes of one item");
+            throw new TypeError(
+                "a batch is an array of items, or a typed array of integers: pass [item] to look up the bytes of one item",
+            );
         }
         const found = new Uint8Array(items.length);
         for (let at = 0; at < items.length; at += 1) found[at] = this.has(items[at]) ? 1 : 0;
