@@ -50,7 +50,8 @@ function drawTable(top, width, { name, place, m, f, fingerprint, buckets }, sour
         const { index, slots } = buckets[which];
         const [left, at] = [side * (panel + gap), marks[which]];
         path(`M${at - 2} ${strip + 22}L${left} ${panels - 14}h${panel}L${at + 2} ${strip + 22}z`, "zoom");
-        if (sources) path(`M${sources[which]} ${top - 18}c0 ${20 + 8 * which} ${at - sources[which]} 0 ${at - sources[which]} 26V${strip - 3}`, "lead");
+        const [from, aside] = sources ? [sources[which], at - sources[which]] : [];
+        if (sources) path(`M${from} ${top - 18}c0 ${20 + 8 * which} ${aside} 0 ${aside} 26V${strip - 3}`, "lead");
         path(`M${at} ${strip - 3}v28`, "at");
         text(left + panel / 2, panels, "bucket", `${width < 560 ? "" : which === 0 ? "first: " : "other: "}bucket ${count(index)}`);
         for (let slot = 0; slot < b; slot += 1) {
@@ -91,16 +92,20 @@ function draw(item, found) {
         top += 34 + drawTable(top + 34, width, table, isBeside && [middle, middle + 258]);
     }
     if (keys !== undefined) {
-        text(middle, (top += 44), "soft", keys === 0 ? "This part of the filter is empty." : `a sorted list of ${count(keys)} hashes, instead of tables`);
-        top += 30;
+        const words = keys === 0 ? "This part of the filter is empty." : `a sorted list of ${count(keys)} hashes, no tables`;
+        text(middle, top + 44, "soft", words);
+        top += 74;
     }
     svg.setAttribute("viewBox", `0 0 ${width} ${top}`);
-    svg.setAttribute("aria-label", `A lookup of “${item}”: ${tables.map(describe).join("; ") || "no tables"}. ${found ? "Found." : "Not found."}`);
+    const result = found ? "Found." : "Not found.";
+    svg.setAttribute("aria-label", `A lookup of “${item}”: ${tables.map(describe).join("; ") || "no tables"}. ${result}`);
 }
 
-const describe = ({ f, fingerprint, buckets }) =>
-    `fingerprint ${hex(fingerprint, f)}; ` +
-    buckets.map(({ index, slots }) => `bucket ${index} has ${slots.map(slot => (slot === 0n ? "an empty slot" : hex(slot, f))).join(", ")}`).join("; ");
+function describe({ f, fingerprint, buckets }) {
+    const contents = slots => slots.map(slot => (slot === 0n ? "an empty slot" : hex(slot, f))).join(", ");
+    const parts = buckets.map(({ index, slots }) => `bucket ${index} has ${contents(slots)}`);
+    return [`fingerprint ${hex(fingerprint, f)}`, ...parts].join("; ");
+}
 
 function look() {
     if (!filter) return;

@@ -23,13 +23,15 @@ const expect = (holds, problem) => holds || problems.add(problem);
 function look() {
     const parts = color => color.match(/[\d.]+/g).map(Number);
     const luminance = color => {
-        const [r, g, b] = parts(color).map(part => part / 255).map(part => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+        const linear = part => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+        const [r, g, b] = parts(color).map(part => linear(part / 255));
         return 0.2126 * r + 0.7152 * g + 0.0722 * b;
     };
     const isClear = color => parts(color)[3] === 0;
     // The text of a chip or a slot follows its rectangle.
+    const boxOf = element => (element.previousElementSibling?.matches("svg rect") ? element.previousElementSibling : null);
     const behind = element => {
-        if (element.previousElementSibling?.matches("svg rect") && element.matches("svg text")) return getComputedStyle(element.previousElementSibling).fill;
+        if (boxOf(element)) return getComputedStyle(boxOf(element)).fill;
         const color = getComputedStyle(element).backgroundColor;
         return isClear(color) ? behind(element.parentElement) : color;
     };
@@ -37,16 +39,18 @@ function look() {
     const excess = document.documentElement.scrollWidth - innerWidth;
     if (excess > 0) found.push(`the page is ${excess} px too wide`);
     const frame = document.querySelector("svg").getBoundingClientRect();
-    const texts = [...document.querySelectorAll("body *")].filter(({ childNodes: [first] }) => first?.nodeType === 3 && first.data.trim());
-    for (const element of texts.filter(element => !element.matches("script, noscript"))) {
-        const [style, words, isDrawn] = [getComputedStyle(element), element.textContent.trim().slice(0, 40), element.matches("svg text")];
-        const [dark, light] = [isDrawn ? style.fill : style.color, behind(element)].map(luminance).sort((one, other) => one - other);
+    const isText = ({ childNodes: [first] }) => first?.nodeType === Node.TEXT_NODE && first.data.trim();
+    for (const element of [...document.querySelectorAll("body :not(script, noscript)")].filter(isText)) {
+        const [style, words, isDrawn] = [getComputedStyle(element), element.textContent.trim(), element.matches("svg text")];
+        const colors = [isDrawn ? style.fill : style.color, behind(element)];
+        const [dark, light] = colors.map(luminance).sort((one, other) => one - other);
         const contrast = (light + 0.05) / (dark + 0.05);
         if (contrast < 4.5) found.push(`contrast ${contrast.toFixed(2)}: ${words}`);
         const { left, right, bottom, height } = element.getBoundingClientRect();
-        if (isDrawn && (left < frame.left - 1 || right > frame.right + 1 || bottom > frame.bottom + 1)) found.push(`cut off: ${words}`);
+        const isCut = left < frame.left - 1 || right > frame.right + 1 || bottom > frame.bottom + 1;
+        if (isDrawn && isCut) found.push(`cut off: ${words}`);
         if (isDrawn && height < 11) found.push(`${height} px high: ${words}`);
-        const box = isDrawn && element.previousElementSibling?.matches("rect") && element.previousElementSibling.getBoundingClientRect();
+        const box = boxOf(element)?.getBoundingClientRect();
         if (box && (left < box.left || right > box.right)) found.push(`wider than its box: ${words}`);
     }
     return found;
@@ -60,7 +64,8 @@ for (const [width, scheme] of [[360, "light"], [360, "dark"], [1280, "light"], [
     const page = await browser.newPage();
     page.on("console", message => ["error", "warn"].includes(message.type()) && note(`console: ${message.text()}`));
     page.on("pageerror", error => note(`error: ${error.message}`));
-    page.on("request", request => request.url().startsWith(origin) || request.url().startsWith("data:") || note(`request: ${request.url()}`));
+    const isOwn = url => url.startsWith(origin) || url.startsWith("data:");
+    page.on("request", request => isOwn(request.url()) || note(`request: ${request.url()}`));
     await page.setViewport({ width, height: 900, isMobile: width < 800 });
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
     await page.goto(`${origin}/demo/index.html`);
@@ -88,7 +93,7 @@ for (const [width, scheme] of [[360, "light"], [360, "dark"], [1280, "light"], [
             dataTransfer.items.add(new File([Uint8Array.from(atob(base64), letter => letter.charCodeAt(0))], name));
             document.getElementById("drop").dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
         }, name, bytes.toString("base64"));
-        await page.waitForFunction(name => ["facts", "error"].some(id => document.getElementById(id).textContent.includes(name)), {}, name);
+        await page.waitForFunction(name => document.querySelector("main").textContent.includes(name), {}, name);
     };
     await dropped("growing.koel", readFileSync(growing));
     await type("zebra");

@@ -20,7 +20,8 @@ const write = (name, text) => writeFileSync(join(folder, name), text);
 const LOOKUP = 'new Uint8Array(await readFile(process.argv[2]))); console.log(filter.has("item-92"), filter.has("item-93"));';
 const BEGIN = 'import { readFile } from "node:fs/promises"; import { load, open } from "koel";';
 
-const [packed] = JSON.parse(execFileSync("npm", ["pack", "--json", "--silent", "--pack-destination", folder], { cwd: WEB, encoding: "utf8" }));
+const pack = ["pack", "--json", "--silent", "--pack-destination", folder];
+const [packed] = JSON.parse(execFileSync("npm", pack, { cwd: WEB, encoding: "utf8" }));
 mkdirSync(installed, { recursive: true });
 run("tar", "-xzf", packed.filename, "-C", installed, "--strip-components=1");
 
@@ -33,7 +34,8 @@ test("Node and its workers load the package", () => {
     write("main.mjs", `${BEGIN} const filter = await open(${LOOKUP}`);
     assert.equal(run("node", "main.mjs", GOLDEN), "true false");
     write("worker.mjs", `import { parentPort, workerData } from "node:worker_threads"; import { open } from "koel";
-        const filter = await open(workerData.bytes, { wasm: workerData.wasm }); parentPort.postMessage([...filter.hasBatch(["item-92", "item-93"])]);`);
+        const filter = await open(workerData.bytes, { wasm: workerData.wasm });
+        parentPort.postMessage([...filter.hasBatch(["item-92", "item-93"])]);`);
     write("workers.mjs", `${BEGIN} import { Worker } from "node:worker_threads";
         const workerData = { bytes: new Uint8Array(await readFile(process.argv[2])), wasm: await load() };
         const answers = [1, 2].map(() => new Promise((resolve, reject) =>
@@ -44,7 +46,8 @@ test("Node and its workers load the package", () => {
 
 test("a bundle finds the module beside it, or has it inside", async () => {
     const { build } = createRequire(join(process.env.TOOLS ?? WEB, "package.json"))("esbuild");
-    const options = { absWorkingDir: folder, bundle: true, format: "esm", target: "node20", external: ["node:*"], logLevel: "warning" };
+    const target = { format: "esm", target: "node20", external: ["node:*"] };
+    const options = { ...target, absWorkingDir: folder, bundle: true, logLevel: "warning" };
     await build({ ...options, entryPoints: ["main.mjs"], outfile: "beside/main.mjs" });
     copyFileSync(join(installed, "koel.wasm"), join(folder, "beside/koel.wasm"));
     assert.equal(run("node", "beside/main.mjs", GOLDEN), "true false");
