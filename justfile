@@ -29,10 +29,10 @@ _halves: _here _elsewhere
 
 # Each half has target folders of its own, in which cargo does not wait for the other one.
 _here: clippy features docs messages readme reader (module "-k" "not redis-8 and not valkey-8")
-_elsewhere: msrv no-std (i686 "--lib --test hostile --test small_filters") (wasm32 "--lib") instructions code-size (fuzz "5")
+_elsewhere: msrv no-std web (i686 "--lib --test hostile --test small_filters") (wasm32 "--lib") instructions code-size (fuzz "5")
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
-nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") module report package semver aarch64 s390x
+nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") module report web-demo package semver aarch64 s390x
 
 # Fails where the command does, and notes what is not checked without it, and the line that installs it.
 [no-exit-message]
@@ -45,7 +45,7 @@ _target name:
 
 # rustfmt of all packages, and that no file of tests is left out: cargo does not look for them (`autotests = false`).
 format:
-    @for manifest in Cargo.toml benches/code_size/Cargo.toml fuzz/Cargo.toml tests/messages/Cargo.toml tests/no_std/Cargo.toml tests/threads/Cargo.toml; do \
+    @for manifest in Cargo.toml benches/code_size/Cargo.toml fuzz/Cargo.toml tests/messages/Cargo.toml tests/no_std/Cargo.toml tests/threads/Cargo.toml web/Cargo.toml; do \
         cargo fmt --all --check --manifest-path $manifest; done
     @for file in {,cli/}tests/{*.rs,*/mod.rs,*/main.rs}; do \
         [ -e "$file" ] || continue; folder=${file%%tests/*}; name=$(sed -E 's:(/mod|/main)?\.rs$::; s:.*/::' <<<"$file"); \
@@ -253,7 +253,6 @@ web:
     {{just}} _need "the npm package in Deno" "npm install -g deno" deno --version || true
     unset CARGO_PROFILE_RELEASE_LTO
     export CARGO_TARGET_DIR={{target}}/web TOOLS=$PWD/target/web/tools
-    cargo fmt --check --manifest-path web/Cargo.toml
     cargo clippy --manifest-path web/Cargo.toml --target wasm32-unknown-unknown --locked -- -D warnings
     {{just}} _npm web/tests "$TOOLS"
     cd web
