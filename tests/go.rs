@@ -307,6 +307,16 @@ proptest! {
         prop_assert_eq!(go.encode().expect("it can be encoded"), bytes);
     }
 
+    /// The victim takes no slot, so the load of a full table with a victim is 1.
+    #[test]
+    fn the_load_is_the_share_of_taken_slots(file in packed_file()) {
+        let go = go::decode(&file.packed()).expect("valid file");
+        let taken = file.buckets.iter().flatten().filter(|&&value| value != 0).count();
+        let taken_by_load = go.load_factor() * go.slots() as f64;
+        prop_assert!((taken_by_load - taken as f64).abs() < 1e-9, "{taken_by_load} of {taken} slots");
+        prop_assert_eq!(go.len(), taken + usize::from(go.has_victim()));
+    }
+
     /// After any changes, the encoded file decodes to the same filter.
     #[test]
     fn a_changed_filter_round_trips(

@@ -49,10 +49,8 @@ pub(crate) trait Core {
 
     fn slots(&self) -> u64;
 
-    /// Returns the number of items in the tables, without extra copies.
-    fn table_len(&self) -> usize {
-        self.len()
-    }
+    /// Returns the number of taken slots: items in the tables, without extra copies and others that have no slot.
+    fn table_len(&self) -> usize;
 
     fn load_factor(&self) -> f64 {
         // A growing filter may have no slots yet.

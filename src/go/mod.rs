@@ -154,8 +154,14 @@ impl Core for WithVictim {
         self.filter.core.slots()
     }
 
+    /// The victim has no slot.
+    fn table_len(&self) -> usize {
+        self.filter.core.table_len()
+    }
+
+    /// An absent item may also match the victim, as if that had a slot.
     fn false_positive_rate(&self) -> f64 {
-        self.filter.params().false_positive_rate_at(self.load_factor())
+        self.filter.params().false_positive_rate_at(self.len() as f64 / self.slots() as f64)
     }
 
     fn describe(&self, debug: &mut fmt::DebugStruct<'_, '_>) {

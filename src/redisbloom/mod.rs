@@ -276,6 +276,10 @@ impl Core for SubFilters {
         self.filters.iter().map(|filter| wide(filter.slots.len())).sum()
     }
 
+    fn table_len(&self) -> usize {
+        in_memory(self.taken())
+    }
+
     /// Adds up the loads of all sub-filters, then applies the formula in section 5.1 of the paper.
     fn false_positive_rate(&self) -> f64 {
         let items_per_bucket: f64 = self.filters.iter().map(|filter| filter.taken as f64 / filter.buckets() as f64).sum();

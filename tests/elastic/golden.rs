@@ -27,7 +27,7 @@ fn golden_files_are_read_and_written() {
         let name = &golden.file;
         let bytes = fs::read(folder().join(name)).expect("the file can be read");
         let (filter, answers) = golden.make();
-        assert!(filter.to_bytes() == bytes, "{name} is written differently");
+        assert!(filter.to_bytes() == bytes, "{name} is written differently: see \"A growing filter\" in docs/CONTRIBUTING.md");
         assert_eq!(golden.answers.as_ref(), Some(&answers), "{name}");
         let read = ElasticFilter::from_bytes(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(read.to_bytes() == bytes, "{name} changes when it is read and written");

@@ -126,6 +126,7 @@ fn fields_without_a_place_in_snapshots_get_redisblooms_defaults() {
     let dumped = RedisBloomFilter::from_dump(&other).expect("a valid dump");
     assert_eq!((dumped.len(), dumped.deleted(), dumped.max_iterations(), dumped.expansion()), (9, 7, 50, 0));
     assert_eq!(own(&dumped).len(), 4);
+    assert!((dumped.load_factor() - 0.5).abs() < 1e-9, "half of the slots are taken, whatever the header says");
     assert!(back(&own(&dumped)).to_dump() == plain);
     // Some versions write padding behind the header; it is not kept.
     let padded = [&plain[..8], &[40], &plain[9..54], &[0, 0], &plain[54..]].concat();

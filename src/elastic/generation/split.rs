@@ -44,7 +44,7 @@ const ALLOWED_ENTRIES: u64 = 1 << 10;
 const SMALL_GENERATION_SLOTS: u64 = 1 << 14;
 
 /// The load factor up to which a shard is underfull. A removal merges it with its sibling if the merged shard has at most twice
-/// this load factor, which is far from full.
+/// this load factor, which is far from full. (docs/GROWTH.md and the page of `ElasticFilter::shrink` call that two fifths.)
 const UNDERFULL_LOAD: (usize, usize) = (1, 5);
 
 /// The highest load factor of a shard that `shrink` makes by merging two.
