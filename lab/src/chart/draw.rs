@@ -142,13 +142,15 @@ impl Plot {
                 g transform={ "translate(" (x) " " (center) ") rotate(-90)" } { (text((0, 0), "middle", TEXT_SIZE, words)) }
             }
             @for series in &chart.series { (self.series(series)) }
-            @for (number, center) in self.numbers(chart) { (text(center, "middle", NAME_SIZE, &number)) }
+            @for Number { words, center, leader } in self.numbers(chart) {
+                @if let Some((from, to)) = leader { (line(from, to, ink, 1)) }
+                (text(center, "middle", NAME_SIZE, &words))
+            }
         }
     }
 
-    /// Returns the numbers beside points, and the center of each: the nearest place that is free of marks and other numbers, if
-    /// there is one.
-    fn numbers(&self, chart: &Chart) -> Vec<(String, Pixel)> {
+    /// Returns the numbers of points, each at the nearest place that is free of marks and other numbers, if there is one.
+    fn numbers(&self, chart: &Chart) -> Vec<Number> {
         let Frame { left, top, right, bottom } = self.frame;
         let points = chart.series.iter().flat_map(|series| &series.points);
         let mark = |center| Area::around(center, HALF_MARK + 1, HALF_MARK + 1);
@@ -158,18 +160,22 @@ impl Plot {
         for (&point, number) in numbered.filter(|&(&point, _)| self.shows(point)) {
             let (words, (x, y)) = (number.to_string(), self.pixel(point));
             let (half_width, half_height) = (width(&words, NAME_SIZE) / 2, NAME_SIZE / 2);
-            let area = |&(dx, dy): &Pixel| {
-                let center = (x + dx * (HALF_MARK + 3 + half_width), y + dy * (HALF_MARK + 3 + half_height));
-                (center, Area::around(center, half_width, half_height))
+            let place = |(ring, (dx, dy)): (i32, Pixel)| {
+                let gap = HALF_MARK + 3 + ring * LEADER;
+                let center = (x + dx * (gap + half_width), y + dy * (gap + half_height));
+                let end = |distance| (x + dx * distance, y + dy * distance);
+                let leader = (ring > 0).then(|| (end(HALF_MARK + 2), end(gap - 4)));
+                (center, leader, Area::around(center, half_width, half_height))
             };
-            let collisions = |(_, area): &(Pixel, Area)| {
+            let collisions = |(_, _, area): &(Pixel, Option<(Pixel, Pixel)>, Area)| {
                 let is_inside = area.from.0 >= left && area.to.0 <= right && area.from.1 >= top && area.to.1 <= bottom;
                 taken.iter().filter(|other| area.overlaps(other)).count() + usize::from(!is_inside)
             };
             let around = [(1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (1, 1), (-1, -1), (-1, 1)];
-            if let Some((center, area)) = around.iter().map(area).min_by_key(collisions) {
+            let places = (0..=RINGS).flat_map(|ring| around.map(|direction| (ring, direction)));
+            if let Some((center, leader, area)) = places.map(place).min_by_key(collisions) {
                 taken.push(area);
-                numbers.push((words, center));
+                numbers.push(Number { words, center, leader });
             }
         }
         numbers
@@ -198,6 +204,17 @@ impl Plot {
         visible.map(|(&point, &(low, high))| (end(point, low), end(point, high))).collect()
     }
 }
+
+/// The number of a point: where its center is, and the line that leads to it from the point if the two are apart.
+struct Number {
+    words: String,
+    center: Pixel,
+    leader: Option<(Pixel, Pixel)>,
+}
+
+/// How much farther a number is from its point in each ring of places around it, and the number of rings after the nearest one.
+const LEADER: i32 = 14;
+const RINGS: i32 = 3;
 
 /// A rectangle in the picture.
 #[derive(Clone, Copy)]
@@ -397,23 +414,28 @@ mod tests {
     /// Numbers avoid marks and each other, even where points are close, and stay within the plot.
     #[test]
     fn numbers_stand_apart() {
-        let points: Vec<_> = [0.0, 0.8, 1.6, 10.0].iter().flat_map(|&x| [(x, 0.0), (x, 0.9), (x, 10.0)]).collect();
-        let series = Series::new("some", 0, points).marked(Mark::Dots).numbered((1..=12).collect());
-        let names = (1..=12).map(|number| format!("name of {number}")).collect();
+        let apart = [0.0, 0.8, 1.6, 10.0].iter().flat_map(|&x| [(x, 0.0), (x, 0.9), (x, 10.0)]);
+        // Six points nearly in one place: numbers that find no room beside them are farther away.
+        let points: Vec<_> = apart.chain((0..6).map(|n| (5.0 + 0.05 * f64::from(n), 5.0))).collect();
+        let series = Series::new("some", 0, points).marked(Mark::Dots).numbered((1..=18).collect());
+        let names = (1..=18).map(|number| format!("name of {number}")).collect();
         let chart = Chart::new("", "", [Axis::linear("x"), Axis::linear("y")], [series]).naming(names);
         let plot = Plot::new(&chart, 0);
         let numbers = plot.numbers(&chart);
         assert_eq!(
-            numbers.iter().map(|(number, _)| number.parse().ok()).collect::<Vec<_>>(),
-            (1..=12).map(Some).collect::<Vec<_>>()
+            numbers.iter().map(|number| number.words.parse().ok()).collect::<Vec<_>>(),
+            (1..=18).map(Some).collect::<Vec<_>>()
         );
         let marks = chart.series[0].points.iter().map(|&point| Area::around(plot.pixel(point), HALF_MARK, HALF_MARK));
-        let areas = numbers.iter().map(|(words, center)| Area::around(*center, width(words, NAME_SIZE) / 2, NAME_SIZE / 2));
+        let area = |number: &Number| Area::around(number.center, width(&number.words, NAME_SIZE) / 2, NAME_SIZE / 2);
+        let areas = numbers.iter().map(area);
         let areas: Vec<_> = marks.chain(areas).collect();
-        for (index, area) in areas.iter().enumerate().skip(12) {
-            assert!(areas[..index].iter().all(|other| !area.overlaps(other)), "{:?}", numbers[index - 12]);
-            assert!(area.from.0 >= plot.frame.left && area.to.1 <= plot.frame.bottom, "{:?}", numbers[index - 12]);
+        for (index, area) in areas.iter().enumerate().skip(18) {
+            let words = &numbers[index - 18].words;
+            assert!(areas[..index].iter().all(|other| !area.overlaps(other)), "{words}");
+            assert!(area.from.0 >= plot.frame.left && area.to.1 <= plot.frame.bottom, "{words}");
         }
+        assert!(numbers.iter().any(|number| number.leader.is_some()));
         let svg = draw(&chart);
         assert!(svg.contains(">name of 12\n") || svg.contains(">name of 12<"), "{svg}");
     }
