@@ -1,0 +1,763 @@
+//! The classes. What all filters can do is in `Filter`, and what changes them in `MutableFilter`.
+
+use std::path::PathBuf;
+
+use koel::Prehashed;
+use numpy::{IntoPyArray as _, PyArray1};
+use pyo3::{
+    basic::CompareOp,
+    exceptions::{PyKeyError, PyValueError},
+    prelude::*,
+    types::{PyBytes, PyDict, PyString, PyTuple, PyType},
+};
+
+use crate::{
+    batch::Batch,
+    change,
+    data::Data,
+    error::{IntoPyErr, type_error},
+    filter::{AnyFilter, Changeable, read, write},
+    item::Key,
+    look, with_items,
+};
+
+/// A filter: an approximate set. `item in filter` is False if the item is not in it, and True if it probably is.
+///
+/// This is the base class of all filters. It cannot be instantiated.
+#[pyclass(frozen, subclass, module = "koel")]
+pub struct Filter {
+    any: AnyFilter,
+    seed: u64,
+}
+
+impl Filter {
+    fn new(any: AnyFilter) -> Self {
+        let seed = look!(None, &any, filter => filter.params().seed());
+        Self { any, seed }
+    }
+
+    /// Returns a new object of the filter's class.
+    fn into_object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        let any = &self.any;
+        Ok(match any {
+            AnyFilter::Fixed(_) => Bound::new(py, self.changeable().add_subclass(CuckooFilter))?.into_any(),
+            AnyFilter::Elastic(_) => Bound::new(py, self.changeable().add_subclass(ElasticFilter))?.into_any(),
+            AnyFilter::Shared(_) => {
+                let elastic = self.changeable().add_subclass(ElasticFilter);
+                Bound::new(py, elastic.add_subclass(SharedFilter))?.into_any()
+            }
+            AnyFilter::View(_) | AnyFilter::ElasticView(_) => {
+                Bound::new(py, PyClassInitializer::from(self).add_subclass(FilterView))?.into_any()
+            }
+        })
+    }
+
+    fn changeable(self) -> PyClassInitializer<MutableFilter> {
+        PyClassInitializer::from(self).add_subclass(MutableFilter)
+    }
+}
+
+#[pymethods]
+impl Filter {
+    fn __contains__(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let key = Key::of(item)?;
+        Ok(look!(Some(item.py()), &self.any, filter => filter.contains(&key)))
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        look!(Some(py), &self.any, filter => filter.len())
+    }
+
+    fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, operator: CompareOp) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let (ours, theirs) = (slf.get(), other.cast::<Self>().ok().map(Bound::get));
+        let equal = theirs.and_then(|theirs| py.detach(|| ours.any.equals(&theirs.any)));
+        Ok(match (operator, equal) {
+            (CompareOp::Eq, Some(equal)) => equal.into_pyobject(py)?.to_owned().into_any().unbind(),
+            (CompareOp::Ne, Some(equal)) => (!equal).into_pyobject(py)?.to_owned().into_any().unbind(),
+            _ => py.NotImplemented(),
+        })
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let class = self.any.class();
+        look!(Some(py), &self.any, filter => format!(
+            "<koel.{class}: {} items, load {:.1} %, {} bytes, false-positive rate {:.2e}>",
+            filter.len(), 100.0 * filter.load_factor(), filter.size_in_bytes(), filter.false_positive_rate()
+        ))
+    }
+
+    fn __str__(&self, py: Python<'_>) -> String {
+        look!(Some(py), &self.any, filter => filter.to_string())
+    }
+
+    /// The number of copies of an item: at least as many as were added and not removed.
+    ///
+    /// >>> filter = koel.CuckooFilter(1000, 0.001)
+    /// >>> filter.update(["alice", "bob", "alice"])
+    /// >>> filter.count("alice")
+    /// 2
+    #[pyo3(signature = (item, /))]
+    fn count(&self, item: &Bound<'_, PyAny>) -> PyResult<u32> {
+        let key = Key::of(item)?;
+        Ok(look!(Some(item.py()), &self.any, filter => filter.count(&key)))
+    }
+
+    /// Looks up each item of a numpy or Arrow array or an iterable. Returns an array of bool.
+    ///
+    /// >>> filter = koel.CuckooFilter(1000, 0.001)
+    /// >>> filter.update(range(3))
+    /// >>> filter.contains_batch(numpy.arange(5)).tolist()
+    /// [True, True, True, False, False]
+    #[pyo3(signature = (items, /))]
+    fn contains_batch<'py>(&self, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let mut found = Vec::new();
+        Batch::of(items)?.each(items.py(), self.seed, |keys| {
+            let start = found.len();
+            found.resize(start + keys.len(), false);
+            look!(None, &self.any, filter => with_items!(keys, items => filter.contains_batch(items, &mut found[start..])));
+            Ok(())
+        })?;
+        Ok(found.into_pyarray(items.py()))
+    }
+
+    /// Counts the copies of each item of a batch, as `count` does. Returns an array of uint32.
+    #[pyo3(signature = (items, /))]
+    fn count_batch<'py>(&self, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let mut counts = Vec::new();
+        Batch::of(items)?.each(items.py(), self.seed, |keys| {
+            look!(None, &self.any, filter => match keys {
+                crate::batch::Keys::Words(items) => counts.extend(items.iter().map(|item| filter.count(item))),
+                crate::batch::Keys::Hashes(hashes) => counts.extend(hashes.iter().map(|&hash| filter.count(&Prehashed(hash)))),
+            });
+            Ok(())
+        })?;
+        Ok(counts.into_pyarray(items.py()))
+    }
+
+    /// Returns how many items of a batch are found, without an array of results.
+    #[pyo3(signature = (items, /))]
+    fn count_members(&self, items: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let mut count = 0;
+        Batch::of(items)?.each(items.py(), self.seed, |keys| {
+            count += look!(None, &self.any, filter => with_items!(keys, items => filter.count_members(items)));
+            Ok(())
+        })?;
+        Ok(count)
+    }
+
+    /// The number of distinct items that the filter is planned for.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> usize {
+        look!(Some(py), &self.any, filter => filter.capacity())
+    }
+
+    /// The expected false-positive rate at the current load, from 0 to 1.
+    #[getter]
+    fn false_positive_rate(&self, py: Python<'_>) -> f64 {
+        look!(Some(py), &self.any, filter => filter.false_positive_rate())
+    }
+
+    /// The share of slots that are taken, from 0 to 1.
+    #[getter]
+    fn load_factor(&self, py: Python<'_>) -> f64 {
+        look!(Some(py), &self.any, filter => filter.load_factor())
+    }
+
+    /// The number of slots in all tables.
+    #[getter]
+    fn slots(&self, py: Python<'_>) -> usize {
+        look!(Some(py), &self.any, filter => filter.slots())
+    }
+
+    /// The memory that the filter takes, in bytes. For a view, this includes the snapshot.
+    #[getter]
+    fn size_in_bytes(&self, py: Python<'_>) -> usize {
+        look!(Some(py), &self.any, filter => filter.size_in_bytes())
+    }
+
+    /// The number of bits per item; inf for an empty filter.
+    #[getter]
+    fn bits_per_item(&self, py: Python<'_>) -> f64 {
+        look!(Some(py), &self.any, filter => filter.bits_per_item())
+    }
+
+    /// The length of `to_bytes()`.
+    #[getter]
+    fn snapshot_bytes(&self, py: Python<'_>) -> u64 {
+        look!(Some(py), &self.any, filter => filter.snapshot_bytes())
+    }
+
+    /// The seed of the hash function.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The instruction set that lookups use, such as 'avx2'.
+    #[getter]
+    fn kernel(&self, py: Python<'_>) -> String {
+        look!(Some(py), &self.any, filter => filter.kernel().to_string())
+    }
+
+    /// The parameters by their names, as in `CuckooFilter(…)` or `ElasticFilter(…)`.
+    #[getter]
+    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        let fixed = match &self.any {
+            AnyFilter::Fixed(lock) => Some(read(lock, Some(py)).params()),
+            AnyFilter::View(view) => Some(view.params()),
+            _ => None,
+        };
+        let growing = match &self.any {
+            AnyFilter::Elastic(lock) => Some(read(lock, Some(py)).params()),
+            AnyFilter::Shared(lock) => Some(read(lock, Some(py)).params()),
+            AnyFilter::ElasticView(view) => Some(view.params()),
+            _ => None,
+        };
+        if let Some(params) = fixed {
+            dict.set_item("capacity", params.capacity())?;
+            dict.set_item("false_positive_rate", params.false_positive_rate_at_capacity())?;
+            dict.set_item("buckets", params.buckets())?;
+            dict.set_item("fingerprint_bits", params.fingerprint_bits())?;
+            dict.set_item("table", params.table().to_string())?;
+            dict.set_item("bucket_size", params.bucket_size())?;
+            dict.set_item("addressing", params.addressing().to_string())?;
+        }
+        if let Some(params) = growing {
+            dict.set_item("capacity", params.capacity())?;
+            dict.set_item("false_positive_rate", params.false_positive_rate())?;
+            dict.set_item("max_capacity", params.max_capacity())?;
+            dict.set_item("table", params.table().to_string())?;
+            dict.set_item("bucket_size", params.bucket_size())?;
+            dict.set_item("partitions", params.partitions())?;
+        }
+        dict.set_item("seed", self.seed)?;
+        Ok(dict)
+    }
+
+    /// Counts the distinct items, in time proportional to their number.
+    fn distinct(&self, py: Python<'_>) -> usize {
+        py.detach(|| look!(None, &self.any, filter => filter.distinct()))
+    }
+
+    /// Measures the false-positive rate by looking up so many pseudo-random hashes, which are the same in every call.
+    #[pyo3(signature = (samples, /))]
+    fn measure_false_positive_rate(&self, py: Python<'_>, samples: usize) -> f64 {
+        py.detach(|| look!(None, &self.any, filter => filter.measure_false_positive_rate(samples)))
+    }
+
+    /// Returns the filter as a snapshot: bytes that every program with koel can read.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        if let AnyFilter::Shared(lock) = &self.any {
+            // Locked against changes, so that the length stays as it is.
+            let filter = &*write(lock, Some(py));
+            return PyBytes::new_with(py, length(filter.snapshot_bytes())?, |bytes| Ok(py.detach(|| filter.write_to(bytes))?));
+        }
+        look!(Some(py), &self.any, filter => {
+            PyBytes::new_with(py, length(filter.snapshot_bytes())?, |bytes| Ok(py.detach(|| filter.write_to(bytes))?))
+        })
+    }
+
+    /// Writes the snapshot to a file, which it creates or replaces as a whole. Raises OSError, and then keeps the old file.
+    #[pyo3(signature = (path, /))]
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| look!(None, &self.any, filter => filter.save(path))).map_err(IntoPyErr::into_py_err)
+    }
+
+    /// Returns a copy. That of a view is a view.
+    fn copy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let any = &slf.get().any;
+        match slf.py().detach(|| any.duplicate()) {
+            Some(copy) => Self::new(copy.map_err(IntoPyErr::into_py_err)?).into_object(slf.py()),
+            // A view never changes.
+            None => Ok(slf.clone().into_any()),
+        }
+    }
+
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::copy(slf)
+    }
+
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Self::copy(slf)
+    }
+
+    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u32) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
+        let (filter, class) = (slf.get(), slf.get_type().into_any());
+        let is_view = matches!(filter.any, AnyFilter::View(_) | AnyFilter::ElasticView(_));
+        let constructor = if is_view { class } else { class.getattr("from_bytes")? };
+        let mut bytes = filter.to_bytes(slf.py())?.into_any();
+        if protocol >= 5 {
+            bytes = slf.py().import("pickle")?.getattr("PickleBuffer")?.call1((bytes,))?;
+        }
+        Ok((constructor, (bytes,)))
+    }
+}
+
+/// Returns the length of a snapshot that fits into memory.
+fn length(bytes: u64) -> PyResult<usize> {
+    usize::try_from(bytes).map_err(|_| PyValueError::new_err(format!("{bytes} bytes exceed the memory; use save instead")))
+}
+
+/// A filter that can be changed: the base class of `CuckooFilter` and `ElasticFilter`. It cannot be instantiated.
+#[pyclass(frozen, subclass, extends = Filter, module = "koel")]
+pub struct MutableFilter;
+
+impl MutableFilter {
+    /// Calls an operation of a batch whose result is a bool for each item.
+    fn results<'py>(
+        slf: &Bound<'py, Self>,
+        items: &Bound<'py, PyAny>,
+        mut act: impl FnMut(&AnyFilter, crate::batch::Keys<'_>, &mut [bool]) -> Option<Result<(), koel::InsertError>> + Send,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let (filter, mut results) = (slf.as_super().get(), Vec::new());
+        Batch::of(items)?.each(slf.py(), filter.seed, |keys| {
+            let start = results.len();
+            results.resize(start + keys.len(), false);
+            act(&filter.any, keys, &mut results[start..]).unwrap_or(Ok(()))
+        })?;
+        Ok(results.into_pyarray(slf.py()))
+    }
+
+    fn combine(slf: &Bound<'_, Self>, other: &Bound<'_, Self>, is_union: bool) -> PyResult<()> {
+        let (ours, theirs) = (slf.as_super().get(), other.as_super().get());
+        match slf.py().detach(|| ours.any.combine(&theirs.any, is_union)) {
+            Some(done) => done.map_err(IntoPyErr::into_py_err),
+            None => Err(type_error(format!(
+                "a {} takes the items of one with the same class and parameters, and not of a {}; read the file of one as the other",
+                ours.any.class(),
+                theirs.any.class()
+            ))),
+        }
+    }
+}
+
+#[pymethods]
+impl MutableFilter {
+    /// Adds an item, or one more copy of it. Raises FullError if the filter has no room.
+    #[pyo3(signature = (item, /))]
+    fn add(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<()> {
+        let key = Key::of(item)?;
+        match change!(Some(item.py()), &slf.as_super().get().any, filter => filter.insert(&key)) {
+            Some(Err(error)) => Err(error.into_py_err()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds an item unless it is found already. Returns whether it was added.
+    #[pyo3(signature = (item, /))]
+    fn insert_unique(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let key = Key::of(item)?;
+        let inserted = change!(Some(item.py()), &slf.as_super().get().any, filter => filter.insert_unique(&key));
+        inserted.unwrap_or(Ok(false)).map_err(IntoPyErr::into_py_err)
+    }
+
+    /// Removes one copy of an item, if it is found. Returns whether it was. Remove only items that were added.
+    #[pyo3(signature = (item, /))]
+    fn discard(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let key = Key::of(item)?;
+        Ok(change!(Some(item.py()), &slf.as_super().get().any, filter => filter.remove(&key)).unwrap_or(false))
+    }
+
+    /// Removes one copy of an item. Raises KeyError if it is not found. Remove only items that were added.
+    #[pyo3(signature = (item, /))]
+    fn remove(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<()> {
+        if Self::discard(slf, item)? { Ok(()) } else { Err(PyKeyError::new_err(item.clone().unbind())) }
+    }
+
+    /// Adds each item of a batch, or one more copy of it.
+    ///
+    /// >>> filter = koel.ElasticFilter(false_positive_rate=0.001)
+    /// >>> filter.insert_batch(numpy.arange(100_000))
+    /// >>> len(filter)
+    /// 100000
+    #[pyo3(signature = (items, /))]
+    fn insert_batch(slf: &Bound<'_, Self>, items: &Bound<'_, PyAny>) -> PyResult<()> {
+        let filter = slf.as_super().get();
+        Batch::of(items)?.each(slf.py(), filter.seed, |keys| {
+            change!(None, &filter.any, filter => with_items!(keys, items => filter.insert_batch(items))).unwrap_or(Ok(()))
+        })
+    }
+
+    /// Adds each item of these batches, or one more copy of it.
+    #[pyo3(signature = (*batches))]
+    fn update(slf: &Bound<'_, Self>, batches: &Bound<'_, PyTuple>) -> PyResult<()> {
+        batches.iter().try_for_each(|items| Self::insert_batch(slf, &items))
+    }
+
+    /// Adds each item of a batch that is not found already. Returns an array of bool: which ones were added.
+    #[pyo3(signature = (items, /))]
+    fn insert_unique_batch<'py>(slf: &Bound<'py, Self>, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        Self::results(
+            slf,
+            items,
+            |any, keys, inserted| change!(None, any, filter => with_items!(keys, items => filter.insert_unique_batch(items, inserted))),
+        )
+    }
+
+    /// Removes one copy of each item of a batch. Returns an array of bool: which ones were found.
+    #[pyo3(signature = (items, /))]
+    fn remove_batch<'py>(slf: &Bound<'py, Self>, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        Self::results(slf, items, |any, keys, removed| {
+            change!(None, any, filter => with_items!(keys, items => filter.remove_batch(items, removed))).map(Ok)
+        })
+    }
+
+    /// Removes all items.
+    fn clear(slf: &Bound<'_, Self>) {
+        let any = &slf.as_super().get().any;
+        slf.py().detach(|| change!(None, any, filter => filter.clear()));
+    }
+
+    /// Adds all items of another filter with equal parameters. Copies add up.
+    ///
+    /// Raises ValueError if the parameters differ, and FullError if the items do not fit. The filter is then unchanged.
+    #[pyo3(signature = (other, /))]
+    fn merge(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
+        Self::combine(slf, other, false)
+    }
+
+    /// Returns a new filter with the items of this one and of others with equal parameters. Of an item's copies, it has as many as
+    /// the filter that has most.
+    #[pyo3(signature = (*others))]
+    fn union<'py>(slf: &Bound<'py, Self>, others: Vec<Bound<'py, Self>>) -> PyResult<Bound<'py, PyAny>> {
+        let union = Filter::copy(slf.as_super())?;
+        let filter = union.cast::<Self>()?;
+        others.iter().try_for_each(|other| Self::combine(filter, other, true))?;
+        Ok(union)
+    }
+
+    fn __or__<'py>(slf: &Bound<'py, Self>, other: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::union(slf, vec![other])
+    }
+
+    fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
+        Self::combine(slf, other, true)
+    }
+}
+
+/// A number of items, bytes or bits. Others than 0 to 2**64-1 raise ValueError.
+pub struct Number(u64);
+
+impl<'py> FromPyObject<'_, 'py> for Number {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let number =
+            object.call_method0("__index__").map_err(|_| type_error(format!("{} given; give an int", object.get_type())))?;
+        let out_of_range = |_| PyValueError::new_err(format!("{number} given; give a number from 0 to 2**64-1"));
+        number.extract().map(Self).map_err(out_of_range)
+    }
+}
+
+impl Number {
+    fn size(self) -> usize {
+        self.0.try_into().unwrap_or(usize::MAX)
+    }
+
+    fn bits(self) -> u32 {
+        self.0.try_into().unwrap_or(u32::MAX)
+    }
+}
+
+/// Sets an option of a builder if it is given.
+fn set<B, T>(builder: B, value: Option<T>, set: impl FnOnce(B, T) -> B) -> B {
+    match value {
+        Some(value) => set(builder, value),
+        None => builder,
+    }
+}
+
+/// Parses the name of a table, an addressing or a kernel.
+fn parse<T: std::str::FromStr<Err = koel::ParamError>>(name: Option<&str>) -> PyResult<Option<T>> {
+    name.map(str::parse).transpose().map_err(IntoPyErr::into_py_err)
+}
+
+fn from_bytes<'py, F: Changeable + Send>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let (py, data) = (data.py(), Data::hold(data)?);
+    let filter = py.detach(|| F::from_snapshot(data.as_ref())).map_err(IntoPyErr::into_py_err)?;
+    Filter::new(filter.lock()).into_object(py)
+}
+
+fn load<F: Changeable + Send>(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
+    let filter = py.detach(|| F::load_file(&path)).map_err(IntoPyErr::into_py_err)?;
+    Filter::new(filter.lock()).into_object(py)
+}
+
+/// A filter of fixed size, the smallest and fastest one. It holds at least `capacity` distinct items, and finds others with a
+/// probability of at most `false_positive_rate`.
+///
+/// >>> filter = koel.CuckooFilter(1_000_000, 0.001)
+/// >>> filter.add("alice")
+/// >>> "alice" in filter
+/// True
+/// >>> filter.remove("alice")
+/// >>> "alice" in filter
+/// False
+#[pyclass(frozen, extends = MutableFilter, module = "koel")]
+pub struct CuckooFilter;
+
+#[pymethods]
+impl CuckooFilter {
+    #[new]
+    #[pyo3(signature = (capacity=None, false_positive_rate=None, *, buckets=None, fingerprint_bits=None, table=None, bucket_size=None,
+        addressing=None, seed=Number(0), kernel=None))]
+    #[allow(clippy::too_many_arguments, reason = "they are keywords")]
+    fn new(
+        capacity: Option<Number>,
+        false_positive_rate: Option<f64>,
+        buckets: Option<Number>,
+        fingerprint_bits: Option<Number>,
+        table: Option<&str>,
+        bucket_size: Option<Number>,
+        addressing: Option<&str>,
+        seed: Number,
+        kernel: Option<&str>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let builder = koel::CuckooFilter::builder().seed(seed.0);
+        let builder = set(builder, capacity, |builder, items| builder.capacity(items.size()));
+        let builder = set(builder, false_positive_rate, koel::Builder::false_positive_rate);
+        let builder = set(builder, buckets, |builder, number| builder.buckets(number.0));
+        let builder = set(builder, fingerprint_bits, |builder, bits| builder.fingerprint_bits(bits.bits()));
+        let builder = set(builder, parse(table)?, koel::Builder::table);
+        let builder = set(builder, bucket_size, |builder, slots| builder.bucket_size(slots.bits()));
+        let builder = set(builder, parse(addressing)?, koel::Builder::addressing);
+        let builder = set(builder, parse(kernel)?, koel::Builder::kernel);
+        let filter = builder.build().map_err(IntoPyErr::into_py_err)?;
+        Ok(Filter::new(filter.lock()).changeable().add_subclass(Self))
+    }
+
+    /// Reads a snapshot. Raises SnapshotError if the bytes are not one of this class.
+    #[classmethod]
+    #[pyo3(signature = (data, /))]
+    fn from_bytes<'py>(_class: &Bound<'py, PyType>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        from_bytes::<koel::CuckooFilter>(data)
+    }
+
+    /// Reads a file. Raises OSError if it cannot be read, and SnapshotError if it is not a snapshot of this class.
+    #[classmethod]
+    #[pyo3(signature = (path, /))]
+    fn load<'py>(class: &Bound<'py, PyType>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
+        load::<koel::CuckooFilter>(class.py(), path)
+    }
+}
+
+/// A filter that grows and shrinks with its items, and keeps its false-positive rate at every size.
+///
+/// `capacity` items fit at first. Up to `max_capacity`, a lookup reads two buckets. The filter takes at most `max_bytes`, and then
+/// raises FullError.
+///
+/// >>> seen = koel.ElasticFilter(false_positive_rate=0.001)
+/// >>> seen.update(range(100_000))
+/// >>> 7 in seen, len(seen), seen.false_positive_rate < 0.001
+/// (True, 100000, True)
+#[pyclass(frozen, subclass, extends = MutableFilter, module = "koel")]
+pub struct ElasticFilter;
+
+#[allow(clippy::too_many_arguments, reason = "they are keywords")]
+fn elastic_builder(
+    capacity: Option<Number>,
+    false_positive_rate: Option<f64>,
+    max_capacity: Option<Number>,
+    max_bytes: Option<Number>,
+    table: Option<&str>,
+    bucket_size: Option<Number>,
+    partitions: Option<Number>,
+    seed: Number,
+    kernel: Option<&str>,
+) -> PyResult<koel::ElasticBuilder> {
+    let builder = koel::ElasticFilter::builder().seed(seed.0);
+    let builder = set(builder, capacity, |builder, items| builder.capacity(items.size()));
+    let builder = set(builder, false_positive_rate, koel::ElasticBuilder::false_positive_rate);
+    let builder = set(builder, max_capacity, |builder, items| builder.max_capacity(items.size()));
+    let builder = set(builder, max_bytes, |builder, bytes| builder.max_bytes(bytes.size()));
+    let builder = set(builder, parse(table)?, koel::ElasticBuilder::table);
+    let builder = set(builder, bucket_size, |builder, slots| builder.bucket_size(slots.bits()));
+    let builder = set(builder, partitions, |builder, number| builder.partitions(number.size()));
+    Ok(set(builder, parse(kernel)?, koel::ElasticBuilder::kernel))
+}
+
+#[pymethods]
+impl ElasticFilter {
+    #[new]
+    #[pyo3(signature = (capacity=None, false_positive_rate=None, *, max_capacity=None, max_bytes=None, table=None, bucket_size=None,
+        partitions=None, seed=Number(0), kernel=None))]
+    #[allow(clippy::too_many_arguments, reason = "they are keywords")]
+    fn new(
+        capacity: Option<Number>,
+        false_positive_rate: Option<f64>,
+        max_capacity: Option<Number>,
+        max_bytes: Option<Number>,
+        table: Option<&str>,
+        bucket_size: Option<Number>,
+        partitions: Option<Number>,
+        seed: Number,
+        kernel: Option<&str>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let builder = elastic_builder(
+            capacity,
+            false_positive_rate,
+            max_capacity,
+            max_bytes,
+            table,
+            bucket_size,
+            partitions,
+            seed,
+            kernel,
+        )?;
+        let filter = builder.build().map_err(IntoPyErr::into_py_err)?;
+        Ok(Filter::new(filter.lock()).changeable().add_subclass(Self))
+    }
+
+    /// Reads a snapshot. Raises SnapshotError if the bytes are not one of a growing filter.
+    #[classmethod]
+    #[pyo3(signature = (data, /))]
+    fn from_bytes<'py>(_class: &Bound<'py, PyType>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        from_bytes::<koel::ElasticFilter>(data)
+    }
+
+    /// Reads a file. Raises OSError if it cannot be read, and SnapshotError if it is not a snapshot of a growing filter.
+    #[classmethod]
+    #[pyo3(signature = (path, /))]
+    fn load<'py>(class: &Bound<'py, PyType>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
+        load::<koel::ElasticFilter>(class.py(), path)
+    }
+
+    /// Frees the memory that removals have left.
+    fn shrink(slf: &Bound<'_, Self>) {
+        let any = &slf.as_super().as_super().get().any;
+        slf.py().detach(|| match any {
+            AnyFilter::Elastic(lock) => write(lock, None).shrink(),
+            AnyFilter::Shared(lock) => read(lock, None).shrink(),
+            _ => (),
+        });
+    }
+
+    /// Limits the memory that the filter may take, in bytes. Snapshots and pickles do not keep the limit.
+    #[pyo3(signature = (bytes, /))]
+    fn set_max_bytes(slf: &Bound<'_, Self>, bytes: Number) {
+        match &slf.as_super().as_super().get().any {
+            AnyFilter::Elastic(lock) => write(lock, Some(slf.py())).set_max_bytes(bytes.size()),
+            AnyFilter::Shared(lock) => read(lock, Some(slf.py())).set_max_bytes(bytes.size()),
+            _ => (),
+        }
+    }
+
+    /// The bytes that `max_bytes` limits: at least `size_in_bytes`.
+    #[getter]
+    fn charged_bytes(slf: &Bound<'_, Self>) -> usize {
+        match &slf.as_super().as_super().get().any {
+            AnyFilter::Elastic(lock) => read(lock, Some(slf.py())).charged_bytes(),
+            AnyFilter::Shared(lock) => read(lock, Some(slf.py())).charged_bytes(),
+            _ => 0,
+        }
+    }
+}
+
+/// An ElasticFilter that many threads change at the same time. It has 64 partitions by default, each with a lock.
+///
+/// All classes may be used by several threads. The others lock the whole filter while a call changes it.
+#[pyclass(frozen, extends = ElasticFilter, module = "koel")]
+pub struct SharedFilter;
+
+#[pymethods]
+impl SharedFilter {
+    #[new]
+    #[pyo3(signature = (capacity=None, false_positive_rate=None, *, max_capacity=None, max_bytes=None, table=None, bucket_size=None,
+        partitions=None, seed=Number(0), kernel=None))]
+    #[allow(clippy::too_many_arguments, reason = "they are keywords")]
+    fn new(
+        capacity: Option<Number>,
+        false_positive_rate: Option<f64>,
+        max_capacity: Option<Number>,
+        max_bytes: Option<Number>,
+        table: Option<&str>,
+        bucket_size: Option<Number>,
+        partitions: Option<Number>,
+        seed: Number,
+        kernel: Option<&str>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let builder = elastic_builder(
+            capacity,
+            false_positive_rate,
+            max_capacity,
+            max_bytes,
+            table,
+            bucket_size,
+            partitions,
+            seed,
+            kernel,
+        )?;
+        let filter = builder.build_shared().map_err(IntoPyErr::into_py_err)?;
+        Ok(Filter::new(filter.lock()).changeable().add_subclass(ElasticFilter).add_subclass(Self))
+    }
+
+    /// Reads a snapshot. Raises SnapshotError if the bytes are not one of a growing filter.
+    #[classmethod]
+    #[pyo3(signature = (data, /))]
+    fn from_bytes<'py>(_class: &Bound<'py, PyType>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        from_bytes::<koel::SharedFilter>(data)
+    }
+
+    /// Reads a file. Raises OSError if it cannot be read, and SnapshotError if it is not a snapshot of a growing filter.
+    #[classmethod]
+    #[pyo3(signature = (path, /))]
+    fn load<'py>(class: &Bound<'py, PyType>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
+        load::<koel::SharedFilter>(class.py(), path)
+    }
+}
+
+/// A snapshot that is queried in place, in a mapped file or in bytes. It is of a fixed or a growing filter.
+///
+/// Opening checks the header and the length; `verify` checks the rest. While a view is open, no program may write into the file.
+/// `save` and the command `koel` replace files instead. A buffer that can be written to is copied.
+///
+/// >>> filter = koel.CuckooFilter(1000, 0.001)
+/// >>> filter.add("alice")
+/// >>> view = koel.FilterView(filter.to_bytes())
+/// >>> "alice" in view, view == filter
+/// (True, True)
+#[pyclass(frozen, extends = Filter, module = "koel")]
+pub struct FilterView;
+
+#[pymethods]
+impl FilterView {
+    #[new]
+    #[pyo3(signature = (path_or_buffer, /))]
+    fn new(path_or_buffer: &Bound<'_, PyAny>) -> PyResult<PyClassInitializer<Self>> {
+        let is_path = path_or_buffer.is_instance_of::<PyString>() || path_or_buffer.hasattr("__fspath__")?;
+        let data = if is_path {
+            Data::map(path_or_buffer.py(), &path_or_buffer.extract::<PathBuf>()?)?
+        } else {
+            Data::hold(path_or_buffer)?
+        };
+        let any = AnyFilter::open(data).map_err(IntoPyErr::into_py_err)?;
+        Ok(PyClassInitializer::from(Filter::new(any)).add_subclass(Self))
+    }
+
+    /// Checks all that opening did not. Raises SnapshotError if the snapshot is corrupt.
+    fn verify(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let any = &slf.as_super().get().any;
+        let verified = slf.py().detach(|| match any {
+            AnyFilter::View(view) => view.verify(),
+            AnyFilter::ElasticView(view) => view.verify(),
+            _ => Ok(()),
+        });
+        verified.map_err(IntoPyErr::into_py_err)
+    }
+
+    /// Returns a CuckooFilter or an ElasticFilter, which can be changed. Verifies the snapshot.
+    fn to_filter<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let any = &slf.as_super().get().any;
+        let filter = slf.py().detach(|| match any {
+            AnyFilter::View(view) => view.to_filter().map(|filter| Some(filter.lock())),
+            AnyFilter::ElasticView(view) => view.to_filter().map(|filter| Some(filter.lock())),
+            _ => Ok(None),
+        });
+        match filter.map_err(IntoPyErr::into_py_err)? {
+            Some(filter) => Filter::new(filter).into_object(slf.py()),
+            None => Filter::copy(slf.as_super()),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The bytes of a view: a mapped file, or a buffer of Python.
+
+#![allow(unsafe_code, reason = "a map of a file and a buffer of Python are memory that somebody else keeps")]
+
+use std::{fs::File, io, path::Path, slice};
+
+use memmap2::Mmap;
+use numpy::{PyArray1, PyArrayMethods as _, PyUntypedArrayMethods as _};
+use pyo3::{exceptions::PyOSError, prelude::*};
+
+/// Bytes that stay where they are.
+pub enum Data {
+    /// A file.
+    Mapped(Mmap),
+    /// A buffer, which the array keeps.
+    Held {
+        /// Keeps the memory.
+        _array: Py<PyArray1<u8>>,
+        /// Its first byte.
+        start: *const u8,
+        /// The number of bytes.
+        len: usize,
+    },
+}
+
+// SAFETY: the array is only kept, and the bytes do not change, as `hold` says.
+unsafe impl Send for Data {}
+// SAFETY: as above.
+unsafe impl Sync for Data {}
+
+impl AsRef<[u8]> for Data {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            // SAFETY: the array keeps the buffer of this length exported, so it is neither moved nor freed.
+            Self::Held { start, len, .. } => unsafe { slice::from_raw_parts(*start, *len) },
+        }
+    }
+}
+
+impl Data {
+    /// Maps a file for reading.
+    pub fn map(py: Python<'_>, path: &Path) -> PyResult<Self> {
+        // SAFETY: the documentation of `FilterView` demands that files are replaced, as `save` does, and not overwritten.
+        let map = py.detach(|| File::open(path).and_then(|file| unsafe { Mmap::map(&file) }));
+        map.map(Self::Mapped).map_err(|error| os_error(&error, path))
+    }
+
+    /// Holds a buffer that cannot be written to. Others are copied, as they may change at any time.
+    pub fn hold(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let numpy = buffer.py().import("numpy")?;
+        let mut array = numpy.call_method1("frombuffer", (buffer, "uint8"))?;
+        if array.getattr("flags")?.getattr("writeable")?.extract()? {
+            array = array.call_method0("copy")?;
+        }
+        let array = array.cast_into::<PyArray1<u8>>()?;
+        let (start, len) = (array.data().cast_const(), array.len());
+        Ok(Self::Held { _array: array.unbind(), start, len })
+    }
+}
+
+/// Returns the exception that Python itself would raise for a file.
+fn os_error(error: &io::Error, path: &Path) -> PyErr {
+    let message = error.to_string();
+    let reason = message.split(" (os error").next().unwrap_or_default().to_owned();
+    PyOSError::new_err((error.raw_os_error(), reason, path.to_path_buf()))
+}

@@ -1,0 +1,137 @@
+//! Items: Python objects, and the bytes that the library hashes for them. These are the bytes of the corresponding Rust types.
+
+use koel::{Item, Prehashed, Xxh3};
+use pyo3::{
+    exceptions::PyOverflowError,
+    prelude::*,
+    types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyTuple},
+};
+
+use crate::error::type_error;
+
+/// Tuples nested deeper than this are refused, so that reading them needs little stack.
+const MOST_LEVELS: usize = 64;
+
+/// The bytes of an item.
+pub enum Key<'a> {
+    /// A string or a byte string, in place.
+    Bytes(&'a [u8]),
+    /// An integer: those of an `i64` or `u64`.
+    Word([u8; 8]),
+    /// The parts of a tuple, or a copy of bytes that may change.
+    Owned(Vec<u8>),
+}
+
+impl Item for Key<'_> {
+    #[inline]
+    fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        match self {
+            Self::Bytes(bytes) => read(bytes),
+            // Its length is known to the compiler, so hashing is shorter.
+            Self::Word(bytes) => read(bytes),
+            Self::Owned(bytes) => read(bytes),
+        }
+    }
+}
+
+impl<'a> Key<'a> {
+    /// Reads an object as an item.
+    #[inline]
+    pub fn of(item: &'a Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = item.cast::<PyString>() {
+            Ok(Self::Bytes(text.to_str()?.as_bytes()))
+        } else if let Ok(int) = item.cast::<PyInt>() {
+            Self::of_int(int)
+        } else if let Ok(bytes) = item.cast::<PyBytes>() {
+            Ok(Self::Bytes(bytes.as_bytes()))
+        } else {
+            Self::of_other(item)
+        }
+    }
+
+    #[inline]
+    fn of_int(int: &Bound<'_, PyInt>) -> PyResult<Key<'static>> {
+        if int.is_exact_instance_of::<PyBool>() {
+            return Err(not_an_item(int));
+        }
+        match int.extract::<i64>() {
+            Ok(number) => Ok(Key::Word(number.to_le_bytes())),
+            Err(_) => int.extract::<u64>().map(|number| Key::Word(number.to_le_bytes())).map_err(|_| {
+                PyOverflowError::new_err(format!(
+                    "int: {int} given, but items are integers from -2**63 to 2**64-1; insert str(n) or n.to_bytes(…) instead"
+                ))
+            }),
+        }
+    }
+
+    #[cold]
+    fn of_other(item: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(tuple) = item.cast::<PyTuple>() {
+            let mut parts = Vec::new();
+            write_fields(tuple, &mut parts, MOST_LEVELS)?;
+            Ok(Self::Owned(parts))
+        } else if let Ok(bytes) = item.cast::<PyByteArray>() {
+            Ok(Self::Owned(bytes.to_vec()))
+        } else if item.is_instance_of::<PyMemoryView>() {
+            Ok(Self::Owned(item.call_method0("tobytes")?.extract()?))
+        } else {
+            // Integers of other libraries, such as numpy's. Its bool and its arrays of one element refuse, or are no scalars.
+            let index = item.call_method0("__index__").map_err(|_| not_an_item(item))?;
+            if item.getattr("shape").is_ok_and(|shape| !shape.eq(PyTuple::empty(item.py())).unwrap_or(true)) {
+                return Err(not_an_item(item));
+            }
+            Self::of_int(index.cast::<PyInt>().map_err(|_| not_an_item(item))?)
+        }
+    }
+
+    /// Appends the bytes that the item has as a part of a tuple: unless it is an integer or a tuple, its length comes first.
+    fn write_part(item: &Bound<'_, PyAny>, parts: &mut Vec<u8>, levels: usize) -> PyResult<()> {
+        if let Ok(tuple) = item.cast::<PyTuple>() {
+            return write_fields(tuple, parts, levels);
+        }
+        let key = Key::of(item)?;
+        key.with_bytes(|bytes| {
+            if !matches!(key, Key::Word(_)) {
+                parts.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            }
+            parts.extend_from_slice(bytes);
+        });
+        Ok(())
+    }
+}
+
+/// Appends the parts of a tuple's fields.
+fn write_fields(tuple: &Bound<'_, PyTuple>, parts: &mut Vec<u8>, levels: usize) -> PyResult<()> {
+    let Some(levels) = levels.checked_sub(1) else {
+        return Err(type_error(format!("tuple: nested more than {MOST_LEVELS} levels deep; insert a flat tuple")));
+    };
+    if tuple.is_empty() {
+        // The unit type, which must have a byte.
+        parts.push(0);
+    }
+    tuple.iter().try_for_each(|field| Key::write_part(&field, parts, levels))
+}
+
+/// Returns the hash of an item for a batch.
+#[inline]
+pub fn hash(seed: u64, item: &Bound<'_, PyAny>) -> PyResult<u64> {
+    Ok(Prehashed::of(&Xxh3, seed, &Key::of(item)?).0)
+}
+
+/// Returns the error for an object that has no bytes.
+#[cold]
+fn not_an_item(item: &Bound<'_, PyAny>) -> PyErr {
+    let class = item.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
+    let remedy = match &*class {
+        "bool" | "bool_" => {
+            "insert int(x), which is another item than the bool of a Rust program, or bytes([x]), which is the same"
+        }
+        "float" | "float64" | "float32" => "insert x.hex() or struct.pack('<d', x), and take care of -0.0 and nan",
+        "NoneType" => "leave it out, or insert a string that stands for it",
+        "list" => "insert tuple(x); for a list of items, call add_batch or contains_batch",
+        "ndarray" => "insert x.tobytes(); for an array of items, call add_batch or contains_batch",
+        "set" | "frozenset" => "insert tuple(sorted(x)); for a set of items, call add_batch or contains_batch",
+        _ => "insert str(x), or a tuple of its fields",
+    };
+    type_error(format!("{class} is not an item, as str, bytes, int and tuples of these are; {remedy}"))
+}

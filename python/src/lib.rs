@@ -1,0 +1,33 @@
+//! The Python package `koel`: cuckoo filters for Python, numpy and Arrow.
+
+mod arrow;
+mod batch;
+mod classes;
+mod data;
+mod error;
+mod filter;
+mod item;
+
+use pyo3::prelude::*;
+
+/// Cuckoo filters: approximate sets with removal, in a few bits per item.
+#[pymodule(name = "koel", gil_used = false)]
+mod module {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::{
+        classes::{CuckooFilter, ElasticFilter, Filter, FilterView, MutableFilter, SharedFilter},
+        error::classes::{FullError, SnapshotError},
+    };
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        let class = module.py().get_type::<MutableFilter>();
+        for (alias, name) in [("insert", "add"), ("add_batch", "insert_batch")] {
+            class.setattr(alias, class.getattr(name)?)?;
+        }
+        Ok(())
+    }
+}
