@@ -140,6 +140,26 @@ reader:
     @! {{just}} _need "the second reader" "pip install -r tests/reader/requirements.txt" {{python}} -c 'import xxhash' \
         || {{python}} tests/reader_check.py tests/data target/reader
 
+# The Python package: its lints, and its tests, types and documentation with the wheel in a fresh environment.
+python:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    {{just}} _need "the Python package" "pip install -r python/requirements.txt" {{python}} -c 'import maturin, hypothesis, matplotlib, mypy, pyarrow' \
+        || exit 0
+    folder=target/wheel; export CARGO_TARGET_DIR={{target}}/wheel
+    export PYO3_PYTHON=$({{python}} -c 'import sys; print(sys.executable)')
+    cargo fmt --check --manifest-path python/Cargo.toml
+    cargo clippy --quiet --manifest-path python/Cargo.toml --all-targets --features extension --locked -- -D warnings
+    rm -rf $folder/{dist,venv}
+    {{python}} -m maturin --quiet build --release --sdist --manifest-path python/Cargo.toml --interpreter "$PYO3_PYTHON" --out $folder/dist
+    {{python}} -m venv --without-pip $folder/venv
+    # The tools are those of the other environment; only the wheel is new.
+    {{python}} -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >$(echo $folder/venv/lib/python3.*/site-packages)/tools.pth
+    {{python}} -m pip --python $folder/venv/bin/python install --quiet --no-deps --ignore-installed $folder/dist/koel-*.whl
+    $folder/venv/bin/python -m pytest -q -p no:cacheprovider python/tests
+    $folder/venv/bin/python -m mypy --cache-dir $folder/mypy --config-file python/pyproject.toml python/examples python/benches
+    $folder/venv/bin/python -m mypy.stubtest --mypy-config-file python/pyproject.toml koel
+
 # Instructions of single operations and batches: at most 3 % more than in benches/instructions.tsv.
 instructions:
     @! {{just}} _need "instruction counts" "apt-get install valgrind; cargo install gungraun-runner" which valgrind gungraun-runner \

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The most items that are hashed before the filter is locked, where they are not integers of 64 bits.
-const PIECE: usize = 1 << 18;
+const PIECE: usize = 1 << 15;
 
 /// A piece of a batch.
 #[derive(Clone, Copy)]

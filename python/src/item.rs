@@ -35,14 +35,14 @@ impl Item for Key<'_> {
 }
 
 impl<'a> Key<'a> {
-    /// Reads an object as an item.
+    /// Reads an object as an item. The first three checks compare addresses, which costs less than asking for a subclass.
     #[inline]
     pub fn of(item: &'a Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(text) = item.cast::<PyString>() {
+        if let Ok(text) = item.cast_exact::<PyString>() {
             Ok(Self::Bytes(text.to_str()?.as_bytes()))
-        } else if let Ok(int) = item.cast::<PyInt>() {
+        } else if let Ok(int) = item.cast_exact::<PyInt>() {
             Self::of_int(int)
-        } else if let Ok(bytes) = item.cast::<PyBytes>() {
+        } else if let Ok(bytes) = item.cast_exact::<PyBytes>() {
             Ok(Self::Bytes(bytes.as_bytes()))
         } else {
             Self::of_other(item)
@@ -51,9 +51,6 @@ impl<'a> Key<'a> {
 
     #[inline]
     fn of_int(int: &Bound<'_, PyInt>) -> PyResult<Key<'static>> {
-        if int.is_exact_instance_of::<PyBool>() {
-            return Err(not_an_item(int));
-        }
         match int.extract::<i64>() {
             Ok(number) => Ok(Key::Word(number.to_le_bytes())),
             Err(_) => int.extract::<u64>().map(|number| Key::Word(number.to_le_bytes())).map_err(|_| {
@@ -65,8 +62,14 @@ impl<'a> Key<'a> {
     }
 
     #[cold]
-    fn of_other(item: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(tuple) = item.cast::<PyTuple>() {
+    fn of_other(item: &'a Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = item.cast::<PyString>() {
+            Ok(Self::Bytes(text.to_str()?.as_bytes()))
+        } else if let Ok(bytes) = item.cast::<PyBytes>() {
+            Ok(Self::Bytes(bytes.as_bytes()))
+        } else if item.is_instance_of::<PyBool>() {
+            Err(not_an_item(item))
+        } else if let Ok(tuple) = item.cast::<PyTuple>() {
             let mut parts = Vec::new();
             write_fields(tuple, &mut parts, MOST_LEVELS)?;
             Ok(Self::Owned(parts))

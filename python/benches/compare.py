@@ -1,0 +1,168 @@
+"""Compares koel with other filters for Python: prints one Markdown table for a page.
+
+python python/benches/compare.py [--items 1000000] [--rounds 5]
+
+Times are of one thread's processor time, so other programs matter little. In each round, all filters do the same, one after the other;
+a time is the median of the rounds, and a ratio the median of the ratios of a round.
+"""
+
+import argparse
+import gc
+import importlib.metadata
+import random
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import koel
+
+RATE = 0.001
+FOLDER = Path(__file__).resolve().parents[1]
+
+
+def add_each(add: Callable[[Any], object], items: list[str]) -> None:
+    for item in items:
+        add(item)
+
+
+def pybloomfilter(items: int) -> Any:
+    import pybloomfilter
+
+    return pybloomfilter.BloomFilter(items, RATE)
+
+
+def rbloom(items: int) -> Any:
+    import rbloom
+
+    return rbloom.Bloom(items, RATE)
+
+
+def cuckoopy(items: int) -> Any:
+    import cuckoopy
+
+    # Its fingerprints have whole bits: 2·4·2⁻¹³ is just below the rate.
+    return cuckoopy.CuckooFilter(capacity=items // 4 * 100 // 95, bucket_size=4, fingerprint_size=13)
+
+
+def scalable(items: int) -> Any:
+    import cuckoo.filter
+
+    return cuckoo.filter.ScalableCuckooFilter(initial_capacity=items, error_rate=RATE)
+
+
+def probables(items: int) -> Any:
+    import probables
+
+    return probables.CuckooFilter(capacity=items // 4 * 100 // 95, bucket_size=4, finger_size=2, auto_expand=False)
+
+
+# For each package: how to make a filter, the names of its methods, its bytes, and the share of items that it is measured with, as
+# some are a hundred times slower.
+RIVALS: list[tuple[str, Callable[[int], Any], str, str, Callable[[Any], float], int]] = [
+    ("koel", lambda items: koel.CuckooFilter(items, RATE), "add", "update", lambda f: f.size_in_bytes, 1),
+    ("koel, ElasticFilter", lambda items: koel.ElasticFilter(items, RATE, max_capacity=items), "add", "update", lambda f: f.size_in_bytes, 1),
+    ("rbloom", rbloom, "add", "update", lambda f: f.size_in_bits / 8, 1),
+    ("pybloomfiltermmap3", pybloomfilter, "add", "update", lambda f: f.num_bits / 8, 1),
+    ("cuckoopy", cuckoopy, "insert", "", lambda f: f.capacity * 4 * 13 / 8, 100),
+    ("scalable-cuckoo-filter", scalable, "insert", "", lambda f: sum(len(one.buckets) for one in f.filters) / 8, 100),
+    ("pyprobables", probables, "add", "", lambda f: f.capacity * f.bucket_size * 2, 100),
+]
+
+
+def timed(act: Callable[[], object], items: int) -> float:
+    """Returns nanoseconds per item."""
+    gc.collect()
+    start = time.thread_time_ns()
+    act()
+    return (time.thread_time_ns() - start) / items
+
+
+def measure(make: Callable[[int], Any], add: str, update: str, present: list[str], absent: list[str]) -> tuple[dict[str, float], Any, int]:
+    times, filter = {}, make(len(present))
+    times["add"] = timed(lambda: add_each(getattr(filter, add), present), len(present))
+    times["in, present"] = timed(lambda: sum(item in filter for item in present), len(present))
+    found = []
+    times["in, absent"] = timed(lambda: found.append(sum(item in filter for item in absent)), len(absent))
+    if update:
+        other = make(len(present))
+        times["update"] = timed(lambda: getattr(other, update)(present), len(present))
+    return times, filter, found[0]
+
+
+def library(items: int, rounds: int) -> dict[str, float]:
+    """Runs the library alone."""
+    command = ["cargo", "run", "--release", "--quiet", "--example", "speed", "--features", "extension", "--", str(items), str(rounds)]
+    lines = subprocess.run(command, cwd=FOLDER, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    return {line.split()[0]: float(line.split()[1]) for line in lines}
+
+
+def batches(items: int, rounds: int) -> None:
+    import pyarrow as pa
+
+    numbers, half = np.arange(2 * items), items // 2
+    texts = pa.array([f"user-{number}" for number in range(2 * items)])
+    kinds = {"int64": [numbers], "strings": [texts, texts.cast(pa.string_view())]}
+    names = iter(["numpy int64", "Arrow utf8", "Arrow utf8_view"])
+    print("\n<!-- python-batches -->\n")
+    print(f"Lookups of {items:,} items in one call, half of which are present, in a filter that holds as many:\n")
+    print("| items | ns per item | in Rust | ratio |\n|---|---:|---:|---:|")
+    rust = library(items, rounds)
+    for kind, batches in kinds.items():
+        for batch in batches:
+            filter = koel.CuckooFilter(items, RATE)
+            filter.update(batch[:items])
+            queries = batch[half : half + items]
+            times = [timed(lambda: filter.contains_batch(queries), items) for _ in range(rounds)]
+            own = statistics.median(times)
+            print(f"| {next(names)} | {own:.1f} | {rust[kind]:.1f} | {own / rust[kind]:.2f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    results: dict[str, list[dict[str, float]]] = {}
+    facts, notes = {}, []
+    for number in range(options.rounds):
+        for name, make, add, update, size, divisor in RIVALS:
+            items = options.items // divisor
+            present = [f"user-{n}" for n in range(items)]
+            absent = [f"other-{n}" for n in range(items)]
+            random.Random(number).shuffle(present)
+            try:
+                times, filter, found = measure(make, add, update, present, absent)
+            except Exception as error:
+                if number == 0:
+                    notes.append(f"{name} is left out: {type(error).__name__}: {error}.")
+                continue
+            results.setdefault(name, []).append(times)
+            facts[name] = (size(filter) / items, found / items, items)
+    columns = ["add", "in, present", "in, absent", "update"]
+    print("<!-- python-peers -->\n")
+    print(f"Nanoseconds per item, and times as long as rbloom; {options.items:,} strings in random order, at a rate of {RATE}:\n")
+    print("| package | " + " | ".join(columns) + " | bytes per item | false positives |")
+    print("|---|" + "---:|" * (len(columns) + 2))
+    for name, rounds in results.items():
+        cells = []
+        for column in columns:
+            if column not in rounds[0]:
+                cells.append("–")
+                continue
+            ratios = [own[column] / other[column] for own, other in zip(rounds, results.get("rbloom", rounds))]
+            cells.append(f"{statistics.median(own[column] for own in rounds):.0f} ({statistics.median(ratios):.2f}×)")
+        size, found, items = facts[name]
+        version = importlib.metadata.version(name.split(",")[0])
+        package = f"{name} {version}" + ("" if items == options.items else f", {items:,} items")
+        print(f"| {package} | {' | '.join(cells)} | {size:.2f} | {100 * found:.3f} % |")
+    print("\n" + "\n".join(notes) if notes else "")
+    batches(10 * options.items, options.rounds)
+
+
+if __name__ == "__main__":
+    main()

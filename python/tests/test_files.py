@@ -1,0 +1,176 @@
+"""Snapshots: those of Rust are read and written byte for byte, and corrupt ones are refused."""
+
+import copy
+import mmap
+import multiprocessing
+import pickle
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import DATA, ITEMS, goldens, item
+
+import koel
+
+
+def class_of(entry):
+    return koel.CuckooFilter if "hasher" in entry else koel.ElasticFilter
+
+
+def test_goldens_are_read_and_written(golden, tmp_path):
+    path, entry = golden
+    data = path.read_bytes()
+    filter, view = class_of(entry).load(path), koel.FilterView(path)
+    view.verify()
+    assert filter.to_bytes() == view.to_bytes() == view.to_filter().to_bytes() == data
+    assert class_of(entry).from_bytes(data) == filter == view.to_filter()
+    assert filter.snapshot_bytes == len(data) and filter.seed == entry["seed"]
+    filter.save(tmp_path / "again.koel")
+    assert (tmp_path / "again.koel").read_bytes() == data
+    if entry["items"] not in ITEMS:
+        return
+    for reader in (filter, view):
+        for start, end, copies in entry["holds"]:
+            items = [item(entry, "item", number) for number in range(start, end)]
+            assert reader.count_batch(items).tolist() == [copies] * len(items) == [reader.count(i) for i in items]
+        found = reader.contains_batch([item(entry, "probe", number) for number in range(2000)])
+        assert np.flatnonzero(found).tolist() == entry["found"]
+
+
+def test_the_same_steps_give_the_bytes_of_rust(golden):
+    path, entry = golden
+    if entry["items"] not in ITEMS:
+        return
+    if class_of(entry) is koel.CuckooFilter:
+        options = {"buckets": "buckets", "fingerprint_bits": "f", "bucket_size": "b", "table": "table", "addressing": "addressing"}
+    else:
+        options = {name: name for name in ("capacity", "max_capacity", "table", "bucket_size", "partitions")}
+        options["false_positive_rate"] = "rate"
+    filter = class_of(entry)(seed=entry["seed"], **{name: entry[of] for name, of in options.items()})
+    for step, start, end in entry["steps"]:
+        items = [item(entry, "item", number) for number in range(start, end)]
+        if step == "insert":
+            try:
+                filter.update(items)
+            except koel.FullError as error:
+                assert not filter.contains_batch(items)[error.position :].all()
+        else:
+            assert filter.remove_batch(items).all()
+    if entry.get("shrink"):
+        filter.shrink()
+    assert filter.to_bytes() == path.read_bytes()
+
+
+def corrupt():
+    """Yields damaged snapshots."""
+    chosen = random.Random(1)
+    for path, _ in goldens():
+        data = path.read_bytes()
+        for end in {0, 1, 63, 64, len(data) - 1, chosen.randrange(len(data))}:
+            yield data[:end]
+        yield data + b"\0"
+        for _ in range(100):
+            bit = chosen.randrange(8 * len(data))
+            yield data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :]
+    for path in (DATA.parents[1] / "fuzz/corpus/snapshot").iterdir():
+        yield path.read_bytes()
+
+
+def test_corrupt_bytes_are_refused():
+    for data in corrupt():
+        for read in (koel.CuckooFilter.from_bytes, koel.ElasticFilter.from_bytes, koel.SharedFilter.from_bytes):
+            with pytest.raises(koel.SnapshotError) as refused:
+                read(data)
+            assert refused.value.kind and refused.value.offset <= len(data)
+        try:
+            view = koel.FilterView(data)
+        except koel.SnapshotError:
+            continue
+        # Its table may be corrupt: all answers are possible, but it answers.
+        view.contains_batch(range(100)), view.count("x"), repr(view), view.params, view.copy().to_bytes()
+        with pytest.raises(koel.SnapshotError):
+            view.verify()
+
+
+def test_buffers():
+    filter = koel.CuckooFilter(100, 0.01)
+    filter.add("alice")
+    data = filter.to_bytes()
+    changing = bytearray(data)
+    view = koel.FilterView(changing)
+    changing[:] = bytes(len(data))
+    assert view == filter and "alice" in view
+    for buffer in (memoryview(data), np.frombuffer(data, "uint8"), memoryview(bytearray(data)).toreadonly()):
+        assert koel.FilterView(buffer) == filter == koel.CuckooFilter.from_bytes(buffer)
+    for wrong in (1, None, memoryview(data)[::2]):
+        with pytest.raises((TypeError, ValueError)):
+            koel.FilterView(wrong)
+
+
+def test_files(tmp_path):
+    filter = koel.SharedFilter(false_positive_rate=0.01)
+    filter.update(range(1000))
+    path = tmp_path / "a.koel"
+    filter.save(path)
+    view = koel.FilterView(str(path))
+    koel.SharedFilter(false_positive_rate=0.1).save(path)
+    assert view.to_filter() == koel.ElasticFilter.from_bytes(filter.to_bytes()) and len(koel.FilterView(path)) == 0
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        assert len(koel.FilterView(mapped[:])) == 0
+    missing = tmp_path / "missing" / "b.koel"
+    for call in (koel.FilterView, koel.CuckooFilter.load, filter.save):
+        with pytest.raises(FileNotFoundError, match="missing"):
+            call(missing)
+    for broken in (koel.FilterView, koel.CuckooFilter.load):
+        with pytest.raises(OSError):
+            broken(tmp_path)
+        (tmp_path / "empty").write_bytes(b"")
+        with pytest.raises(koel.SnapshotError):
+            broken(tmp_path / "empty")
+
+
+def contains(filter, item):
+    return item in filter, len(filter)
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_other_processes(method):
+    filters = [kind(1000, 0.001) for kind in (koel.CuckooFilter, koel.ElasticFilter, koel.SharedFilter)]
+    for filter in filters:
+        filter.update(["alice", 7])
+    filters.append(koel.FilterView(filters[0].to_bytes()))
+    with multiprocessing.get_context(method).Pool(1) as pool:
+        assert pool.starmap(contains, [(filter, "alice") for filter in filters]) == [(True, 2)] * 4
+    for filter in filters:
+        for protocol in range(6):
+            buffers = []
+            out_of_band = {"buffer_callback": buffers.append} if protocol == 5 else {}
+            data = pickle.dumps(filter, protocol, **out_of_band)
+            read = pickle.loads(data, buffers=buffers)
+            assert read == filter and type(read) is type(filter) and (protocol < 5 or len(data) < 200)
+        for read in (copy.copy(filter), copy.deepcopy(filter), filter.copy()):
+            assert read == filter and type(read) is type(filter)
+
+
+def test_memory_is_freed():
+    """Runs elsewhere, so that other tests do not matter."""
+    program = """
+import resource, koel, numpy
+data = koel.CuckooFilter(1000, 0.001).to_bytes()
+def use(times):
+    for n in range(times):
+        f = koel.CuckooFilter(1000, 0.001)
+        f.update([n, "x"]), f.contains_batch(numpy.arange(10)), f.to_bytes(), f.copy(), koel.FilterView(data), f | f
+        try: f.add(1.5)
+        except TypeError: pass
+        try: koel.FilterView(data[1:])
+        except koel.SnapshotError: pass
+use(1000)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+use(20_000)  # 100,000 objects
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    grown = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True).stdout
+    assert int(grown) < 4096  # KiB; each filter takes 1.5
