@@ -4,9 +4,11 @@ from typing import Any, ClassVar, Protocol, SupportsIndex, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Buffer, Self
+from typing_extensions import Buffer, Self, disjoint_base
 
-__all__ = ["CuckooFilter", "ElasticFilter", "Filter", "FilterView", "FullError", "MutableFilter", "SharedFilter", "SnapshotError"]
+__all__ = [
+    "CuckooFilter", "ElasticFilter", "Filter", "FilterView", "FullError", "MutableFilter", "SharedFilter", "SnapshotError", "__version__",
+]
 __version__: str
 
 class _ArrowArray(Protocol):
@@ -26,6 +28,7 @@ class SnapshotError(ValueError):
     kind: str
     offset: int
 
+@disjoint_base
 class Filter:
     def __contains__(self, item: _Item, /) -> bool: ...
     def __len__(self) -> int: ...
@@ -80,6 +83,7 @@ class MutableFilter(Filter):
     def merge(self, other: Self, /) -> None: ...
     def union(self, *others: Self) -> Self: ...
     def __or__(self, other: Self, /) -> Self: ...
+    def __ror__(self, other: Self, /) -> Self: ...
     def __ior__(self, other: Self, /) -> Self: ...
 
 @final

@@ -363,7 +363,7 @@ impl MutableFilter {
     /// Removes one copy of an item. Raises KeyError if it is not found. Remove only items that were added.
     #[pyo3(signature = (item, /))]
     fn remove(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<()> {
-        if Self::discard(slf, item)? { Ok(()) } else { Err(PyKeyError::new_err(item.clone().unbind())) }
+        if Self::discard(slf, item)? { Ok(()) } else { Err(PyKeyError::new_err((item.clone().unbind(),))) }
     }
 
     /// Adds each item of a batch, or one more copy of it.
