@@ -3,7 +3,7 @@
 python examples/dask_build.py keys/ -o keys.koel --column name --false-positive-rate 0.001 --workers 4
 python examples/dask_build.py --measure     # prints times, memory and an estimate for more keys, as Markdown (Linux)
 
-A file that ends with .parquet has its keys in a column of strings, binary or integers, where nulls are left out. Any other file is text
+A file that ends with .parquet has its keys in a column of strings, binary or integers; nulls are left out. Any other file is text
 with a key per line. Needs the packages in requirements-examples.txt. On several machines, call `build` with `Client("tcp://HOST:8786")`.
 """
 
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -108,10 +109,12 @@ def find_files(inputs: list[Path], column: str | None) -> list[Path]:
     return paths
 
 
-def start(workers: int) -> Client:
+@contextmanager
+def start(workers: int) -> Iterator[Client]:
     """Starts worker processes on this machine, which send filters to each other over TCP."""
-    cluster = LocalCluster(n_workers=workers, threads_per_worker=1, protocol="tcp://", host="127.0.0.1", dashboard_address=None)
-    return Client(cluster)
+    options = {"n_workers": workers, "threads_per_worker": 1, "protocol": "tcp://", "host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        yield client
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -135,7 +138,7 @@ def main(arguments: list[str] | None = None) -> None:
         koel.ElasticFilter(false_positive_rate=options.false_positive_rate)  # Checks the rate before workers start.
         if not options.out.parent.is_dir():
             raise ValueError(f"{options.out}: there is no folder {options.out.parent}; create it first")
-        with start(options.workers) as client, client.cluster:
+        with start(options.workers) as client:
             filter = build(client, paths, options.column, options.false_positive_rate)
         filter.save(options.out)
     except (OSError, ValueError, koel.FullError) as error:
@@ -160,7 +163,7 @@ def write_keys(folder: Path, keys: int, files: int) -> list[Path]:
 def peak() -> float:
     """Returns the most MB that this process has had in memory."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1000
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024 / 1e6
 
 
 def insertions(keys: int, files: int, workers: int) -> float:
@@ -170,13 +173,13 @@ def insertions(keys: int, files: int, workers: int) -> float:
 
 
 def measure(keys: int, rate: float, workers: int) -> None:
-    print(f"""{keys:,} distinct strings in Parquet files, rate {rate}, {workers} workers. The seconds are processor time, for all workers together,
-and include reading, sending and Dask's own work. The last column is the peak memory of a worker, and its memory before the first key.
+    print(f"""{keys:,} distinct strings in Parquet files, rate {rate}, {workers} workers. The seconds are processor time of all workers
+together, including reading, sending and Dask's own work. The last column is a worker's peak memory, and its memory before the first key.
 
 | files | seconds to fill | seconds to merge | MB per filter | MB of the result | MB of a worker |
 |---:|---:|---:|---:|---:|---:|""")
     for files in (16, 64):
-        with tempfile.TemporaryDirectory() as folder, start(workers) as client, client.cluster:
+        with tempfile.TemporaryDirectory() as folder, start(workers) as client:
             paths = write_keys(Path(folder), keys, files)
             client.run(count, paths[0], "key")  # Imports the packages.
             before, began = max(client.run(peak).values()), sum(client.run(time.process_time).values())
@@ -191,9 +194,10 @@ and include reading, sending and Dask's own work. The last column is the peak me
         print(f"| {files} | {filled:.1f} | {merged:.1f} | {single / 1e6:.2f} | {size / 1e6:.1f} | {most:.0f}, {before:.0f} |")
     each, again = filled / keys, merged / insertions(keys, files, 1)
     print(f"""
-**By arithmetic, not measured**, for more keys in files of the same size: from the last row, {1e9 * each:.0f} ns to read and insert a key, and
-{1e9 * again:.0f} ns to insert half of the keys again at each level of merges. The last levels have fewer merges than there are workers, and the
-last merge has all keys on one worker. Larger filters miss the cache more often, and a network adds its time, so expect more.
+**By arithmetic, not measured**, for more keys in files of the same size: from the last row, {1e9 * each:.0f} ns to read and insert
+a key, and {1e9 * again:.0f} ns to insert half of the keys again at each level of merges. The last levels have fewer merges than there are
+workers, and the last merge has all keys on one worker. Larger filters miss the cache more often, and a network adds its time, so expect
+more.
 
 | keys | files | workers | minutes to fill | minutes to merge | GB of the result |
 |---:|---:|---:|---:|---:|---:|""")

@@ -74,7 +74,7 @@ def test_a_killed_worker_changes_nothing(paths, at_once, tmp_path, monkeypatch):
         return merge(left, right)
 
     monkeypatch.setattr(dask_build, "merge", merge_and_die_once)
-    with dask_build.start(2) as client, client.cluster:
+    with dask_build.start(2) as client:
         before = set(client.run(os.getpid).values())
         filter = dask_build.build(client, paths, "key", RATE)
     assert int(killed.read_text()) in before
