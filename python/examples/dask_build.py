@@ -4,7 +4,7 @@ python examples/dask_build.py keys/ -o keys.koel --column name --false-positive-
 python examples/dask_build.py --measure     # prints times, memory and an estimate for more keys, as Markdown (Linux)
 
 A file that ends with .parquet has its keys in a column of strings, binary or integers; nulls are left out. Any other file is text
-with a key per line. Needs the packages in requirements-examples.txt. On several machines, call `build` with `Client("tcp://HOST:8786")`.
+with a key per line. It needs requirements-examples.txt. For more machines, call `build` with `Client("tcp://HOST:PORT")`.
 """
 
 # Dask has few types, and is optional.
@@ -173,8 +173,8 @@ def insertions(keys: int, files: int, workers: int) -> float:
 
 
 def measure(keys: int, rate: float, workers: int) -> None:
-    print(f"""{keys:,} distinct strings in Parquet files, rate {rate}, {workers} workers. The seconds are processor time of all workers
-together, including reading, sending and Dask's own work. The last column is a worker's peak memory, and its memory before the first key.
+    print(f"""{keys:,} distinct strings in Parquet files, rate {rate}, {workers} workers. Seconds are processor time of all workers together,
+including reading, sending and Dask's own work. The last column is a worker's peak memory, and its memory before the first key.
 
 | files | seconds to fill | seconds to merge | MB per filter | MB of the result | MB of a worker |
 |---:|---:|---:|---:|---:|---:|""")
@@ -195,9 +195,9 @@ together, including reading, sending and Dask's own work. The last column is a w
     each, again = filled / keys, merged / insertions(keys, files, 1)
     print(f"""
 **By arithmetic, not measured**, for more keys in files of the same size: from the last row, {1e9 * each:.0f} ns to read and insert
-a key, and {1e9 * again:.0f} ns to insert half of the keys again at each level of merges. The last levels have fewer merges than there are
-workers, and the last merge has all keys on one worker. Larger filters miss the cache more often, and a network adds its time, so expect
-more.
+a key, and {1e9 * again:.0f} ns to insert half of the keys again at each level of merges. The last levels have fewer merges than there
+are workers, and the last merge has all keys on one worker. Larger filters miss the cache more often, and a network adds its time, so
+expect more.
 
 | keys | files | workers | minutes to fill | minutes to merge | GB of the result |
 |---:|---:|---:|---:|---:|---:|""")
