@@ -173,7 +173,7 @@ def insertions(keys: int, files: int, workers: int) -> float:
 
 
 def measure(keys: int, rate: float, workers: int) -> None:
-    print(f"""{keys:,} distinct strings in Parquet files, rate {rate}, {workers} workers. Seconds are processor time of all workers together,
+    print(f"""{keys:,} distinct strings in Parquet files, rate {rate}, {workers} workers. Seconds are processor time of all workers,
 including reading, sending and Dask's own work. The last column is a worker's peak memory, and its memory before the first key.
 
 | files | seconds to fill | seconds to merge | MB per filter | MB of the result | MB of a worker |
@@ -195,15 +195,15 @@ including reading, sending and Dask's own work. The last column is a worker's pe
     each, again = filled / keys, merged / insertions(keys, files, 1)
     print(f"""
 **By arithmetic, not measured**, for more keys in files of the same size: from the last row, {1e9 * each:.0f} ns to read and insert
-a key, and {1e9 * again:.0f} ns to insert half of the keys again at each level of merges. The last levels have fewer merges than there
-are workers, and the last merge has all keys on one worker. Larger filters miss the cache more often, and a network adds its time, so
-expect more.
+a key, and {1e9 * again:.0f} ns to insert half of the keys again at each level of merges. The last levels have fewer merges than
+there are workers, and the last merge has all keys on one worker. Larger filters miss the cache more often, and a network adds
+its time, so expect more.
 
-| keys | files | workers | minutes to fill | minutes to merge | GB of the result |
+| keys | files | workers | seconds to fill | seconds to merge | GB of the result |
 |---:|---:|---:|---:|---:|---:|""")
     for more, many in itertools.product((10**9, 10**10), (16, 256)):
         parts = files * more // keys
-        times = f"{more * each / many / 60:.1f} | {insertions(more, parts, many) * again / 60:.1f}"
+        times = f"{more * each / many:,.0f} | {insertions(more, parts, many) * again:,.0f}"
         print(f"| {more:,} | {parts:,} | {many} | {times} | {more * size / keys / 1e9:.1f} |")
 
 
