@@ -228,6 +228,7 @@ impl Column {
     }
 
     /// Returns the items if they are integers of 64 bits, aligned.
+    #[allow(clippy::cast_ptr_alignment, reason = "it is checked before use")]
     pub fn words(&self) -> Option<&[u64]> {
         let data = self.buffer(1).cast::<u64>();
         if !matches!(self.layout, Layout::Integers { bytes: 8, .. }) || self.len == 0 || !data.is_aligned() {
@@ -242,13 +243,13 @@ impl Column {
         let range = range.start.min(self.len)..range.end.min(self.len);
         match self.layout {
             Layout::Integers { bytes: 1, is_signed: true } => {
-                self.hash_integers::<i8>(range, seed, hashes, |n| i64::from(n).cast_unsigned())
+                self.hash_integers::<i8>(range, seed, hashes, |n| i64::from(n).cast_unsigned());
             }
             Layout::Integers { bytes: 2, is_signed: true } => {
-                self.hash_integers::<i16>(range, seed, hashes, |n| i64::from(n).cast_unsigned())
+                self.hash_integers::<i16>(range, seed, hashes, |n| i64::from(n).cast_unsigned());
             }
             Layout::Integers { bytes: 4, is_signed: true } => {
-                self.hash_integers::<i32>(range, seed, hashes, |n| i64::from(n).cast_unsigned())
+                self.hash_integers::<i32>(range, seed, hashes, |n| i64::from(n).cast_unsigned());
             }
             Layout::Integers { bytes: 1, .. } => self.hash_integers::<u8>(range, seed, hashes, u64::from),
             Layout::Integers { bytes: 2, .. } => self.hash_integers::<u16>(range, seed, hashes, u64::from),
@@ -283,6 +284,7 @@ impl Column {
     }
 
     /// Returns the string of a view, which `check_strings` has checked.
+    #[allow(clippy::cast_possible_wrap, reason = "arrays have fewer than 2⁶³ items")]
     fn viewed(&self, item: usize) -> &[u8] {
         let place = 4 * (self.start + item);
         let len: i32 = self.read(1, place);
