@@ -151,7 +151,7 @@ python:
     cargo fmt --check --manifest-path python/Cargo.toml
     cargo clippy --quiet --manifest-path python/Cargo.toml --all-targets --features extension --locked -- -D warnings
     rm -rf $folder/{dist,venv}
-    {{python}} -m maturin --quiet build --release --sdist --manifest-path python/Cargo.toml --interpreter "$PYO3_PYTHON" --out $folder/dist
+    {{python}} -m maturin build --quiet --release --sdist --manifest-path python/Cargo.toml --interpreter "$PYO3_PYTHON" --out $folder/dist
     {{python}} -m venv --without-pip $folder/venv
     # The tools are those of the other environment; only the wheel is new.
     {{python}} -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >$(echo $folder/venv/lib/python3.*/site-packages)/tools.pth
