@@ -28,11 +28,11 @@ gate: format _halves
 _halves: _here _elsewhere
 
 # Each half has target folders of its own, in which cargo does not wait for the other one.
-_here: clippy features docs messages readme reader (module "-k" "not redis-8 and not valkey-8")
+_here: clippy features docs messages readme reader python (module "-k" "not redis-8 and not valkey-8")
 _elsewhere: msrv no-std web (i686 "--lib --test hostile --test small_filters") (wasm32 "--lib") instructions code-size (fuzz "5")
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
-nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") module report web-demo package semver aarch64 s390x
+nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") module report web-demo python-dask package semver aarch64 s390x
 
 # Fails where the command does, and notes what is not checked without it, and the line that installs it.
 [no-exit-message]
@@ -45,7 +45,7 @@ _target name:
 
 # rustfmt of all packages, and that no file of tests is left out: cargo does not look for them (`autotests = false`).
 format:
-    @for manifest in Cargo.toml benches/code_size/Cargo.toml fuzz/Cargo.toml tests/messages/Cargo.toml tests/no_std/Cargo.toml tests/threads/Cargo.toml web/Cargo.toml; do \
+    @for manifest in Cargo.toml benches/code_size/Cargo.toml fuzz/Cargo.toml tests/messages/Cargo.toml tests/no_std/Cargo.toml tests/threads/Cargo.toml web/Cargo.toml python/Cargo.toml; do \
         cargo fmt --all --check --manifest-path $manifest; done
     @for file in {,cli/}tests/{*.rs,*/mod.rs,*/main.rs}; do \
         [ -e "$file" ] || continue; folder=${file%%tests/*}; name=$(sed -E 's:(/mod|/main)?\.rs$::; s:.*/::' <<<"$file"); \
@@ -148,7 +148,6 @@ python:
         || exit 0
     folder=target/wheel; export CARGO_TARGET_DIR={{target}}/wheel
     export PYO3_PYTHON=$({{python}} -c 'import sys; print(sys.executable)')
-    cargo fmt --check --manifest-path python/Cargo.toml
     cargo clippy --quiet --manifest-path python/Cargo.toml --all-targets --features extension --locked -- -D warnings
     rm -rf $folder/{dist,venv}
     {{python}} -m maturin build --quiet --release --sdist --manifest-path python/Cargo.toml --interpreter "$PYO3_PYTHON" --out $folder/dist
@@ -160,6 +159,12 @@ python:
     $folder/venv/bin/python -m mypy --cache-dir $folder/mypy --config-file python/pyproject.toml python/examples python/benches
     # The module within the package is the package's own.
     $folder/venv/bin/python -m mypy.stubtest --mypy-config-file python/pyproject.toml --allowlist <(echo koel.koel) koel
+
+# The example that builds filters with Dask, in its processes: at once, and with a worker that is killed.
+python-dask: python
+    @! {{just}} _need "the example with Dask" "pip install -r python/requirements-examples.txt" \
+        {{python}} -m pip install --quiet --disable-pip-version-check -r python/requirements-examples.txt \
+        || target/wheel/venv/bin/python -m pytest -q -p no:cacheprovider python/tests/test_dask.py
 
 # Instructions of single operations and batches: at most 3 % more than in benches/instructions.tsv.
 instructions:
