@@ -10,7 +10,7 @@ use pyo3::{
 use crate::error::type_error;
 
 /// Tuples nested deeper than this are refused, so that reading them needs little stack.
-const MOST_LEVELS: usize = 64;
+const MAX_LEVELS: usize = 64;
 
 /// The bytes of an item.
 pub enum Key<'a> {
@@ -71,14 +71,18 @@ impl<'a> Key<'a> {
             Err(not_an_item(item))
         } else if let Ok(tuple) = item.cast::<PyTuple>() {
             let mut parts = Vec::new();
-            write_fields(tuple, &mut parts, MOST_LEVELS)?;
+            write_fields(tuple, &mut parts, MAX_LEVELS)?;
             Ok(Self::Owned(parts))
         } else if let Ok(bytes) = item.cast::<PyByteArray>() {
             Ok(Self::Owned(bytes.to_vec()))
         } else if item.is_instance_of::<PyMemoryView>() {
             Ok(Self::Owned(item.call_method0("tobytes")?.extract()?))
         } else {
-            // Integers of other libraries, such as numpy's. Its bool and its arrays of one element refuse, or are no scalars.
+            // Integers of other libraries, such as numpy's. Its arrays of one element are no scalars, and before numpy 2.3, its bool
+            // is an index.
+            if item.get_type().name().is_ok_and(|class| class == "bool" || class == "bool_") {
+                return Err(not_an_item(item));
+            }
             let index = item.call_method0("__index__").map_err(|_| not_an_item(item))?;
             if item.getattr("shape").is_ok_and(|shape| !shape.eq(PyTuple::empty(item.py())).unwrap_or(true)) {
                 return Err(not_an_item(item));
@@ -106,7 +110,7 @@ impl<'a> Key<'a> {
 /// Appends the parts of a tuple's fields.
 fn write_fields(tuple: &Bound<'_, PyTuple>, parts: &mut Vec<u8>, levels: usize) -> PyResult<()> {
     let Some(levels) = levels.checked_sub(1) else {
-        return Err(type_error(format!("tuple: nested more than {MOST_LEVELS} levels deep; insert a flat tuple")));
+        return Err(type_error(format!("tuple: nested more than {MAX_LEVELS} levels deep; insert a flat tuple")));
     };
     if tuple.is_empty() {
         // The unit type, which must have a byte.
