@@ -165,7 +165,8 @@ impl Plot {
                 let center = (x + dx * (gap + half_width), y + dy * (gap + half_height));
                 let end = |distance| (x + dx * distance, y + dy * distance);
                 let leader = (ring > 0).then(|| (end(HALF_MARK + 2), end(gap - 4)));
-                (center, leader, Area::around(center, half_width, half_height))
+                // The letters' box is larger than their size in most fonts.
+                (center, leader, Area::around(center, half_width + 1, half_height + 1))
             };
             let collisions = |(_, _, area): &(Pixel, Option<(Pixel, Pixel)>, Area)| {
                 let is_inside = area.from.0 >= left && area.to.0 <= right && area.from.1 >= top && area.to.1 <= bottom;
@@ -427,7 +428,7 @@ mod tests {
             (1..=18).map(Some).collect::<Vec<_>>()
         );
         let marks = chart.series[0].points.iter().map(|&point| Area::around(plot.pixel(point), HALF_MARK, HALF_MARK));
-        let area = |number: &Number| Area::around(number.center, width(&number.words, NAME_SIZE) / 2, NAME_SIZE / 2);
+        let area = |number: &Number| Area::around(number.center, width(&number.words, NAME_SIZE) / 2 + 1, NAME_SIZE / 2 + 1);
         let areas = numbers.iter().map(area);
         let areas: Vec<_> = marks.chain(areas).collect();
         for (index, area) in areas.iter().enumerate().skip(18) {
