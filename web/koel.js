@@ -63,7 +63,7 @@ function reserve(len) {
 function write(item) {
     if (typeof item === "string") {
         reserve(3 * item.length);
-        // Most strings are short ASCII, for which this takes half of the encoder's time.
+        // Most strings are short ASCII, which needs no call of the encoder.
         if (item.length <= 32) {
             let at = 0;
             for (let code; at < item.length && (code = item.charCodeAt(at)) < 128; at += 1) buffer[at] = code;

@@ -2,8 +2,10 @@
 
 python python/benches/compare.py [--items 1000000] [--rounds 5]
 
-Times are of one thread's processor time, so other programs matter little. In each round, all filters do the same, one after the other;
-a time is the median of the rounds, and a ratio the median of the ratios of a round.
+The other filters: pip install rbloom pybloomfiltermmap3 cuckoopy scalable-cuckoo-filter pyprobables
+
+Times are of one thread's processor time, so other programs matter little. In each round, all filters do the same, one after the
+other; a time is the median of the rounds, and a ratio the median of the ratios of a round.
 """
 
 import argparse

@@ -16,7 +16,7 @@ use crate::{
     change,
     data::Data,
     error::{IntoPyErr, type_error},
-    filter::{AnyFilter, Changeable, read, write},
+    filter::{AnyFilter, Changeable, Source, read, write},
     item::Key,
     look, with_items,
 };
@@ -335,6 +335,20 @@ impl MutableFilter {
 
 #[pymethods]
 impl MutableFilter {
+    /// Reads a snapshot of a filter of this class. Raises SnapshotError if the bytes are not one.
+    #[classmethod]
+    #[pyo3(signature = (data, /))]
+    fn from_bytes<'py>(class: &Bound<'py, PyType>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        read_as(class, Source::Bytes(Data::hold(data)?.as_ref()))
+    }
+
+    /// Reads a file. Raises OSError if it cannot be read, and SnapshotError if it is not a snapshot of a filter of this class.
+    #[classmethod]
+    #[pyo3(signature = (path, /))]
+    fn load<'py>(class: &Bound<'py, PyType>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
+        read_as(class, Source::File(&path))
+    }
+
     /// Adds an item, or one more copy of it. Raises FullError if the filter has no room.
     #[pyo3(signature = (item, /))]
     fn add(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -474,15 +488,19 @@ fn parse<T: std::str::FromStr<Err = koel::ParamError>>(name: Option<&str>) -> Py
     name.map(str::parse).transpose().map_err(IntoPyErr::into_py_err)
 }
 
-fn from_bytes<'py, F: Changeable + Send>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let (py, data) = (data.py(), Data::hold(data)?);
-    let filter = py.detach(|| F::from_snapshot(data.as_ref())).map_err(IntoPyErr::into_py_err)?;
-    Filter::new(filter.lock()).into_object(py)
-}
-
-fn load<F: Changeable + Send>(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
-    let filter = py.detach(|| F::load_file(&path)).map_err(IntoPyErr::into_py_err)?;
-    Filter::new(filter.lock()).into_object(py)
+/// Reads a snapshot as a filter of this class.
+fn read_as<'py>(class: &Bound<'py, PyType>, source: Source<'_>) -> PyResult<Bound<'py, PyAny>> {
+    let read = if class.is_subclass_of::<SharedFilter>()? {
+        koel::SharedFilter::read_locked
+    } else if class.is_subclass_of::<ElasticFilter>()? {
+        koel::ElasticFilter::read_locked
+    } else if class.is_subclass_of::<CuckooFilter>()? {
+        koel::CuckooFilter::read_locked
+    } else {
+        return Err(type_error(format!("{class} is abstract; call this method of CuckooFilter, ElasticFilter or SharedFilter")));
+    };
+    let filter = class.py().detach(|| read(source)).map_err(IntoPyErr::into_py_err)?;
+    Filter::new(filter).into_object(class.py())
 }
 
 /// A filter of fixed size, the smallest and fastest one. It holds at least `capacity` distinct items, and finds others with a
@@ -527,20 +545,6 @@ impl CuckooFilter {
         let filter = builder.build().map_err(IntoPyErr::into_py_err)?;
         Ok(Filter::new(filter.lock()).changeable().add_subclass(Self))
     }
-
-    /// Reads a snapshot. Raises SnapshotError if the bytes are not one of this class.
-    #[classmethod]
-    #[pyo3(signature = (data, /))]
-    fn from_bytes<'py>(_class: &Bound<'py, PyType>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        from_bytes::<koel::CuckooFilter>(data)
-    }
-
-    /// Reads a file. Raises OSError if it cannot be read, and SnapshotError if it is not a snapshot of this class.
-    #[classmethod]
-    #[pyo3(signature = (path, /))]
-    fn load<'py>(class: &Bound<'py, PyType>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
-        load::<koel::CuckooFilter>(class.py(), path)
-    }
 }
 
 /// A filter that grows and shrinks with its items, and keeps its false-positive rate at every size.
@@ -555,75 +559,45 @@ impl CuckooFilter {
 #[pyclass(frozen, subclass, extends = MutableFilter, module = "koel")]
 pub struct ElasticFilter;
 
-#[allow(clippy::too_many_arguments, reason = "they are keywords")]
-fn elastic_builder(
-    capacity: Option<Number>,
-    false_positive_rate: Option<f64>,
-    max_capacity: Option<Number>,
-    max_bytes: Option<Number>,
-    table: Option<&str>,
-    bucket_size: Option<Number>,
-    partitions: Option<Number>,
-    seed: Number,
-    kernel: Option<&str>,
-) -> PyResult<koel::ElasticBuilder> {
-    let builder = koel::ElasticFilter::builder().seed(seed.0);
-    let builder = set(builder, capacity, |builder, items| builder.capacity(items.size()));
-    let builder = set(builder, false_positive_rate, koel::ElasticBuilder::false_positive_rate);
-    let builder = set(builder, max_capacity, |builder, items| builder.max_capacity(items.size()));
-    let builder = set(builder, max_bytes, |builder, bytes| builder.max_bytes(bytes.size()));
-    let builder = set(builder, parse(table)?, koel::ElasticBuilder::table);
-    let builder = set(builder, bucket_size, |builder, slots| builder.bucket_size(slots.bits()));
-    let builder = set(builder, partitions, |builder, number| builder.partitions(number.size()));
-    Ok(set(builder, parse(kernel)?, koel::ElasticBuilder::kernel))
+/// Implements a class of growing filters: its constructor, which has the same keywords in both, and its own methods.
+macro_rules! growing {
+    ($class:ident, $build:ident, |$filter:ident| $object:expr, { $($methods:tt)* }) => {
+        #[pymethods]
+        impl $class {
+            #[new]
+            #[pyo3(signature = (capacity=None, false_positive_rate=None, *, max_capacity=None, max_bytes=None, table=None,
+                bucket_size=None, partitions=None, seed=Number(0), kernel=None))]
+            #[allow(clippy::too_many_arguments, reason = "they are keywords")]
+            fn new(
+                capacity: Option<Number>,
+                false_positive_rate: Option<f64>,
+                max_capacity: Option<Number>,
+                max_bytes: Option<Number>,
+                table: Option<&str>,
+                bucket_size: Option<Number>,
+                partitions: Option<Number>,
+                seed: Number,
+                kernel: Option<&str>,
+            ) -> PyResult<PyClassInitializer<Self>> {
+                let builder = koel::ElasticFilter::builder().seed(seed.0);
+                let builder = set(builder, capacity, |builder, items| builder.capacity(items.size()));
+                let builder = set(builder, false_positive_rate, koel::ElasticBuilder::false_positive_rate);
+                let builder = set(builder, max_capacity, |builder, items| builder.max_capacity(items.size()));
+                let builder = set(builder, max_bytes, |builder, bytes| builder.max_bytes(bytes.size()));
+                let builder = set(builder, parse(table)?, koel::ElasticBuilder::table);
+                let builder = set(builder, bucket_size, |builder, slots| builder.bucket_size(slots.bits()));
+                let builder = set(builder, partitions, |builder, number| builder.partitions(number.size()));
+                let builder = set(builder, parse(kernel)?, koel::ElasticBuilder::kernel);
+                let $filter = builder.$build().map_err(IntoPyErr::into_py_err)?;
+                Ok($object)
+            }
+
+            $($methods)*
+        }
+    };
 }
 
-#[pymethods]
-impl ElasticFilter {
-    #[new]
-    #[pyo3(signature = (capacity=None, false_positive_rate=None, *, max_capacity=None, max_bytes=None, table=None, bucket_size=None,
-        partitions=None, seed=Number(0), kernel=None))]
-    #[allow(clippy::too_many_arguments, reason = "they are keywords")]
-    fn new(
-        capacity: Option<Number>,
-        false_positive_rate: Option<f64>,
-        max_capacity: Option<Number>,
-        max_bytes: Option<Number>,
-        table: Option<&str>,
-        bucket_size: Option<Number>,
-        partitions: Option<Number>,
-        seed: Number,
-        kernel: Option<&str>,
-    ) -> PyResult<PyClassInitializer<Self>> {
-        let builder = elastic_builder(
-            capacity,
-            false_positive_rate,
-            max_capacity,
-            max_bytes,
-            table,
-            bucket_size,
-            partitions,
-            seed,
-            kernel,
-        )?;
-        let filter = builder.build().map_err(IntoPyErr::into_py_err)?;
-        Ok(Filter::new(filter.lock()).changeable().add_subclass(Self))
-    }
-
-    /// Reads a snapshot. Raises SnapshotError if the bytes are not one of a growing filter.
-    #[classmethod]
-    #[pyo3(signature = (data, /))]
-    fn from_bytes<'py>(_class: &Bound<'py, PyType>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        from_bytes::<koel::ElasticFilter>(data)
-    }
-
-    /// Reads a file. Raises OSError if it cannot be read, and SnapshotError if it is not a snapshot of a growing filter.
-    #[classmethod]
-    #[pyo3(signature = (path, /))]
-    fn load<'py>(class: &Bound<'py, PyType>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
-        load::<koel::ElasticFilter>(class.py(), path)
-    }
-
+growing!(ElasticFilter, build, |filter| Filter::new(filter.lock()).changeable().add_subclass(Self), {
     /// Frees the memory that removals have left.
     fn shrink(slf: &Bound<'_, Self>) {
         let any = &slf.as_super().as_super().get().any;
@@ -653,7 +627,7 @@ impl ElasticFilter {
             _ => 0,
         }
     }
-}
+});
 
 /// An ElasticFilter that many threads change at the same time. It has 64 partitions by default, each with a lock.
 ///
@@ -661,52 +635,12 @@ impl ElasticFilter {
 #[pyclass(frozen, extends = ElasticFilter, module = "koel")]
 pub struct SharedFilter;
 
-#[pymethods]
-impl SharedFilter {
-    #[new]
-    #[pyo3(signature = (capacity=None, false_positive_rate=None, *, max_capacity=None, max_bytes=None, table=None, bucket_size=None,
-        partitions=None, seed=Number(0), kernel=None))]
-    #[allow(clippy::too_many_arguments, reason = "they are keywords")]
-    fn new(
-        capacity: Option<Number>,
-        false_positive_rate: Option<f64>,
-        max_capacity: Option<Number>,
-        max_bytes: Option<Number>,
-        table: Option<&str>,
-        bucket_size: Option<Number>,
-        partitions: Option<Number>,
-        seed: Number,
-        kernel: Option<&str>,
-    ) -> PyResult<PyClassInitializer<Self>> {
-        let builder = elastic_builder(
-            capacity,
-            false_positive_rate,
-            max_capacity,
-            max_bytes,
-            table,
-            bucket_size,
-            partitions,
-            seed,
-            kernel,
-        )?;
-        let filter = builder.build_shared().map_err(IntoPyErr::into_py_err)?;
-        Ok(Filter::new(filter.lock()).changeable().add_subclass(ElasticFilter).add_subclass(Self))
-    }
-
-    /// Reads a snapshot. Raises SnapshotError if the bytes are not one of a growing filter.
-    #[classmethod]
-    #[pyo3(signature = (data, /))]
-    fn from_bytes<'py>(_class: &Bound<'py, PyType>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        from_bytes::<koel::SharedFilter>(data)
-    }
-
-    /// Reads a file. Raises OSError if it cannot be read, and SnapshotError if it is not a snapshot of a growing filter.
-    #[classmethod]
-    #[pyo3(signature = (path, /))]
-    fn load<'py>(class: &Bound<'py, PyType>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
-        load::<koel::SharedFilter>(class.py(), path)
-    }
-}
+growing!(
+    SharedFilter,
+    build_shared,
+    |filter| Filter::new(filter.lock()).changeable().add_subclass(ElasticFilter).add_subclass(Self),
+    {}
+);
 
 /// A snapshot that is queried in place, in a mapped file or in bytes. It is of a fixed or a growing filter.
 ///

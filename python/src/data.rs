@@ -1,6 +1,6 @@
 //! The bytes of a view: a mapped file, or a buffer of Python.
 
-#![allow(unsafe_code, reason = "a map of a file and a buffer of Python are memory that somebody else keeps")]
+#![allow(unsafe_code, reason = "mapped files and Python's buffers are borrowed memory")]
 
 use std::{fs::File, io, path::Path, slice};
 

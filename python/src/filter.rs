@@ -91,29 +91,40 @@ macro_rules! change {
     };
 }
 
+/// Where a snapshot is.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    /// In memory.
+    Bytes(&'a [u8]),
+    /// In a file.
+    File(&'a Path),
+}
+
 /// A filter that can be changed.
 pub trait Changeable: Sized {
-    /// Reads a snapshot.
-    fn from_snapshot(bytes: &[u8]) -> Result<Self, SnapshotError>;
-    /// Reads a file.
-    fn load_file(path: &Path) -> Result<Self, SnapshotError>;
+    /// Reads and verifies a snapshot.
+    fn read(source: Source<'_>) -> Result<Self, SnapshotError>;
     /// Copies the filter.
     fn duplicate(&self) -> Result<Self, OutOfMemory>;
     /// Adds the items of another filter, or those that are missing.
     fn combine(&mut self, other: &Self, is_union: bool) -> Result<(), MergeError>;
     /// Puts the filter behind a lock.
     fn lock(self) -> AnyFilter;
+
+    /// Reads a snapshot as a filter behind a lock.
+    fn read_locked(source: Source<'_>) -> Result<AnyFilter, SnapshotError> {
+        Self::read(source).map(Self::lock)
+    }
 }
 
 macro_rules! changeable {
     ($($filter:ident, $kind:ident, |$self:ident| $copy:expr;)+) => {$(
         impl Changeable for $filter {
-            fn from_snapshot(bytes: &[u8]) -> Result<Self, SnapshotError> {
-                Self::from_bytes(bytes)
-            }
-
-            fn load_file(path: &Path) -> Result<Self, SnapshotError> {
-                Self::load(path)
+            fn read(source: Source<'_>) -> Result<Self, SnapshotError> {
+                match source {
+                    Source::Bytes(bytes) => Self::from_bytes(bytes),
+                    Source::File(path) => Self::load(path),
+                }
             }
 
             fn duplicate(&$self) -> Result<Self, OutOfMemory> {

@@ -78,8 +78,8 @@ impl<'a> Key<'a> {
         } else if item.is_instance_of::<PyMemoryView>() {
             Ok(Self::Owned(item.call_method0("tobytes")?.extract()?))
         } else {
-            // Integers of other libraries, such as numpy's. Its arrays of one element are no scalars, and before numpy 2.3, its bool
-            // is an index.
+            // Integers of other libraries, such as numpy's. Its arrays of one element are no scalars, and before numpy 2.3, its
+            // bool is an index.
             if item.get_type().name().is_ok_and(|class| class == "bool" || class == "bool_") {
                 return Err(not_an_item(item));
             }

@@ -80,6 +80,12 @@ def corrupt():
         yield path.read_bytes()
 
 
+def test_abstract_classes_read_nothing():
+    data = koel.CuckooFilter(10, 0.01).to_bytes()
+    with pytest.raises(TypeError, match="call this method of CuckooFilter, ElasticFilter or SharedFilter"):
+        koel.MutableFilter.from_bytes(data)
+
+
 def test_corrupt_bytes_are_refused():
     for data in corrupt():
         for read in (koel.CuckooFilter.from_bytes, koel.ElasticFilter.from_bytes, koel.SharedFilter.from_bytes):

@@ -79,12 +79,12 @@ impl Partition {
         let (had_extra_copies, has_extra_copies) = (self.has_extra_copies, self.generations().any(Generation::has_extra_copies));
         self.has_extra_copies = has_extra_copies;
         if has_extra_copies || had_extra_copies {
-            let mut items = self.generations().map(|generation| wide(generation.len())).fold(0, u64::saturating_add);
+            let mut items = self.item_count();
             let (mut extra, mut threshold) = (0_u64, 0_u64);
             for generation in self.generations() {
                 extra = extra.saturating_add(generation.extra_copy_totals().0);
                 threshold = threshold.saturating_add(generation.look_up_first_threshold(items));
-                items = items.saturating_sub(wide(generation.len()));
+                items = items.saturating_sub(generation.item_count());
             }
             let looks_up_first = has_extra_copies && extra >= threshold;
             self.generations_mut().for_each(|generation| generation.set_looks_up_first(false));
