@@ -39,8 +39,6 @@ export interface Filter {
     readonly kind: "fixed" | "growing";
     /** The number of items, including copies. */
     readonly length: number;
-    /** The number of distinct items that the filter is planned for. */
-    readonly capacity: number;
     /** The expected false-positive rate at the current load, 0 to 1. */
     readonly rate: number;
     /** Infinite if the filter is empty. */

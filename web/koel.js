@@ -130,7 +130,7 @@ class Filter {
             seed: header.getBigUint64(16, true),
             hasher: { 1: "xxh3", 3: "redisbloom" }[hasher] ?? `0x${hasher.toString(16).padStart(4, "0")}`,
         });
-        ["length", "capacity", "rate", "bitsPerItem", "load"].forEach(
+        ["length", "rate", "bitsPerItem", "load"].forEach(
             (name, number) => (this[name] = wasm.property(handle, number)),
         );
         forgotten?.register(this, handle, this);

@@ -128,13 +128,12 @@ function lookupsPerSecond() {
 }
 
 function list(name) {
-    const { kind, length, capacity, load, rate, bitsPerItem, parameters } = filter;
+    const { kind, length, load, rate, bitsPerItem, parameters } = filter;
     const { table, f, b, buckets, bucketsPerShard, addressing, seed, hasher } = parameters;
     const facts = {
         file: name,
         kind,
         items: count(length),
-        capacity: count(capacity),
         load: percent(load),
         "false positives": rate > 0 ? `${percent(rate)}, 1 in ${count(1 / rate)}` : "none",
         size: `${count(filter.bytes)} bytes`,

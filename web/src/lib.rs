@@ -68,10 +68,9 @@ impl Snapshot {
     fn property(&self, number: u32) -> f64 {
         each_kind!(self, view => match number {
             0 => view.len() as f64,
-            1 => view.capacity() as f64,
-            2 => view.false_positive_rate(),
-            3 => view.bits_per_item(),
-            4 => view.load_factor(),
+            1 => view.false_positive_rate(),
+            2 => view.bits_per_item(),
+            3 => view.load_factor(),
             _ => f64::NAN,
         })
     }
