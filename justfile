@@ -276,7 +276,6 @@ web:
     set -euo pipefail
     {{just}} _target wasm32-unknown-unknown || exit 0
     {{just}} _need "the npm package" "apt-get install nodejs npm (20.16 or later)" which node npm || exit 0
-    {{just}} _need "the npm package in Deno" "npm install -g deno" deno --version || true
     unset CARGO_PROFILE_RELEASE_LTO
     export CARGO_TARGET_DIR={{target}}/web TOOLS=$PWD/target/web/tools
     cargo clippy --manifest-path web/Cargo.toml --target wasm32-unknown-unknown --locked -- -D warnings
