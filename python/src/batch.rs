@@ -10,7 +10,7 @@ use pyo3::{
 
 use crate::{
     arrow::Column,
-    error::{refused_at, type_error},
+    error::{IntoPyErr as _, type_error},
     item,
 };
 
@@ -113,12 +113,12 @@ impl<'py> Batch<'py> {
             Self::Words(array) => {
                 let array = array.try_readonly()?;
                 let words = array.as_slice()?;
-                py.detach(|| act(Keys::Words(words))).map_err(|error| refused_at(&error, 0))
+                py.detach(|| act(Keys::Words(words))).map_err(InsertError::into_py_err)
             }
             Self::Columns(columns) => {
                 let mut start = 0;
                 let done = py.detach(|| columns.iter().try_for_each(|column| each_of_column(column, seed, &mut start, &mut act)));
-                done.map_err(|error| refused_at(&error, start))
+                done.map_err(|error| error.after(start).into_py_err())
             }
             Self::Objects(mut objects) => {
                 let (mut start, mut hashes) = (0, Vec::with_capacity(objects.size_hint().0.min(PIECE)));
@@ -130,11 +130,13 @@ impl<'py> Batch<'py> {
                     if hashes.is_empty() && start > 0 {
                         return Ok(());
                     }
-                    py.detach(|| act(Keys::Hashes(&hashes))).map_err(|error| refused_at(&error, start))?;
+                    py.detach(|| act(Keys::Hashes(&hashes))).map_err(|error| error.after(start).into_py_err())?;
                     if hashes.len() < PIECE {
                         return Ok(());
                     }
                     start += hashes.len();
+                    // So that a key can interrupt a long call.
+                    py.check_signals()?;
                 }
             }
         }

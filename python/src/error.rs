@@ -60,26 +60,12 @@ impl IntoPyErr for BuildError {
 
 impl IntoPyErr for InsertError {
     fn into_py_err(self) -> PyErr {
-        refused_at(&self, 0)
+        if matches!(self.kind(), InsertErrorKind::OutOfMemory { .. }) {
+            return PyMemoryError::new_err(self.to_string());
+        }
+        let exception = classes::FullError::new_err(self.to_string());
+        with_attribute(exception, |error| error.setattr("position", self.position()))
     }
-}
-
-/// Returns the exception for an item that was refused in a piece of a batch that begins with the item `start`.
-pub fn refused_at(error: &InsertError, start: usize) -> PyErr {
-    let (message, position) = (error.to_string(), start + error.position());
-    // The library's message counts from the start of the piece.
-    let reason = if error.position() > 0 {
-        message.split_once(" was refused: ").map_or(&*message, |(_, reason)| reason)
-    } else {
-        &message
-    };
-    let message =
-        if position > 0 { format!("item {position}, counted from 0, was refused: {reason}") } else { reason.to_owned() };
-    if matches!(error.kind(), InsertErrorKind::OutOfMemory { .. }) {
-        return PyMemoryError::new_err(message);
-    }
-    let exception = classes::FullError::new_err(message);
-    with_attribute(exception, |error| error.setattr("position", position))
 }
 
 impl IntoPyErr for MergeError {

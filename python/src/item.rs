@@ -135,9 +135,9 @@ fn not_an_item(item: &Bound<'_, PyAny>) -> PyErr {
         }
         "float" | "float64" | "float32" => "insert x.hex() or struct.pack('<d', x), and take care of -0.0 and nan",
         "NoneType" => "leave it out, or insert a string that stands for it",
-        "list" => "insert tuple(x); for a list of items, call add_batch or contains_batch",
-        "ndarray" => "insert x.tobytes(); for an array of items, call add_batch or contains_batch",
-        "set" | "frozenset" => "insert tuple(sorted(x)); for a set of items, call add_batch or contains_batch",
+        "list" => "insert tuple(x); for a list of items, call update or contains_batch",
+        "ndarray" => "insert x.tobytes(); for an array of items, call update or contains_batch",
+        "set" | "frozenset" => "insert tuple(sorted(x)); for a set of items, call update or contains_batch",
         _ => "insert str(x), or a tuple of its fields",
     };
     type_error(format!("{class} is not an item, as str, bytes, int and tuples of these are; {remedy}"))

@@ -25,9 +25,6 @@ mod module {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         let class = module.py().get_type::<MutableFilter>();
-        for (alias, name) in [("insert", "add"), ("add_batch", "insert_batch")] {
-            class.setattr(alias, class.getattr(name)?)?;
-        }
-        Ok(())
+        class.setattr("insert", class.getattr("add")?)
     }
 }

@@ -1,5 +1,8 @@
 """Items and batches."""
 
+import _thread
+import builtins
+import itertools
 import pickle
 import struct
 
@@ -199,5 +202,14 @@ def test_errors_of_iterators_and_exceptions_travel():
     filter = koel.ElasticFilter(false_positive_rate=0.01)
     with pytest.raises(RuntimeError, match="no more"):
         filter.update(broken())
+    with pytest.raises(TypeError, match="leave"):
+        filter.update(itertools.chain(range(40_000), [None]))
+    assert len(filter) == 32_768
+    filter.clear()
+    # No Python code runs between these items, where the interpreter would see the signal.
+    interrupt = builtins.filter(None, itertools.starmap(_thread.interrupt_main, [()]))
+    with pytest.raises(KeyboardInterrupt):
+        filter.update(itertools.chain(interrupt, range(100_000)))
+    assert len(filter) == 32_768
     error = pickle.loads(pickle.dumps(koel.FullError("full")))
     assert str(error) == "full"

@@ -95,8 +95,20 @@ impl InsertError {
         Self { position, ..self }
     }
 
-    /// Moves the position by `items`, the number of items in earlier batches.
-    pub(crate) fn after(self, items: usize) -> Self {
+    /// Returns the error with `items` added to its position: the number of items in earlier calls, for a caller that inserts a
+    /// batch in pieces.
+    ///
+    /// # Example
+    /// ```
+    /// # let mut filter = koel::CuckooFilter::builder().capacity(50).false_positive_rate(0.01).build()?;
+    /// let items: Vec<u32> = (0..1000).collect();
+    /// let mut pieces = items.chunks(10).enumerate();
+    /// let refused = pieces.find_map(|(number, piece)| filter.insert_batch(piece).map_err(|error| error.after(10 * number)).err());
+    /// assert_eq!(refused.map(|error| error.position()), Some(filter.len()));
+    /// # Ok::<(), koel::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn after(self, items: usize) -> Self {
         Self { position: items + self.position, ..self }
     }
 
