@@ -176,6 +176,11 @@ impl Filter {
         look!(Some(py), &self.any, filter => filter.size_in_bytes())
     }
 
+    /// What `sys.getsizeof` returns.
+    fn __sizeof__(&self, py: Python<'_>) -> usize {
+        self.size_in_bytes(py)
+    }
+
     /// The number of bits per item; inf for an empty filter.
     #[getter]
     fn bits_per_item(&self, py: Python<'_>) -> f64 {

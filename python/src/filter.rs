@@ -172,7 +172,7 @@ impl AnyFilter {
         change!(None, self, filter => filter.duplicate().map(Changeable::lock))
     }
 
-    /// Compares filters of one kind, or `None` if the two are of different kinds. Blocks, so the thread must be detached.
+    /// Compares filters of one kind, or a filter with a view; `None` for other kinds. Blocks, so the thread must be detached.
     pub fn equals(&self, other: &Self) -> Option<bool> {
         match (self, other) {
             (Self::Fixed(ours), Self::Fixed(theirs)) => Some(compare(ours, theirs)),
@@ -181,6 +181,12 @@ impl AnyFilter {
             (Self::View(ours), Self::View(theirs)) => Some(ours == theirs),
             (Self::ElasticView(ours), Self::ElasticView(theirs)) => Some(ours == theirs),
             (Self::Fixed(lock), Self::View(view)) | (Self::View(view), Self::Fixed(lock)) => Some(*read(lock, None) == *view),
+            (Self::Elastic(lock), Self::ElasticView(view)) | (Self::ElasticView(view), Self::Elastic(lock)) => {
+                Some(has_bytes(view, read(lock, None).to_bytes()))
+            }
+            (Self::Shared(lock), Self::ElasticView(view)) | (Self::ElasticView(view), Self::Shared(lock)) => {
+                Some(has_bytes(view, read(lock, None).to_bytes()))
+            }
             _ => None,
         }
     }
@@ -194,6 +200,11 @@ impl AnyFilter {
             _ => None,
         }
     }
+}
+
+/// Compares a view with the snapshot of a filter.
+fn has_bytes(view: &ElasticView<Data>, snapshot: Vec<u8>) -> bool {
+    ElasticView::over(snapshot).is_ok_and(|own| own == *view)
 }
 
 /// Compares two filters. Threads lock two filters in the order of their addresses, so that they do not wait for each other.

@@ -26,6 +26,11 @@ def test_goldens_are_read_and_written(golden, tmp_path):
     view.verify()
     assert filter.to_bytes() == view.to_bytes() == view.to_filter().to_bytes() == data
     assert class_of(entry).from_bytes(data) == filter == view.to_filter()
+    assert filter == view == filter and view == view.copy() and sys.getsizeof(view) >= len(data)
+    assert class_of(entry) is koel.CuckooFilter or koel.SharedFilter.load(path) == view
+    changed = filter.copy()
+    changed.clear()
+    assert not (changed == view or view == changed) or len(filter) == 0
     assert filter.snapshot_bytes == len(data) and filter.seed == entry["seed"]
     filter.save(tmp_path / "again.koel")
     assert (tmp_path / "again.koel").read_bytes() == data
