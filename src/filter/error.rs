@@ -146,7 +146,8 @@ impl fmt::Display for InsertError {
         match self.kind {
             InsertErrorKind::Full { items, slots } => write!(
                 f,
-                "the filter is full: {items} items in {slots} slots left no room for another; build it with a larger capacity"
+                "the filter is full: {items} items in {slots} slots left no room for another; build it with a larger capacity, or as an \
+                 ElasticFilter"
             ),
             InsertErrorKind::BucketsFull { copies } => write!(
                 f,
@@ -300,7 +301,7 @@ impl fmt::Display for MergeError {
                  both from the same parameters"
             ),
             Self::DifferentPlans => {
-                f.write_str("the filters have different parameters; build both from those of one of them: ElasticFilter::new")
+                f.write_str("only filters with the same parameters can be merged; build both from those of one of them")
             }
             Self::DifferentHasher => f.write_str("only filters with the same hasher can be merged; build both with equal ones"),
             Self::Full { items, slots, capacity, needed } => write!(
@@ -355,7 +356,8 @@ mod tests {
         for (kind, message) in [
             (
                 InsertErrorKind::Full { items: 990, slots: 1000 },
-                "the filter is full: 990 items in 1000 slots left no room for another; build it with a larger capacity",
+                "the filter is full: 990 items in 1000 slots left no room for another; build it with a larger capacity, or as an \
+                 ElasticFilter",
             ),
             (
                 InsertErrorKind::BucketsFull { copies: 8 },

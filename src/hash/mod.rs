@@ -201,12 +201,15 @@ impl HasherId {
         Self::NAMES.iter().find(|(id, _)| *id == self).map(|(_, name)| *name)
     }
 
-    /// Returns the remedy if this build lacks a hasher of this crate.
-    pub(crate) fn remedy_if_missing(self) -> Option<&'static str> {
+    /// Returns what to do about a filter that was built with this hasher, and read with another.
+    pub(crate) fn remedy(self) -> &'static str {
         match self {
-            Self::METRO_HASH_64 if !cfg!(go_files) => Some("read it with koel's feature metrohash, on a little-endian machine"),
-            Self::REDIS_BLOOM if !cfg!(feature = "redisbloom") => Some("read it with koel's feature redisbloom"),
-            _ => None,
+            Self::METRO_HASH_64 if !cfg!(go_files) => "read it with koel's feature metrohash, on a little-endian machine",
+            Self::REDIS_BLOOM if !cfg!(feature = "redisbloom") => "read it with koel's feature redisbloom",
+            Self::XXH3 => "read it with Xxh3, the default, or with AnyHasher::from_id",
+            Self::METRO_HASH_64 => "read it with go::MetroHash64, or with AnyHasher::from_id",
+            Self::REDIS_BLOOM => "read it with redisbloom::RedisBloomHash, or with AnyHasher::from_id",
+            _ => "give that hasher to from_bytes_with, over_with, read_from_with or load_with",
         }
     }
 }

@@ -101,7 +101,7 @@ impl SnapshotErrorKind {
     /// Returns the default remedy for this kind.
     fn remedy(self) -> &'static str {
         match self {
-            Self::Magic => "give the bytes of a snapshot, all of them",
+            Self::Magic => "give a whole snapshot, as koel writes it",
             Self::Version => "read it with a release that knows this version",
             Self::TrailingBytes => "give exactly one snapshot, or open it with over_prefix or read_from, which leave the rest",
             Self::Aliasing | Self::Unsupported => "insert the items into a new filter with other parameters",
@@ -164,9 +164,12 @@ impl SnapshotError {
         Self::from_cause(SnapshotErrorKind::Io, offset, Cause::Io { message, error })
     }
 
-    /// Adds the path of the file, if there is memory for it.
+    /// Returns the error with the path of the file that was read, with which its message then begins. The methods that take a path
+    /// do this, and programs that map a file should. Without memory for the path, returns the error as it is.
     #[cfg(feature = "std")]
-    pub(crate) fn in_file(self, file: &Path) -> Self {
+    #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+    #[must_use]
+    pub fn in_file(self, file: &Path) -> Self {
         let boxed = || {
             let mut paths = reserved(1).ok()?;
             paths.push(try_join(Path::new(""), file).ok()?);
@@ -175,8 +178,15 @@ impl SnapshotError {
         Self { path: boxed(), ..self }
     }
 
-    /// Replaces the remedy.
-    pub(crate) fn with_remedy(self, remedy: &'static str) -> Self {
+    /// Returns the error with another remedy at the end of its message, for programs whose users do not call this library.
+    ///
+    /// # Example
+    /// ```
+    /// let error = koel::CuckooFilter::from_bytes(b"PK").map_err(|error| error.with_remedy("choose a .koel file")).unwrap_err();
+    /// assert!(error.to_string().ends_with("; choose a .koel file"), "{error}");
+    /// ```
+    #[must_use]
+    pub fn with_remedy(self, remedy: &'static str) -> Self {
         Self { remedy: Some(remedy), ..self }
     }
 
@@ -306,15 +316,7 @@ impl fmt::Display for SnapshotError {
                 write!(f, "the {part} was altered: the checksum stored is {stored:#018x}, the one computed {computed:#018x}")?;
             }
             Cause::Params(error) => error.table_limits(f)?,
-            Cause::Hasher(needed) => {
-                write!(f, "the filter was built with {needed}, which is not the given hasher; ")?;
-                return f.write_str(needed.remedy_if_missing().unwrap_or(match *needed {
-                    HasherId::XXH3 => "read it with Xxh3, the default, or with AnyHasher::from_id",
-                    HasherId::METRO_HASH_64 => "read it with go::MetroHash64, or with AnyHasher::from_id",
-                    HasherId::REDIS_BLOOM => "read it with redisbloom::RedisBloomHash, or with AnyHasher::from_id",
-                    _ => "give that hasher to from_bytes_with, over_with, read_from_with or load_with",
-                }));
-            }
+            Cause::Hasher(needed) => write!(f, "the filter was built with {needed}, which is not the given hasher")?,
             Cause::OutOfMemory(error) => write!(f, "cannot allocate {} bytes", error.bytes())?,
             #[cfg(feature = "std")]
             Cause::Io { message, error } => {
@@ -325,7 +327,10 @@ impl fmt::Display for SnapshotError {
                 }
             }
         }
-        let remedy = self.remedy.unwrap_or(self.kind.remedy());
+        let remedy = self.remedy.unwrap_or(match self.cause {
+            Cause::Hasher(needed) => needed.remedy(),
+            _ => self.kind.remedy(),
+        });
         if remedy.is_empty() { Ok(()) } else { write!(f, "; {remedy}") }
     }
 }
@@ -371,7 +376,7 @@ mod tests {
         for (error, message) in [
             (
                 SnapshotError::new(Kind::Magic, 0_u32, "these bytes do not begin as a koel snapshot does", []),
-                "at byte 0: these bytes do not begin as a koel snapshot does; give the bytes of a snapshot, all of them",
+                "at byte 0: these bytes do not begin as a koel snapshot does; give a whole snapshot, as koel writes it",
             ),
             (
                 SnapshotError::new(Kind::TrailingBytes, 80_u32, "{} more bytes follow", [9]),

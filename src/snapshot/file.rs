@@ -45,7 +45,7 @@ pub(crate) fn replace_with(
     let old = fs::metadata(&target).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
         // Renaming over a device or a pipe would destroy it.
-        let message = "is not a regular file and cannot be replaced; give another path, or write into it with write_to";
+        let message = "is not a regular file and cannot be replaced; give another path";
         return Err(save_error(ErrorKind::InvalidInput, path, message, None));
     }
     let message = if old.is_some() { "cannot be written; the old file is unchanged" } else { "cannot be written" };
