@@ -154,7 +154,7 @@ python:
     {{python}} -m venv --without-pip $folder/venv
     # The tools are those of the other environment; only the wheel is new.
     {{python}} -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >$(echo $folder/venv/lib/python3.*/site-packages)/tools.pth
-    {{python}} -m pip --python $folder/venv/bin/python install --quiet --no-deps --ignore-installed $folder/dist/koel-*.whl
+    {{python}} -m pip --python $folder/venv/bin/python install --quiet --no-deps --ignore-installed $folder/dist/koel_filter-*.whl
     $folder/venv/bin/python -m pytest -q -p no:cacheprovider python/tests
     $folder/venv/bin/python -m mypy --cache-dir $folder/mypy --config-file python/pyproject.toml python/examples python/benches
     # The module within the package is the package's own.
@@ -304,9 +304,11 @@ web-demo:
     cargo build --quiet --profile test -p koel-cli --locked
     $koel build cli/data/words.txt -o web/demo/words.koel >/dev/null
     $koel build cli/data/words.txt -o $folder/growing.koel --grow >/dev/null
+    # The integer 92 is these bytes.
+    printf '\134\0\0\0\0\0\0\0\n' | $koel build - -o $folder/numbers.koel --capacity 10 >/dev/null
     # Node looks for packages beside a program.
     cp web/tests/demo.mjs $folder/browser
-    WEB=web node $folder/browser/demo.mjs $folder/pictures $folder/growing.koel
+    WEB=web node $folder/browser/demo.mjs $folder/pictures $folder/growing.koel $folder/numbers.koel
 
 # Tests on 64-bit ARM, under qemu.
 aarch64: (_under_qemu "aarch64" "--all-features")

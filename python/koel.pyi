@@ -67,7 +67,7 @@ class Filter:
     @property
     def kernel(self) -> str: ...
     @property
-    def params(self) -> dict[str, int | float | str]: ...
+    def params(self) -> dict[str, Any]: ...
 
 class MutableFilter(Filter):
     @classmethod
@@ -102,7 +102,7 @@ class CuckooFilter(MutableFilter):
         table: str | None = None,
         bucket_size: SupportsIndex | None = None,
         addressing: str | None = None,
-        seed: SupportsIndex = ...,
+        seed: SupportsIndex | None = None,
         kernel: str | None = None,
     ) -> Self: ...
 
@@ -117,11 +117,11 @@ class ElasticFilter(MutableFilter):
         table: str | None = None,
         bucket_size: SupportsIndex | None = None,
         partitions: SupportsIndex | None = None,
-        seed: SupportsIndex = ...,
+        seed: SupportsIndex | None = None,
         kernel: str | None = None,
     ) -> Self: ...
     def shrink(self) -> None: ...
-    def set_max_bytes(self, bytes: SupportsIndex, /) -> None: ...
+    def set_max_bytes(self, bytes: SupportsIndex | None, /) -> None: ...
     @property
     def charged_bytes(self) -> int: ...
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import koel
 
@@ -66,8 +67,8 @@ def probables(items: int) -> Any:
 # For each package: how to make a filter, the names of its methods, its bytes, and the share of items that it is measured with, as
 # some are a hundred times slower.
 RIVALS: list[tuple[str, Callable[[int], Any], str, str, Callable[[Any], float], int]] = [
-    ("koel", lambda items: koel.CuckooFilter(items, RATE), "add", "update", lambda f: f.size_in_bytes, 1),
-    ("koel, ElasticFilter", lambda items: koel.ElasticFilter(items, RATE, max_capacity=items), "add", "update", lambda f: f.size_in_bytes, 1),
+    ("koel-filter", lambda items: koel.CuckooFilter(items, RATE), "add", "update", lambda f: f.size_in_bytes, 1),
+    ("koel-filter, ElasticFilter", lambda items: koel.ElasticFilter(false_positive_rate=RATE), "add", "update", lambda f: f.size_in_bytes, 1),
     ("rbloom", rbloom, "add", "update", lambda f: f.size_in_bits / 8, 1),
     ("pybloomfiltermmap3", pybloomfilter, "add", "update", lambda f: f.num_bits / 8, 1),
     ("cuckoopy", cuckoopy, "insert", "", lambda f: f.capacity * 4 * 13 / 8, 100),
@@ -126,9 +127,9 @@ def batches(items: int, rounds: int) -> None:
             filter = koel.CuckooFilter(items, RATE)
             filter.update(batch[:items])
             queries = batch[half : half + items]
-            found: list[int] = []
-            times = [timed(lambda: found.append(filter.contains_batch(queries)), items) for _ in range(rounds)]
-            assert all(answers[: items - half].all() for answers in found)
+            answers: list[NDArray[np.bool_]] = []
+            times = [timed(lambda: answers.append(filter.contains_batch(queries)), items) for _ in range(rounds)]
+            assert all(found[: items - half].all() for found in answers)
             own = statistics.median(times)
             print(f"| {next(names)} | {own:.1f} | {rust[kind]:.1f} | {own / rust[kind]:.2f} |")
 

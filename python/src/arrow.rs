@@ -10,9 +10,13 @@ use std::{
 };
 
 use koel::{Item, Prehashed, Xxh3};
-use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
+use pyo3::{
+    exceptions::{PyImportError, PyValueError},
+    prelude::*,
+    types::PyCapsule,
+};
 
-use crate::error::type_error;
+use crate::{batch::NO_FLOATS, error::type_error};
 
 /// `struct ArrowSchema`.
 #[repr(C)]
@@ -118,14 +122,17 @@ enum Layout {
     Offsets { bytes: usize },
     /// Views of 16 bytes.
     Views,
+    /// No items, or only nulls.
+    Nulls,
 }
 
 impl Layout {
-    fn of(schema: &Schema) -> PyResult<Self> {
+    /// Returns the layout of the arrays that an object exports with this schema.
+    fn of(schema: &Schema, object: &Bound<'_, PyAny>) -> PyResult<Self> {
         if !schema.dictionary.is_null() {
             return Err(type_error(
-                "the Arrow array is dictionary-encoded; cast it to the type of its values (pyarrow: dictionary_decode(), polars: \
-                 cast(pl.String), pandas: astype(str))"
+                "the column is dictionary-encoded; give its values (pyarrow: array.cast(array.type.value_type), polars: \
+                 series.cast(pl.String), pandas: series.astype(series.cat.categories.dtype))"
                     .to_owned(),
             ));
         }
@@ -139,10 +146,18 @@ impl Layout {
             b"u" | b"z" => Self::Offsets { bytes: 4 },
             b"U" | b"Z" => Self::Offsets { bytes: 8 },
             b"vu" | b"vz" => Self::Views,
-            _ => {
+            b"n" => Self::Nulls,
+            other => {
+                let remedy = match other {
+                    b"e" | b"f" | b"g" => NO_FLOATS,
+                    [b't', ..] => "cast it to integers, in the unit of the other items",
+                    b"+s" => "give one column of a table",
+                    _ => "cast it to one of these",
+                };
+                let named = object.getattr_opt("type")?.or(object.getattr_opt("dtype")?);
+                let name = named.map_or_else(|| format.to_string_lossy().into_owned(), |name| name.to_string());
                 return Err(type_error(format!(
-                    "the Arrow array has the format {format:?}, but batches are strings, binary and integers; cast it to one of \
-                     these, or pass one column of a table"
+                    "the column has the type {name}, but batches are strings, binary and integers; {remedy}"
                 )));
             }
         })
@@ -177,14 +192,19 @@ impl Column {
     pub fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Self>>> {
         if let Some(export) = object.getattr_opt("__arrow_c_array__")? {
             let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = export.call0()?.extract()?;
-            let layout = Layout::of(&Owned::take(&schema)?.0)?;
+            let layout = Layout::of(&Owned::take(&schema)?.0, object)?;
             return Ok(Some(vec![Self::new(Owned::take(&array)?, layout)?]));
         }
         let Some(export) = object.getattr_opt("__arrow_c_stream__")? else { return Ok(None) };
-        let mut stream = Owned::<Stream>::take(&export.call0()?)?;
+        let exported = match export.call0() {
+            // Pandas needs pyarrow for this.
+            Err(error) if error.is_instance_of::<PyImportError>(object.py()) => return Ok(None),
+            exported => exported?,
+        };
+        let mut stream = Owned::<Stream>::take(&exported)?;
         let mut schema = Owned::<Schema>::empty();
         stream.call(stream.0.get_schema, &mut schema)?;
-        let layout = Layout::of(&schema.0)?;
+        let layout = Layout::of(&schema.0, object)?;
         let mut columns = Vec::new();
         loop {
             let mut array = Owned::<Array>::empty();
@@ -207,11 +227,16 @@ impl Column {
             Layout::Integers { .. } => 2..=2,
             Layout::Offsets { .. } => 3..=3,
             Layout::Views => 3..=most,
+            Layout::Nulls => 0..=1,
         };
-        if length > most || offset > most || !needed.contains(&n_buffers) || array.0.buffers.is_null() {
+        let has_buffers = n_buffers == 0 || !array.0.buffers.is_null();
+        if length > most || offset > most || !needed.contains(&n_buffers) || !has_buffers {
             return Err(invalid(&format!("length {length}, offset {offset} and {n_buffers} buffers")));
         }
         let column = Self { array, layout, start, len };
+        if len > 0 && matches!(layout, Layout::Nulls) {
+            return Err(nulls(len, len));
+        }
         if len > 0 {
             if column.buffer(1).is_null() {
                 return Err(invalid("no data"));
@@ -230,8 +255,11 @@ impl Column {
     /// Returns the items if they are integers of 64 bits, aligned.
     #[allow(clippy::cast_ptr_alignment, reason = "it is checked before use")]
     pub fn words(&self) -> Option<&[u64]> {
+        if !matches!(self.layout, Layout::Integers { bytes: 8, .. }) || self.len == 0 {
+            return None;
+        }
         let data = self.buffer(1).cast::<u64>();
-        if !matches!(self.layout, Layout::Integers { bytes: 8, .. }) || self.len == 0 || !data.is_aligned() {
+        if !data.is_aligned() {
             return None;
         }
         // SAFETY: the buffer has `start + len` integers, and is aligned.
@@ -240,7 +268,7 @@ impl Column {
 
     /// Appends the hashes of these items.
     pub fn hash(&self, range: Range<usize>, seed: u64, hashes: &mut Vec<u64>) {
-        let range = range.start.min(self.len)..range.end.min(self.len);
+        assert!(range.end <= self.len, "the caller stays within the column");
         match self.layout {
             Layout::Integers { bytes: 1, is_signed: true } => {
                 self.hash_integers::<i8>(range, seed, hashes, |n| i64::from(n).cast_unsigned());
@@ -258,6 +286,7 @@ impl Column {
             Layout::Offsets { bytes: 4 } => hashes.extend(range.map(|item| hash(seed, self.between::<i32>(item)))),
             Layout::Offsets { .. } => hashes.extend(range.map(|item| hash(seed, self.between::<i64>(item)))),
             Layout::Views => hashes.extend(range.map(|item| hash(seed, self.viewed(item)))),
+            Layout::Nulls => {}
         }
     }
 
@@ -307,25 +336,18 @@ impl Column {
     /// Fails if an item is null.
     fn check_nulls(&self) -> PyResult<()> {
         let validity = self.buffer(0);
-        let nulls = match self.array.0.null_count {
+        let count = match self.array.0.null_count {
             0 => 0,
             count if validity.is_null() => usize::try_from(count).unwrap_or(0),
             _ => (self.start..self.start + self.len).filter(|bit| self.read::<u8>(0, bit / 8) >> (bit % 8) & 1 == 0).count(),
         };
-        if nulls == 0 {
-            return Ok(());
-        }
-        Err(PyValueError::new_err(format!(
-            "{nulls} of {} items are null, and a filter stores no nulls; leave them out (pyarrow: drop_null(), polars: drop_nulls(), \
-             pandas: dropna()) or replace them",
-            self.len
-        )))
+        if count == 0 { Ok(()) } else { Err(nulls(count, self.len)) }
     }
 
     /// Fails if a string is not within the data, as far as that is known.
     fn check_strings(&self) -> PyResult<()> {
         match self.layout {
-            Layout::Integers { .. } => Ok(()),
+            Layout::Integers { .. } | Layout::Nulls => Ok(()),
             Layout::Offsets { bytes: 4 } => self.check_offsets::<i32>(),
             Layout::Offsets { .. } => self.check_offsets::<i64>(),
             Layout::Views => self.check_views(),
@@ -389,6 +411,13 @@ impl Owned<Stream> {
 #[inline]
 fn hash<T: Item + ?Sized>(seed: u64, item: &T) -> u64 {
     Prehashed::of(&Xxh3, seed, item).0
+}
+
+fn nulls(count: usize, len: usize) -> PyErr {
+    PyValueError::new_err(format!(
+        "{count} of {len} items in an array are null, and a filter stores no nulls; leave them out (pyarrow: drop_null(), polars: \
+         drop_nulls(), pandas: dropna()) or replace them"
+    ))
 }
 
 fn invalid(what: &str) -> PyErr {

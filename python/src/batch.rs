@@ -1,11 +1,13 @@
 //! Batches: numpy arrays, Arrow arrays and iterables of objects, as pieces that the library takes.
 
+use std::ops::Range;
+
 use koel::InsertError;
 use numpy::{PyArray1, PyArrayDescrMethods as _, PyArrayMethods as _, PyUntypedArray, PyUntypedArrayMethods as _};
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
-    types::{PyByteArray, PyBytes, PyIterator, PyString},
+    types::{PyByteArray, PyBytes, PyIterator, PyMemoryView, PyString},
 };
 
 use crate::{
@@ -16,6 +18,14 @@ use crate::{
 
 /// The most items that are hashed before the filter is locked, where they are not integers of 64 bits.
 const PIECE: usize = 1 << 15;
+
+/// The most items of an array that are taken before a key can interrupt the call. As the thread may have to wait for the
+/// interpreter then, it is not a `PIECE`.
+const STRETCH: usize = 1 << 20;
+
+/// What to do about floats.
+pub const NO_FLOATS: &str = "give array.astype('int64') if all its values are integers; pandas reads integers as floats if some are missing: \
+     give series.dropna().astype('int64')";
 
 /// A piece of a batch.
 #[derive(Clone, Copy)]
@@ -61,7 +71,8 @@ pub enum Batch<'py> {
 impl<'py> Batch<'py> {
     /// Reads an argument as a batch.
     pub fn of(items: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if items.is_instance_of::<PyString>() || items.is_instance_of::<PyBytes>() || items.is_instance_of::<PyByteArray>() {
+        let is_bytes = items.is_instance_of::<PyBytes>() || items.is_instance_of::<PyByteArray>();
+        if is_bytes || items.is_instance_of::<PyString>() || items.is_instance_of::<PyMemoryView>() {
             return Err(type_error(format!(
                 "{} is one item and not a batch; give [x], or call the method for one item",
                 items.get_type().name()?
@@ -70,10 +81,13 @@ impl<'py> Batch<'py> {
         if let Ok(array) = items.cast::<PyUntypedArray>() {
             return Self::of_array(array);
         }
-        match Column::import(items)? {
-            Some(columns) => Ok(Self::Columns(columns)),
-            None => Ok(Self::Objects(items.try_iter()?)),
+        if let Some(columns) = Column::import(items)? {
+            return Ok(Self::Columns(columns));
         }
+        if items.hasattr("__array__")? {
+            return Self::of_array(items.py().import("numpy")?.call_method1("asarray", (items,))?.cast()?);
+        }
+        Ok(Self::Objects(items.try_iter()?))
     }
 
     /// Converts an array of integers to 64 bits, unless it has them. Strings and objects become those of Python.
@@ -82,19 +96,28 @@ impl<'py> Batch<'py> {
             let message = format!("array: {} dimensions given, but a batch has 1; give array.ravel()", array.ndim());
             return Err(PyValueError::new_err(message));
         }
+        if array.hasattr("mask")? {
+            return Err(type_error(
+                "a masked array is not a batch; give array.compressed(), which has the items that are not masked".to_owned(),
+            ));
+        }
+        if array.is_empty() {
+            // Those of empty lists have floats.
+            return Ok(Self::Columns(Vec::new()));
+        }
         let dtype = array.dtype();
         let wide = match dtype.kind() {
             b'i' => "int64",
             b'u' => "uint64",
             b'O' | b'U' | b'S' | b'T' => return Ok(Self::Objects(array.call_method0("tolist")?.try_iter()?)),
-            b'M' | b'm' => {
-                return Err(type_error(format!("array of {dtype}: a batch has integers or strings; give array.view('int64')")));
-            }
-            _ => {
-                let message = format!(
-                    "array of {dtype}: a batch has integers or strings; give array.astype('int64') or array.view('int64')"
-                );
-                return Err(type_error(message));
+            kind => {
+                let remedy = match kind {
+                    b'f' => NO_FLOATS,
+                    b'b' => "give array.astype('int64')",
+                    b'M' | b'm' => "give array.view('int64'), which counts units",
+                    _ => "give a list of items",
+                };
+                return Err(type_error(format!("an array of {dtype} is not a batch, which has integers or strings; {remedy}")));
             }
         };
         // Without a copy if the array has this type, and no gaps.
@@ -102,64 +125,76 @@ impl<'py> Batch<'py> {
         Ok(Self::Words(words.call_method1("view", ("uint64",))?.cast_into()?))
     }
 
-    /// Calls `act` with one piece after the other, detached from the interpreter.
+    /// Calls `act` with one piece after the other, detached from the interpreter. `start` is the number of items in earlier batches
+    /// of a call, and counts on.
     pub fn each(
         self,
         py: Python<'_>,
         seed: u64,
+        start: &mut usize,
         mut act: impl FnMut(Keys<'_>) -> Result<(), InsertError> + Send,
     ) -> PyResult<()> {
+        let mut hashes = Vec::new();
+        // Ends a stretch.
+        let go_on = |done: Result<(), InsertError>, start: usize| {
+            done.map_err(|error| error.after(start).into_py_err())?;
+            py.check_signals()
+        };
         match self {
             Self::Words(array) => {
                 let array = array.try_readonly()?;
-                let words = array.as_slice()?;
-                py.detach(|| act(Keys::Words(words))).map_err(InsertError::into_py_err)
+                for words in array.as_slice()?.chunks(STRETCH) {
+                    go_on(py.detach(|| act(Keys::Words(words))), *start)?;
+                    *start += words.len();
+                }
             }
             Self::Columns(columns) => {
-                let mut start = 0;
-                let done = py.detach(|| columns.iter().try_for_each(|column| each_of_column(column, seed, &mut start, &mut act)));
-                done.map_err(|error| error.after(start).into_py_err())
+                for column in &columns {
+                    for first in (0..column.len()).step_by(STRETCH) {
+                        let stretch = first..column.len().min(first + STRETCH);
+                        let done = py.detach(|| each_of_column(column, stretch, seed, &mut hashes, start, &mut act));
+                        go_on(done, *start)?;
+                    }
+                }
             }
             Self::Objects(mut objects) => {
-                let (mut start, mut hashes) = (0, Vec::with_capacity(objects.size_hint().0.min(PIECE)));
+                hashes.reserve(objects.size_hint().0.min(PIECE));
                 loop {
                     hashes.clear();
                     for object in objects.by_ref().take(PIECE) {
-                        hashes.push(item::hash(seed, &object?)?);
+                        let hash = item::hash(seed, &object?);
+                        hashes.push(hash.map_err(|error| item::at(py, error, *start + hashes.len()))?);
                     }
-                    if hashes.is_empty() && start > 0 {
-                        return Ok(());
-                    }
-                    py.detach(|| act(Keys::Hashes(&hashes))).map_err(|error| error.after(start).into_py_err())?;
+                    go_on(py.detach(|| act(Keys::Hashes(&hashes))), *start)?;
+                    *start += hashes.len();
                     if hashes.len() < PIECE {
-                        return Ok(());
+                        break;
                     }
-                    start += hashes.len();
-                    // So that a key can interrupt a long call.
-                    py.check_signals()?;
                 }
             }
         }
+        Ok(())
     }
 }
 
-/// Calls `act` with one piece of a column after the other. `start` is the number of items before the piece.
+/// Calls `act` with one piece of a stretch after the other.
 fn each_of_column<E>(
     column: &Column,
+    stretch: Range<usize>,
     seed: u64,
+    hashes: &mut Vec<u64>,
     start: &mut usize,
     mut act: impl FnMut(Keys<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     if let Some(words) = column.words() {
-        act(Keys::Words(words))?;
-        *start += words.len();
+        act(Keys::Words(&words[stretch.clone()]))?;
+        *start += stretch.len();
         return Ok(());
     }
-    let mut hashes = Vec::with_capacity(column.len().min(PIECE));
-    for first in (0..column.len()).step_by(PIECE) {
+    for first in stretch.clone().step_by(PIECE) {
         hashes.clear();
-        column.hash(first..first + PIECE, seed, &mut hashes);
-        act(Keys::Hashes(&hashes))?;
+        column.hash(first..stretch.end.min(first + PIECE), seed, hashes);
+        act(Keys::Hashes(hashes))?;
         *start += hashes.len();
     }
     Ok(())

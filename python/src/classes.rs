@@ -15,7 +15,7 @@ use crate::{
     batch::Batch,
     change,
     data::Data,
-    error::{IntoPyErr, type_error},
+    error::{IntoPyErr, not_read, os_error, type_error},
     filter::{AnyFilter, Changeable, Source, read, write},
     item::Key,
     look, with_items,
@@ -81,10 +81,13 @@ impl Filter {
 
     fn __repr__(&self, py: Python<'_>) -> String {
         let class = self.any.class();
-        look!(Some(py), &self.any, filter => format!(
-            "<koel.{class}: {} items, load {:.1} %, {} bytes, false-positive rate {:.2e}>",
-            filter.len(), 100.0 * filter.load_factor(), filter.size_in_bytes(), filter.false_positive_rate()
-        ))
+        look!(Some(py), &self.any, filter => {
+            let items = if filter.len() == 1 { "item" } else { "items" };
+            let rate = filter.false_positive_rate();
+            let rate = if rate > 0.0 { format!("{rate:.2e}") } else { "0".to_owned() };
+            let (len, load, bytes) = (filter.len(), 100.0 * filter.load_factor(), filter.size_in_bytes());
+            format!("<koel.{class}: {len} {items}, load {load:.1} %, {bytes} bytes, false-positive rate {rate}>")
+        })
     }
 
     fn __str__(&self, py: Python<'_>) -> String {
@@ -112,7 +115,7 @@ impl Filter {
     #[pyo3(signature = (items, /))]
     fn contains_batch<'py>(&self, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let mut found = Vec::new();
-        Batch::of(items)?.each(items.py(), self.seed, |keys| {
+        Batch::of(items)?.each(items.py(), self.seed, &mut 0, |keys| {
             let start = found.len();
             found.resize(start + keys.len(), false);
             look!(None, &self.any, filter => with_items!(keys, items => filter.contains_batch(items, &mut found[start..])));
@@ -125,7 +128,7 @@ impl Filter {
     #[pyo3(signature = (items, /))]
     fn count_batch<'py>(&self, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let mut counts = Vec::new();
-        Batch::of(items)?.each(items.py(), self.seed, |keys| {
+        Batch::of(items)?.each(items.py(), self.seed, &mut 0, |keys| {
             look!(None, &self.any, filter => match keys {
                 crate::batch::Keys::Words(items) => counts.extend(items.iter().map(|item| filter.count(item))),
                 crate::batch::Keys::Hashes(hashes) => counts.extend(hashes.iter().map(|&hash| filter.count(&Prehashed(hash)))),
@@ -139,14 +142,14 @@ impl Filter {
     #[pyo3(signature = (items, /))]
     fn count_members(&self, items: &Bound<'_, PyAny>) -> PyResult<usize> {
         let mut count = 0;
-        Batch::of(items)?.each(items.py(), self.seed, |keys| {
+        Batch::of(items)?.each(items.py(), self.seed, &mut 0, |keys| {
             count += look!(None, &self.any, filter => with_items!(keys, items => filter.count_members(items)));
             Ok(())
         })?;
         Ok(count)
     }
 
-    /// The number of distinct items that the filter is planned for.
+    /// The number of distinct items that the filter is planned for. If it grows, this is `max_capacity`.
     #[getter]
     fn capacity(&self, py: Python<'_>) -> usize {
         look!(Some(py), &self.any, filter => filter.capacity())
@@ -205,7 +208,8 @@ impl Filter {
         look!(Some(py), &self.any, filter => filter.kernel().to_string())
     }
 
-    /// The parameters by their names, as in `CuckooFilter(…)` or `ElasticFilter(…)`.
+    /// The parameters by their names: `CuckooFilter(**params)` or `ElasticFilter(**params)` makes an empty filter, which can be
+    /// merged with this one.
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -221,8 +225,6 @@ impl Filter {
             _ => None,
         };
         if let Some(params) = fixed {
-            dict.set_item("capacity", params.capacity())?;
-            dict.set_item("false_positive_rate", params.false_positive_rate_at_capacity())?;
             dict.set_item("buckets", params.buckets())?;
             dict.set_item("fingerprint_bits", params.fingerprint_bits())?;
             dict.set_item("table", params.table().to_string())?;
@@ -246,7 +248,7 @@ impl Filter {
         py.detach(|| look!(None, &self.any, filter => filter.distinct()))
     }
 
-    /// Measures the false-positive rate by looking up so many pseudo-random hashes, which are the same in every call.
+    /// Measures the false-positive rate by looking up `samples` pseudo-random hashes, which are the same in every call.
     #[pyo3(signature = (samples, /))]
     fn measure_false_positive_rate(&self, py: Python<'_>, samples: usize) -> f64 {
         py.detach(|| look!(None, &self.any, filter => filter.measure_false_positive_rate(samples)))
@@ -267,7 +269,7 @@ impl Filter {
     /// Writes the snapshot to a file, which it creates or replaces as a whole. Raises OSError, and then keeps the old file.
     #[pyo3(signature = (path, /))]
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| look!(None, &self.any, filter => filter.save(path))).map_err(IntoPyErr::into_py_err)
+        py.detach(|| look!(None, &self.any, filter => filter.save(&path))).map_err(|error| os_error(&error, &path))
     }
 
     /// Returns a copy. That of a view is a view.
@@ -317,7 +319,7 @@ impl MutableFilter {
         mut act: impl FnMut(&AnyFilter, crate::batch::Keys<'_>, &mut [bool]) -> Option<Result<(), koel::InsertError>> + Send,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let (filter, mut results) = (slf.as_super().get(), Vec::new());
-        Batch::of(items)?.each(slf.py(), filter.seed, |keys| {
+        Batch::of(items)?.each(slf.py(), filter.seed, &mut 0, |keys| {
             let start = results.len();
             results.resize(start + keys.len(), false);
             act(&filter.any, keys, &mut results[start..]).unwrap_or(Ok(()))
@@ -325,16 +327,20 @@ impl MutableFilter {
         Ok(results.into_pyarray(slf.py()))
     }
 
-    fn combine(slf: &Bound<'_, Self>, other: &Bound<'_, Self>, is_union: bool) -> PyResult<()> {
-        let (ours, theirs) = (slf.as_super().get(), other.as_super().get());
-        match slf.py().detach(|| ours.any.combine(&theirs.any, is_union)) {
-            Some(done) => done.map_err(IntoPyErr::into_py_err),
-            None => Err(type_error(format!(
-                "a {} takes the items of one with the same class and parameters, and not of a {}; read the file of one as the other",
-                ours.any.class(),
-                theirs.any.class()
-            ))),
+    /// Adds the items of another object, which must be a filter of the same class.
+    fn combine(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, is_union: bool) -> PyResult<()> {
+        let (ours, theirs) = (slf.as_super().get(), other.cast::<Filter>().ok().map(Bound::get));
+        if let Some(done) = theirs.and_then(|theirs| slf.py().detach(|| ours.any.combine(&theirs.any, is_union))) {
+            return done.map_err(IntoPyErr::into_py_err);
         }
+        let remedy = match theirs.map(|theirs| &theirs.any) {
+            None => "to add items, call update",
+            Some(AnyFilter::View(_) | AnyFilter::ElasticView(_)) => "call its to_filter() first",
+            Some(AnyFilter::Fixed(_)) => "build both with the same class and parameters",
+            Some(_) => "build both with the same class and parameters, or load the file of one as the other class",
+        };
+        let (own, class) = (ours.any.class(), other.get_type().name()?);
+        Err(type_error(format!("only filters of one class can be merged, but {class} and {own} are given; {remedy}")))
     }
 }
 
@@ -393,16 +399,18 @@ impl MutableFilter {
     /// 100000
     #[pyo3(signature = (items, /))]
     fn insert_batch(slf: &Bound<'_, Self>, items: &Bound<'_, PyAny>) -> PyResult<()> {
-        let filter = slf.as_super().get();
-        Batch::of(items)?.each(slf.py(), filter.seed, |keys| {
-            change!(None, &filter.any, filter => with_items!(keys, items => filter.insert_batch(items))).unwrap_or(Ok(()))
-        })
+        Self::update(slf, &PyTuple::new(slf.py(), [items])?)
     }
 
     /// Adds each item of these batches, or one more copy of it.
     #[pyo3(signature = (*batches))]
     fn update(slf: &Bound<'_, Self>, batches: &Bound<'_, PyTuple>) -> PyResult<()> {
-        batches.iter().try_for_each(|items| Self::insert_batch(slf, &items))
+        let (filter, mut start) = (slf.as_super().get(), 0);
+        batches.iter().try_for_each(|items| {
+            Batch::of(&items)?.each(slf.py(), filter.seed, &mut start, |keys| {
+                change!(None, &filter.any, filter => with_items!(keys, items => filter.insert_batch(items))).unwrap_or(Ok(()))
+            })
+        })
     }
 
     /// Adds each item of a batch that is not found already. Returns an array of bool: which ones were added.
@@ -433,25 +441,25 @@ impl MutableFilter {
     ///
     /// Raises ValueError if the parameters differ, and FullError if the items do not fit. The filter is then unchanged.
     #[pyo3(signature = (other, /))]
-    fn merge(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
+    fn merge(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
         Self::combine(slf, other, false)
     }
 
     /// Returns a new filter with the items of this one and of others with equal parameters. Of an item's copies, it has as many as
     /// the filter that has most.
     #[pyo3(signature = (*others))]
-    fn union<'py>(slf: &Bound<'py, Self>, others: Vec<Bound<'py, Self>>) -> PyResult<Bound<'py, PyAny>> {
+    fn union<'py>(slf: &Bound<'py, Self>, others: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let union = Filter::copy(slf.as_super())?;
         let filter = union.cast::<Self>()?;
-        others.iter().try_for_each(|other| Self::combine(filter, other, true))?;
+        others.iter().try_for_each(|other| Self::combine(filter, &other, true))?;
         Ok(union)
     }
 
-    fn __or__<'py>(slf: &Bound<'py, Self>, other: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::union(slf, vec![other])
+    fn __or__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Self::union(slf, &PyTuple::new(slf.py(), [other])?)
     }
 
-    fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
+    fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
         Self::combine(slf, other, true)
     }
 }
@@ -463,8 +471,8 @@ impl<'py> FromPyObject<'_, 'py> for Number {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let number =
-            object.call_method0("__index__").map_err(|_| type_error(format!("{} given; give an int", object.get_type())))?;
+        let index = object.call_method0("__index__");
+        let number = index.map_err(|_| type_error(format!("{object:?} given; give an int")))?;
         let out_of_range = |_| PyValueError::new_err(format!("{number} given; give a number from 0 to 2**64-1"));
         number.extract().map(Self).map_err(out_of_range)
     }
@@ -504,12 +512,25 @@ fn read_as<'py>(class: &Bound<'py, PyType>, source: Source<'_>) -> PyResult<Boun
     } else {
         return Err(type_error(format!("{class} is abstract; call this method of CuckooFilter, ElasticFilter or SharedFilter")));
     };
-    let filter = class.py().detach(|| read(source)).map_err(IntoPyErr::into_py_err)?;
+    let filter = class.py().detach(|| read(source)).map_err(|error| match source {
+        Source::File(path) => not_read(error, path),
+        Source::Bytes(_) => error.into_py_err(),
+    })?;
     Filter::new(filter).into_object(class.py())
 }
 
 /// A filter of fixed size, the smallest and fastest one. It holds at least `capacity` distinct items, and finds others with a
-/// probability of at most `false_positive_rate`.
+/// probability of at most `false_positive_rate`, a number between 0 and 1.
+///
+/// The other parameters have good defaults:
+/// - `buckets` instead of `capacity`: an even number, or a power of two with `addressing='power-of-two'`.
+/// - `fingerprint_bits` instead of `false_positive_rate`: 2 to 32, or 4 to 32 in a packed table.
+/// - `table`: 'packed' or 'single', by default the smaller one.
+/// - `bucket_size`: slots in a bucket, 1 to 16, by default 4, which a packed table needs.
+/// - `addressing`: how an item's second bucket is computed, 'any-size' or 'power-of-two'.
+/// - `seed`: of the hash function, by default 0. Filters with different seeds cannot be merged. A secret one makes it hard to find
+///   items that collide.
+/// - `kernel`: the instruction set, by default the best one. It changes the speed only.
 ///
 /// >>> filter = koel.CuckooFilter(1_000_000, 0.001)
 /// >>> filter.add("alice")
@@ -525,7 +546,7 @@ pub struct CuckooFilter;
 impl CuckooFilter {
     #[new]
     #[pyo3(signature = (capacity=None, false_positive_rate=None, *, buckets=None, fingerprint_bits=None, table=None, bucket_size=None,
-        addressing=None, seed=Number(0), kernel=None))]
+        addressing=None, seed=None, kernel=None))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn new(
         capacity: Option<Number>,
@@ -535,10 +556,10 @@ impl CuckooFilter {
         table: Option<&str>,
         bucket_size: Option<Number>,
         addressing: Option<&str>,
-        seed: Number,
+        seed: Option<Number>,
         kernel: Option<&str>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let builder = koel::CuckooFilter::builder().seed(seed.0);
+        let builder = koel::CuckooFilter::builder().seed(seed.map_or(0, |seed| seed.0));
         let builder = set(builder, capacity, |builder, items| builder.capacity(items.size()));
         let builder = set(builder, false_positive_rate, koel::Builder::false_positive_rate);
         let builder = set(builder, buckets, |builder, number| builder.buckets(number.0));
@@ -554,8 +575,13 @@ impl CuckooFilter {
 
 /// A filter that grows and shrinks with its items, and keeps its false-positive rate at every size.
 ///
-/// `capacity` items fit at first. Up to `max_capacity`, a lookup reads two buckets. The filter takes at most `max_bytes`, and then
-/// raises FullError.
+/// Only `false_positive_rate` is needed, a number between 0 and 1. The other parameters:
+/// - `capacity`: the number of distinct items that fit before the filter grows, 0 by default. Their memory is taken at once.
+/// - `max_capacity`: the number of distinct items up to which a lookup reads two buckets; more may be added. By default it is 1000
+///   times the capacity, and at least 16 million. If it is close to the number of items, the filter takes fewer bytes.
+/// - `max_bytes`: the memory that the filter may take. Beyond it, `add` raises FullError.
+/// - `partitions`: a power of two from 1 to 256, by default 1, and 64 in a SharedFilter, which has a lock for each.
+/// - `table`, `bucket_size`, `seed`, `kernel`: as in CuckooFilter. The table is packed by default.
 ///
 /// >>> seen = koel.ElasticFilter(false_positive_rate=0.001)
 /// >>> seen.update(range(100_000))
@@ -571,7 +597,7 @@ macro_rules! growing {
         impl $class {
             #[new]
             #[pyo3(signature = (capacity=None, false_positive_rate=None, *, max_capacity=None, max_bytes=None, table=None,
-                bucket_size=None, partitions=None, seed=Number(0), kernel=None))]
+                bucket_size=None, partitions=None, seed=None, kernel=None))]
             #[allow(clippy::too_many_arguments, reason = "they are keywords")]
             fn new(
                 capacity: Option<Number>,
@@ -581,10 +607,10 @@ macro_rules! growing {
                 table: Option<&str>,
                 bucket_size: Option<Number>,
                 partitions: Option<Number>,
-                seed: Number,
+                seed: Option<Number>,
                 kernel: Option<&str>,
             ) -> PyResult<PyClassInitializer<Self>> {
-                let builder = koel::ElasticFilter::builder().seed(seed.0);
+                let builder = koel::ElasticFilter::builder().seed(seed.map_or(0, |seed| seed.0));
                 let builder = set(builder, capacity, |builder, items| builder.capacity(items.size()));
                 let builder = set(builder, false_positive_rate, koel::ElasticBuilder::false_positive_rate);
                 let builder = set(builder, max_capacity, |builder, items| builder.max_capacity(items.size()));
@@ -613,12 +639,13 @@ growing!(ElasticFilter, build, |filter| Filter::new(filter.lock()).changeable().
         });
     }
 
-    /// Limits the memory that the filter may take, in bytes. Snapshots and pickles do not keep the limit.
+    /// Limits the memory that the filter may take, in bytes; None removes the limit. Snapshots and pickles do not keep it.
     #[pyo3(signature = (bytes, /))]
-    fn set_max_bytes(slf: &Bound<'_, Self>, bytes: Number) {
+    fn set_max_bytes(slf: &Bound<'_, Self>, bytes: Option<Number>) {
+        let bytes = bytes.map_or(usize::MAX, Number::size);
         match &slf.as_super().as_super().get().any {
-            AnyFilter::Elastic(lock) => write(lock, Some(slf.py())).set_max_bytes(bytes.size()),
-            AnyFilter::Shared(lock) => read(lock, Some(slf.py())).set_max_bytes(bytes.size()),
+            AnyFilter::Elastic(lock) => write(lock, Some(slf.py())).set_max_bytes(bytes),
+            AnyFilter::Shared(lock) => read(lock, Some(slf.py())).set_max_bytes(bytes),
             _ => (),
         }
     }
@@ -634,7 +661,8 @@ growing!(ElasticFilter, build, |filter| Filter::new(filter.lock()).changeable().
     }
 });
 
-/// An ElasticFilter that many threads change at the same time. It has 64 partitions by default, each with a lock.
+/// An ElasticFilter that many threads change at the same time. It has 64 partitions by default, each with a lock; one that is loaded
+/// has as many as its file.
 ///
 /// All classes may be used by several threads. The others lock the whole filter while a call changes it.
 #[pyclass(frozen, extends = ElasticFilter, module = "koel")]
@@ -666,13 +694,13 @@ impl FilterView {
     #[pyo3(signature = (path_or_buffer, /))]
     fn new(path_or_buffer: &Bound<'_, PyAny>) -> PyResult<PyClassInitializer<Self>> {
         let is_path = path_or_buffer.is_instance_of::<PyString>() || path_or_buffer.hasattr("__fspath__")?;
-        let data = if is_path {
-            Data::map(path_or_buffer.py(), &path_or_buffer.extract::<PathBuf>()?)?
+        let any = if is_path {
+            let path = path_or_buffer.extract::<PathBuf>()?;
+            AnyFilter::open(Data::map(path_or_buffer.py(), &path)?).map_err(|error| not_read(error.in_file(&path), &path))
         } else {
-            Data::hold(path_or_buffer)?
+            AnyFilter::open(Data::hold(path_or_buffer)?).map_err(IntoPyErr::into_py_err)
         };
-        let any = AnyFilter::open(data).map_err(IntoPyErr::into_py_err)?;
-        Ok(PyClassInitializer::from(Filter::new(any)).add_subclass(Self))
+        Ok(PyClassInitializer::from(Filter::new(any?)).add_subclass(Self))
     }
 
     /// Checks all that opening did not. Raises SnapshotError if the snapshot is corrupt.

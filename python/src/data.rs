@@ -2,11 +2,13 @@
 
 #![allow(unsafe_code, reason = "mapped files and Python's buffers are borrowed memory")]
 
-use std::{fs::File, io, path::Path, slice};
+use std::{fs::File, io::ErrorKind, path::Path, slice};
 
 use memmap2::Mmap;
 use numpy::{PyArray1, PyArrayMethods as _, PyUntypedArrayMethods as _};
-use pyo3::{exceptions::PyOSError, prelude::*};
+use pyo3::{exceptions::PyTypeError, prelude::*};
+
+use crate::error::{os_error, type_error};
 
 /// Bytes that stay where they are.
 pub enum Data {
@@ -44,13 +46,22 @@ impl Data {
     pub fn map(py: Python<'_>, path: &Path) -> PyResult<Self> {
         // SAFETY: the documentation of `FilterView` demands that files are replaced, as `save` does, and not overwritten.
         let map = py.detach(|| File::open(path).and_then(|file| unsafe { Mmap::map(&file) }));
-        map.map(Self::Mapped).map_err(|error| os_error(&error, path))
+        // Mapping a folder fails with another reason.
+        map.map(Self::Mapped).map_err(|error| os_error(&if path.is_dir() { ErrorKind::IsADirectory.into() } else { error }, path))
     }
 
     /// Holds a buffer that cannot be written to. Others are copied, as they may change at any time.
     pub fn hold(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
         let numpy = buffer.py().import("numpy")?;
-        let mut array = numpy.call_method1("frombuffer", (buffer, "uint8"))?;
+        let mut array = match numpy.call_method1("frombuffer", (buffer, "uint8")) {
+            Err(error) if error.is_instance_of::<PyTypeError>(buffer.py()) => {
+                let class = buffer.get_type().name()?;
+                return Err(type_error(format!(
+                    "{class} is neither bytes nor another buffer; give the bytes of a snapshot, or call the method for files with a path"
+                )));
+            }
+            array => array?,
+        };
         if array.getattr("flags")?.getattr("writeable")?.extract()? {
             array = array.call_method0("copy")?;
         }
@@ -58,11 +69,4 @@ impl Data {
         let (start, len) = (array.data().cast_const(), array.len());
         Ok(Self::Held { _array: array.unbind(), start, len })
     }
-}
-
-/// Returns the exception that Python itself would raise for a file.
-fn os_error(error: &io::Error, path: &Path) -> PyErr {
-    let message = error.to_string();
-    let reason = message.split(" (os error").next().unwrap_or_default().to_owned();
-    PyOSError::new_err((error.raw_os_error(), reason, path.to_path_buf()))
 }

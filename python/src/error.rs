@@ -1,11 +1,11 @@
 //! The exceptions, with the library's messages.
 
-use std::io;
+use std::{io, path::Path};
 
 use koel::{BuildError, InsertError, InsertErrorKind, MergeError, OutOfMemory, ParamError, SnapshotError, SnapshotErrorKind};
 use pyo3::{
     create_exception,
-    exceptions::{PyException, PyMemoryError, PyTypeError, PyValueError},
+    exceptions::{PyException, PyMemoryError, PyOSError, PyTypeError, PyValueError},
     prelude::*,
 };
 
@@ -81,27 +81,58 @@ impl IntoPyErr for MergeError {
     }
 }
 
-impl IntoPyErr for io::Error {
+impl IntoPyErr for SnapshotError {
     fn into_py_err(self) -> PyErr {
-        self.into()
+        if self.kind() == SnapshotErrorKind::OutOfMemory {
+            return PyMemoryError::new_err(self.to_string());
+        }
+        let (kind, offset) = (self.kind(), self.offset());
+        // Those of the library name its functions.
+        let error = match kind {
+            SnapshotErrorKind::TrailingBytes => self.with_remedy("give exactly one snapshot"),
+            SnapshotErrorKind::Hasher => self.with_remedy("only filters with xxh3 can be read; build one from its items"),
+            SnapshotErrorKind::OtherType => {
+                self.with_remedy("open it as a FilterView, whose to_filter() returns one of its class")
+            }
+            _ => self,
+        };
+        let exception = classes::SnapshotError::new_err(error.to_string());
+        with_attribute(exception, |error| {
+            error.setattr("kind", format!("{kind:?}"))?;
+            error.setattr("offset", offset)
+        })
     }
 }
 
-impl IntoPyErr for SnapshotError {
-    fn into_py_err(self) -> PyErr {
-        match self.kind() {
-            // The message names the path and the system's reason.
-            SnapshotErrorKind::Io => io::Error::from(self).into(),
-            SnapshotErrorKind::OutOfMemory => PyMemoryError::new_err(self.to_string()),
-            kind => {
-                let exception = classes::SnapshotError::new_err(self.to_string());
-                with_attribute(exception, |error| {
-                    error.setattr("kind", format!("{kind:?}"))?;
-                    error.setattr("offset", self.offset())
-                })
-            }
-        }
+/// Returns the exception for a file that cannot be read as a filter.
+pub fn not_read(error: SnapshotError, path: &Path) -> PyErr {
+    match error.kind() {
+        SnapshotErrorKind::Io => os_error(&error.into(), path),
+        _ => error.into_py_err(),
     }
+}
+
+/// Returns the exception that Python itself would raise for a file, with the library's message.
+pub fn os_error(error: &io::Error, path: &Path) -> PyErr {
+    let name = match error.kind() {
+        io::ErrorKind::NotFound => "ENOENT",
+        io::ErrorKind::PermissionDenied => "EACCES",
+        io::ErrorKind::IsADirectory => "EISDIR",
+        io::ErrorKind::NotADirectory => "ENOTDIR",
+        io::ErrorKind::StorageFull => "ENOSPC",
+        io::ErrorKind::QuotaExceeded => "EDQUOT",
+        io::ErrorKind::FileTooLarge => "EFBIG",
+        io::ErrorKind::ReadOnlyFilesystem => "EROFS",
+        io::ErrorKind::InvalidInput => "EINVAL",
+        _ => "EIO",
+    };
+    let named = || Python::attach(|py| py.import("errno")?.getattr(name)?.extract()).ok();
+    let code: Option<i32> = error.raw_os_error().or_else(named);
+    let message = error.to_string();
+    let reason = message.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&message);
+    // The exception shows the number.
+    let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
+    PyOSError::new_err((code, reason, path.as_os_str().to_owned()))
 }
 
 /// Sets attributes of an exception. If that fails, for lack of memory, that failure is the exception.

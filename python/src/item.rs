@@ -2,7 +2,7 @@
 
 use koel::{Item, Prehashed, Xxh3};
 use pyo3::{
-    exceptions::PyOverflowError,
+    exceptions::{PyOverflowError, PyTypeError},
     prelude::*,
     types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyTuple},
 };
@@ -55,7 +55,7 @@ impl<'a> Key<'a> {
             Ok(number) => Ok(Key::Word(number.to_le_bytes())),
             Err(_) => int.extract::<u64>().map(|number| Key::Word(number.to_le_bytes())).map_err(|_| {
                 PyOverflowError::new_err(format!(
-                    "int: {int} given, but items are integers from -2**63 to 2**64-1; insert str(n) or n.to_bytes(…) instead"
+                    "int: {int} given, but items are integers from -2**63 to 2**64-1; pass str(n) or n.to_bytes(…) instead"
                 ))
             }),
         }
@@ -110,7 +110,7 @@ impl<'a> Key<'a> {
 /// Appends the parts of a tuple's fields.
 fn write_fields(tuple: &Bound<'_, PyTuple>, parts: &mut Vec<u8>, levels: usize) -> PyResult<()> {
     let Some(levels) = levels.checked_sub(1) else {
-        return Err(type_error(format!("tuple: nested more than {MAX_LEVELS} levels deep; insert a flat tuple")));
+        return Err(type_error(format!("tuple: nested more than {MAX_LEVELS} levels deep; pass a flat tuple")));
     };
     if tuple.is_empty() {
         // The unit type, which must have a byte.
@@ -125,20 +125,31 @@ pub fn hash(seed: u64, item: &Bound<'_, PyAny>) -> PyResult<u64> {
     Ok(Prehashed::of(&Xxh3, seed, &Key::of(item)?).0)
 }
 
+/// Adds to the error for an object its place in a batch.
+#[cold]
+pub fn at(py: Python<'_>, error: PyErr, position: usize) -> PyErr {
+    let class = error.get_type(py);
+    // The messages of other exceptions come from elsewhere.
+    if !class.is(py.get_type::<PyTypeError>()) && !class.is(py.get_type::<PyOverflowError>()) {
+        return error;
+    }
+    PyErr::from_type(class, format!("item {position}, counted from 0: {}", error.value(py)))
+}
+
 /// Returns the error for an object that has no bytes.
 #[cold]
 fn not_an_item(item: &Bound<'_, PyAny>) -> PyErr {
     let class = item.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
     let remedy = match &*class {
         "bool" | "bool_" => {
-            "insert int(x), which is another item than the bool of a Rust program, or bytes([x]), which is the same"
+            "pass int(x), which is another item than the bool of a Rust program, or bytes([x]), which is the same"
         }
-        "float" | "float64" | "float32" => "insert x.hex() or struct.pack('<d', x), and take care of -0.0 and nan",
-        "NoneType" => "leave it out, or insert a string that stands for it",
-        "list" => "insert tuple(x); for a list of items, call update or contains_batch",
-        "ndarray" => "insert x.tobytes(); for an array of items, call update or contains_batch",
-        "set" | "frozenset" => "insert tuple(sorted(x)); for a set of items, call update or contains_batch",
-        _ => "insert str(x), or a tuple of its fields",
+        "float" | "float64" | "float32" => "pass float(x).hex() or struct.pack('<d', x), and take care of -0.0 and nan",
+        "NoneType" | "NAType" | "NaTType" => "leave it out, or pass a string that stands for it",
+        "list" | "range" | "dict" => "pass tuple(x); for a batch of items, call update or contains_batch",
+        "ndarray" => "pass x.tobytes(); for an array of items, call update or contains_batch",
+        "set" | "frozenset" => "pass tuple(sorted(x)); for a batch of items, call update or contains_batch",
+        _ => "pass str(x), or a tuple of its fields",
     };
-    type_error(format!("{class} is not an item, as str, bytes, int and tuples of these are; {remedy}"))
+    type_error(format!("{class} is not an item; items are str, bytes, int, and tuples of these: {remedy}"))
 }

@@ -1,4 +1,4 @@
-//! The Python package `koel`: cuckoo filters for Python, numpy and Arrow.
+//! The Python package `koel-filter`: cuckoo filters for Python, numpy and Arrow.
 
 mod arrow;
 mod batch;

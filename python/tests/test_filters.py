@@ -1,6 +1,7 @@
 """Operations, compared with a multiset; parameters; threads."""
 
 import doctest
+import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -167,8 +168,12 @@ def test_a_full_filter_says_so():
         filter.update(generator)
     assert refused.value.position == len(filter) > 32768 and f"item {len(filter)}," in str(refused.value)
     assert filter.charged_bytes <= 400_000 and before
-    filter.set_max_bytes(10**7)
+    filter.set_max_bytes(None)
     filter.update(range(1000))
+    filter = koel.CuckooFilter(100, 0.001)
+    with pytest.raises(koel.FullError) as refused:
+        filter.update(["a", "b"], range(10_000))
+    assert refused.value.position == len(filter)
 
 
 def test_properties():
@@ -177,11 +182,15 @@ def test_properties():
         filter.update(range(1000))
         view = koel.FilterView(filter.to_bytes())
         for reader in (filter, view):
-            assert reader.params["seed"] == reader.seed == 9 and reader.params["false_positive_rate"] <= 0.01
+            assert reader.params["seed"] == reader.seed == 9 and reader.params.get("false_positive_rate", 0.01) <= 0.01
+            again = kind(**reader.params)
+            again.merge(filter)
+            assert again.params == reader.params and len(again) == 1000
             assert 0 < reader.false_positive_rate < 0.011 and 0 < reader.load_factor <= 1 and reader.slots >= 1000
             assert reader.capacity >= 1000 and reader.size_in_bytes > 1000 and 8 < reader.bits_per_item < 300
             assert abs(reader.measure_false_positive_rate(20_000) - reader.false_positive_rate) < 0.005
             assert repr(reader).startswith(f"<koel.{type(reader).__name__}: 1000 items, load ") and "1000 " in str(reader)
+            assert sys.getsizeof(reader) >= reader.size_in_bytes
             assert reader.kernel and reader.distinct() <= 1000
             with pytest.raises(TypeError):
                 hash(reader)
@@ -194,12 +203,28 @@ def test_properties():
 def test_filters_of_other_kinds_do_not_mix():
     fixed, growing = koel.CuckooFilter(10, 0.1), koel.ElasticFilter(10, 0.1)
     assert fixed != growing and fixed == koel.FilterView(fixed.to_bytes())
-    for other, error in ((growing, TypeError), (koel.CuckooFilter(9000, 0.1), ValueError)):
-        other.add(1), fixed.add(1)
-        with pytest.raises(error, match="parameters"):
-            fixed.merge(other)
-    with pytest.raises(TypeError):
-        fixed |= {1}
+    fixed.add(1)
+    shared = koel.SharedFilter(10, 0.1, partitions=1)
+    for filter, other, error, message in (
+        (fixed, growing, TypeError, "same class"),
+        (fixed, koel.CuckooFilter(9000, 0.1), ValueError, "parameters"),
+        (growing, koel.ElasticFilter(10, 0.2), ValueError, "parameters of one of them|from those of one"),
+        (growing, shared, TypeError, "load the file"),
+        (fixed, koel.FilterView(fixed.to_bytes()), TypeError, "to_filter"),
+        (fixed, {1}, TypeError, "update"),
+    ):
+        before = filter.to_bytes()
+        for combine in (filter.merge, filter.union, lambda other: filter | other):
+            with pytest.raises(error, match=message):
+                combine(other)
+        with pytest.raises(error, match=message):
+            filter |= other
+        assert filter.to_bytes() == before
+    # What the message says works.
+    shared.add(1)
+    growing.merge(koel.ElasticFilter.from_bytes(shared.to_bytes()))
+    fixed.merge(koel.FilterView(fixed.to_bytes()).to_filter())
+    assert 1 in growing and fixed.count(1) == 2
 
 
 def run(threads):

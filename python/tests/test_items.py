@@ -134,17 +134,25 @@ def test_strings_of_polars_pandas_and_numpy():
         (pa.array(["a", None, None]), ValueError, "2 of 3 .* drop_null"),
         (pa.array([1, None])[1:], ValueError, "1 of 1"),
         (pl.Series(["a", None]), ValueError, "1 of 2"),
-        (pa.array(["a"]).dictionary_encode(), TypeError, "dictionary"),
-        (pa.array([1.5]), TypeError, "cast"),
+        (pa.nulls(2), ValueError, "2 of 2"),
+        (pa.array(["a"]).dictionary_encode(), TypeError, "value_type"),
+        (pd.Series(["a"], dtype="category"), TypeError, "categories.dtype"),
+        (pa.array([1.5]), TypeError, "type double.*astype"),
+        (pd.Series([1, None]), TypeError, "type float64.*dropna"),
+        (pa.array([1], pa.timestamp("s")), TypeError, "unit"),
         (pa.table({"a": [1]}), TypeError, "column"),
-        (np.array([1.5]), TypeError, "view"),
+        (np.array([1.5]), TypeError, "astype"),
         (np.array([True]), TypeError, "astype"),
         (np.array(["2020"], "M8[D]"), TypeError, "view"),
+        (np.array([(1, 2)], "i4,i4"), TypeError, "list"),
         (np.zeros((2, 2), int), ValueError, "ravel"),
+        (np.ma.array([1, 2], mask=[0, 1]), TypeError, "compressed"),
         ("text", TypeError, "one item"),
         (b"text", TypeError, "one item"),
+        (memoryview(b"text"), TypeError, "one item"),
         (5, TypeError, "iterable"),
-        ([1, None], TypeError, "leave"),
+        ([1, None], TypeError, "item 1, .* leave"),
+        ([1, 2**64], OverflowError, "item 1, .*18446744073709551616"),
     ],
 )
 def test_other_batches_are_refused(batch, error, message):
@@ -154,6 +162,48 @@ def test_other_batches_are_refused(batch, error, message):
             call(batch)
     assert len(filter) == 0
     assert pa.array([1, None])[:1].null_count == 0 and filter.contains_batch(pa.array([1, None])[:1]).tolist() == [False]
+
+
+def test_empty_columns_have_no_items():
+    filter = koel.SharedFilter(false_positive_rate=0.01)
+    empty = [[], np.array([]), pa.array([]), pa.chunked_array([], pa.null()), pl.Series([]), pl.Series([None]).drop_nulls()]
+    for batch in (*empty, pd.Series([], dtype=object)):
+        filter.update(batch)
+        assert filter.contains_batch(batch).tolist() == [] and len(filter) == 0
+
+
+class WithoutPyarrow:
+    """Like a series of pandas where pyarrow is missing."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __arrow_c_stream__(self):
+        raise ImportError("Import pyarrow failed")
+
+    def __array__(self, *args, **kwargs):
+        return np.array(self.values)
+
+
+def test_arrays_of_other_libraries_become_those_of_numpy():
+    filter = filled(WithoutPyarrow([1, 2**62]))
+    assert [1 in filter, 2**62 in filter, len(filter)] == [True, True, 2]
+    assert filter.contains_batch(WithoutPyarrow([2, 1])).tolist() == [False, True]
+    with pytest.raises(TypeError, match="dropna"):
+        filter.update(WithoutPyarrow([1, None, float("nan")][::2]))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+@pytest.mark.parametrize("convert", [np.asarray, pa.array])
+def test_long_arrays_are_taken_in_stretches(dtype, convert):
+    numbers = convert(np.arange(2_200_000, dtype=dtype))
+    filter = koel.CuckooFilter(1_100_000, 0.01)
+    with pytest.raises(koel.FullError) as refused:
+        filter.update(numbers)
+    assert refused.value.position == len(filter) > 2**20
+    found = filter.contains_batch(numbers)
+    assert found[: len(filter)].all() and found[len(filter) :].mean() < 0.02
+    assert filter.count_members(numbers) == found.sum()
 
 
 class Exported:
