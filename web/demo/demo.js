@@ -64,12 +64,12 @@ function drawTable(top, width, { name, place, m, f, fingerprint, buckets }, sour
     return panels - top + 18 + rows * 40;
 }
 
-function draw(item, found) {
+function draw(item, typed, found) {
     const width = Math.max(280, Math.min(880, Math.round(svg.parentElement.clientWidth - 34)));
     const { x, tables, keys } = picture(bytes, filter.hash(item));
     svg.replaceChildren();
     const [middle, isNarrow] = [width / 2, width < 560];
-    const shown = item.length > 24 ? `${[...item].slice(0, 22).join("")}…` : item;
+    const shown = typed.length > 24 ? `${[...typed].slice(0, 22).join("")}…` : typed;
     let top = 24;
     const down = () => path(`M${middle} ${top + 18}v20l-4 -6m4 6l4 -6`, "arrow");
     if (isNarrow) {
@@ -98,7 +98,7 @@ function draw(item, found) {
     }
     svg.setAttribute("viewBox", `0 0 ${width} ${top}`);
     const result = found ? "Found." : "Not found.";
-    svg.setAttribute("aria-label", `A lookup of “${item}”: ${tables.map(describe).join("; ") || "no tables"}. ${result}`);
+    svg.setAttribute("aria-label", `A lookup of “${typed}”: ${tables.map(describe).join("; ") || "no tables"}. ${result}`);
 }
 
 function describe({ f, fingerprint, buckets }) {
@@ -109,15 +109,19 @@ function describe({ f, fingerprint, buckets }) {
 
 function look() {
     if (!filter) return;
-    const item = input.value;
+    const typed = input.value;
+    // The filter may have integers instead of words.
+    const number = /^-?\d{1,19}$/.test(typed) && BigInt.asIntN(64, BigInt(typed)) === BigInt(typed) && BigInt(typed);
+    const isNumber = number !== false && !filter.has(typed) && filter.has(number);
+    const [item, shown] = isNumber ? [number, `The number ${typed}`] : [typed, `“${typed}”`];
     const found = filter.has(item);
     const chance = filter.rate > 0 ? `One absent word in ${count(1 / filter.rate)} is found by chance.` : "";
     const copies = found && filter.count(item) > 1 ? ` It has ${count(filter.count(item))} copies.` : "";
     const verdict = document.createElement("strong");
-    verdict.textContent = found ? `“${item}” is probably in the filter.` : `“${item}” is not in the filter.`;
+    verdict.textContent = found ? `${shown} is probably in the filter.` : `${shown} is not in the filter.`;
     answer.replaceChildren(verdict, found ? `${copies} ${chance}` : " This answer is always right.");
     answer.className = found ? "yes" : "no";
-    draw(item, found);
+    draw(item, typed, found);
 }
 
 function lookupsPerSecond() {
@@ -134,8 +138,8 @@ function list(name) {
         file: name,
         kind,
         items: count(length),
-        load: percent(load),
-        "false positives": rate > 0 ? `${percent(rate)}, 1 in ${count(1 / rate)}` : "none",
+        "slots taken": percent(load),
+        "false positives": rate > 0 ? percent(rate) : "none",
         size: `${count(filter.bytes)} bytes`,
         "bits per item": length > 0 ? bitsPerItem.toFixed(2) : "–",
         table,
@@ -144,7 +148,7 @@ function list(name) {
         [buckets === undefined ? "buckets per shard" : "buckets"]: count(buckets ?? bucketsPerShard),
         addressing,
         "hash, seed": `${hasher}, ${seed}`,
-        "lookups per second": count(lookupsPerSecond()),
+        "lookups per second": lookupsPerSecond().toLocaleString("en", { maximumSignificantDigits: 2 }),
     };
     const entry = ([name, value]) => {
         const group = document.createElement("div");
@@ -165,6 +169,7 @@ async function show(name, source) {
         list(name);
         look();
     } catch (error) {
+        if (!filter) answer.textContent = "No filter is open. Choose one below.";
         element("error").textContent = `${name}: ${error.message}${error.kind ? ` (${error.kind})` : ""}`;
     }
 }

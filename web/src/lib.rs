@@ -1,4 +1,4 @@
-//! The WebAssembly module of the npm package `koel`: filters in snapshots, which JavaScript opens and queries by handle.
+//! The WebAssembly module of the npm package `koel-filter`: filters in snapshots, which JavaScript opens and queries by handle.
 //!
 //! Items and snapshots pass through one buffer that belongs to this module, so it never follows a pointer from JavaScript.
 #![no_std]
@@ -11,7 +11,7 @@ use alloc::{format, vec::Vec};
 use core::mem;
 
 use koel::{
-    ElasticView, FilterView, Prehashed, SnapshotError,
+    ElasticView, FilterView, Prehashed, SnapshotError, SnapshotErrorKind,
     hash::{AnyHasher, HashItem},
 };
 
@@ -76,6 +76,16 @@ impl Snapshot {
     }
 }
 
+/// Replaces remedies that name functions of Rust.
+fn in_javascript(error: SnapshotError) -> SnapshotError {
+    match error.kind() {
+        SnapshotErrorKind::TrailingBytes => error.with_remedy("pass exactly one snapshot"),
+        SnapshotErrorKind::Hasher => error.with_remedy("build it again with the default hasher"),
+        SnapshotErrorKind::OutOfMemory => error.with_remedy("close filters that are not needed"),
+        _ => error,
+    }
+}
+
 /// The state of the module between calls.
 struct Module {
     /// The open snapshots by handle. Handles of closed ones are used again.
@@ -114,7 +124,8 @@ impl Module {
         let snapshot = match Snapshot::open(bytes, verify) {
             Ok(snapshot) => snapshot,
             Err(error) => {
-                self.buffer = format!("{:?}\n{error}", error.kind()).into_bytes();
+                let kind = error.kind();
+                self.buffer = format!("{kind:?}\n{}", in_javascript(error)).into_bytes();
                 return None;
             }
         };

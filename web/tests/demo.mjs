@@ -1,18 +1,20 @@
 // Opens the demo in Chromium, narrow and wide, light and dark. Prints all problems and saves pictures.
-//     node demo.mjs PICTURES GROWING
-// GROWING is a growing filter of the same words. Run it where puppeteer-core is installed.
+//     node demo.mjs PICTURES GROWING NUMBERS
+// GROWING is a growing filter of the same words, and NUMBERS a filter with the integer 92. Run it where puppeteer-core is
+// installed.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import puppeteer from "puppeteer-core";
 
-const [pictures, growing] = process.argv.slice(2);
+const [pictures, growing, numbers] = process.argv.slice(2);
 const types = { ".html": "text/html", ".js": "text/javascript", ".wasm": "application/wasm" };
 const server = createServer((request, response) => {
     const path = join(process.env.WEB, normalize(new URL(request.url, "http://localhost").pathname));
     response.setHeader("content-type", types[extname(path)] ?? "application/octet-stream");
-    response.end(readFileSync(path));
+    response.statusCode = existsSync(path) ? 200 : 404;
+    response.end(existsSync(path) ? readFileSync(path) : "");
 });
 await new Promise(listening => server.listen(0, "127.0.0.1", listening));
 const origin = `http://127.0.0.1:${server.address().port}`;
@@ -86,6 +88,8 @@ for (const [width, scheme] of [[360, "light"], [360, "dark"], [1280, "light"], [
     await type("zebrq");
     expect((await answer()).includes("“zebrq” is not in the filter") && (await matches()) === 0, "fixed: zebrq is found");
     await check("absent");
+    await type("long".repeat(40));
+    await check("long");
 
     const dropped = async (name, bytes) => {
         await page.evaluate((name, base64) => {
@@ -106,6 +110,12 @@ for (const [width, scheme] of [[360, "light"], [360, "dark"], [1280, "light"], [
     expect(/corrupt\.koel: .*was altered.*\(BodyChecksum\)/.test(error), `corrupt: ${error}`);
     expect((await answer()).includes("“zebra” is probably"), "corrupt: the filter before it is gone");
     await check("corrupt");
+
+    await dropped("numbers.koel", readFileSync(numbers));
+    await type("92");
+    expect((await answer()).includes("The number 92 is probably") && (await matches()) >= 1, "numbers: 92 is not found");
+    await type("93");
+    expect((await answer()).includes("“93” is not in the filter"), "numbers: 93 is found");
 
     // By keyboard: the next stop after the word is the file, and the file's dialog gives a filter, too.
     await page.focus("#item");

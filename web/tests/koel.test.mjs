@@ -159,6 +159,8 @@ test("corrupt bytes give an error, and the module goes on", async () => {
     const refused = async bytes => {
         const error = await open(bytes).then(filter => (filter.close(), null), error => error);
         assert.ok(error instanceof KoelError && /^[A-Z]\w+$/.test(error.kind) && error.message.length > 20, `${error?.stack}`);
+        // Functions of Rust, which JavaScript does not have.
+        assert.doesNotMatch(error.message, /::|View|_with|_prefix|read_from|feature/);
         kinds.add(error.kind);
     };
     for (const { file } of goldens) {
@@ -185,7 +187,7 @@ test("corrupt bytes give an error, and the module goes on", async () => {
             filter.close?.();
         }
     }
-    await assert.rejects(open(read("packed_f4_pow2.koel")), { kind: "Hasher", message: /metrohash64/ });
+    await assert.rejects(open(read("packed_f4_pow2.koel")), { kind: "Hasher", message: /metrohash64.*build it again/ });
     const expected = ["Magic", "Version", "Length", "TrailingBytes", "HeaderChecksum", "Hasher", "BodyChecksum"];
     assert.deepEqual(expected.filter(kind => !kinds.has(kind)), []);
     const filter = await open(read("packed_f13_any.koel"));

@@ -13,12 +13,12 @@ import { fileURLToPath } from "node:url";
 const [WEB, GOLDEN] = ["..", "../../tests/data/packed_f13_any.koel"].map(path => fileURLToPath(new URL(path, import.meta.url)));
 const folder = mkdtempSync(join(tmpdir(), "koel-web-"));
 after(() => rmSync(folder, { recursive: true }));
-const installed = join(folder, "node_modules/koel");
+const installed = join(folder, "node_modules/koel-filter");
 
 const run = (program, ...args) => execFileSync(program, args, { cwd: folder, encoding: "utf8" }).trim();
 const write = (name, text) => writeFileSync(join(folder, name), text);
 const LOOKUP = 'new Uint8Array(await readFile(process.argv[2]))); console.log(filter.has("item-92"), filter.has("item-93"));';
-const BEGIN = 'import { readFile } from "node:fs/promises"; import { load, open } from "koel";';
+const BEGIN = 'import { readFile } from "node:fs/promises"; import { load, open } from "koel-filter";';
 
 const pack = ["pack", "--json", "--silent", "--pack-destination", folder];
 const [packed] = JSON.parse(execFileSync("npm", pack, { cwd: WEB, encoding: "utf8" }));
@@ -33,7 +33,7 @@ test("the package has what it needs, and nothing else", () => {
 test("Node and its workers load the package", () => {
     write("main.mjs", `${BEGIN} const filter = await open(${LOOKUP}`);
     assert.equal(run("node", "main.mjs", GOLDEN), "true false");
-    write("worker.mjs", `import { parentPort, workerData } from "node:worker_threads"; import { open } from "koel";
+    write("worker.mjs", `import { parentPort, workerData } from "node:worker_threads"; import { open } from "koel-filter";
         const filter = await open(workerData.bytes, { wasm: workerData.wasm });
         parentPort.postMessage([...filter.hasBatch(["item-92", "item-93"])]);`);
     write("workers.mjs", `${BEGIN} import { Worker } from "node:worker_threads";
@@ -52,13 +52,13 @@ test("a bundle finds the module beside it, or has it inside", { skip: noTools },
     await build({ ...options, entryPoints: ["main.mjs"], outfile: "beside/main.mjs" });
     copyFileSync(join(installed, "koel.wasm"), join(folder, "beside/koel.wasm"));
     assert.equal(run("node", "beside/main.mjs", GOLDEN), "true false");
-    write("inside.mjs", `${BEGIN} import wasm from "koel/koel.wasm"; await load(wasm); const filter = await open(${LOOKUP}`);
+    write("inside.mjs", `${BEGIN} import wasm from "koel-filter/koel.wasm"; await load(wasm); const filter = await open(${LOOKUP}`);
     await build({ ...options, entryPoints: ["inside.mjs"], outfile: "inside/main.mjs", loader: { ".wasm": "binary" } });
     assert.equal(run("node", "inside/main.mjs", GOLDEN), "true false");
 });
 
 test("Deno loads the package", { skip: noTools }, () => {
-    write("deno.mjs", `import { open } from "./node_modules/koel/koel.js";
+    write("deno.mjs", `import { open } from "./node_modules/koel-filter/koel.js";
         const filter = await open(await Deno.readFile(Deno.args[0])); console.log(filter.has("item-92"), filter.has("item-93"));`);
     assert.equal(run(join(process.env.TOOLS, "node_modules/.bin/deno"), "run", "--no-config", "--allow-read", "deno.mjs", GOLDEN), "true false");
 });
