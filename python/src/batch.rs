@@ -24,8 +24,8 @@ const PIECE: usize = 1 << 15;
 const STRETCH: usize = 1 << 20;
 
 /// What to do about floats.
-pub const NO_FLOATS: &str = "give array.astype('int64') if all its values are integers; pandas reads integers as floats if some are missing: \
-     give series.dropna().astype('int64')";
+pub const NO_FLOATS: &str = "cast it to int64 (by cast or astype) if all its values are integers; pandas reads integers as floats if some are \
+                             missing: give series.dropna().astype('int64')";
 
 /// A piece of a batch.
 #[derive(Clone, Copy)]
