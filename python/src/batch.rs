@@ -125,6 +125,15 @@ impl<'py> Batch<'py> {
         Ok(Self::Words(words.call_method1("view", ("uint64",))?.cast_into()?))
     }
 
+    /// Returns the number of items as far as it is known before they are read. Iterators may claim any.
+    pub fn len_hint(&self) -> usize {
+        match self {
+            Self::Words(array) => array.len(),
+            Self::Columns(columns) => columns.iter().map(Column::len).sum(),
+            Self::Objects(objects) => objects.size_hint().0.min(STRETCH),
+        }
+    }
+
     /// Calls `act` with one piece after the other, detached from the interpreter. `start` is the number of items in earlier batches
     /// of a call, and counts on.
     pub fn each(
@@ -134,7 +143,7 @@ impl<'py> Batch<'py> {
         start: &mut usize,
         mut act: impl FnMut(Keys<'_>) -> Result<(), InsertError> + Send,
     ) -> PyResult<()> {
-        let mut hashes = Vec::new();
+        let mut hashes = Vec::with_capacity(self.len_hint().min(PIECE));
         // Ends a stretch.
         let go_on = |done: Result<(), InsertError>, start: usize| {
             done.map_err(|error| error.after(start).into_py_err())?;
@@ -157,21 +166,18 @@ impl<'py> Batch<'py> {
                     }
                 }
             }
-            Self::Objects(mut objects) => {
-                hashes.reserve(objects.size_hint().0.min(PIECE));
-                loop {
-                    hashes.clear();
-                    for object in objects.by_ref().take(PIECE) {
-                        let hash = item::hash(seed, &object?);
-                        hashes.push(hash.map_err(|error| item::at(py, error, *start + hashes.len()))?);
-                    }
-                    go_on(py.detach(|| act(Keys::Hashes(&hashes))), *start)?;
-                    *start += hashes.len();
-                    if hashes.len() < PIECE {
-                        break;
-                    }
+            Self::Objects(mut objects) => loop {
+                hashes.clear();
+                for object in objects.by_ref().take(PIECE) {
+                    let hash = item::hash(seed, &object?);
+                    hashes.push(hash.map_err(|error| item::at(py, error, *start + hashes.len()))?);
                 }
-            }
+                go_on(py.detach(|| act(Keys::Hashes(&hashes))), *start)?;
+                *start += hashes.len();
+                if hashes.len() < PIECE {
+                    break;
+                }
+            },
         }
         Ok(())
     }

@@ -114,8 +114,9 @@ impl Filter {
     /// [True, True, True, False, False]
     #[pyo3(signature = (items, /))]
     fn contains_batch<'py>(&self, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let mut found = Vec::new();
-        Batch::of(items)?.each(items.py(), self.seed, &mut 0, |keys| {
+        let batch = Batch::of(items)?;
+        let mut found = Vec::with_capacity(batch.len_hint());
+        batch.each(items.py(), self.seed, &mut 0, |keys| {
             let start = found.len();
             found.resize(start + keys.len(), false);
             look!(None, &self.any, filter => with_items!(keys, items => filter.contains_batch(items, &mut found[start..])));
@@ -127,8 +128,9 @@ impl Filter {
     /// Counts the copies of each item of a batch, as `count` does. Returns an array of uint32.
     #[pyo3(signature = (items, /))]
     fn count_batch<'py>(&self, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let mut counts = Vec::new();
-        Batch::of(items)?.each(items.py(), self.seed, &mut 0, |keys| {
+        let batch = Batch::of(items)?;
+        let mut counts = Vec::with_capacity(batch.len_hint());
+        batch.each(items.py(), self.seed, &mut 0, |keys| {
             look!(None, &self.any, filter => match keys {
                 crate::batch::Keys::Words(items) => counts.extend(items.iter().map(|item| filter.count(item))),
                 crate::batch::Keys::Hashes(hashes) => counts.extend(hashes.iter().map(|&hash| filter.count(&Prehashed(hash)))),
@@ -318,8 +320,9 @@ impl MutableFilter {
         items: &Bound<'py, PyAny>,
         mut act: impl FnMut(&AnyFilter, crate::batch::Keys<'_>, &mut [bool]) -> Option<Result<(), koel::InsertError>> + Send,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let (filter, mut results) = (slf.as_super().get(), Vec::new());
-        Batch::of(items)?.each(slf.py(), filter.seed, &mut 0, |keys| {
+        let (filter, batch) = (slf.as_super().get(), Batch::of(items)?);
+        let mut results = Vec::with_capacity(batch.len_hint());
+        batch.each(slf.py(), filter.seed, &mut 0, |keys| {
             let start = results.len();
             results.resize(start + keys.len(), false);
             act(&filter.any, keys, &mut results[start..]).unwrap_or(Ok(()))
