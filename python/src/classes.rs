@@ -501,7 +501,8 @@ fn set<B, T>(builder: B, value: Option<T>, set: impl FnOnce(B, T) -> B) -> B {
 
 /// Parses the name of a table, an addressing or a kernel.
 fn parse<T: std::str::FromStr<Err = koel::ParamError>>(name: Option<&str>) -> PyResult<Option<T>> {
-    name.map(str::parse).transpose().map_err(IntoPyErr::into_py_err)
+    let parse = |name: &str| name.parse().map_err(|error| PyValueError::new_err(format!("{error}, not {name:?}")));
+    name.map(parse).transpose()
 }
 
 /// Reads a snapshot as a filter of this class.

@@ -137,7 +137,7 @@ TestModel.settings = settings(max_examples=25, stateful_step_count=30, deadline=
         (koel.CuckooFilter, {"capacity": 10, "false_positive_rate": float("nan")}, "NaN"),
         (koel.CuckooFilter, {"capacity": 10, "buckets": 10, "fingerprint_bits": 8}, "both"),
         (koel.CuckooFilter, {"capacity": 10, "fingerprint_bits": 2**40}, "bits"),
-        (koel.CuckooFilter, {"capacity": 10, "false_positive_rate": 0.1, "table": "round"}, "packed"),
+        (koel.CuckooFilter, {"capacity": 10, "false_positive_rate": 0.1, "table": "round"}, "packed.*round"),
         (koel.CuckooFilter, {"capacity": 10, "false_positive_rate": 0.1, "addressing": "x"}, "any-size"),
         (koel.CuckooFilter, {"capacity": 10, "false_positive_rate": 0.1, "kernel": "x"}, "portable"),
         (koel.ElasticFilter, {}, "0.001"),
