@@ -274,6 +274,13 @@ fn fixed_filters_survive_failed_allocations() {
         |filter| if (0..420).all(|n| filter.remove(&key(n % 20))) { Ok(()) } else { Err("a lost copy") },
         |filter, _| assert!(filter.is_empty()),
     );
+    operation("clone a fixed filter", &filter_with_copies).run(
+        |filter| filter.try_clone(),
+        |filter, copy| {
+            assert!(copy.ok().is_none_or(|copy| *copy == *filter));
+            assert_unchanged(filter);
+        },
+    );
     operation("merge copies", &filter_with_copies).run(
         |filter| filter.merge(&with_copies),
         |filter, merged| assert!(if merged.is_ok() { filter.len() == 2 * with_copies.len() } else { *filter == with_copies }),

@@ -1,6 +1,7 @@
 //! The filters of the library behind one type, and behind locks, so that every thread may use every filter.
 
 use std::{
+    io::{self, Write},
     path::Path,
     sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
@@ -118,7 +119,7 @@ pub trait Changeable: Sized {
 }
 
 macro_rules! changeable {
-    ($($filter:ident, $kind:ident, |$self:ident| $copy:expr;)+) => {$(
+    ($($filter:ident, $kind:ident;)+) => {$(
         impl Changeable for $filter {
             fn read(source: Source<'_>) -> Result<Self, SnapshotError> {
                 match source {
@@ -127,8 +128,8 @@ macro_rules! changeable {
                 }
             }
 
-            fn duplicate(&$self) -> Result<Self, OutOfMemory> {
-                $copy
+            fn duplicate(&self) -> Result<Self, OutOfMemory> {
+                self.try_clone()
             }
 
             fn combine(&mut self, other: &Self, is_union: bool) -> Result<(), MergeError> {
@@ -142,9 +143,9 @@ macro_rules! changeable {
     )+};
 }
 changeable! {
-    CuckooFilter, Fixed, |self| Ok(self.clone());
-    ElasticFilter, Elastic, |self| Ok(self.clone());
-    SharedFilter, Shared, |self| self.try_clone();
+    CuckooFilter, Fixed;
+    ElasticFilter, Elastic;
+    SharedFilter, Shared;
 }
 
 impl AnyFilter {
@@ -182,10 +183,10 @@ impl AnyFilter {
             (Self::ElasticView(ours), Self::ElasticView(theirs)) => Some(ours == theirs),
             (Self::Fixed(lock), Self::View(view)) | (Self::View(view), Self::Fixed(lock)) => Some(*read(lock, None) == *view),
             (Self::Elastic(lock), Self::ElasticView(view)) | (Self::ElasticView(view), Self::Elastic(lock)) => {
-                Some(has_bytes(view, read(lock, None).to_bytes()))
+                Some(has_bytes(view, |expected| read(lock, None).write_to(expected)))
             }
             (Self::Shared(lock), Self::ElasticView(view)) | (Self::ElasticView(view), Self::Shared(lock)) => {
-                Some(has_bytes(view, read(lock, None).to_bytes()))
+                Some(has_bytes(view, |expected| read(lock, None).write_to(expected)))
             }
             _ => None,
         }
@@ -202,9 +203,24 @@ impl AnyFilter {
     }
 }
 
-/// Compares a view with the snapshot of a filter.
-fn has_bytes(view: &ElasticView<Data>, snapshot: Vec<u8>) -> bool {
-    ElasticView::over(snapshot).is_ok_and(|own| own == *view)
+/// Compares a view with the snapshot that `write` writes.
+fn has_bytes(view: &ElasticView<Data>, write: impl FnOnce(&mut Expected<'_>) -> io::Result<()>) -> bool {
+    let mut expected = Expected(view.data().as_ref());
+    write(&mut expected).is_ok() && expected.0.is_empty()
+}
+
+/// The bytes that must be written next: others are refused.
+struct Expected<'a>(&'a [u8]);
+
+impl Write for Expected<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.strip_prefix(bytes).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Compares two filters. Threads lock two filters in the order of their addresses, so that they do not wait for each other.

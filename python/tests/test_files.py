@@ -215,3 +215,21 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     grown = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True).stdout
     assert int(grown) < 4096  # KiB; each filter takes 1.5
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit on memory is Linux's")
+def test_a_lack_of_memory_is_an_exception():
+    program = """
+import pickle, resource, koel
+size = {"capacity": 20_000_000, "false_positive_rate": 0.001}
+filters = [koel.CuckooFilter(**size), koel.ElasticFilter(**size), koel.SharedFilter(**size)]
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 16_000_000,) * 2)
+for filter in filters:
+    filter.add("alice")
+    for act in (filter.copy, filter.to_bytes, lambda: filter.union(filter), lambda: filter.merge(filter), lambda: pickle.dumps(filter)):
+        try: act()
+        except MemoryError: print(filter.count("alice"))
+"""
+    refused = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True).stdout
+    assert refused.split() == [b"1"] * 15

@@ -159,6 +159,17 @@ impl<H> CuckooFilter<H> {
     pub fn table_len(&self) -> usize {
         self.core.table_len()
     }
+
+    /// Clones the filter. Returns an error where `clone` aborts the process.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn try_clone(&self) -> Result<Self, OutOfMemory>
+    where
+        H: Clone,
+    {
+        Ok(Self { core: self.core.to_owned()?, hasher: self.hasher.clone() })
+    }
 }
 
 lookups! {
