@@ -13,10 +13,10 @@ PLAN = "params distinct kernel set_kernel"
 CHANGE = "insert insert_unique insert_batch insert_unique_batch insert_iter insert_unique_iter clear remove remove_batch"
 WRITE = "to_bytes write_to save snapshot_bytes"
 LOAD = "from_bytes from_bytes_with read_from read_from_with load load_with"
-MERGE = "merge union"
+MERGE = "merge union try_clone"
 VIEW = "over over_with over_prefix over_prefix_with verify to_filter data into_data"
 GROW = "table_len table_bytes partitions shards buckets buckets_per_lookup"
-LIMIT = "charged_bytes set_max_bytes shrink try_clone"
+LIMIT = "charged_bytes set_max_bytes shrink"
 
 PAGES = {
     "struct.CuckooFilter": [READ, PLAN, CHANGE, WRITE, LOAD, MERGE, "new builder table_len to_table write_table"],
@@ -51,7 +51,10 @@ folder = pathlib.Path(sys.argv[1])
 has_errors = False
 for page, groups in PAGES.items():
     methods = Methods()
-    methods.feed((folder / "koel" / f"{page}.html").read_text(encoding="utf-8"))
+    path = folder / "koel" / f"{page}.html"
+    if not path.exists():
+        sys.exit(f"{path} does not exist; first run cargo doc -p koel --all-features --no-deps")
+    methods.feed(path.read_text(encoding="utf-8"))
     expected = " ".join(groups).split()
     for text, names in [("lists unexpected methods", set(methods.names) - set(expected)),
                         ("does not list", set(expected) - set(methods.names)),

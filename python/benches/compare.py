@@ -68,8 +68,8 @@ def probables(items: int) -> Any:
 # For each package: how to make a filter, the names of its methods, its bytes, and the share of items that it is measured with, as
 # some are a hundred times slower.
 RIVALS: list[tuple[str, Callable[[int], Any], str, str, Callable[[Any], float], int]] = [
-    ("koel-filter", lambda items: koel.CuckooFilter(items, RATE), "add", "update", lambda f: f.size_in_bytes, 1),
-    ("koel-filter, ElasticFilter", lambda items: koel.ElasticFilter(false_positive_rate=RATE), "add", "update", lambda f: f.size_in_bytes, 1),
+    ("koel-filter", lambda n: koel.CuckooFilter(n, RATE), "add", "update", lambda f: f.size_in_bytes, 1),
+    ("koel-filter, ElasticFilter", lambda _: koel.ElasticFilter(None, RATE), "add", "update", lambda f: f.size_in_bytes, 1),
     ("rbloom", rbloom, "add", "update", lambda f: f.size_in_bits / 8, 1),
     ("pybloomfiltermmap3", pybloomfilter, "add", "update", lambda f: f.num_bits / 8, 1),
     ("cuckoopy", cuckoopy, "insert", "", lambda f: f.capacity * 4 * 13 / 8, 100),

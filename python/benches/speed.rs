@@ -1,5 +1,5 @@
-//! Times the library's own lookups of a batch, for comparison with those from Python. `speed ITEMS` reads the kind of items, `int64` or
-//! `strings`, from each line of its input, and prints nanoseconds of processor time per item.
+//! Times the library's own lookups of a batch, for comparison with those from Python. `speed ITEMS` reads the kind of items,
+//! `int64` or `strings`, from each line of its input, and prints nanoseconds of processor time per item.
 
 #![allow(clippy::cast_precision_loss, reason = "there are fewer than 2⁵³ items")]
 

@@ -11,7 +11,7 @@ use std::{
 
 use koel::{Item, Prehashed, Xxh3};
 use pyo3::{
-    exceptions::{PyImportError, PyValueError},
+    exceptions::{PyException, PyValueError},
     prelude::*,
     types::PyCapsule,
 };
@@ -132,7 +132,7 @@ impl Layout {
         if !schema.dictionary.is_null() {
             return Err(type_error(
                 "the column is dictionary-encoded; give its values (pyarrow: array.cast(array.type.value_type), polars: \
-                 series.cast(pl.String), pandas: series.astype(series.cat.categories.dtype))"
+                 series.cast(pl.String), pandas: series.dropna().astype(series.cat.categories.dtype))"
                     .to_owned(),
             ));
         }
@@ -150,12 +150,18 @@ impl Layout {
             other => {
                 let remedy = match other {
                     b"e" | b"f" | b"g" => NO_FLOATS,
-                    [b't', ..] => "cast it to integers, in the unit of the other items",
+                    [b't', ..] => "cast it to int64 or int32, in the unit of the other items",
                     b"+s" => "give one column of a table",
-                    _ => "cast it to one of these",
+                    _ => "cast it to one of these, or give a list of its items",
                 };
-                let named = object.getattr_opt("type")?.or(object.getattr_opt("dtype")?);
-                let name = named.map_or_else(|| format.to_string_lossy().into_owned(), |name| name.to_string());
+                // Columns of a table may have any name.
+                let name = match other {
+                    b"+s" => object.get_type().name()?.to_string(),
+                    _ => ["dtype", "type"]
+                        .iter()
+                        .find_map(|name| object.getattr(name).ok())
+                        .map_or_else(String::new, |of| of.to_string()),
+                };
                 return Err(type_error(format!(
                     "the column has the type {name}, but batches are strings, binary and integers; {remedy}"
                 )));
@@ -197,8 +203,8 @@ impl Column {
         }
         let Some(export) = object.getattr_opt("__arrow_c_stream__")? else { return Ok(None) };
         let exported = match export.call0() {
-            // Pandas needs pyarrow for this.
-            Err(error) if error.is_instance_of::<PyImportError>(object.py()) => return Ok(None),
+            // Pandas cannot export without pyarrow, nor columns of different objects.
+            Err(error) if error.is_instance_of::<PyException>(object.py()) && object.hasattr("__array__")? => return Ok(None),
             exported => exported?,
         };
         let mut stream = Owned::<Stream>::take(&exported)?;

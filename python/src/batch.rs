@@ -5,7 +5,7 @@ use std::ops::Range;
 use koel::InsertError;
 use numpy::{PyArray1, PyArrayDescrMethods as _, PyArrayMethods as _, PyUntypedArray, PyUntypedArrayMethods as _};
 use pyo3::{
-    exceptions::PyValueError,
+    exceptions::{PyMemoryError, PyValueError},
     prelude::*,
     types::{PyByteArray, PyBytes, PyIterator, PyMemoryView, PyString},
 };
@@ -19,13 +19,12 @@ use crate::{
 /// The most items that are hashed before the filter is locked, where they are not integers of 64 bits.
 const PIECE: usize = 1 << 15;
 
-/// The most items of an array that are taken before a key can interrupt the call. As the thread may have to wait for the
-/// interpreter then, it is not a `PIECE`.
+/// The most items of an array between two checks for Ctrl-C. It is longer than `PIECE` because a check may wait for the interpreter.
 const STRETCH: usize = 1 << 20;
 
 /// What to do about floats.
-pub const NO_FLOATS: &str = "cast it to int64 (by cast or astype) if all its values are integers; pandas reads integers as floats if some are \
-                             missing: give series.dropna().astype('int64')";
+pub const NO_FLOATS: &str = "cast it to int64 (numpy, pandas: astype('int64'), polars: cast(pl.Int64)) if all its values are \
+                             integers; pandas reads integers as floats if some are missing: give series.dropna().astype('int64')";
 
 /// A piece of a batch.
 #[derive(Clone, Copy)]
@@ -85,7 +84,8 @@ impl<'py> Batch<'py> {
             return Ok(Self::Columns(columns));
         }
         if items.hasattr("__array__")? {
-            return Self::of_array(items.py().import("numpy")?.call_method1("asarray", (items,))?.cast()?);
+            // Unlike `asarray`, this keeps masks.
+            return Self::of_array(items.py().import("numpy")?.call_method1("asanyarray", (items,))?.cast()?);
         }
         Ok(Self::Objects(items.try_iter()?))
     }
@@ -96,13 +96,14 @@ impl<'py> Batch<'py> {
             let message = format!("array: {} dimensions given, but a batch has 1; give array.ravel()", array.ndim());
             return Err(PyValueError::new_err(message));
         }
-        if array.hasattr("mask")? {
+        let numpy = array.py().import("numpy")?;
+        if array.is_instance(&numpy.getattr("ma")?.getattr("MaskedArray")?)? {
             return Err(type_error(
                 "a masked array is not a batch; give array.compressed(), which has the items that are not masked".to_owned(),
             ));
         }
         if array.is_empty() {
-            // Those of empty lists have floats.
+            // numpy gives an empty list the type float64.
             return Ok(Self::Columns(Vec::new()));
         }
         let dtype = array.dtype();
@@ -121,12 +122,21 @@ impl<'py> Batch<'py> {
             }
         };
         // Without a copy if the array has this type, and no gaps.
-        let words = array.py().import("numpy")?.call_method1("require", (array, wide, "CA"))?;
+        let words = numpy.call_method1("require", (array, wide, "CA"))?;
         Ok(Self::Words(words.call_method1("view", ("uint64",))?.cast_into()?))
     }
 
+    /// Returns an empty vector with room for a result for each item, as far as their number is known.
+    pub fn reserve<T>(&self) -> PyResult<Vec<T>> {
+        let (mut results, len) = (Vec::new(), self.len_hint());
+        match results.try_reserve_exact(len) {
+            Ok(()) => Ok(results),
+            Err(_) => Err(PyMemoryError::new_err(format!("there is no memory for {len} results; pass fewer items at a time"))),
+        }
+    }
+
     /// Returns the number of items as far as it is known before they are read. Iterators may claim any.
-    pub fn len_hint(&self) -> usize {
+    fn len_hint(&self) -> usize {
         match self {
             Self::Words(array) => array.len(),
             Self::Columns(columns) => columns.iter().map(Column::len).sum(),
@@ -184,14 +194,14 @@ impl<'py> Batch<'py> {
 }
 
 /// Calls `act` with one piece of a stretch after the other.
-fn each_of_column<E>(
+fn each_of_column(
     column: &Column,
     stretch: Range<usize>,
     seed: u64,
     hashes: &mut Vec<u64>,
     start: &mut usize,
-    mut act: impl FnMut(Keys<'_>) -> Result<(), E>,
-) -> Result<(), E> {
+    mut act: impl FnMut(Keys<'_>) -> Result<(), InsertError>,
+) -> Result<(), InsertError> {
     if let Some(words) = column.words() {
         act(Keys::Words(&words[stretch.clone()]))?;
         *start += stretch.len();

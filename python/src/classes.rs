@@ -1,6 +1,6 @@
 //! The classes. What all filters can do is in `Filter`, and what changes them in `MutableFilter`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use koel::Prehashed;
 use numpy::{IntoPyArray as _, PyArray1};
@@ -8,7 +8,7 @@ use pyo3::{
     basic::CompareOp,
     exceptions::{PyKeyError, PyValueError},
     prelude::*,
-    types::{PyBytes, PyDict, PyString, PyTuple, PyType},
+    types::{PyBytes, PyDict, PyFloat, PyString, PyTuple, PyType},
 };
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     data::Data,
     error::{IntoPyErr, not_read, os_error, type_error},
     filter::{AnyFilter, Changeable, Source, read, write},
-    item::Key,
+    item::{self, Key},
     look, with_items,
 };
 
@@ -71,7 +71,8 @@ impl Filter {
     fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, operator: CompareOp) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         let (ours, theirs) = (slf.get(), other.cast::<Self>().ok().map(Bound::get));
-        let equal = theirs.and_then(|theirs| py.detach(|| ours.any.equals(&theirs.any)));
+        let equal = theirs.and_then(|theirs| py.detach(|| ours.any.equals(&theirs.any))).transpose();
+        let equal = equal.map_err(|error| os_error(&error, Path::new("")))?;
         Ok(match (operator, equal) {
             (CompareOp::Eq, Some(equal)) => equal.into_pyobject(py)?.to_owned().into_any().unbind(),
             (CompareOp::Ne, Some(equal)) => (!equal).into_pyobject(py)?.to_owned().into_any().unbind(),
@@ -115,7 +116,7 @@ impl Filter {
     #[pyo3(signature = (items, /))]
     fn contains_batch<'py>(&self, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let batch = Batch::of(items)?;
-        let mut found = Vec::with_capacity(batch.len_hint());
+        let mut found = batch.reserve()?;
         batch.each(items.py(), self.seed, &mut 0, |keys| {
             let start = found.len();
             found.resize(start + keys.len(), false);
@@ -129,7 +130,7 @@ impl Filter {
     #[pyo3(signature = (items, /))]
     fn count_batch<'py>(&self, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let batch = Batch::of(items)?;
-        let mut counts = Vec::with_capacity(batch.len_hint());
+        let mut counts = batch.reserve()?;
         batch.each(items.py(), self.seed, &mut 0, |keys| {
             look!(None, &self.any, filter => match keys {
                 crate::batch::Keys::Words(items) => counts.extend(items.iter().map(|item| filter.count(item))),
@@ -210,8 +211,8 @@ impl Filter {
         look!(Some(py), &self.any, filter => filter.kernel().to_string())
     }
 
-    /// The parameters by their names: `CuckooFilter(**params)` or `ElasticFilter(**params)` makes an empty filter, which can be
-    /// merged with this one.
+    /// The parameters by their names: `CuckooFilter(**params)`, or that of the filter's own class, makes an empty filter with equal
+    /// parameters.
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -321,7 +322,7 @@ impl MutableFilter {
         mut act: impl FnMut(&AnyFilter, crate::batch::Keys<'_>, &mut [bool]) -> Option<Result<(), koel::InsertError>> + Send,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let (filter, batch) = (slf.as_super().get(), Batch::of(items)?);
-        let mut results = Vec::with_capacity(batch.len_hint());
+        let mut results = batch.reserve()?;
         batch.each(slf.py(), filter.seed, &mut 0, |keys| {
             let start = results.len();
             results.resize(start + keys.len(), false);
@@ -336,10 +337,10 @@ impl MutableFilter {
         if let Some(done) = theirs.and_then(|theirs| slf.py().detach(|| ours.any.combine(&theirs.any, is_union))) {
             return done.map_err(IntoPyErr::into_py_err);
         }
-        let remedy = match theirs.map(|theirs| &theirs.any) {
+        let remedy = match theirs.map(|theirs| (&ours.any, &theirs.any)) {
             None => "to add items, call update",
-            Some(AnyFilter::View(_) | AnyFilter::ElasticView(_)) => "call its to_filter() first",
-            Some(AnyFilter::Fixed(_)) => "build both with the same class and parameters",
+            Some((_, AnyFilter::View(_) | AnyFilter::ElasticView(_))) => "call its to_filter() first",
+            Some((AnyFilter::Fixed(_), _) | (_, AnyFilter::Fixed(_))) => "build both with the same class and parameters",
             Some(_) => "build both with the same class and parameters, or load the file of one as the other class",
         };
         let (own, class) = (ours.any.class(), other.get_type().name()?);
@@ -422,7 +423,7 @@ impl MutableFilter {
         Self::results(
             slf,
             items,
-            |any, keys, inserted| change!(None, any, filter => with_items!(keys, items => filter.insert_unique_batch(items, inserted))),
+            |any, keys, added| change!(None, any, filter => with_items!(keys, items => filter.insert_unique_batch(items, added))),
         )
     }
 
@@ -459,6 +460,9 @@ impl MutableFilter {
     }
 
     fn __or__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if !other.is_instance_of::<Filter>() {
+            return Ok(slf.py().NotImplemented().into_bound(slf.py()));
+        }
         Self::union(slf, &PyTuple::new(slf.py(), [other])?)
     }
 
@@ -474,8 +478,11 @@ impl<'py> FromPyObject<'_, 'py> for Number {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let index = object.call_method0("__index__");
-        let number = index.map_err(|_| type_error(format!("{object:?} given; give an int")))?;
+        let Some(number) = item::index(&object)? else {
+            let given =
+                if object.is_instance_of::<PyFloat>() { format!("{object:?}") } else { object.get_type().name()?.to_string() };
+            return Err(type_error(format!("{given} given; give an int")));
+        };
         let out_of_range = |_| PyValueError::new_err(format!("{number} given; give a number from 0 to 2**64-1"));
         number.extract().map(Self).map_err(out_of_range)
     }

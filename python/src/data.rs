@@ -6,9 +6,9 @@ use std::{fs::File, io::ErrorKind, path::Path, slice};
 
 use memmap2::Mmap;
 use numpy::{PyArray1, PyArrayMethods as _, PyUntypedArrayMethods as _};
-use pyo3::{exceptions::PyTypeError, prelude::*};
+use pyo3::prelude::*;
 
-use crate::error::{os_error, type_error};
+use crate::error::os_error;
 
 /// Bytes that stay where they are.
 pub enum Data {
@@ -53,15 +53,7 @@ impl Data {
     /// Holds a buffer that cannot be written to. Others are copied, as they may change at any time.
     pub fn hold(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
         let numpy = buffer.py().import("numpy")?;
-        let mut array = match numpy.call_method1("frombuffer", (buffer, "uint8")) {
-            Err(error) if error.is_instance_of::<PyTypeError>(buffer.py()) => {
-                let class = buffer.get_type().name()?;
-                return Err(type_error(format!(
-                    "{class} is neither bytes nor another buffer; give the bytes of a snapshot, or call the method for files with a path"
-                )));
-            }
-            array => array?,
-        };
+        let mut array = numpy.call_method1("frombuffer", (buffer, "uint8"))?;
         if array.getattr("flags")?.getattr("writeable")?.extract()? {
             array = array.call_method0("copy")?;
         }

@@ -73,7 +73,7 @@ impl IntoPyErr for MergeError {
         match self {
             Self::OutOfMemory(error) => error.into_py_err(),
             Self::Insert(error) => error.into_py_err(),
-            Self::Full { .. } => {
+            Self::Full { .. } | Self::MaxCapacity { .. } => {
                 with_attribute(classes::FullError::new_err(self.to_string()), |error| error.setattr("position", 0))
             }
             error => PyValueError::new_err(error.to_string()),
@@ -83,19 +83,20 @@ impl IntoPyErr for MergeError {
 
 impl IntoPyErr for SnapshotError {
     fn into_py_err(self) -> PyErr {
-        if self.kind() == SnapshotErrorKind::OutOfMemory {
-            return PyMemoryError::new_err(self.to_string());
-        }
         let (kind, offset) = (self.kind(), self.offset());
-        // Those of the library name its functions.
+        // The library's remedies name functions of Rust.
         let error = match kind {
+            SnapshotErrorKind::OutOfMemory => {
+                self.with_remedy("read it on a machine with more memory, or query it as a FilterView")
+            }
             SnapshotErrorKind::TrailingBytes => self.with_remedy("give exactly one snapshot"),
             SnapshotErrorKind::Hasher => self.with_remedy("only filters with xxh3 can be read; build one from its items"),
-            SnapshotErrorKind::OtherType => {
-                self.with_remedy("open it as a FilterView, whose to_filter() returns one of its class")
-            }
+            SnapshotErrorKind::OtherType => self.with_remedy("open it as a FilterView; its to_filter() returns the right class"),
             _ => self,
         };
+        if kind == SnapshotErrorKind::OutOfMemory {
+            return PyMemoryError::new_err(error.to_string());
+        }
         let exception = classes::SnapshotError::new_err(error.to_string());
         with_attribute(exception, |error| {
             error.setattr("kind", format!("{kind:?}"))?;
@@ -115,6 +116,7 @@ pub fn not_read(error: SnapshotError, path: &Path) -> PyErr {
 /// Returns the exception that Python itself would raise for a file, with the library's message.
 pub fn os_error(error: &io::Error, path: &Path) -> PyErr {
     let name = match error.kind() {
+        io::ErrorKind::OutOfMemory => return PyMemoryError::new_err(error.to_string()),
         io::ErrorKind::NotFound => "ENOENT",
         io::ErrorKind::PermissionDenied => "EACCES",
         io::ErrorKind::IsADirectory => "EISDIR",
@@ -124,6 +126,7 @@ pub fn os_error(error: &io::Error, path: &Path) -> PyErr {
         io::ErrorKind::FileTooLarge => "EFBIG",
         io::ErrorKind::ReadOnlyFilesystem => "EROFS",
         io::ErrorKind::InvalidInput => "EINVAL",
+        io::ErrorKind::InvalidFilename => "ENAMETOOLONG",
         _ => "EIO",
     };
     let named = || Python::attach(|py| py.import("errno")?.getattr(name)?.extract()).ok();

@@ -174,22 +174,24 @@ impl AnyFilter {
     }
 
     /// Compares filters of one kind, or a filter with a view; `None` for other kinds. Blocks, so the thread must be detached.
-    pub fn equals(&self, other: &Self) -> Option<bool> {
-        match (self, other) {
-            (Self::Fixed(ours), Self::Fixed(theirs)) => Some(compare(ours, theirs)),
-            (Self::Elastic(ours), Self::Elastic(theirs)) => Some(compare(ours, theirs)),
-            (Self::Shared(ours), Self::Shared(theirs)) => Some(compare(ours, theirs)),
-            (Self::View(ours), Self::View(theirs)) => Some(ours == theirs),
-            (Self::ElasticView(ours), Self::ElasticView(theirs)) => Some(ours == theirs),
-            (Self::Fixed(lock), Self::View(view)) | (Self::View(view), Self::Fixed(lock)) => Some(*read(lock, None) == *view),
-            (Self::Elastic(lock), Self::ElasticView(view)) | (Self::ElasticView(view), Self::Elastic(lock)) => {
-                Some(has_bytes(view, |expected| read(lock, None).write_to(expected)))
+    pub fn equals(&self, other: &Self) -> Option<io::Result<bool>> {
+        Some(Ok(match (self, other) {
+            (Self::Fixed(ours), Self::Fixed(theirs)) => compare(ours, theirs),
+            (Self::Elastic(ours), Self::Elastic(theirs)) => compare(ours, theirs),
+            (Self::Shared(ours), Self::Shared(theirs)) => compare(ours, theirs),
+            (Self::View(ours), Self::View(theirs)) => ours == theirs,
+            (Self::ElasticView(ours), Self::ElasticView(theirs)) => ours == theirs,
+            (Self::Fixed(lock), Self::View(view)) | (Self::View(view), Self::Fixed(lock)) => *read(lock, None) == *view,
+            (filter @ (Self::Elastic(_) | Self::Shared(_)), Self::ElasticView(view))
+            | (Self::ElasticView(view), filter @ (Self::Elastic(_) | Self::Shared(_))) => {
+                let mut expected = Expected(view.data().as_ref());
+                return Some(match look!(None, filter, filter => filter.write_to(&mut expected)) {
+                    Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(false),
+                    written => written.map(|()| expected.0.is_empty()),
+                });
             }
-            (Self::Shared(lock), Self::ElasticView(view)) | (Self::ElasticView(view), Self::Shared(lock)) => {
-                Some(has_bytes(view, |expected| read(lock, None).write_to(expected)))
-            }
-            _ => None,
-        }
+            _ => return None,
+        }))
     }
 
     /// Merges another filter into this one; `None` if the two are of different kinds. Blocks, so the thread must be detached.
@@ -201,12 +203,6 @@ impl AnyFilter {
             _ => None,
         }
     }
-}
-
-/// Compares a view with the snapshot that `write` writes.
-fn has_bytes(view: &ElasticView<Data>, write: impl FnOnce(&mut Expected<'_>) -> io::Result<()>) -> bool {
-    let mut expected = Expected(view.data().as_ref());
-    write(&mut expected).is_ok() && expected.0.is_empty()
 }
 
 /// The bytes that must be written next: others are refused.

@@ -2,7 +2,7 @@
 
 use koel::{Item, Prehashed, Xxh3};
 use pyo3::{
-    exceptions::{PyOverflowError, PyTypeError},
+    exceptions::{PyAttributeError, PyOverflowError, PyTypeError},
     prelude::*,
     types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyTuple},
 };
@@ -83,11 +83,11 @@ impl<'a> Key<'a> {
             if item.get_type().name().is_ok_and(|class| class == "bool" || class == "bool_") {
                 return Err(not_an_item(item));
             }
-            let index = item.call_method0("__index__").map_err(|_| not_an_item(item))?;
+            let index = index(item)?.ok_or_else(|| not_an_item(item))?;
             if item.getattr("shape").is_ok_and(|shape| !shape.eq(PyTuple::empty(item.py())).unwrap_or(true)) {
                 return Err(not_an_item(item));
             }
-            Self::of_int(index.cast::<PyInt>().map_err(|_| not_an_item(item))?)
+            Self::of_int(&index)
         }
     }
 
@@ -119,6 +119,16 @@ fn write_fields(tuple: &Bound<'_, PyTuple>, parts: &mut Vec<u8>, levels: usize) 
     tuple.iter().try_for_each(|field| Key::write_part(&field, parts, levels))
 }
 
+/// Returns an integer of any type as one of Python; `None` if the object is no integer.
+pub fn index<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyInt>>> {
+    match object.call_method0("__index__") {
+        Ok(index) => Ok(index.cast_into().ok()),
+        Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => Ok(None),
+        Err(error) if error.is_instance_of::<PyAttributeError>(object.py()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Returns the hash of an item for a batch.
 #[inline]
 pub fn hash(seed: u64, item: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -144,11 +154,13 @@ fn not_an_item(item: &Bound<'_, PyAny>) -> PyErr {
         "bool" | "bool_" => {
             "pass int(x), which is another item than the bool of a Rust program, or bytes([x]), which is the same"
         }
-        "float" | "float64" | "float32" => "pass float(x).hex() or struct.pack('<d', x), and take care of -0.0 and nan",
         "NoneType" | "NAType" | "NaTType" => "leave it out, or pass a string that stands for it",
-        "list" | "range" | "dict" => "pass tuple(x); for a batch of items, call update or contains_batch",
         "ndarray" => "pass x.tobytes(); for an array of items, call update or contains_batch",
         "set" | "frozenset" => "pass tuple(sorted(x)); for a batch of items, call update or contains_batch",
+        class if class.contains("float") => "pass float(x).hex() or struct.pack('<d', x), and take care of -0.0 and nan",
+        _ if item.hasattr("__iter__").unwrap_or(false) => {
+            "for a batch of items, call update or contains_batch; for one item, pass a tuple"
+        }
         _ => "pass str(x), or a tuple of its fields",
     };
     type_error(format!("{class} is not an item; items are str, bytes, int, and tuples of these: {remedy}"))

@@ -109,7 +109,7 @@ impl InsertError {
     /// ```
     #[must_use]
     pub fn after(self, items: usize) -> Self {
-        Self { position: items + self.position, ..self }
+        Self { position: items.saturating_add(self.position), ..self }
     }
 
     /// Completes a [`limit`](Self::limit) error for a filter that is charged `charged` bytes. Returns other errors unchanged.
@@ -146,8 +146,8 @@ impl fmt::Display for InsertError {
         match self.kind {
             InsertErrorKind::Full { items, slots } => write!(
                 f,
-                "the filter is full: {items} items in {slots} slots left no room for another; build it with a larger capacity, or as an \
-                 ElasticFilter"
+                "the filter is full: {items} items in {slots} slots left no room for another; build it with a larger capacity, or \
+                 as an ElasticFilter"
             ),
             InsertErrorKind::BucketsFull { copies } => write!(
                 f,
@@ -301,7 +301,7 @@ impl fmt::Display for MergeError {
                  both from the same parameters"
             ),
             Self::DifferentPlans => {
-                f.write_str("only filters with the same parameters can be merged; build both from those of one of them")
+                f.write_str("only filters with the same parameters can be merged; build one with the parameters of the other")
             }
             Self::DifferentHasher => f.write_str("only filters with the same hasher can be merged; build both with equal ones"),
             Self::Full { items, slots, capacity, needed } => write!(

@@ -175,7 +175,7 @@ impl SnapshotError {
             paths.push(try_join(Path::new(""), file).ok()?);
             paths.try_into().ok()
         };
-        Self { path: boxed(), ..self }
+        Self { path: boxed().or(self.path), ..self }
     }
 
     /// Returns the error with another remedy at the end of its message, for programs whose users do not call this library.

@@ -111,8 +111,8 @@ function look() {
     if (!filter) return;
     const typed = input.value;
     // The filter may have integers instead of words.
-    const number = /^-?\d{1,19}$/.test(typed) && BigInt.asIntN(64, BigInt(typed)) === BigInt(typed) && BigInt(typed);
-    const isNumber = number !== false && !filter.has(typed) && filter.has(number);
+    const number = /^-?\d{1,20}$/.test(typed) ? BigInt(typed) : 2n ** 64n;
+    const isNumber = -(2n ** 63n) <= number && number < 2n ** 64n && !filter.has(typed) && filter.has(number);
     const [item, shown] = isNumber ? [number, `The number ${typed}`] : [typed, `“${typed}”`];
     const found = filter.has(item);
     const chance = filter.rate > 0 ? `One absent word in ${count(1 / filter.rate)} is found by chance.` : "";

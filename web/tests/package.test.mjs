@@ -60,5 +60,6 @@ test("a bundle finds the module beside it, or has it inside", { skip: noTools },
 test("Deno loads the package", { skip: noTools }, () => {
     write("deno.mjs", `import { open } from "./node_modules/koel-filter/koel.js";
         const filter = await open(await Deno.readFile(Deno.args[0])); console.log(filter.has("item-92"), filter.has("item-93"));`);
-    assert.equal(run(join(process.env.TOOLS, "node_modules/.bin/deno"), "run", "--no-config", "--allow-read", "deno.mjs", GOLDEN), "true false");
+    const deno = join(process.env.TOOLS, "node_modules/.bin/deno");
+    assert.equal(run(deno, "run", "--no-config", "--allow-read", "deno.mjs", GOLDEN), "true false");
 });
