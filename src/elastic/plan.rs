@@ -222,16 +222,18 @@ fn growing_shards(shares: Shares, [items, most_items]: [u64; 2], slots: u64, b: 
     let first = |depth| buckets_for(shares.largest_part(items, depth), b, f).map_or(u64::MAX, u64::from);
     let has_room = |buckets, depth| planned_items(buckets, b, f) >= shares.largest_part(most_items, depth);
     let min_depth = (0..=MAX_DEPTH).find(|&depth| first(depth) <= full)?;
-    // As few buckets as possible: enough for `items` if these need several shards, otherwise for `most_items`.
-    let mut buckets = if min_depth > 0 { first(min_depth) } else { full };
-    let max_depth = (min_depth..=MAX_DEPTH).find(|&depth| has_room(buckets, depth))?;
+    // As few buckets as possible: enough for `items` if these need several shards, otherwise for `most_items`. If even the largest
+    // shards were too small then, they have all their buckets.
+    let fewest = if min_depth > 0 { first(min_depth) } else { full };
+    let most = if slots > FINAL_SHARD_SLOTS / 2 { full } else { fewest };
+    let max_depth = |buckets| (min_depth..=MAX_DEPTH).find(|&depth| has_room(buckets, depth));
+    let (buckets, max_depth) = [fewest, most].into_iter().find_map(|buckets| Some((buckets, max_depth(buckets)?)))?;
     let (mut pairs, mut enough) = (first(min_depth).div_ceil(2), buckets.div_ceil(2));
     while pairs < enough {
         let middle = pairs.midpoint(enough);
         (pairs, enough) = if has_room(2 * middle, max_depth) { (pairs, middle) } else { (middle + 1, enough) };
     }
-    buckets = 2 * enough;
-    Some((u32::try_from(buckets).ok()?, min_depth, max_depth))
+    Some((u32::try_from(2 * enough).ok()?, min_depth, max_depth))
 }
 
 /// Filters for fewer items may consist of one or two tables.

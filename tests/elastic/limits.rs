@@ -42,7 +42,9 @@ fn the_largest_max_capacity_works_and_a_larger_one_does_not() {
             let builder = ElasticFilter::builder().bucket_size(b).partitions(partitions);
             let too_large = builder.clone().max_capacity(usize::MAX).false_positive_rate(0.9).params();
             let Err(ParamError::MaxCapacity { given: usize::MAX, max: most }) = too_large else { panic!("{too_large:?}") };
-            for capacity in [0, 1, most / 1000, most / 2, most / 2 + 1, most] {
+            // Their first shards are just more than half as large as the largest shards.
+            let many = (12..usize::BITS).step_by(6).map(|bits| (1 << bits) / 100 * 98).take_while(|&capacity| capacity < most);
+            for capacity in [0, 1, most / 1000, most / 2, most / 2 + 1, most].into_iter().chain(many) {
                 let builder = builder.clone().capacity(capacity).max_capacity(most);
                 let lowest = match builder.clone().false_positive_rate(1.0).params() {
                     Err(ParamError::FalsePositiveRate { min: lowest, .. }) => lowest,
