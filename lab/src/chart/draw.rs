@@ -149,34 +149,40 @@ impl Plot {
         }
     }
 
-    /// Returns the numbers of points, each at the nearest place that is free of marks and other numbers, if there is one.
+    /// Returns the numbers of points, each at the nearest place that is free of marks, other numbers and their lines, if there is one.
     fn numbers(&self, chart: &Chart) -> Vec<Number> {
         let Frame { left, top, right, bottom } = self.frame;
         let points = chart.series.iter().flat_map(|series| &series.points);
         let mark = |center| Area::around(center, HALF_MARK + 1, HALF_MARK + 1);
         let mut taken: Vec<_> = points.filter(|&&point| self.shows(point)).map(|&point| mark(self.pixel(point))).collect();
         let numbered = chart.series.iter().flat_map(|series| series.points.iter().zip(&series.numbers));
-        let mut numbers = Vec::new();
+        let (mut numbers, mut written) = (Vec::new(), Vec::new());
         for (&point, number) in numbered.filter(|&(&point, _)| self.shows(point)) {
             let (words, (x, y)) = (number.to_string(), self.pixel(point));
             let (half_width, half_height) = (width(&words, NAME_SIZE) / 2, NAME_SIZE / 2);
             let place = |(ring, (dx, dy)): (i32, Pixel)| {
                 let gap = HALF_MARK + 3 + ring * LEADER;
-                let center = (x + dx * (gap + half_width), y + dy * (gap + half_height));
-                let end = |distance| (x + dx * distance, y + dy * distance);
-                let leader = (ring > 0).then(|| (end(HALF_MARK + 2), end(gap - 4)));
+                let center = (x + dx * (gap + half_width) / 2, y + dy * (gap + half_height) / 2);
+                let at = |distance| (x + dx * distance / 2, y + dy * distance / 2);
+                let (start, end) = (HALF_MARK + 2, gap - 4);
+                let leader = (ring > 0).then(|| (at(start), at(end)));
                 // The letters' box is larger than their size in most fonts.
-                (center, leader, Area::around(center, half_width + 1, half_height + 1))
+                let area = Area::around(center, half_width + 1, half_height + 1);
+                let along: Vec<_> = (start..end).step_by(2).map(|distance| Area::around(at(distance), 1, 1)).collect();
+                (Number { words: words.clone(), center, leader }, area, along)
             };
-            let collisions = |(_, _, area): &(Pixel, Option<(Pixel, Pixel)>, Area)| {
+            let collisions = |(_, area, along): &(Number, Area, Vec<Area>)| {
                 let is_inside = area.from.0 >= left && area.to.0 <= right && area.from.1 >= top && area.to.1 <= bottom;
-                taken.iter().filter(|other| area.overlaps(other)).count() + usize::from(!is_inside)
+                // A line may cross marks, which are often close to each other.
+                let crossed = written.iter().filter(|other: &&Area| along.iter().any(|dot| dot.overlaps(other))).count();
+                taken.iter().filter(|other| area.overlaps(other)).count() + crossed + usize::from(!is_inside)
             };
-            let around = [(1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (1, 1), (-1, -1), (-1, 1)];
-            let places = (0..=RINGS).flat_map(|ring| around.map(|direction| (ring, direction)));
-            if let Some((center, leader, area)) = places.map(place).min_by_key(collisions) {
+            let places = (0..=RINGS).flat_map(|ring| AROUND.map(|direction| (ring, direction)));
+            if let Some((number, area, along)) = places.map(place).min_by_key(collisions) {
+                written.push(area);
                 taken.push(area);
-                numbers.push(Number { words, center, leader });
+                taken.extend(along);
+                numbers.push(number);
             }
         }
         numbers
@@ -212,6 +218,13 @@ struct Number {
     center: Pixel,
     leader: Option<(Pixel, Pixel)>,
 }
+
+/// Directions from a point to its number, in halves of the distance.
+#[rustfmt::skip]
+const AROUND: [Pixel; 16] = [
+    (2, 0), (-2, 0), (0, -2), (0, 2), (2, -2), (2, 2), (-2, -2), (-2, 2),
+    (2, -1), (2, 1), (-2, -1), (-2, 1), (1, -2), (1, 2), (-1, -2), (-1, 2),
+];
 
 /// How much farther a number is from its point in each ring of places around it, and the number of rings after the nearest one.
 const LEADER: i32 = 14;
@@ -412,7 +425,7 @@ mod tests {
         assert_eq!(lines("immeasurable a", 10, 5), ["immeasurable", "a"]);
     }
 
-    /// Numbers avoid marks and each other, even where points are close, and stay within the plot.
+    /// Numbers avoid marks, each other and the lines that lead to others, even where points are close, and stay within the plot.
     #[test]
     fn numbers_stand_apart() {
         let apart = [0.0, 0.8, 1.6, 10.0].iter().flat_map(|&x| [(x, 0.0), (x, 0.9), (x, 10.0)]);
@@ -436,7 +449,15 @@ mod tests {
             assert!(areas[..index].iter().all(|other| !area.overlaps(other)), "{words}");
             assert!(area.from.0 >= plot.frame.left && area.to.1 <= plot.frame.bottom, "{words}");
         }
-        assert!(numbers.iter().any(|number| number.leader.is_some()));
+        let leaders: Vec<_> = numbers.iter().filter_map(|number| number.leader).collect();
+        assert!(leaders.len() > 1);
+        for (from, to) in leaders {
+            let steps = (to.0 - from.0).abs().max((to.1 - from.1).abs());
+            let on = |step| (from.0 + (to.0 - from.0) * step / steps, from.1 + (to.1 - from.1) * step / steps);
+            for dot in (0..=steps).map(|step| Area::around(on(step), 0, 0)) {
+                assert!(areas[18..].iter().all(|area| !area.overlaps(&dot)), "{from:?} {to:?}");
+            }
+        }
         let svg = draw(&chart);
         assert!(svg.contains(">name of 12\n") || svg.contains(">name of 12<"), "{svg}");
     }
