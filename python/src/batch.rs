@@ -22,7 +22,7 @@ const PIECE: usize = 1 << 15;
 /// The most items of an array between two checks for Ctrl-C. It is longer than `PIECE` because a check may wait for the interpreter.
 const STRETCH: usize = 1 << 20;
 
-/// What to do about floats.
+/// The remedy for floats, which no batch has.
 pub const NO_FLOATS: &str = "cast it to int64 (numpy, pandas: astype('int64'), polars: cast(pl.Int64)) if all its values are \
                              integers; pandas reads integers as floats if some are missing: give series.dropna().astype('int64')";
 

@@ -12,7 +12,7 @@ use pyo3::{
 };
 
 use crate::{
-    batch::Batch,
+    batch::{Batch, Keys},
     change,
     data::Data,
     error::{IntoPyErr, not_read, os_error, type_error},
@@ -133,8 +133,8 @@ impl Filter {
         let mut counts = batch.reserve()?;
         batch.each(items.py(), self.seed, &mut 0, |keys| {
             look!(None, &self.any, filter => match keys {
-                crate::batch::Keys::Words(items) => counts.extend(items.iter().map(|item| filter.count(item))),
-                crate::batch::Keys::Hashes(hashes) => counts.extend(hashes.iter().map(|&hash| filter.count(&Prehashed(hash)))),
+                Keys::Words(items) => counts.extend(items.iter().map(|item| filter.count(item))),
+                Keys::Hashes(hashes) => counts.extend(hashes.iter().map(|&hash| filter.count(&Prehashed(hash)))),
             });
             Ok(())
         })?;
@@ -182,7 +182,7 @@ impl Filter {
         look!(Some(py), &self.any, filter => filter.size_in_bytes())
     }
 
-    /// What `sys.getsizeof` returns.
+    /// Returns the memory that the filter takes, in bytes, for sys.getsizeof.
     fn __sizeof__(&self, py: Python<'_>) -> usize {
         self.size_in_bytes(py)
     }
@@ -319,7 +319,7 @@ impl MutableFilter {
     fn results<'py>(
         slf: &Bound<'py, Self>,
         items: &Bound<'py, PyAny>,
-        mut act: impl FnMut(&AnyFilter, crate::batch::Keys<'_>, &mut [bool]) -> Option<Result<(), koel::InsertError>> + Send,
+        mut act: impl FnMut(&AnyFilter, Keys<'_>, &mut [bool]) -> Option<Result<(), koel::InsertError>> + Send,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let (filter, batch) = (slf.as_super().get(), Batch::of(items)?);
         let mut results = batch.reserve()?;

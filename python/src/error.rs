@@ -87,16 +87,14 @@ impl IntoPyErr for SnapshotError {
         // The library's remedies name functions of Rust.
         let error = match kind {
             SnapshotErrorKind::OutOfMemory => {
-                self.with_remedy("read it on a machine with more memory, or query it as a FilterView")
+                let error = self.with_remedy("read it on a machine with more memory, or query it as a FilterView");
+                return PyMemoryError::new_err(error.to_string());
             }
             SnapshotErrorKind::TrailingBytes => self.with_remedy("give exactly one snapshot"),
             SnapshotErrorKind::Hasher => self.with_remedy("only filters with xxh3 can be read; build one from its items"),
             SnapshotErrorKind::OtherType => self.with_remedy("open it as a FilterView; its to_filter() returns the right class"),
             _ => self,
         };
-        if kind == SnapshotErrorKind::OutOfMemory {
-            return PyMemoryError::new_err(error.to_string());
-        }
         let exception = classes::SnapshotError::new_err(error.to_string());
         with_attribute(exception, |error| {
             error.setattr("kind", format!("{kind:?}"))?;
