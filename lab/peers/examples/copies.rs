@@ -10,8 +10,10 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "small numbers")]
 
+#[path = "../../../tests/common/heap.rs"]
+mod heap;
+
 use std::{
-    alloc::System,
     env,
     hash::Hasher,
     hint::black_box,
@@ -26,19 +28,14 @@ use koel::{
 };
 use koel_lab::{Axis, Chart, Series, chart};
 use scalable_cuckoo_filter::{ScalableCuckooFilter, ScalableCuckooFilterBuilder};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+use self::heap::{Counting, held};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 const RATE: f64 = 0.001;
 const COPIES: [usize; 8] = [1, 2, 3, 4, 6, 8, 16, 50];
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
-/// Returns the number of allocated bytes on the heap.
-fn allocated_bytes() -> usize {
-    let stats = ALLOCATOR.stats();
-    stats.bytes_allocated.saturating_sub(stats.bytes_deallocated)
-}
 
 /// Applies the last step of `SplitMix64`: distinct numbers give distinct keys, which look random.
 fn mix(n: u64) -> u64 {
@@ -361,10 +358,13 @@ pub(crate) struct Figures {
 fn run(kind: Kind, items: &[u64], copies: usize, order: impl Iterator<Item = u64>) -> anyhow::Result<Figures> {
     let per_cent = |part: usize, all: usize| 100.0 * part as f64 / all as f64;
     let all = items.len() * copies;
-    let before = allocated_bytes();
-    let mut filter = (kind.build)(items.len(), copies)?;
-    let refused = order.filter(|&key| !black_box(filter.insert(key))).count();
-    let bits = 8.0 * allocated_bytes().saturating_sub(before) as f64 / items.len() as f64;
+    let (filled, bytes) = held(|| {
+        let mut filter = (kind.build)(items.len(), copies)?;
+        let refused = order.filter(|&key| !black_box(filter.insert(key))).count();
+        anyhow::Ok((filter, refused))
+    });
+    let (mut filter, refused) = filled?;
+    let bits = 8.0 * bytes as f64 / items.len() as f64;
     let absent = items.iter().filter(|&&key| !black_box(filter.contains(key))).count();
     let absent_keys = (0..10 * items.len()).map(|n| mix((1 << 40) + n as u64));
     let rate = per_cent(absent_keys.filter(|&key| black_box(filter.contains(key))).count(), 10 * items.len());

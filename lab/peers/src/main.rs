@@ -12,6 +12,9 @@
 
 mod experiment;
 mod findings;
+// The counts are those of a thread: others, such as the one that waits for Ctrl-C, allocate and free memory at any time.
+#[path = "../../../tests/common/heap.rs"]
+mod heap;
 mod measure;
 mod ours;
 mod peer;
@@ -31,8 +34,12 @@ use koel_lab::{Outcome, Plan, Scope, Settings, report};
 
 use crate::{
     experiment::{FIXED, GROWING, Peers},
+    heap::Counting,
     measure::Row,
 };
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// The greatest number of items. Each takes 24 bytes of keys, and one of the peers counts items in 32 bits.
 const MAX_ITEMS: u64 = 1 << 32;

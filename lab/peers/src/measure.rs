@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     experiment::Case,
-    peer::{Facts, Keys, allocated_bytes},
+    heap::held,
+    peer::{Facts, Keys},
 };
 
 /// The number of keys in a block. Every other block is removed first, so that the removed keys are of all ages.
@@ -38,10 +39,9 @@ impl Contestant {
     ) -> Self {
         let life = move |keys: &Keys, watch: &mut Watch<'_>| -> anyhow::Result<Sample> {
             let items = keys.len();
-            let before = allocated_bytes();
-            let (filter, add_ns) = watch.time(|| build(&keys.present));
+            // Filters' own reports leave out some of their memory; the allocator counts all of it.
+            let ((filter, add_ns), bytes) = held(|| watch.time(|| build(&keys.present)));
             let mut filter = filter?;
-            let bytes = allocated_bytes().saturating_sub(before);
             let expected_rate = expected_rate(&filter);
 
             let (hits, find_absent_ns) = watch.time(|| find(&filter, &keys.absent));

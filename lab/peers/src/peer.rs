@@ -1,10 +1,9 @@
-//! Describes a filter, generates the keys, and measures the memory that a filter takes.
+//! Describes a filter and generates the keys.
 
-use std::{alloc::System, hint::black_box};
+use std::hint::black_box;
 
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 /// The kind of structure, independent of the crate. Koel's filters are their own kind. So are all filters that take a lock in each
 /// call, koel's included.
@@ -83,14 +82,4 @@ fn mix(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     n ^ n >> 31
-}
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
-/// Returns the number of allocated bytes on the heap. Unlike the filters' own reports, this measures all of them in the same way.
-pub(crate) fn allocated_bytes() -> usize {
-    let stats = ALLOCATOR.stats();
-    // The two counts are not read atomically, so their difference may be negative while tests run in parallel.
-    stats.bytes_allocated.saturating_sub(stats.bytes_deallocated)
 }

@@ -1,12 +1,13 @@
 //! Tests all filters with few items, and filters that break their promises. No test depends on times.
 
-use std::{cell::Cell, collections::HashSet};
+use std::{cell::Cell, collections::HashSet, hint::black_box, sync::Barrier, thread};
 
 use koel_lab::{Experiment as _, Findings, Interrupt, Measured, Scope, Stopwatch};
 
 use crate::{
     experiment::{self, Case, FIXED, GROWING, Peers, Set},
     findings,
+    heap::held,
     measure::{Contestant, Entry, Found, Row, Sample},
     peer::{Facts, Family, GROWN_FROM, Keys},
 };
@@ -172,6 +173,26 @@ fn lost_keys_are_failures_unless_allowed() {
     assert_eq!(allowed(Fault::LosesKey).lost, 1);
     let sample = allowed(Fault::RemovesOther);
     assert_eq!((sample.lost, sample.stuck, sample.left, sample.lost_by_removal), (0, 1, 0, Some(1)));
+}
+
+/// The thread that waits for Ctrl-C frees memory when it begins, which may be while the first filter is built.
+#[test]
+fn memory_of_other_threads_is_not_counted() {
+    let (barrier, freed) = (Barrier::new(2), vec![0_u8; 1000]);
+    thread::scope(|scope| {
+        let barrier = &barrier;
+        scope.spawn(move || {
+            barrier.wait();
+            drop(freed);
+            barrier.wait();
+        });
+        let (kept, bytes) = held(|| {
+            barrier.wait();
+            barrier.wait();
+            black_box(vec![0_u8; 100])
+        });
+        assert_eq!((kept.len(), bytes), (100, 100));
+    });
 }
 
 #[test]
