@@ -146,7 +146,8 @@ python:
     set -euo pipefail
     {{just}} _need "the Python package" "pip install -r python/requirements.txt" {{python}} -c 'import maturin, hypothesis, matplotlib, mypy, pyarrow' \
         || exit 0
-    folder=target/wheel; export CARGO_TARGET_DIR={{target}}/wheel
+    # The wheel for users is one unit, which compiles longer and on one core.
+    folder=target/wheel; export CARGO_TARGET_DIR={{target}}/wheel CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
     export PYO3_PYTHON=$({{python}} -c 'import sys; print(sys.executable)')
     cargo clippy --quiet --manifest-path python/Cargo.toml --all-targets --features extension --locked -- -D warnings
     rm -rf $folder/{dist,venv}
