@@ -15,7 +15,7 @@ use std::{
 
 use koel::{
     Addressing, CuckooFilter, ElasticBuilder, ElasticFilter, ElasticView, FilterView, InsertErrorKind, Kernel, SnapshotError,
-    SnapshotErrorKind, TableKind,
+    SnapshotErrorKind, TableKind, Xxh3,
     hash::{AnyHasher, HasherId},
     pieces::SnapshotExtent,
 };
@@ -32,6 +32,8 @@ struct State {
     failing: Failing,
     /// The number of allocations that succeed before one fails.
     left: usize,
+    /// The greatest size of an allocation that succeeds, in bytes.
+    most: usize,
     has_failed: bool,
     /// If set, allocations of an [`io::Error`] succeed until another allocation has failed.
     spares_io_errors: bool,
@@ -69,7 +71,7 @@ fn must_fail(layout: Layout) -> bool {
             let fails = match now.failing {
                 Failing::Once => now.left == 0 && !now.has_failed,
                 Failing::FromThenOn => now.left == 0,
-            };
+            } || layout.size() > now.most;
             now.left = now.left.saturating_sub(1);
             now.has_failed |= fails;
             state.set(Some(now));
@@ -104,7 +106,7 @@ unsafe impl GlobalAlloc for Allocator {
 
 /// Runs `action` while `allocations` succeed before one fails. Returns its result, and whether an allocation failed.
 fn with_allocations<T>(failing: Failing, allocations: usize, spares_io_errors: bool, action: impl FnOnce() -> T) -> (T, bool) {
-    STATE.set(Some(State { failing, left: allocations, has_failed: false, spares_io_errors }));
+    STATE.set(Some(State { failing, left: allocations, most: usize::MAX, has_failed: false, spares_io_errors }));
     let result = action();
     let has_failed = STATE.take().is_some_and(|state| state.has_failed);
     (result, has_failed)
@@ -410,6 +412,27 @@ fn grown(items: u64) -> ElasticFilter {
 }
 
 /// A filter that begins with tables keeps its present ones if there is no memory for new ones.
+/// Systems that lend more memory than they have refuse a large request, but grant small ones until they end the program.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn a_growing_filter_that_is_larger_than_memory_is_refused_before_it_takes_any() {
+    let builder = || ElasticFilter::builder().false_positive_rate(0.001).capacity(1 << 30);
+    let params = builder().params().expect("the capacity can be had");
+    let most = 1 << 29;
+    STATE.set(Some(State { failing: Failing::Once, left: usize::MAX, most, has_failed: false, spares_io_errors: false }));
+    let errors = [
+        builder().build().err().map(|error| error.to_string()),
+        builder().build_shared().err().map(|error| error.to_string()),
+        ElasticFilter::new(params, Xxh3).err().map(|error| error.to_string()),
+    ];
+    STATE.set(None);
+    for error in errors {
+        let error = error.expect("a filter is larger than the greatest allocation");
+        let bytes: usize = error.split(' ').next().and_then(|bytes| bytes.parse().ok()).expect("a number");
+        assert!(bytes > 1 << 30, "the error names the whole filter: {error}");
+    }
+}
+
 #[test]
 fn clearing_growing_filters_survives_failed_allocations() {
     let large = growing().capacity(20_000).max_capacity(100_000);

@@ -11,7 +11,7 @@ use crate::{
     hash::{HashItem, Xxh3},
     kernel::{Dispatch, Kernel},
     params::{ParamError, TableKind},
-    storage::{OutOfMemory, reserved},
+    storage::{OutOfMemory, check_memory, reserved},
 };
 
 /// Builder for [`ElasticFilter`].
@@ -147,9 +147,7 @@ impl<H> ElasticBuilder<H> {
         if needed > wide(max_bytes) {
             return Err(ParamError::MaxBytes { given: max_bytes, needed: in_memory(needed) }.into());
         }
-        // The error names what the whole filter takes, not the block of tables that failed.
-        let filter = ElasticFilter::with_dispatch(params, hasher, dispatch);
-        let mut filter = filter.map_err(|_| OutOfMemory::of(in_memory(needed)))?;
+        let mut filter = ElasticFilter::with_dispatch(params, hasher, dispatch)?;
         filter.set_max_bytes(max_bytes);
         Ok(filter)
     }
@@ -179,7 +177,11 @@ impl<H> ElasticFilter<H> {
     }
 
     pub(crate) fn with_dispatch(params: ElasticParams, hasher: H, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
-        Ok(Self { core: Elastic::from_partitions(empty_partitions(&params, dispatch)?, params), hasher })
+        let needed = params.empty_charged_bytes();
+        let partitions = check_memory(needed).and_then(|()| empty_partitions(&params, dispatch));
+        // The error names what the whole filter takes, not the block of tables that failed.
+        let partitions = partitions.map_err(|_| OutOfMemory::of(in_memory(needed)))?;
+        Ok(Self { core: Elastic::from_partitions(partitions, params), hasher })
     }
 }
 

@@ -7,10 +7,11 @@ use alloc::vec::Vec;
 use core::{
     error::Error,
     fmt,
+    hint::black_box,
     ops::{Deref, DerefMut},
 };
 
-use crate::bits::PADDING;
+use crate::bits::{PADDING, in_memory};
 use memory::Memory;
 
 /// The length of a snapshot's header in bytes; the table follows it.
@@ -184,6 +185,19 @@ pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut vector = Vec::new();
     vector.try_reserve_exact(len).map_err(|_| OutOfMemory::of(len.saturating_mul(size_of::<T>())))?;
     Ok(vector)
+}
+
+/// Fails if the machine cannot have so much memory, as far as it says so. Systems that lend more memory than they have refuse one
+/// request for more than all of it, but grant small ones until they end the program.
+///
+/// With 32 bits, free addresses may be in several pieces. And freeing a small request changes how some allocators serve later ones.
+pub(crate) fn check_memory(bytes: u64) -> Result<(), OutOfMemory> {
+    const ENOUGH_TO_ASK: u64 = 1 << 30;
+    if cfg!(target_pointer_width = "64") && bytes >= ENOUGH_TO_ASK {
+        // Compilers may remove an allocation that is not used.
+        black_box(reserved::<u8>(in_memory(bytes))?);
+    }
+    Ok(())
 }
 
 /// Makes room for exactly `more` further elements.
