@@ -14,17 +14,18 @@ use std::{
 };
 
 use koel::{
-    Addressing, CuckooFilter, ElasticBuilder, ElasticFilter, ElasticView, FilterView, InsertErrorKind, Kernel, SnapshotError,
-    SnapshotErrorKind, TableKind, Xxh3,
+    Addressing, BuildError, CuckooFilter, ElasticBuilder, ElasticFilter, ElasticView, FilterView, InsertErrorKind, Kernel,
+    SnapshotError, SnapshotErrorKind, TableKind, Xxh3,
     hash::{AnyHasher, HasherId},
     pieces::SnapshotExtent,
 };
 
-/// The allocations of this thread that fail: one alone, or that one and all later ones.
+/// The allocations of this thread that fail: one alone, that one and all later ones, or those of more than so many bytes.
 #[derive(Clone, Copy, Debug)]
 enum Failing {
     Once,
     FromThenOn,
+    LargerThan(usize),
 }
 
 #[derive(Clone, Copy)]
@@ -32,8 +33,6 @@ struct State {
     failing: Failing,
     /// The number of allocations that succeed before one fails.
     left: usize,
-    /// The greatest size of an allocation that succeeds, in bytes.
-    most: usize,
     has_failed: bool,
     /// If set, allocations of an [`io::Error`] succeed until another allocation has failed.
     spares_io_errors: bool,
@@ -71,7 +70,8 @@ fn must_fail(layout: Layout) -> bool {
             let fails = match now.failing {
                 Failing::Once => now.left == 0 && !now.has_failed,
                 Failing::FromThenOn => now.left == 0,
-            } || layout.size() > now.most;
+                Failing::LargerThan(most) => layout.size() > most,
+            };
             now.left = now.left.saturating_sub(1);
             now.has_failed |= fails;
             state.set(Some(now));
@@ -106,7 +106,7 @@ unsafe impl GlobalAlloc for Allocator {
 
 /// Runs `action` while `allocations` succeed before one fails. Returns its result, and whether an allocation failed.
 fn with_allocations<T>(failing: Failing, allocations: usize, spares_io_errors: bool, action: impl FnOnce() -> T) -> (T, bool) {
-    STATE.set(Some(State { failing, left: allocations, most: usize::MAX, has_failed: false, spares_io_errors }));
+    STATE.set(Some(State { failing, left: allocations, has_failed: false, spares_io_errors }));
     let result = action();
     let has_failed = STATE.take().is_some_and(|state| state.has_failed);
     (result, has_failed)
@@ -411,28 +411,21 @@ fn grown(items: u64) -> ElasticFilter {
     filter
 }
 
-/// A filter that begins with tables keeps its present ones if there is no memory for new ones.
-/// Systems that lend more memory than they have refuse a large request, but grant small ones until they end the program.
-#[cfg(target_pointer_width = "64")]
+/// Linux grants small requests for memory that it does not have, and ends the program that uses it, but refuses a large one.
 #[test]
+#[cfg_attr(not(target_pointer_width = "64"), ignore = "only filters with 64 bits ask")]
 fn a_growing_filter_that_is_larger_than_memory_is_refused_before_it_takes_any() {
     let builder = || ElasticFilter::builder().false_positive_rate(0.001).capacity(1 << 30);
-    let params = builder().params().expect("the capacity can be had");
-    let most = 1 << 29;
-    STATE.set(Some(State { failing: Failing::Once, left: usize::MAX, most, has_failed: false, spares_io_errors: false }));
-    let errors = [
-        builder().build().err().map(|error| error.to_string()),
-        builder().build_shared().err().map(|error| error.to_string()),
-        ElasticFilter::new(params, Xxh3).err().map(|error| error.to_string()),
-    ];
-    STATE.set(None);
-    for error in errors {
-        let error = error.expect("a filter is larger than the greatest allocation");
-        let bytes: usize = error.split(' ').next().and_then(|bytes| bytes.parse().ok()).expect("a number");
-        assert!(bytes > 1 << 30, "the error names the whole filter: {error}");
+    let params = builder().params().expect("the parameters are valid");
+    let build = || (builder().build_shared().err(), ElasticFilter::new(params, Xxh3).err());
+    let ((shared, exclusive), _) = with_allocations(Failing::LargerThan(1 << 29), 0, false, build);
+    let Some(BuildError::OutOfMemory(shared)) = shared else { panic!("{shared:?}") };
+    for error in [shared, exclusive.expect("the filter is larger than what can be allocated")] {
+        assert!(error.bytes() > 1 << 30, "the error names the whole filter: {error}");
     }
 }
 
+/// A filter that begins with tables keeps its present ones if there is no memory for new ones.
 #[test]
 fn clearing_growing_filters_survives_failed_allocations() {
     let large = growing().capacity(20_000).max_capacity(100_000);

@@ -177,15 +177,15 @@ impl<H> ElasticFilter<H> {
     }
 
     pub(crate) fn with_dispatch(params: ElasticParams, hasher: H, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
-        let needed = params.empty_charged_bytes();
+        let needed = in_memory(params.empty_charged_bytes());
         let partitions = check_memory(needed).and_then(|()| empty_partitions(&params, dispatch));
         // The error names what the whole filter takes, not the block of tables that failed.
-        let partitions = partitions.map_err(|_| OutOfMemory::of(in_memory(needed)))?;
+        let partitions = partitions.map_err(|_| OutOfMemory::of(needed))?;
         Ok(Self { core: Elastic::from_partitions(partitions, params), hasher })
     }
 }
 
-pub(crate) fn empty_partitions(params: &ElasticParams, dispatch: Dispatch) -> Result<Vec<Partition>, OutOfMemory> {
+fn empty_partitions(params: &ElasticParams, dispatch: Dispatch) -> Result<Vec<Partition>, OutOfMemory> {
     let mut partitions = reserved(params.partitions())?;
     for _ in 0..params.partitions() {
         partitions.push(Partition::new(params, dispatch)?);

@@ -11,7 +11,7 @@ use core::{
     ops::{Deref, DerefMut},
 };
 
-use crate::bits::{PADDING, in_memory};
+use crate::bits::PADDING;
 use memory::Memory;
 
 /// The length of a snapshot's header in bytes; the table follows it.
@@ -187,15 +187,16 @@ pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, OutOfMemory> {
     Ok(vector)
 }
 
-/// Fails if the machine cannot have so much memory, as far as it says so. Systems that lend more memory than they have refuse one
-/// request for more than all of it, but grant small ones until they end the program.
+/// Fails if the system refuses a single request for this much memory, which callers then take in pieces. Linux grants pieces of
+/// memory that it does not have, and ends the program that uses them.
 ///
-/// With 32 bits, free addresses may be in several pieces. And freeing a small request changes how some allocators serve later ones.
-pub(crate) fn check_memory(bytes: u64) -> Result<(), OutOfMemory> {
-    const ENOUGH_TO_ASK: u64 = 1 << 30;
+/// Passes with 32 bits, where free addresses may be in several pieces, and for less than 1 GiB: some allocators serve later
+/// requests differently after a smaller one was freed.
+pub(crate) fn check_memory(bytes: usize) -> Result<(), OutOfMemory> {
+    const ENOUGH_TO_ASK: usize = 1 << 30;
     if cfg!(target_pointer_width = "64") && bytes >= ENOUGH_TO_ASK {
         // Compilers may remove an allocation that is not used.
-        black_box(reserved::<u8>(in_memory(bytes))?);
+        black_box(reserved::<u8>(bytes)?);
     }
     Ok(())
 }

@@ -1,13 +1,17 @@
 //! Tests all filters with few items, and filters that break their promises. No test depends on times.
 
-use std::{cell::Cell, collections::HashSet, hint::black_box, sync::Barrier, thread};
+use std::{
+    cell::Cell,
+    collections::HashSet,
+    sync::{Arc, Barrier},
+    thread,
+};
 
 use koel_lab::{Experiment as _, Findings, Interrupt, Measured, Scope, Stopwatch};
 
 use crate::{
     experiment::{self, Case, FIXED, GROWING, Peers, Set},
     findings,
-    heap::held,
     measure::{Contestant, Entry, Found, Row, Sample},
     peer::{Facts, Family, GROWN_FROM, Keys},
 };
@@ -178,21 +182,27 @@ fn lost_keys_are_failures_unless_allowed() {
 /// The thread that waits for Ctrl-C frees memory when it begins, which may be while the first filter is built.
 #[test]
 fn memory_of_other_threads_is_not_counted() {
-    let (barrier, freed) = (Barrier::new(2), vec![0_u8; 1000]);
-    thread::scope(|scope| {
-        let barrier = &barrier;
-        scope.spawn(move || {
-            barrier.wait();
-            drop(freed);
-            barrier.wait();
-        });
-        let (kept, bytes) = held(|| {
-            barrier.wait();
-            barrier.wait();
-            black_box(vec![0_u8; 100])
-        });
-        assert_eq!((kept.len(), bytes), (100, 100));
+    let (barrier, freed) = (Arc::new(Barrier::new(2)), vec![0_u8; 1000]);
+    let here = Arc::clone(&barrier);
+    let other = thread::spawn(move || {
+        barrier.wait();
+        drop(freed);
+        barrier.wait();
     });
+    let list = Contestant::new(
+        facts("a list", Family::Koel),
+        move |keys| {
+            here.wait();
+            here.wait();
+            Ok(keys.to_vec())
+        },
+        |_| 0.0,
+        |list, keys| keys.iter().filter(|key| list.contains(key)).count(),
+        |_, _| None,
+    );
+    let sample = list.measure(&Keys::new(100).unwrap(), &mut Stopwatch::new()).unwrap();
+    other.join().unwrap();
+    assert_eq!(sample.bits_per_item.to_bits(), 64_f64.to_bits(), "{sample:?}");
 }
 
 #[test]
