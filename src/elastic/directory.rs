@@ -12,7 +12,7 @@ use core::iter;
 
 use super::stream::Window;
 use crate::{
-    bits::index,
+    bits::{index, wide},
     storage::{OutOfMemory, reserved, shrink_to},
 };
 
@@ -96,14 +96,14 @@ impl<P: Copy> Directory<P> {
         })
     }
 
-    /// Returns the places of all shards in bit-reversed order of their prefixes.
-    pub fn places_bit_reversed(&self, depth_of: impl Fn(P) -> u8) -> impl Iterator<Item = P> {
+    /// Returns the places of all shards with their prefixes, in bit-reversed order of these.
+    pub fn places_bit_reversed(&self, depth_of: impl Fn(P) -> u8) -> impl Iterator<Item = (P, u64)> {
         (0..self.entries.len()).filter_map(move |number| {
             let entry = number.reverse_bits().unbounded_shr(usize::BITS - u32::from(self.global_depth()));
             let place = self.entries[entry];
             let unused = self.global_depth() - depth_of(place);
             // Each shard is returned once: at the first entry of its row.
-            (entry.trailing_zeros() >= unused.into()).then_some(place)
+            (entry.trailing_zeros() >= unused.into()).then_some((place, wide(entry >> unused)))
         })
     }
 
@@ -173,7 +173,8 @@ mod tests {
             }
             let depth_of = |(depth, _)| depth;
             assert_eq!(directory.places(depth_of).collect::<Vec<_>>(), [(2, 0), (2, 1), (1, 1)]);
-            assert_eq!(directory.places_bit_reversed(depth_of).collect::<Vec<_>>(), [(2, 0), (1, 1), (2, 1)]);
+            let bit_reversed = directory.places_bit_reversed(depth_of).collect::<Vec<_>>();
+            assert_eq!(bit_reversed, [((2, 0), 0), ((1, 1), 1), ((2, 1), 1)]);
         }
         assert_eq!((directory.global_depth(), directory.entries().len()), (5, 32));
         while directory.global_depth() > 2 {

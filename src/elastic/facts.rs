@@ -58,6 +58,26 @@ macro_rules! grows {
 }
 pub(crate) use grows;
 
+/// Implements `==` for pairs of growing filters, which compares their contents, partition by partition.
+macro_rules! equal {
+    ($([$($generics:tt)*] $filter:ty, $other:ty;)+) => {$(
+        /// Compares parameters, hashers and contents: see [Comparison](crate::ElasticFilter#comparison).
+        impl<H: PartialEq, $($generics)*> PartialEq<$other> for $filter {
+            fn eq(&self, other: &$other) -> bool {
+                let (ours, theirs) = (&self.core, &other.core);
+                let is_same = |partition| {
+                    $crate::filter::same_content(|salt| [ours.content(partition, salt), theirs.content(partition, salt)])
+                };
+                self.hasher == other.hasher
+                    && ours.params() == theirs.params()
+                    && (core::ptr::addr_eq(ours, theirs)
+                        || ours.len() == theirs.len() && (0..ours.params().partitions()).all(is_same))
+            }
+        }
+    )+};
+}
+pub(crate) use equal;
+
 /// Writes the start of a summary: items, shards and bytes.
 pub(crate) fn summarize(f: &mut fmt::Formatter<'_>, items: usize, shards: usize, bytes: usize) -> fmt::Result {
     let plural = |count| if count == 1 { "" } else { "s" };

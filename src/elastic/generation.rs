@@ -386,10 +386,8 @@ impl Generation {
     /// items in this order splits evenly. In the order of prefixes, some of its shards would become far deeper than the others,
     /// as with chosen items, and it would refuse items.
     pub fn shards_bit_reversed(&self) -> impl Iterator<Item = (Shard<'_>, u64)> {
-        self.directory.places_bit_reversed(|place| self.depth_of(place)).map(|place| {
-            let (shard, prefix) = self.pool.shard(self.dispatch, place);
-            (shard, prefix.into())
-        })
+        let places = self.directory.places_bit_reversed(|place| self.depth_of(place));
+        places.map(|(place, prefix)| (self.pool.shard(self.dispatch, place).0, prefix))
     }
 
     /// Returns the records of all shards and their tables without padding, in the order of their prefixes.
@@ -400,6 +398,10 @@ impl Generation {
     /// Returns the places of all shards in the order of their prefixes.
     fn places(&self) -> impl Iterator<Item = Place> + Clone {
         self.directory.places(|place| self.depth_of(place))
+    }
+
+    pub fn plan(&self) -> &GenerationPlan {
+        &self.plan
     }
 
     pub fn number(&self) -> u8 {

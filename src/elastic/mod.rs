@@ -35,7 +35,7 @@ pub use shared::SharedFilter;
 pub use {builder::ElasticBuilder, plan::ElasticParams};
 pub(crate) use {
     directory::Directory,
-    facts::{grows, summarize},
+    facts::{equal, grows, summarize},
     generation::Generation,
     look_up::{Shards, contains_all},
     partition::Partition,
@@ -95,6 +95,23 @@ pub(crate) use {
 /// # Removal
 /// Remove only items that were inserted, as with a [`CuckooFilter`](crate::CuckooFilter#removal). Two underfull shards are merged.
 ///
+/// # Comparison
+/// `==` compares contents, as for a [`CuckooFilter`](crate::CuckooFilter#comparison): how far the filters have grown does not matter,
+/// nor does it matter which of them is an `ElasticFilter`, a `SharedFilter` or an [`ElasticView`](crate::ElasticView). Items are
+/// told apart by the bits that are known of them up to `max_capacity`. Equal bytes take as long as equal contents. A `SharedFilter`
+/// locks one partition at a time, so the result is of no single moment if other threads write meanwhile.
+///
+/// ```
+/// use koel::{ElasticFilter, ElasticView};
+/// let builder = ElasticFilter::builder().false_positive_rate(0.001).partitions(4);
+/// let (mut filter, shared) = (builder.clone().build()?, builder.build_shared()?);
+/// filter.insert_iter((0..5000u32).chain(10_000..30_000))?;
+/// (10_000..30_000u32).for_each(|item| assert!(filter.remove(&item)));
+/// shared.insert_iter((0..5000u32).rev())?;
+/// assert!(filter == shared && ElasticView::over(shared.to_bytes())? == filter);
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+///
 /// # Hashes
 /// As for a [`CuckooFilter`](crate::CuckooFilter#hashes), hashes are 64-bit numbers that distinguish items.
 #[derive(Clone)]
@@ -121,13 +138,7 @@ merges!(ElasticFilter);
 planned!(impl [H] ElasticFilter<H>, "ElasticFilter", ElasticParams);
 grows!(impl [H] ElasticFilter<H>);
 
-/// Compares parameters, hashers, shards and tables.
-impl<H: PartialEq> PartialEq for ElasticFilter<H> {
-    fn eq(&self, other: &Self) -> bool {
-        self.hasher == other.hasher && self.core == other.core
-    }
-}
-
+equal!([] ElasticFilter<H>, ElasticFilter<H>;);
 impl<H: Eq> Eq for ElasticFilter<H> {}
 
 /// Extends the filter as [`insert_unique_iter`](Self::insert_unique_iter) does.

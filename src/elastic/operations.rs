@@ -15,7 +15,7 @@ use super::{
     shard::Key,
 };
 use crate::{
-    filter::{Core, CoreMut, InsertError},
+    filter::{Content, Core, CoreMut, InsertError},
     hash::Uniform,
     kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM, Task},
     storage::{OutOfMemory, reserved},
@@ -149,14 +149,6 @@ impl Task for InsertSome<'_> {
     }
 }
 
-impl PartialEq for Elastic {
-    fn eq(&self, other: &Self) -> bool {
-        self.params == other.params && self.partitions == other.partitions
-    }
-}
-
-impl Eq for Elastic {}
-
 impl Elastic {
     /// Returns a filter without a limit. The number of partitions must match the parameters.
     pub fn from_partitions(partitions: Vec<Partition>, params: ElasticParams) -> Self {
@@ -170,6 +162,11 @@ impl Elastic {
     /// Returns the number of distinct items. An item counts once in each generation that has it.
     pub fn distinct(&self) -> usize {
         self.partitions.iter().map(Partition::distinct).sum()
+    }
+
+    /// Adds up all copies of all items in a partition.
+    pub fn content(&self, partition: usize, salt: u64) -> Content {
+        self.partitions[partition].content(salt)
     }
 
     pub fn dispatch(&self) -> Dispatch {

@@ -14,10 +14,13 @@ use super::{
 };
 use crate::{
     bits::{in_memory, wide},
-    filter::{Combine, InsertError, InsertErrorKind, Located, Lookup},
+    filter::{Combine, Content, InsertError, InsertErrorKind, Located, Lookup},
     kernel::{Dispatch, Task},
     storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
-    table::{Fingerprint, Form as _, Geometry, Instructions, Narrow, Uniform, copies},
+    table::{
+        Fingerprint, Form as _, Geometry, Instructions, Narrow, Uniform,
+        copies::{self, Copies},
+    },
 };
 
 /// The bytes that a partition is charged against a limit besides its generations: its struct, and its lock in a shared filter.
@@ -550,16 +553,27 @@ impl Partition {
         self.first.list().len() + shards.map(|(shard, _)| shard.distinct()).sum::<usize>()
     }
 
+    /// Adds up all copies of all items, each known by the bits that the first generation knows of it.
+    pub fn content(&self, salt: u64) -> Content {
+        let (mut content, first) = (Content::new(salt), &self.first.plan().whole);
+        for generation in self.generations() {
+            generation.shards_bit_reversed().for_each(|(shard, prefix)| shard.add_to(&mut content, first, prefix));
+            let in_list = generation.list().keys().map(|key| (key, 1));
+            let extra = generation.extra_copy_list().into_iter().flat_map(Copies::iter);
+            for (key, copies) in in_list.chain(extra) {
+                if let Some(item) = generation.plan().item_of(key) {
+                    item.add_to(&mut content, first, copies);
+                }
+            }
+        }
+        content
+    }
+
     /// Returns all tables: the number of the generation, the record, and the bytes without padding.
     pub fn tables(&self) -> impl Iterator<Item = (u8, ShardRecord, &[u8])> + Clone {
         self.generations().flat_map(move |generation| {
             generation.tables_in_order().map(move |(record, table)| (generation.number(), record, table))
         })
-    }
-
-    /// Returns all extra copies in order: the number of the generation, the class key and the number of copies.
-    pub fn extra_copies(&self) -> impl Iterator<Item = (u8, copies::ClassKey, u32)> + Clone {
-        self.extra_copies_from(0, 0).map(|(_, entry)| entry)
     }
 
     /// Returns the extra copies, starting at a slot in the list of the generation with this number, with their slots.
@@ -617,16 +631,6 @@ impl Partition {
         Generation::empty_charged_bytes(&params.generation(0)).saturating_add(PARTITION_BYTES)
     }
 }
-
-/// Compares item lists, shards, tables and extra copies.
-impl PartialEq for Partition {
-    fn eq(&self, other: &Self) -> bool {
-        let lists_are_equal = self.first.list() == other.first.list();
-        lists_are_equal && self.tables().eq(other.tables()) && self.extra_copies().eq(other.extra_copies())
-    }
-}
-
-impl Eq for Partition {}
 
 /// A lookup, compiled as one function from the hash to the bits of the table. If there are later generations, a separate function
 /// looks up all generations.

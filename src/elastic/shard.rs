@@ -12,7 +12,7 @@
 use super::stream::Window;
 use crate::{
     bits::{PADDING, low_half, mask},
-    filter::{Located, Occurrences, RawFilter, Store},
+    filter::{Content, Located, Occurrences, RawFilter, Store},
     params::TableKind,
     table::{AnySize, CopyPolicy, Fingerprint, Geometry, Pair, TableParams, Uniform},
 };
@@ -125,6 +125,16 @@ pub(crate) type Shard<'a> = RawFilter<&'a [u8], ShardParams>;
 /// A shard that can be changed.
 pub(crate) type ShardMut<'a> = RawFilter<&'a mut [u8], ShardParams>;
 
+impl Shard<'_> {
+    /// Adds all copies in a table to the content of a partition whose first generation is `whole`, undivided.
+    pub fn add_to(&self, content: &mut Content, whole: &ShardParams, prefix: u64) {
+        self.each_fingerprint(|bucket, fingerprint| {
+            Key::from_stored(self.params(), prefix, bucket, fingerprint).add_to(content, whole, 1);
+            true
+        });
+    }
+}
+
 /// The bits that a partition derives from an item's hash, or knows of a stored item. They locate it in a shard of any depth.
 #[derive(Clone, Copy)]
 pub(crate) struct Key {
@@ -180,6 +190,11 @@ impl Key {
     pub fn known_bits(self, whole: &ShardParams) -> u64 {
         let bits = self.stream >> 1 >> (63 - u32::from(whole.upper_bits));
         self.low.wide() | bits << whole.low_bits
+    }
+
+    /// Adds copies of the item to the content of a partition whose first generation is `whole`, undivided.
+    pub fn add_to(self, content: &mut Content, whole: &ShardParams, copies: u32) {
+        content.add(self.buckets.0.min(self.buckets.1), self.known_bits(whole), copies);
     }
 
     /// Returns the key of the item with these [`known_bits`](Self::known_bits) and this bucket, or `None` if no item has them.

@@ -8,14 +8,14 @@ use alloc::vec::Vec;
 use core::{
     fmt,
     ops::{Deref, DerefMut},
-    ptr, slice,
+    slice,
     sync::atomic::{AtomicUsize, Ordering},
 };
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::{
     Elastic, ElasticFilter, ElasticParams,
-    facts::{FILTER_BYTES, grows, summarize},
+    facts::{FILTER_BYTES, equal, grows, summarize},
     grouping::{FirstRefused, GROUPING, Group, GroupSize, group},
     look_up::contains_all,
     partition::{PARTITION_BYTES, Partition},
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     bits::index,
-    filter::{Core, CoreMut, InsertError, insert_by_own_methods, lookups, merges, planned},
+    filter::{Content, Core, CoreMut, InsertError, insert_by_own_methods, lookups, merges, planned},
     hash::{HashItem, Hashed, Items, Uniform, Xxh3, assert_same_length},
     kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM},
     storage::{OutOfMemory, reserved},
@@ -300,28 +300,12 @@ impl<T, H: HashItem<T>> Extend<T> for SharedFilter<H> {
     }
 }
 
-/// Compares parameters, hashers, shards and tables. Partitions are compared one pair at a time, each pair at one moment.
-impl<H: PartialEq> PartialEq for SharedFilter<H> {
-    fn eq(&self, other: &Self) -> bool {
-        self.hasher == other.hasher && self.core == other.core
-    }
+equal! {
+    [] SharedFilter<H>, SharedFilter<H>;
+    [] SharedFilter<H>, ElasticFilter<H>;
+    [] ElasticFilter<H>, SharedFilter<H>;
 }
-
 impl<H: Eq> Eq for SharedFilter<H> {}
-
-impl PartialEq for Shared {
-    fn eq(&self, other: &Self) -> bool {
-        // Locks the filter with the lower address first, so that threads that compare the same two filters cannot deadlock.
-        let (first, second) = if ptr::from_ref(self) < ptr::from_ref(other) { (self, other) } else { (other, self) };
-        let is_equal = |(first, second): (&LockedPartition, &LockedPartition)| {
-            let first = first.read();
-            *first == *second.read()
-        };
-        ptr::eq(self, other) || self.params == other.params && first.partitions.iter().zip(&second.partitions).all(is_equal)
-    }
-}
-
-impl Eq for Shared {}
 
 impl Core for Shared {
     #[inline]
@@ -383,6 +367,11 @@ impl Core for Shared {
 }
 
 impl Shared {
+    /// Adds up all copies of all items in a partition, which is locked meanwhile.
+    pub fn content(&self, partition: usize, salt: u64) -> Content {
+        self.partitions[partition].read().content(salt)
+    }
+
     pub fn params(&self) -> &ElasticParams {
         &self.params
     }

@@ -4,7 +4,7 @@
 
 use core::{fmt, ops::Deref};
 
-use super::{InsertError, RawFilter, facts::Load};
+use super::{InsertError, RawFilter, facts::Load, same_content};
 use crate::{
     hash::{HashItem, Hashed, Uniform, results_writer},
     kernel::{Hashes, answers},
@@ -270,12 +270,13 @@ impl CoreMut for RawFilter {
     }
 }
 
+/// Compares contents. If the bytes are the same, this takes a fraction of the time.
 impl<S: Deref<Target = [u8]>, T: Deref<Target = [u8]>> PartialEq<RawFilter<T>> for RawFilter<S> {
     fn eq(&self, other: &RawFilter<T>) -> bool {
         self.params() == other.params()
-            && self.len() == other.len()
-            && self.table() == other.table()
-            && self.extra_copies().eq(other.extra_copies())
+            && self.items() == other.items()
+            && (self.table() == other.table() && self.extra_copies().eq(other.extra_copies())
+                || same_content(|salt| [self.content(salt), other.content(salt)]))
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod builder;
 mod contains;
+mod content;
 mod cores;
 mod error;
 mod facts;
@@ -27,6 +28,7 @@ pub use {
 };
 pub(crate) use {
     contains::{insert_by_own_methods, read_only},
+    content::{Content, same_content},
     cores::{Core, CoreMut},
     facts::{measure_rate, planned, write_debug, write_summary},
     merge::merges,
@@ -71,6 +73,27 @@ pub(crate) use {
 /// # Removal
 /// Remove only items that were inserted. Removing an item that was never inserted may, with probability ε, remove the fingerprint
 /// of another item, which then becomes a false negative. The filter cannot detect this.
+///
+/// # Comparison
+/// `==` compares contents. Two filters are equal if they have equal parameters and hashers, and hold the same items, each as often,
+/// as far as the filters can tell items apart. The order of insertions does not matter, nor does it matter whether one of them is a
+/// [`FilterView`]. To compare bit for bit, compare [`to_bytes`](CuckooFilter::to_bytes).
+///
+/// Filters of different lengths or parameters are told apart in constant time. Otherwise, both tables are read, like by
+/// [`distinct`](Self::distinct): once if the contents differ, twice if they are equal. If even the bytes are equal, they are
+/// compared instead, which takes a fraction of that time. No memory is allocated. Different contents pass for equal with a
+/// probability of 2⁻¹²⁸.
+///
+/// ```
+/// use koel::{CuckooFilter, FilterView};
+/// let mut up = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+/// let mut down = up.clone();
+/// up.insert_iter(0..1000u32)?;
+/// down.insert_iter((0..1000u32).rev())?;
+/// assert!(up == down && FilterView::over(up.to_bytes())? == down);
+/// assert_ne!(up.to_bytes(), down.to_bytes());
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
 ///
 /// # Threads
 /// Lookups take `&self`, so any number of threads can share a filter. Changes take `&mut self`. Threads that both query and change
@@ -191,10 +214,9 @@ planned!(impl [H] CuckooFilter<H>, "CuckooFilter", Params);
 planned!(impl [D: AsRef<[u8]>, H] FilterView<D, H>, "FilterView", Params);
 read_only!([D: AsRef<[u8]>, H] FilterView<D, H>);
 
-/// Implements `==`, which compares parameters, hashers, tables and extra copies. Equal filters give the same results. Filters with
-/// the same items can differ, because the table depends on the order of insertion.
 macro_rules! equal {
     ($([$($generics:tt)*] $filter:ty, $other:ty;)+) => {$(
+        /// Compares parameters, hashers and contents: see [Comparison](crate::CuckooFilter#comparison).
         impl<H: PartialEq, $($generics)*> PartialEq<$other> for $filter {
             fn eq(&self, other: &$other) -> bool {
                 self.hasher == other.hasher && self.core == other.core

@@ -42,7 +42,7 @@ use std::{
 pub use crate::hash::hashers::MetroHash64;
 use crate::{
     bits::wide,
-    filter::{Core, CoreMut, CuckooFilter, InsertError, changes, lookups, planned, unsupported},
+    filter::{Content, Core, CoreMut, CuckooFilter, InsertError, changes, lookups, planned, same_content, unsupported},
     hash::{Hasher, HasherId, Uniform},
     kernel::{Dispatch, Hashes, answers},
     params::{Addressing, Params},
@@ -74,7 +74,7 @@ pub use format::{decode, encode};
 /// assert!(go.remove("alice") && go.is_empty());
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct GoFilter {
     core: WithVictim,
     hasher: MetroHash64,
@@ -90,8 +90,19 @@ changes! {
 }
 planned!(impl [] GoFilter, "GoFilter", Params);
 
+/// Compares parameters and contents, as `==` of a [`CuckooFilter`] does. The victim is an item like any other.
+impl PartialEq for GoFilter {
+    fn eq(&self, other: &Self) -> bool {
+        self.params() == other.params()
+            && self.len() == other.len()
+            && same_content(|salt| [self.core.content(salt), other.core.content(salt)])
+    }
+}
+
+impl Eq for GoFilter {}
+
 /// A table and its victim, the core of a [`GoFilter`].
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 struct WithVictim {
     filter: CuckooFilter<MetroHash64>,
     victim: Victim,
@@ -179,6 +190,15 @@ impl Core for WithVictim {
 }
 
 impl WithVictim {
+    fn content(&self, salt: u64) -> Content {
+        let mut content = self.filter.core.content(salt);
+        if let Some(hash) = self.victim.hash() {
+            let ((first, second), fingerprint) = Address::new(self.params()).buckets(Uniform(hash));
+            content.add(first.min(second), fingerprint.wide(), 1);
+        }
+        content
+    }
+
     fn distinct(&self) -> usize {
         let is_in_table = |hash: u64| self.filter.core.contains(Uniform(hash));
         self.filter.distinct() + usize::from(self.victim.hash().is_some_and(|hash| !is_in_table(hash)))

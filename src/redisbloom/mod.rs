@@ -33,7 +33,7 @@ use core::fmt;
 pub use crate::hash::hashers::RedisBloomHash;
 use crate::{
     bits::{in_memory, index, low_half, wide},
-    filter::{Core, lookups, removals},
+    filter::{Content, Core, lookups, removals, same_content},
     hash::{Uniform, results_writer},
     kernel::{Hashes, answers},
     params::false_positive_rate,
@@ -68,7 +68,7 @@ const EMPTY: u8 = 0;
 /// sub-filter that has one. As in RedisBloom, a removal [compacts](RedisBloomFilter::compact) a chain of sub-filters once the
 /// removed items exceed a tenth of the items left. This compaction stops at the first sub-filter whose items do not all fit into
 /// earlier ones.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct RedisBloomFilter {
     core: SubFilters,
     hasher: RedisBloomHash,
@@ -83,15 +83,28 @@ removals! {
     example "CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?"
 }
 
+/// Compares parameters and contents: which items there are and how often, but not which sub-filter has them. Takes time
+/// proportional to the number of slots.
+impl PartialEq for RedisBloomFilter {
+    fn eq(&self, other: &Self) -> bool {
+        let params = |filter: &Self| {
+            (filter.buckets(), filter.bucket_size(), filter.expansion(), filter.max_iterations(), filter.len(), filter.taken())
+        };
+        params(self) == params(other) && same_content(|salt| [self.core.content(salt), other.core.content(salt)])
+    }
+}
+
+impl Eq for RedisBloomFilter {}
+
 /// A chain of sub-filters: the core of a [`RedisBloomFilter`].
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 struct SubFilters {
     header: Header,
     filters: Vec<SubFilter>,
 }
 
 /// A table of a chain.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 struct SubFilter {
     /// The number of buckets minus one.
     mask: u64,
@@ -345,6 +358,20 @@ impl SubFilters {
     fn auto_compact(&mut self) {
         let _ = (1..self.filters.len()).rev().all(|filter| self.empty_into_earlier(filter));
         self.header.update(|fields| fields.deleted = 0);
+    }
+
+    /// Adds up all copies of all items, each known by its fingerprint and its buckets in the first and smallest sub-filter.
+    fn content(&self, salt: u64) -> Content {
+        let (mut content, mask) = (Content::new(salt), self.header.buckets - 1);
+        for filter in &self.filters {
+            for bucket in 0..filter.buckets() {
+                for &fingerprint in filter.bucket(bucket).iter().filter(|&&slot| slot != EMPTY) {
+                    let Position { first, second, .. } = Position::of_stored(fingerprint, bucket);
+                    content.add((first & mask).min(second & mask), fingerprint.into(), 1);
+                }
+            }
+        }
+        content
     }
 
     fn taken(&self) -> u64 {

@@ -4,13 +4,15 @@ use alloc::vec::Vec;
 use core::{fmt, iter, ops::Range};
 
 use super::{ListedGeneration, Reading, Record, SnapshotError, Source, padded, padded_keys};
+#[cfg(feature = "std")]
+use crate::SharedFilter;
 use crate::{
     bits::{in_memory, index, wide},
     elastic::{
-        DepthLayout, Directory, ElasticParams, GenerationPlan, Key, LookupLayout, Shards, SmallListInSnapshot, contains_all,
-        grows, summarize, times_in_table,
+        DepthLayout, Directory, ElasticFilter, ElasticParams, GenerationPlan, Key, LookupLayout, ShardParams, Shards,
+        SmallListInSnapshot, contains_all, equal, grows, summarize, times_in_table,
     },
-    filter::{Core, lookups, planned, read_only},
+    filter::{Content, Core, lookups, planned, read_only},
     hash::{Hasher, HasherId, Uniform, Xxh3},
     kernel::{Dispatch, Hashes, PREFETCH_FROM, Tables},
     storage::{OutOfMemory, Snapshot, reserved},
@@ -62,13 +64,16 @@ read_only!([D: AsRef<[u8]>, H] ElasticView<D, H>);
 planned!(impl [D: AsRef<[u8]>, H] ElasticView<D, H>, "ElasticView", ElasticParams);
 grows!(impl [D: AsRef<[u8]>, H] ElasticView<D, H>);
 
-/// Compares the hashers and the bytes of the snapshots.
-impl<D: AsRef<[u8]>, E: AsRef<[u8]>, H: PartialEq> PartialEq<ElasticView<E, H>> for ElasticView<D, H> {
-    fn eq(&self, other: &ElasticView<E, H>) -> bool {
-        self.hasher == other.hasher && self.core.snapshot().all() == other.core.snapshot().all()
-    }
+equal! {
+    [D: AsRef<[u8]>, E: AsRef<[u8]>] ElasticView<D, H>, ElasticView<E, H>;
+    [D: AsRef<[u8]>] ElasticView<D, H>, ElasticFilter<H>;
+    [D: AsRef<[u8]>] ElasticFilter<H>, ElasticView<D, H>;
 }
-
+#[cfg(feature = "std")]
+equal! {
+    [D: AsRef<[u8]>] ElasticView<D, H>, SharedFilter<H>;
+    [D: AsRef<[u8]>] SharedFilter<H>, ElasticView<D, H>;
+}
 impl<D: AsRef<[u8]>, H: Eq> Eq for ElasticView<D, H> {}
 
 /// The facts that opening collects from a snapshot.
@@ -225,7 +230,15 @@ impl GenerationIndex {
         let depth_of = |table: TableStart| self.layouts[table.layout()].params.depth;
         // Nothing uses the number of items of these shards, here 0.
         let shard = |table: TableStart| self.layouts[table.layout()].shard(dispatch, &bytes[table.start()..], 0);
-        self.directory.places_bit_reversed(depth_of).map(|table| shard(table).distinct()).sum()
+        self.directory.places_bit_reversed(depth_of).map(|(table, _)| shard(table).distinct()).sum()
+    }
+
+    /// Adds all copies in the tables to the content of a partition whose first generation is `whole`, undivided.
+    fn add_to(&self, content: &mut Content, whole: &ShardParams, dispatch: Dispatch, bytes: &[u8]) {
+        let layout = |table: TableStart| &self.layouts[table.layout()];
+        for (table, prefix) in self.directory.places_bit_reversed(|table| layout(table).params.depth) {
+            layout(table).shard(dispatch, &bytes[table.start()..], 0).add_to(content, whole, prefix);
+        }
     }
 
     /// Returns the false-positive rate of these shards. `times` is [`times_in_table`].
@@ -380,6 +393,25 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
             keys + partition.generations().map(in_tables).sum::<usize>()
         };
         self.index.partitions.iter().map(in_partition).sum()
+    }
+
+    /// Adds up all copies of all items in a partition.
+    pub fn content(&self, partition: usize, salt: u64) -> Content {
+        let (all, partition, mut content) = (self.all(), &self.index.partitions[partition], Content::new(salt));
+        let first = &partition.first.plan;
+        let bytes_of = |range: &Range<usize>| all.bytes.get(range.clone()).unwrap_or_default();
+        let in_list = SmallListInSnapshot::new(bytes_of(&partition.keys), first.class_keys().bytes()).keys();
+        let extra = LongEntries::new(bytes_of(&partition.copies)).iter();
+        for (generation, key, copies) in in_list.map(|key| (0, key, 1)).chain(extra) {
+            let generation = partition.generations().nth(generation.into());
+            if let Some(item) = generation.and_then(|generation| generation.plan.item_of(key)) {
+                item.add_to(&mut content, &first.whole, copies);
+            }
+        }
+        for generation in partition.generations() {
+            generation.add_to(&mut content, &first.whole, all.index.dispatch, all.bytes);
+        }
+        content
     }
 
     pub fn dispatch(&self) -> Dispatch {

@@ -7,9 +7,9 @@ mod scan;
 
 use core::ops::{Deref, DerefMut, Range};
 
-use super::InsertError;
 #[cfg(go_files)]
 use super::InsertErrorKind;
+use super::{Content, InsertError};
 use crate::{
     bits::{PADDING, in_memory, index, low_half, wide},
     kernel::{Dispatch, Hashes, answers},
@@ -288,6 +288,20 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
         // A valid key has the smaller of the two buckets, and no bits above it.
         let is_key = bucket < self.params.buckets() && self.keys().key(buckets, fingerprint.wide()) == key && bucket <= buckets.1;
         if is_key { self.occurrences(buckets, fingerprint) } else { 0 }
+    }
+
+    /// Adds up all copies of all items. With a salt of its own, each sum is another one.
+    pub fn content(&self, salt: u64) -> Content {
+        let mut content = Content::new(salt);
+        self.each_fingerprint(|bucket, fingerprint| {
+            content.add(bucket.min(self.params.alternate(bucket, fingerprint)), fingerprint.wide(), 1);
+            true
+        });
+        for (key, copies) in self.extra_copies() {
+            let (bucket, fingerprint) = self.keys().parts(key);
+            content.add(bucket, fingerprint, copies);
+        }
+        content
     }
 
     /// Returns the number of copies of a fingerprint in its two buckets, without extra copies.
