@@ -122,6 +122,25 @@ fn build_from_items_plans_enough_room() {
     }
 }
 
+/// The filter has room for the distinct items, and no more than if only these had been given.
+#[test]
+fn build_from_items_plans_for_distinct_items() {
+    for (distinct, copies) in [(1, 100_000), (10, 10_000), (1000, 3), (20_000, 2)] {
+        let items = items(8, distinct);
+        let all: Vec<u64> = std::iter::repeat_n(&items, copies).flatten().copied().collect();
+        for seed in [0, 7] {
+            let builder = CuckooFilter::builder().false_positive_rate(0.001).seed(seed);
+            let once = builder.clone().build_from_items(&items).expect("there is room");
+            let filter = builder.clone().build_from_items(&all).expect("there is room");
+            assert_eq!((filter.params(), filter.len()), (once.params(), distinct * copies));
+            assert!(items.iter().all(|item| filter.count(item) as usize >= copies));
+            let hashes: Vec<u64> = all.iter().map(|item| filter.hash(item)).collect();
+            let hashed = builder.build_from_items(&Prehashed(&hashes)).expect("there is room");
+            assert_eq!(hashed.to_bytes(), filter.to_bytes());
+        }
+    }
+}
+
 #[test]
 fn build_from_items_takes_an_explicit_capacity() {
     let items = items(6, 1000);
@@ -133,7 +152,7 @@ fn build_from_items_takes_an_explicit_capacity() {
     let error = builder.clone().capacity(100).build_from_items(&items).expect_err("ten times as many");
     let BuildError::Insert(full) = &error else { panic!("{error}") };
     assert!(matches!(full.kind(), InsertErrorKind::Full { .. }));
-    assert!(error.to_string().contains(" items in 128 slots") && full.position() >= 100, "{error}");
+    assert!(error.to_string().contains(" distinct items") && full.position() >= 100, "{error}");
     assert!(error.to_string().contains("build it with a larger capacity"), "{error}");
     let error = builder.fingerprint_bits(1).build_from_items(&items).expect_err("too short");
     assert!(matches!(error, BuildError::Param(_)), "{error}");

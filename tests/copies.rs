@@ -66,6 +66,24 @@ fn check_fixed(mut filter: CuckooFilter, inserted: &[u64], case: &str) {
     assert!(filter.is_empty() && filter == CuckooFilter::new(filter.params(), Xxh3).expect(case), "{case}: not empty");
 }
 
+/// A refusal names the number of distinct items, and the length that the caller sees.
+#[test]
+fn a_full_filter_names_its_distinct_items_and_its_length() {
+    for copies in [1, 3, 40] {
+        let mut filter = CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build().expect("a small filter");
+        let item = |number: u64| Prehashed(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let refused = (0..).find_map(|number| (0..copies).find_map(|_| filter.insert(&item(number)).err()));
+        let error = refused.expect("the filter is full at last");
+        let InsertErrorKind::Full { distinct, len } = error.kind() else { panic!("{error}") };
+        assert!(
+            distinct == filter.distinct() && distinct >= 1000 && len == filter.len(),
+            "{error}, distinct {}",
+            filter.distinct()
+        );
+        assert_eq!(error.to_string().contains(" with copies"), copies > 1, "{error}");
+    }
+}
+
 #[test]
 fn planned_items_fit_with_any_number_of_copies() {
     for (table, b, f) in [

@@ -37,8 +37,9 @@ fn a_refused_batch_reports_the_position_of_the_refused_item() {
     let error = filter.insert_batch(&items).expect_err("there are 32 slots");
     assert_eq!(error.position(), filter.len());
     assert!(items[..error.position()].iter().all(|item| filter.contains(item)));
-    let message = error.to_string();
-    for part in [format!("item {}, counted from 0", filter.len()), "items in 32 slots".into(), "larger capacity".into()] {
+    let (message, len) = (error.to_string(), filter.len());
+    let full = format!("{} distinct items ({len} with copies)", filter.distinct());
+    for part in [format!("item {len}, counted from 0"), full, "larger capacity".into()] {
         assert!(message.contains(&part), "{part:?} is not in {message:?}");
     }
 }
@@ -110,7 +111,10 @@ fn copies_in_a_single_bucket_are_counted_once() {
     for other in ["owl", "crow", "wren"] {
         filter.insert(other).expect("a copy moves to the list");
     }
-    assert!(matches!(filter.insert("finch").expect_err("no slot is left").kind(), InsertErrorKind::Full { items: 4, slots: 4 }));
+    assert!(matches!(
+        filter.insert("finch").expect_err("no slot is left").kind(),
+        InsertErrorKind::Full { distinct: 4, len: 12 }
+    ));
     assert_eq!((filter.count("koel"), filter.len()), (9, 12));
     assert!((0..9).all(|_| filter.remove("koel")) && !filter.remove("koel") && filter.contains("owl"));
     filter.insert("finch").expect("there is room");

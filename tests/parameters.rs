@@ -107,6 +107,10 @@ fn error_messages_name_value_limits_and_remedy() {
             "false-positive rate: 1e-12 given, but filters of this size keep rates from 1.78e-9 to below 1; give one of those",
         ),
         (
+            ParamError::FalsePositiveRate { given: f64::MIN_POSITIVE, min: 0.5 },
+            "false-positive rate: 2.22507386e-308 given, but filters of this size keep rates from 0.5 to below 1; give one of those",
+        ),
+        (
             ParamError::FingerprintBits { given: 3, table },
             "fingerprint bits: 3 given, but the packed table takes 4 to 32; give one of those",
         ),
@@ -125,6 +129,11 @@ fn error_messages_name_value_limits_and_remedy() {
         ),
     ] {
         assert_eq!(error.to_string(), message);
+        let reason = error.reason().to_string();
+        match error.parameter() {
+            Some(parameter) => assert_eq!(format!("{parameter}: {reason}"), message),
+            None => assert_eq!(reason, message),
+        }
         assert_eq!(format!("{error:?}"), format!("ParamError({message})"));
         assert_eq!(BuildError::Param(error).to_string(), message);
         assert!(Error::source(&error).is_none() && Error::source(&BuildError::Param(error)).is_none());

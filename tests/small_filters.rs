@@ -129,7 +129,7 @@ fn bare_tables_in_one_buffer_are_queried_in_place() {
     assert_eq!(buffer.len(), filters.len() * stride);
     buffer.extend([0; 4]);
     for (number, filter) in filters.iter().enumerate() {
-        let view = FilterView::over_table(params(), filter.len(), &buffer[number * stride..]).expect("valid table");
+        let view = FilterView::over_table(&buffer[number * stride..], params(), filter.len()).expect("valid table");
         view.verify().expect("valid table");
         assert!(view == *filter);
         assert!((0..ITEMS).all(|n| view.contains(&item(number as u64, n))));
@@ -141,7 +141,7 @@ fn bare_tables_in_one_buffer_are_queried_in_place() {
 fn views_hold_no_memory_of_their_own() {
     let filter = filled(1);
     let bytes = [filter.to_table(), vec![0; 4]].concat();
-    let (view, taken) = held(|| FilterView::over_table(params(), filter.len(), &bytes).expect("valid table"));
+    let (view, taken) = held(|| FilterView::over_table(&bytes, params(), filter.len()).expect("valid table"));
     assert_eq!(taken, 0);
     let ((), taken) = held(|| view.verify().expect("valid table"));
     assert_eq!(taken, 0);

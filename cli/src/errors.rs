@@ -19,9 +19,7 @@ pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
 
 /// Returns the error with the name of `option` in place of the parameter's.
 pub(crate) fn set_by(option: &str, error: &ParamError) -> anyhow::Error {
-    let message = error.to_string();
-    let (_, rest) = message.split_once(": ").unwrap_or(("", &message));
-    anyhow::anyhow!("{option}: {rest}")
+    anyhow::anyhow!("{option}: {}", error.reason())
 }
 
 /// Returns the library's error about a filter that could not be built.
@@ -51,11 +49,11 @@ pub(crate) fn refused(place: &str, error: &InsertError) -> String {
 /// Returns the message about an item that a filter of fixed size refused. `larger` begins the remedy for a filter that is too
 /// small.
 pub(crate) fn full(place: &str, full: &InsertError, filter: &Filter, larger: &str) -> String {
-    let InsertErrorKind::Full { items, slots } = full.kind() else { return refused(place, full) };
+    let InsertErrorKind::Full { distinct, .. } = full.kind() else { return refused(place, full) };
     format!(
-        "{place}: the filter is full: {items} distinct items in {slots} slots leave no room for this one; {larger} a --capacity above \
-         {}, enough for all distinct items",
-        filter.capacity().max(items)
+        "{place}: the filter is full: its {distinct} distinct items leave no room for this one; {larger} a --capacity above {}, \
+         enough for all distinct items",
+        filter.capacity().max(distinct)
     )
 }
 

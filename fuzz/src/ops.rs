@@ -302,8 +302,8 @@ impl State {
         }
         assert_eq!(self.copies(hash), 0, "a copy is refused");
         assert!(self.size != Size::Common, "one of the planned items is refused");
-        let (items, slots) = (self.twins[0].table_len(), self.twins[0].slots());
-        assert_eq!(error.kind(), InsertErrorKind::Full { items, slots });
+        let (distinct, len) = (self.twins[0].table_len(), self.twins[0].len());
+        assert_eq!(error.kind(), InsertErrorKind::Full { distinct, len });
         // The item's buckets hold no copies that could be counted beside the table to make room.
         let table = &before[SNAPSHOT_HEADER..][..self.twins[0].params().table_bytes()];
         let buckets = self.formulas.table(table).expect("a filter writes a valid table");

@@ -67,7 +67,7 @@ fn compare_with_bare(view: &View<'_>, bytes: &[u8]) {
     }
     let bare = [&bytes[64..bytes.len() - 4], &[0xff; 4]].concat();
     let bare =
-        FilterView::over_table_with(view.params(), view.len(), &bare[..], *view.hasher()).expect("the tables have equal lengths");
+        FilterView::over_table_with(&bare[..], view.params(), view.len(), *view.hasher()).expect("the tables have equal lengths");
     assert!(bare == *view);
     let (verified, expected) = (bare.verify(), view.verify());
     match (&verified, &expected) {

@@ -3,8 +3,9 @@
 use super::{BuildError, CuckooFilter, RawFilter};
 use crate::{
     hash::{HashItem, Items, Xxh3},
-    kernel::{Dispatch, Hashes as _, Kernel},
+    kernel::{Dispatch, Hashes, Kernel},
     params::{Addressing, ParamError, Params, Request, TableKind},
+    storage::{OutOfMemory, reserved},
 };
 
 /// A builder for [`CuckooFilter`].
@@ -145,14 +146,16 @@ impl<H> Builder<H> {
     }
 
     /// Builds a filter of a known set: all these items, including duplicates. If no size was set, the capacity is the number of
-    /// items.
+    /// distinct items. Counting these takes eight bytes of memory per item until the filter is built, and the time to hash all
+    /// items and to sort the hashes. With a [`capacity`](Self::capacity) or a number of [`buckets`](Self::buckets), nothing is
+    /// counted.
     ///
     /// The filter is the same as after [`build`](Self::build) and [`insert_batch`](CuckooFilter::insert_batch). For a hundred
     /// million items and more, an [`ElasticFilter`](crate::ElasticFilter) planned for them fills in less than half the time
     /// (docs/GROWTH.md, "Known sets and large batches").
     ///
     /// # Errors
-    /// The same as for [`build`](Self::build), and if not all items fit.
+    /// The same as for [`build`](Self::build), if the items cannot be counted for lack of memory, and if not all items fit.
     ///
     /// # Example
     /// ```
@@ -162,11 +165,23 @@ impl<H> Builder<H> {
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
     pub fn build_from_items<I: Items<H> + ?Sized>(mut self, items: &I) -> Result<CuckooFilter<H>, BuildError> {
-        if self.request.buckets.is_none() {
-            self.request.capacity.get_or_insert(items.hashes(&self.hasher, 0).len());
+        if self.request.buckets.is_none() && self.request.capacity.is_none() {
+            self.request.capacity = Some(count_distinct(&items.hashes(&self.hasher, self.request.seed))?);
         }
         let mut filter = self.build()?;
         filter.insert_batch(items)?;
         Ok(filter)
     }
+}
+
+/// Returns the number of different hashes.
+fn count_distinct(hashes: &impl Hashes) -> Result<usize, OutOfMemory> {
+    let mut all = reserved(hashes.len())?;
+    hashes.each_batch(0..hashes.len(), |batch| {
+        all.extend_from_slice(batch);
+        true
+    });
+    all.sort_unstable();
+    all.dedup();
+    Ok(all.len())
 }

@@ -16,8 +16,8 @@ use crate::{
 /// let mut filter = koel::CuckooFilter::builder().capacity(100).false_positive_rate(0.001).build()?;
 /// let error = filter.insert_iter(0..200u32).unwrap_err();
 /// // The items before the refused one are in the filter.
-/// assert!(matches!(error.kind(), InsertErrorKind::Full { slots: 120.., .. }) && error.position() > 100);
-/// assert_eq!(filter.len(), error.position());
+/// let InsertErrorKind::Full { distinct, len } = error.kind() else { panic!("{error}") };
+/// assert!(distinct > 100 && len == filter.len() && len == error.position());
 /// # Ok::<(), koel::BuildError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -35,10 +35,12 @@ const _: () = assert!(size_of::<InsertError>() <= 32);
 pub enum InsertErrorKind {
     /// The table has no room for another item. (Only a filter of fixed size is ever full.)
     Full {
-        /// The number of items in the table, without copies that are counted beside it.
-        items: usize,
-        /// The number of slots in the table.
-        slots: usize,
+        /// The number of distinct items, which fill the table. To count them takes too long for a refusal, so copies in the table that
+        /// could not make room for this item, because no evictions lead there, count as distinct. (In a filter of Go's library, all
+        /// copies do.)
+        distinct: usize,
+        /// The length of the filter, copies included.
+        len: usize,
     },
     /// In a filter of Go's library, copies of the item's fingerprint fill both its buckets. These are most likely copies of the
     /// item. Other items may still fit.
@@ -126,7 +128,9 @@ impl InsertError {
     #[cfg(go_files)]
     pub(crate) fn with_one_more(self) -> Self {
         match self.kind {
-            InsertErrorKind::Full { items, slots } => Self { kind: InsertErrorKind::Full { items: items + 1, slots }, ..self },
+            InsertErrorKind::Full { distinct, len } => {
+                Self { kind: InsertErrorKind::Full { distinct: distinct + 1, len: len + 1 }, ..self }
+            }
             _ => self,
         }
     }
@@ -144,11 +148,13 @@ impl fmt::Display for InsertError {
             write!(f, "item {}, counted from 0, was refused: ", self.position)?;
         }
         match self.kind {
-            InsertErrorKind::Full { items, slots } => write!(
-                f,
-                "the filter is full: {items} items in {slots} slots left no room for another; build it with a larger capacity, or \
-                 as an ElasticFilter"
-            ),
+            InsertErrorKind::Full { distinct, len } => {
+                write!(f, "the filter is full: {distinct} distinct items")?;
+                if len > distinct {
+                    write!(f, " ({len} with copies)")?;
+                }
+                f.write_str(" leave no room for another; build it with a larger capacity, or as an ElasticFilter")
+            }
             InsertErrorKind::BucketsFull { copies } => write!(
                 f,
                 "no room for one more copy of the item: {copies} with its fingerprint fill its two buckets; insert_unique stores \
@@ -355,9 +361,14 @@ mod tests {
     fn insert_errors_are_displayed() {
         for (kind, message) in [
             (
-                InsertErrorKind::Full { items: 990, slots: 1000 },
-                "the filter is full: 990 items in 1000 slots left no room for another; build it with a larger capacity, or as an \
+                InsertErrorKind::Full { distinct: 990, len: 990 },
+                "the filter is full: 990 distinct items leave no room for another; build it with a larger capacity, or as an \
                  ElasticFilter",
+            ),
+            (
+                InsertErrorKind::Full { distinct: 990, len: 5000 },
+                "the filter is full: 990 distinct items (5000 with copies) leave no room for another; build it with a larger \
+                 capacity, or as an ElasticFilter",
             ),
             (
                 InsertErrorKind::BucketsFull { copies: 8 },

@@ -1,6 +1,6 @@
 //! The error for invalid parameters.
 
-use core::{error::Error, fmt};
+use core::{error::Error, fmt, ops::RangeInclusive};
 
 use super::{
     Addressing, TableKind,
@@ -102,27 +102,105 @@ pub enum ParamError {
 // Many functions return this error or one that contains it.
 const _: () = assert!(size_of::<ParamError>() <= 40);
 
+impl ParamError {
+    /// Returns the parameter's name, as it begins the message; `None` if the error is about two parameters that exclude each other.
+    ///
+    /// A program with names of its own for parameters writes its name and the [`reason`](Self::reason).
+    ///
+    /// # Example
+    /// ```
+    /// let error = koel::CuckooFilter::builder().capacity(10).false_positive_rate(2.0).params().unwrap_err();
+    /// assert_eq!(error.parameter(), Some("false-positive rate"));
+    /// let message = format!("--rate: {}", error.reason());
+    /// assert!(message.starts_with("--rate: 2 given, but filters of this size keep rates from "));
+    /// ```
+    #[must_use]
+    pub fn parameter(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NoSize | Self::TwoSizes | Self::NoPrecision | Self::TwoPrecisions => return None,
+            Self::NoRate | Self::FalsePositiveRate { .. } => "false-positive rate",
+            Self::Capacity { .. } => "capacity",
+            Self::MaxCapacity { .. } => "maximum capacity",
+            Self::Buckets { .. } => "buckets",
+            Self::FingerprintBits { .. } => "fingerprint bits",
+            Self::BucketSize { .. } => "bucket size",
+            Self::Partitions { .. } => "partitions",
+            Self::MaxBytes { .. } => "max bytes",
+            Self::Name { parameter, .. } => parameter,
+        })
+    }
+
+    /// Returns the message without the parameter's name: the value given, the limits and a remedy.
+    #[must_use]
+    pub fn reason(&self) -> impl fmt::Display + '_ {
+        Reason(self)
+    }
+
+    /// Writes the message about a table that cannot exist, without the remedy. (It is a separate function because a program that
+    /// only reads snapshots displays no other parameter errors.)
+    pub(crate) fn table_limits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parameter) = self.parameter() {
+            write!(f, "{parameter}: ")?;
+        }
+        self.table_reason(f)
+    }
+
+    /// Writes [`table_limits`](Self::table_limits) without the parameter's name.
+    fn table_reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Buckets { given, max, addressing } => {
+                let (name, rule, fewest) = (addressing.name(), addressing.rule(), addressing.min_buckets());
+                write!(f, "{given} given, but {name} addressing takes {rule} from {fewest} to {max}")
+            }
+            Self::FingerprintBits { given, table } => out_of_range(f, given, table, &table.fingerprint_bits()),
+            Self::BucketSize { given, table } => out_of_range(f, given, table, &table.bucket_sizes()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn out_of_range(f: &mut fmt::Formatter<'_>, given: u32, table: TableKind, range: &RangeInclusive<u32>) -> fmt::Result {
+    let (min, max) = (range.start(), range.end());
+    write!(f, "{given} given, but the {} table takes {min}", table.name())?;
+    if min == max { Ok(()) } else { write!(f, " to {max}") }
+}
+
 impl fmt::Display for ParamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::NoSize => return f.write_str("neither a capacity nor a number of buckets given; give one of them"),
-            Self::TwoSizes => return f.write_str("both a capacity and a number of buckets given; leave one of them out"),
-            Self::NoPrecision => return f.write_str("neither a rate nor fingerprint bits given; give one of them"),
-            Self::TwoPrecisions => return f.write_str("both a rate and fingerprint bits given; leave one of them out"),
-            Self::NoRate => return f.write_str("false-positive rate: none given; give one between 0 and 1, such as 0.001"),
-            Self::Capacity { given, max } => return too_large(f, "capacity", given, max),
-            Self::MaxCapacity { given, max } => return too_large(f, "maximum capacity", given, max),
-            Self::FalsePositiveRate { given, min } => {
+        if let Some(parameter) = self.parameter() {
+            write!(f, "{parameter}: ")?;
+        }
+        Reason(self).fmt(f)
+    }
+}
+
+/// The message without the parameter's name.
+struct Reason<'a>(&'a ParamError);
+
+impl fmt::Display for Reason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self.0 {
+            ParamError::NoSize => return f.write_str("neither a capacity nor a number of buckets given; give one of them"),
+            ParamError::TwoSizes => return f.write_str("both a capacity and a number of buckets given; leave one of them out"),
+            ParamError::NoPrecision => return f.write_str("neither a rate nor fingerprint bits given; give one of them"),
+            ParamError::TwoPrecisions => return f.write_str("both a rate and fingerprint bits given; leave one of them out"),
+            ParamError::NoRate => return f.write_str("none given; give one between 0 and 1, such as 0.001"),
+            ParamError::Capacity { given, max } | ParamError::MaxCapacity { given, max } => {
+                return write!(f, "{given} given, but with the other parameters at most {max} works; give no more");
+            }
+            ParamError::FalsePositiveRate { given, min } => {
                 let (given, min) = (Rate(given), Rate(round_up_rate(min)));
-                write!(f, "false-positive rate: {given} given, but filters of this size keep rates from {min} to below 1")?;
+                write!(f, "{given} given, but filters of this size keep rates from {min} to below 1")?;
             }
-            Self::Buckets { .. } | Self::FingerprintBits { .. } | Self::BucketSize { .. } => self.table_limits(f)?,
-            Self::Partitions { given } => write!(f, "partitions: {given} given, but they are a power of two from 1 to 256")?,
-            Self::MaxBytes { given, needed } => {
-                return write!(f, "max bytes: {given} given, but an empty filter takes up to {needed}; give at least as many");
+            ParamError::Buckets { .. } | ParamError::FingerprintBits { .. } | ParamError::BucketSize { .. } => {
+                self.0.table_reason(f)?;
             }
-            Self::Name { parameter, names } => {
-                write!(f, "{parameter}: the names here are ")?;
+            ParamError::Partitions { given } => write!(f, "{given} given, but they are a power of two from 1 to 256")?,
+            ParamError::MaxBytes { given, needed } => {
+                return write!(f, "{given} given, but an empty filter takes up to {needed}; give at least as many");
+            }
+            ParamError::Name { names, .. } => {
+                f.write_str("the names here are ")?;
                 for (number, name) in names.iter().enumerate() {
                     f.write_str(if number > 0 { ", " } else { "" })?;
                     f.write_str(name)?;
@@ -131,37 +209,6 @@ impl fmt::Display for ParamError {
         }
         f.write_str("; give one of those")
     }
-}
-
-impl ParamError {
-    /// Writes the message about a table that cannot exist, without the remedy. (It is a separate function because a program that
-    /// only reads snapshots displays no other parameter errors.)
-    pub(crate) fn table_limits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Buckets { given, max, addressing } => {
-                let (name, rule, fewest) = (addressing.name(), addressing.rule(), addressing.min_buckets());
-                write!(f, "buckets: {given} given, but {name} addressing takes {rule} from {fewest} to {max}")
-            }
-            Self::FingerprintBits { given, table } => {
-                let range = table.fingerprint_bits();
-                out_of_range(f, "fingerprint bits", given, table, *range.start(), *range.end())
-            }
-            Self::BucketSize { given, table } => {
-                let range = table.bucket_sizes();
-                out_of_range(f, "bucket size", given, table, *range.start(), *range.end())
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-fn too_large(f: &mut fmt::Formatter<'_>, parameter: &str, given: usize, max: usize) -> fmt::Result {
-    write!(f, "{parameter}: {given} given, but with the other parameters at most {max} works; give no more")
-}
-
-fn out_of_range(f: &mut fmt::Formatter<'_>, parameter: &str, given: u32, table: TableKind, min: u32, max: u32) -> fmt::Result {
-    write!(f, "{parameter}: {given} given, but the {} table takes {min}", table.name())?;
-    if min == max { Ok(()) } else { write!(f, " to {max}") }
 }
 
 /// Shows the message. A `Box<dyn Error>` links this code even if nothing calls it, and derived code would take kilobytes.

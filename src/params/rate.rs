@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// A rate that is displayed with the fewest digits that identify the number: 0.001, 1e-12. Beyond 10^±22, it is rounded to at most
-/// nine digits.
+/// A rate that is displayed with the fewest digits that identify the number: 0.001, 1e-12. Beyond 10^±22, it is rounded to nine
+/// digits.
 pub(crate) struct Rate(pub f64);
 
 impl fmt::Display for Rate {
@@ -34,12 +34,20 @@ impl fmt::Display for Rate {
     }
 }
 
+/// Numbers below this are multiplied by [`SCALE`] before their digits are found.
+const TINY: f64 = 1e-280;
+const SCALE: f64 = 1e60;
+const SCALE_POWER: i32 = 60;
+
 /// Returns the digits of a positive number, without trailing zeros, and the exponent of the power of ten to multiply them by.
 fn shortest_digits(rate: f64) -> (u64, i32) {
     // Powers of ten up to 10²² are exact, and so is the comparison below.
     const EXACT: u32 = 22;
-    // Smaller numbers have too few bits, and no valid rate is so low.
-    let rate = rate.max(1e-300);
+    // Still smaller numbers have too few bits for the steps below, and no power of ten that a `f64` can hold.
+    if rate < TINY {
+        let (digits, exponent) = shortest_digits(rate * SCALE);
+        return (digits, exponent - SCALE_POWER);
+    }
     let ten_to = |power: u32| (0..power).fold(1.0, |product, _| product * 10.0);
     let mut power = 0_i32;
     while power < 308 && ten_to(power.unsigned_abs() + 1) <= rate {
@@ -89,6 +97,8 @@ mod tests {
     fn rates_are_short() {
         let rates = [0.001, 1e-5, 2.0, -0.5, 1e300, f64::NAN, f64::NEG_INFINITY, 0.0].map(|rate| Rate(rate).to_string());
         assert_eq!(rates, ["0.001", "1e-5", "2", "-0.5", "1e300", "NaN", "-inf", "0"]);
+        let rates = [f64::MIN_POSITIVE, -2e-301, 1.5e-290, f64::MAX].map(|rate| Rate(rate).to_string());
+        assert_eq!(rates, ["2.22507386e-308", "-2e-301", "1.5e-290", "1.79769313e308"]);
         let rates = [0.999, 0.999_999_999_999_999, 1.5e-12, 1.000_01, 123.25, 1e7, 1.25e9, 0.000_25, 1200.0].map(Rate);
         let texts = ["0.999", "0.999999999999999", "1.5e-12", "1.00001", "123.25", "1e7", "1.25e9", "0.00025", "1200"];
         assert_eq!(rates.map(|rate| rate.to_string()), texts);
@@ -105,8 +115,7 @@ mod tests {
                 assert!(Rate(rate).to_string().len() <= format!("{rate}").len().min(format!("{rate:e}").len()) + 5, "{rate:e}");
             }
         }
-        for n in 0..7000 {
-            let rate = 1e-300 * 1.22_f64.powi(n);
+        for rate in (0..7150).map(|n| 1e-300 * 1.22_f64.powi(n)).chain((0..53).map(|n| f64::MIN_POSITIVE * 0.5_f64.powi(n))) {
             let parsed: f64 = Rate(rate).to_string().parse().expect("a number");
             let is_near = (parsed / rate - 1.0).abs() < 1e-8 || rate.is_infinite() && parsed.is_infinite();
             assert!(is_near, "{rate:e}: {parsed:e}");

@@ -75,7 +75,7 @@ impl<H: Hasher> CuckooFilter<H> {
     ///     filter.write_table(&mut file)?;
     /// }
     /// file.extend([0; 4]); // lookups in the last table load up to four bytes behind its checksum
-    /// let last = FilterView::over_table(params, 100, &file[49 * params.bare_table_bytes()..])?;
+    /// let last = FilterView::over_table(&file[49 * params.bare_table_bytes()..], params, 100)?;
     /// assert!(last.contains(&4999u64));
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
@@ -114,14 +114,14 @@ impl<D: AsRef<[u8]>> FilterView<D> {
     /// let params = filter.params(); // kept once for all tables
     /// let buffer = [filter.to_table(), filter.to_table(), vec![0; 4]].concat();
     ///
-    /// let second = FilterView::over_table(params, 2, &buffer[params.bare_table_bytes()..])?;
+    /// let second = FilterView::over_table(&buffer[params.bare_table_bytes()..], params, 2)?;
     /// second.verify()?;
     /// assert!(second.contains("alice"));
     /// assert!(second == filter);
     /// # Ok::<(), Box<dyn core::error::Error>>(())
     /// ```
-    pub fn over_table(params: Params, items: usize, data: D) -> Result<Self, SnapshotError> {
-        Self::over_table_with(params, items, data, Xxh3)
+    pub fn over_table(data: D, params: Params, items: usize) -> Result<Self, SnapshotError> {
+        Self::over_table_with(data, params, items, Xxh3)
     }
 }
 
@@ -130,7 +130,7 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
     ///
     /// # Errors
     /// As `over_table`.
-    pub fn over_table_with(params: Params, items: usize, data: D, hasher: H) -> Result<Self, SnapshotError> {
+    pub fn over_table_with(data: D, params: Params, items: usize, hasher: H) -> Result<Self, SnapshotError> {
         let (given, end) = (data.as_ref().len(), params.table_bytes() + PADDING);
         if given < end {
             let remedy = "give the table, its checksum, and at least 4 bytes behind them";

@@ -11,7 +11,7 @@ fn padded(filter: &CuckooFilter, byte: u8) -> Vec<u8> {
 }
 
 fn over<'a>(filter: &CuckooFilter, bytes: &'a [u8]) -> FilterView<&'a [u8]> {
-    FilterView::over_table(filter.params(), filter.len(), bytes).expect("the length is valid")
+    FilterView::over_table(bytes, filter.params(), filter.len()).expect("the length is valid")
 }
 
 /// Returns the checksum of a bare table, as docs/FORMAT.md defines it.
@@ -97,14 +97,14 @@ fn a_bare_table_needs_its_full_length() {
     let filter = filled(PACKED, 16);
     let bytes = padded(&filter, 0);
     for len in 0..bytes.len() {
-        let error = FilterView::over_table(filter.params(), filter.len(), &bytes[..len]).expect_err("the bytes are truncated");
+        let error = FilterView::over_table(&bytes[..len], filter.params(), filter.len()).expect_err("the bytes are truncated");
         assert_eq!((error.kind(), error.offset()), (SnapshotErrorKind::Length, len as u64));
         assert!(error.to_string().contains("at least 4 bytes behind"), "{error}");
     }
     for more in [0, 1, 1000] {
         let longer = [&bytes[..], &vec![0x4b; more]].concat();
         assert_same(
-            &mut FilterView::over_table(filter.params(), filter.len(), longer).expect("the bytes are long enough"),
+            &mut FilterView::over_table(longer, filter.params(), filter.len()).expect("the bytes are long enough"),
             &filter,
         );
     }
@@ -116,11 +116,11 @@ fn wrong_parameters_counts_and_hashers_are_detected() {
     let filter = filled(PACKED, 16);
     let (params, items, bytes) = (filter.params(), filter.len(), padded(&filter, 0));
     for other in [0, items - 1, items + 1, filter.slots()] {
-        let view = FilterView::over_table(params, other, &bytes).expect("the slots hold this many items");
+        let view = FilterView::over_table(&bytes, params, other).expect("the slots hold this many items");
         assert_eq!(view.verify().expect_err("the item count is wrong").kind(), SnapshotErrorKind::BodyChecksum);
     }
     for other in [filter.slots() + 1, usize::MAX] {
-        let error = FilterView::over_table(params, other, &bytes).expect_err("there are more items than slots");
+        let error = FilterView::over_table(&bytes, params, other).expect_err("there are more items than slots");
         assert_eq!(error.kind(), SnapshotErrorKind::Parameter);
         assert!(error.to_string().contains(&format!("{other} items in 64 slots")), "{error}");
         assert!(error.to_string().contains("give the number of items"), "{error}");
@@ -132,18 +132,18 @@ fn wrong_parameters_counts_and_hashers_are_detected() {
     ];
     for other in others {
         assert_eq!(other.table_bytes(), params.table_bytes());
-        let view = FilterView::over_table(other, items, &bytes).expect("the tables have equal lengths");
+        let view = FilterView::over_table(&bytes, other, items).expect("the tables have equal lengths");
         assert_eq!(view.verify().expect_err("the parameters are wrong").kind(), SnapshotErrorKind::BodyChecksum);
     }
     let xxh3 = AnyHasher::from_id(koel::hash::HasherId::XXH3).expect("a known hasher");
-    FilterView::over_table_with(params, items, &bytes, xxh3)
+    FilterView::over_table_with(&bytes, params, items, xxh3)
         .expect("the tables have equal lengths")
         .verify()
         .expect("the hasher matches");
     #[cfg(feature = "metrohash")]
     {
         let metro = AnyHasher::from_id(koel::hash::HasherId::METRO_HASH_64).expect("a known hasher");
-        let view = FilterView::over_table_with(params, items, &bytes, metro).expect("the tables have equal lengths");
+        let view = FilterView::over_table_with(&bytes, params, items, metro).expect("the tables have equal lengths");
         assert_eq!(view.verify().expect_err("the hasher differs").kind(), SnapshotErrorKind::BodyChecksum);
     }
 }

@@ -53,7 +53,7 @@ impl Fickle {
     /// Opens a view of the bare table of a filter.
     fn bare(filter: &CuckooFilter, honest: &[u8], others: Vec<Vec<u8>>) -> FilterView<Self> {
         let data = Self { honest: honest.to_vec(), others, patience: Cell::new(usize::MAX), turn: Cell::new(0) };
-        FilterView::over_table(filter.params(), filter.len(), data).expect("the bytes are still valid")
+        FilterView::over_table(data, filter.params(), filter.len()).expect("the bytes are still valid")
     }
 }
 

@@ -170,7 +170,7 @@ fn bare_tables(work: &Work, block: usize) -> anyhow::Result<Row> {
     let params = filter.params();
     let (mut bytes, time) = write_filters(work, filter, |filter, bytes| filter.write_table(bytes))?;
     bytes.extend([0; 4]);
-    let open = |n: usize| Ok(FilterView::over_table(params, block, &bytes[n * params.bare_table_bytes()..])?);
+    let open = |n: usize| Ok(FilterView::over_table(&bytes[n * params.bare_table_bytes()..], params, block)?);
     measure(("koel, bare tables", bytes.len(), time), work, true, open, |view, key| view.contains(&key))
 }
 

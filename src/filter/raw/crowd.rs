@@ -109,7 +109,7 @@ impl RawFilter {
             }
         })?;
         let Placed::Stored(_) = placed? else {
-            return Err(InsertError::of(InsertErrorKind::Full { items: self.table_len(), slots: self.params.slots() }));
+            return Err(InsertError::of(InsertErrorKind::Full { distinct: self.table_len(), len: self.len() }));
         };
         self.items += 1;
         Ok(())

@@ -401,7 +401,7 @@ impl RawFilter {
         let room = self.params.bucket_size() * (1 + u32::from(buckets.0 != buckets.1));
         InsertError::of(match self.occurrences(buckets, fingerprint) {
             copies if copies == room => InsertErrorKind::BucketsFull { copies },
-            _ => InsertErrorKind::Full { items: self.len(), slots: self.params.slots() },
+            _ => InsertErrorKind::Full { distinct: self.len(), len: self.len() },
         })
     }
 
