@@ -2,7 +2,7 @@
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
-use crate::common::SplitMix64;
+use crate::common::{SplitMix64, same_bits};
 use koel::{Addressing, CuckooFilter, InsertErrorKind, Prehashed, hash::AnyHasher};
 
 fn filter(capacity: usize) -> CuckooFilter {
@@ -15,7 +15,7 @@ fn batches_equal_single_operations() {
     let (mut batch, mut single) = (filter(1000), filter(1000));
     batch.insert_batch(&words).expect("they fit");
     words.iter().for_each(|word| single.insert(word).expect("they fit"));
-    assert_eq!(batch, single);
+    assert!(same_bits(&batch, &single));
 
     let probes: Vec<String> = (500..1500).map(|n| format!("word-{n}")).collect();
     let mut found = vec![false; probes.len()];
@@ -26,7 +26,7 @@ fn batches_equal_single_operations() {
     let mut removed = vec![false; probes.len()];
     batch.remove_batch(&probes, &mut removed);
     assert!(probes.iter().zip(&removed).all(|(probe, &removed)| single.remove(probe) == removed));
-    assert_eq!(batch, single);
+    assert!(same_bits(&batch, &single));
     batch.contains_batch(&[0_u8; 0], &mut []);
 }
 
@@ -77,7 +77,6 @@ fn statistics_are_consistent() {
     assert!(filter.is_empty() && filter.to_bytes()[64..].iter().rev().skip(8).all(|&byte| byte == 0));
 }
 
-/// Other tests rely on `==` to detect every change.
 #[test]
 fn equality_compares_parameters_hashers_and_items() {
     let builder = || CuckooFilter::builder().fingerprint_bits(12).buckets(64).hasher(AnyHasher::Xxh3);
@@ -87,7 +86,7 @@ fn equality_compares_parameters_hashers_and_items() {
         filter
     };
     let filter = with(builder(), "koel");
-    assert_eq!(filter, with(builder(), "koel"));
+    assert!(same_bits(&filter, &with(builder(), "koel")));
     assert_ne!(filter, with(builder(), "owl"));
     assert_ne!(filter, with(builder().seed(1), "koel"));
     assert_ne!(filter, with(builder().buckets(66), "koel"));

@@ -18,7 +18,7 @@ mod serde;
 mod snapshot;
 
 use crate::{
-    common::split_mix,
+    common::{same_bits, split_mix},
     elastic::composed::{
         self,
         operations::{Size, check},

@@ -1,6 +1,6 @@
 //! Merging of fixed filters.
 
-use crate::common::{ADDRESSINGS, SplitMix64};
+use crate::common::{ADDRESSINGS, SplitMix64, same_bits};
 use koel::{
     Addressing, Builder, CuckooFilter, Kernel, MergeError, Prehashed, TableKind,
     hash::{AnyHasher, StdHasher},
@@ -38,7 +38,7 @@ fn a_refused_merge_changes_nothing() {
         assert!(matches!(error, MergeError::Full { .. }), "{error}");
         let message = error.to_string();
         assert!(message.contains(" distinct items do not fit") && message.contains("256 slots"), "{message}");
-        assert_eq!(left, before);
+        assert!(same_bits(&left, &before));
     }
 }
 
@@ -62,7 +62,7 @@ fn filters_with_different_parameters_are_not_merged() {
         let (first, second) = message.split_once(", and the other a ").expect("the message describes both filters");
         assert!(first.contains(ours_part) && second.contains(theirs_part), "{ours_part}, {theirs_part}: {message}");
         assert!(message.ends_with("; build both from the same parameters"), "{message}");
-        assert_eq!(ours, before);
+        assert!(same_bits(&ours, &before));
     }
     let keyed = || CuckooFilter::builder().capacity(10).fingerprint_bits(12).hasher(StdHasher::new(RandomState::new()));
     let (mut ours, theirs) = (keyed().build().expect("valid parameters"), keyed().build().expect("valid parameters"));
@@ -98,7 +98,7 @@ fn merging_into_an_empty_filter_copies() {
         for ours in [builder().kernel(kernel).build().expect("valid parameters"), emptied] {
             let (mut merged, kernel) = (ours.clone(), ours.kernel());
             merged.merge(&theirs).expect("merging into an empty filter copies");
-            assert!(merged == theirs && merged.to_bytes() == theirs.to_bytes());
+            assert!(same_bits(&merged, &theirs));
             assert_eq!(merged.kernel(), kernel, "only the table is copied");
         }
     }

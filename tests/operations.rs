@@ -8,7 +8,7 @@ pub(crate) mod formulas;
 #[path = "../fuzz/src/ops.rs"]
 pub(crate) mod ops;
 
-use crate::common::{sequences::Target, split_mix};
+use crate::common::{same_bits, sequences::Target, split_mix};
 use koel::Kernel;
 use ops::{HEADER, STEP, check, describe};
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 
-use crate::common::Kind;
+use crate::common::{Kind, same_bits};
 use crate::formats::{LIMIT, base64_of, filled, from_bincode, from_json, from_postcard, small, to_bincode, to_json, to_postcard};
 use bincode::config;
 use koel::{Addressing, CuckooFilter, TableKind};
@@ -117,7 +117,7 @@ fn padding_within_a_text_is_refused() {
     let filter = filled(Kind { table: TableKind::Packed, f: 13, b: 4, addressing: Addressing::AnySize }, 2000);
     let bytes = filter.to_bytes();
     let text = base64_of(&bytes);
-    assert_eq!(from_json::<CuckooFilter>(json!(text)), Ok(filter));
+    assert!(from_json::<CuckooFilter>(json!(text)).is_ok_and(|read| same_bits(&read, &filter)));
     let padded = |len: usize| json!(base64_of(&bytes[..len]) + &base64_of(&bytes[len..]));
     for len in [3071, 3070, 6143] {
         let end = if len < 6143 { 4096 } else { 8192 };
@@ -161,8 +161,9 @@ fn forged(change: impl FnOnce(&mut [u8])) -> Vec<u8> {
 #[test]
 fn forged_snapshots_are_refused() {
     let bytes = forged(|_| ());
-    assert_eq!(from_json::<CuckooFilter>(json!(base64_of(&bytes))).as_ref(), Ok(&small()[0]));
-    assert_eq!(from_json::<CuckooFilter>(json!(bytes)).as_ref(), Ok(&small()[0]));
+    for value in [json!(base64_of(&bytes)), json!(bytes)] {
+        assert!(from_json::<CuckooFilter>(value).is_ok_and(|read| same_bits(&read, &small()[0])));
+    }
     for (at, field, part) in [
         (10, &[0][..], "a table of 36 bytes, but 39 follow"),
         (10, &[7], "table kind 7"),
@@ -255,7 +256,7 @@ fn a_wrong_size_hint_is_ignored() {
         let read = |bytes: &[u8]| {
             <CuckooFilter>::deserialize(value::SeqDeserializer::<_, value::Error>::new(WrongSizeHint(bytes.iter().copied())))
         };
-        assert_eq!(read(&bytes), Ok(filter));
+        assert!(read(&bytes).is_ok_and(|read| same_bits(&read, &filter)));
         for len in 0..bytes.len() {
             assert!(read(&bytes[..len]).expect_err("too short").to_string().contains("end too early"));
         }

@@ -11,6 +11,8 @@ mod growing;
 pub mod ops;
 mod redisbloom;
 mod repair;
+#[path = "../../tests/common/same_bits.rs"]
+mod same_bits;
 pub mod serde;
 pub mod snapshot;
 #[path = "../../tests/common/split_mix.rs"]

@@ -2,7 +2,7 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "a byte of a number")]
 
-use super::repair::repair;
+use super::{repair::repair, same_bits::same_bits};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bincode::config;
 use koel::{CuckooFilter, hash::AnyHasher};
@@ -55,13 +55,16 @@ fn round_trip<E: Display + Debug>(read: Result<Filter, E>) {
         Ok(filter) => filter,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
-    assert!(Filter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).expect("a written filter can be read") == filter);
+    assert!(same_bits(
+        &Filter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).expect("a written filter can be read"),
+        &filter
+    ));
     let json = serde_json::to_string(&filter).expect("a value can be written");
-    assert!(serde_json::from_str::<Filter>(&json).expect("a written filter can be read") == filter);
+    assert!(same_bits(&serde_json::from_str::<Filter>(&json).expect("a written filter can be read"), &filter));
     let bytes = postcard::to_allocvec(&filter).expect("a value can be written");
-    assert!(postcard::from_bytes::<Filter>(&bytes).expect("a written filter can be read") == filter);
+    assert!(same_bits(&postcard::from_bytes::<Filter>(&bytes).expect("a written filter can be read"), &filter));
     let bytes = bincode::serde::encode_to_vec(&filter, limited()).expect("a value can be written");
-    assert!(from_bincode::<Filter>(&bytes).expect("a written filter can be read") == filter);
+    assert!(same_bits(&from_bincode::<Filter>(&bytes).expect("a written filter can be read"), &filter));
 }
 
 /// Bytes that serialize as bytes, not as a list.
@@ -77,17 +80,17 @@ impl Serialize for Bytes<'_> {
 fn check_wrapped(snapshot: &[u8]) {
     let expected = Filter::from_bytes_with(snapshot, AnyHasher::from_id).ok();
     let postcard = postcard::to_allocvec(&Bytes(snapshot)).expect("a value can be written");
-    assert!(postcard::from_bytes::<Filter>(&postcard).ok() == expected, "postcard");
+    assert!(same_bits(&postcard::from_bytes::<Filter>(&postcard).ok(), &expected), "postcard");
     let bincode = bincode::serde::encode_to_vec(Bytes(snapshot), limited()).expect("a value can be written");
-    assert!(from_bincode::<Filter>(&bincode).ok() == expected, "bincode");
+    assert!(same_bits(&from_bincode::<Filter>(&bincode).ok(), &expected), "bincode");
     let streamed = bincode::serde::decode_from_std_read::<Filter, _, _>(&mut &bincode[..], limited());
-    assert!(streamed.ok() == expected, "bincode from a stream");
+    assert!(same_bits(&streamed.ok(), &expected), "bincode from a stream");
     let list = serde_json::to_string(snapshot).expect("a value can be written");
     let listed = serde_json::from_str::<Filter>(&list);
-    assert!(listed.ok() == expected, "a list");
+    assert!(same_bits(&listed.ok(), &expected), "a list");
     let text = serde_json::Value::from(base64(snapshot));
-    assert!(serde_json::from_str::<Filter>(&text.to_string()).ok() == expected, "a text");
-    assert!(serde_json::from_value::<Filter>(text).ok() == expected, "a value");
+    assert!(same_bits(&serde_json::from_str::<Filter>(&text.to_string()).ok(), &expected), "a text");
+    assert!(same_bits(&serde_json::from_value::<Filter>(text).ok(), &expected), "a value");
     round_trip(Filter::from_bytes_with(snapshot, AnyHasher::from_id));
 }
 

@@ -4,14 +4,17 @@
 
 mod folder;
 mod go_file;
+pub(crate) mod same_bits;
 pub(crate) mod sequences;
 pub(crate) mod split_mix;
 
 pub(crate) use folder::Folder;
 pub(crate) use go_file::GoFile;
+pub(crate) use same_bits::same_bits;
 pub(crate) use split_mix::SplitMix64;
 
 use koel::{Addressing, Builder, CuckooFilter, TableKind, Xxh3, hash::Hasher};
+use same_bits::Bits;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Bytes of a fixed filter's snapshot before its table.
@@ -65,4 +68,26 @@ pub(crate) fn forged(snapshot: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<
     let body = xxh3_64_with_seed(&bytes[HEADER..end], header);
     bytes[end..].copy_from_slice(&body.to_le_bytes());
     bytes
+}
+
+#[cfg(feature = "std")]
+impl<H: Hasher> Bits for koel::SharedFilter<H> {
+    fn bits(&self) -> Vec<u8> {
+        self.to_bytes()
+    }
+}
+
+#[cfg(all(feature = "metrohash", target_endian = "little"))]
+impl Bits for koel::go::GoFilter {
+    /// The file has the victim, too.
+    fn bits(&self) -> Vec<u8> {
+        self.encode().expect("there are fewer than 2³² items")
+    }
+}
+
+#[cfg(feature = "redisbloom")]
+impl Bits for koel::redisbloom::RedisBloomFilter {
+    fn bits(&self) -> Vec<u8> {
+        self.to_dump()
+    }
 }
