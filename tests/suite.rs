@@ -29,6 +29,8 @@ mod views;
 #[cfg(feature = "std")]
 mod copies;
 #[cfg(feature = "std")]
+mod equality;
+#[cfg(feature = "std")]
 mod operations;
 #[cfg(feature = "std")]
 mod snapshots;

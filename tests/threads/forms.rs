@@ -198,9 +198,40 @@ fn filters_can_be_compared_and_cloned_while_others_write() {
         }
     });
     let copy = first.try_clone().expect("there is memory");
-    assert!(copy == first && copy.params() == first.params());
+    assert!(copy == first && copy.to_bytes() == first.to_bytes() && copy.params() == first.params());
     copy.insert(&7_u64).expect("the filter grows");
     assert!(copy != first);
+}
+
+/// Threads fill two filters in different orders. Then they compare both in both directions, and with a filter of one thread.
+#[test]
+fn filters_that_threads_filled_in_different_orders_are_equal() {
+    const QUARTER: u64 = ITEMS / 40;
+    let (first, second) = (shared(), shared());
+    let mut owned = builder().partitions(8).build().expect("valid parameters");
+    owned.insert_batch(&items(0..4 * QUARTER)).expect("the filter grows");
+    thread::scope(|scope| {
+        for quarter in 0..4 {
+            let (first, second) = (&first, &second);
+            scope.spawn(move || {
+                let mut part = items(quarter * QUARTER..(quarter + 1) * QUARTER);
+                first.insert_batch(&part).expect("the filter grows");
+                part.reverse();
+                second.insert_batch(&part).expect("the filter grows");
+            });
+        }
+    });
+    thread::scope(|scope| {
+        for (one, other) in [(&first, &second), (&second, &first)] {
+            let owned = &owned;
+            scope.spawn(move || (0..10).for_each(|_| assert_eq!([one == other, one == owned, owned == one], [true; 3])));
+        }
+    });
+    assert!(second.remove(&0_u64));
+    assert_eq!(
+        [first == second, second == first, owned == second, second == owned, owned == first],
+        [false, false, false, false, true]
+    );
 }
 
 /// `extend` does not insert items that are already present.
