@@ -214,6 +214,7 @@ planned!(impl [H] CuckooFilter<H>, "CuckooFilter", Params);
 planned!(impl [D: AsRef<[u8]>, H] FilterView<D, H>, "FilterView", Params);
 read_only!([D: AsRef<[u8]>, H] FilterView<D, H>);
 
+/// Implements `==`, which compares contents.
 macro_rules! equal {
     ($([$($generics:tt)*] $filter:ty, $other:ty;)+) => {$(
         /// Compares parameters, hashers and contents: see [Comparison](crate::CuckooFilter#comparison).

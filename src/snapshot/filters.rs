@@ -35,7 +35,7 @@ macro_rules! writes {
             /// snapshot of a growing filter has, for each partition, a list of its shards and their tables. Takes time proportional
             /// to the tables.
             ///
-            /// Equal filters give equal bytes on every machine. A view of a snapshot returns the bytes that it was made from, so a
+            /// Filters that were changed by the same operations give the same bytes on every machine. A view of a snapshot returns the bytes that it was made from, so a
             /// corrupt snapshot stays one that `verify` rejects. A `SharedFilter` is copied partition by partition, as by
             /// [`write_to`](Self::write_to).
             ///
