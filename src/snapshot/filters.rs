@@ -35,9 +35,9 @@ macro_rules! writes {
             /// snapshot of a growing filter has, for each partition, a list of its shards and their tables. Takes time proportional
             /// to the tables.
             ///
-            /// Filters that were changed by the same operations give the same bytes on every machine. A view of a snapshot returns the bytes that it was made from, so a
-            /// corrupt snapshot stays one that `verify` rejects. A `SharedFilter` is copied partition by partition, as by
-            /// [`write_to`](Self::write_to).
+            /// Filters that were changed by the same operations give the same bytes on every machine. A view of a snapshot returns the
+            /// bytes that it was made from, so a corrupt snapshot stays one that `verify` rejects. A `SharedFilter` is copied partition
+            /// by partition, as by [`write_to`](Self::write_to).
             ///
             /// # Panics
             /// If the bytes would not fit into the address space (on 32-bit targets). If the allocator has no memory for them, the
