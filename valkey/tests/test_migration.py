@@ -3,6 +3,7 @@
 import importlib.util
 import io
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -57,10 +58,25 @@ class Run:
             reader.join(10)
         return self.text()
 
+    def end_after(self, source, code=0):
+        """Ends the script when it has replayed all that the source has written until now."""
+        with source.connect() as call:
+            offset = offsets(call)[0]
+            wait_until(lambda: max(offsets(call)[1:], default=0) >= offset or self.process.poll() is not None, 60, self.text)
+        output = self.interrupt()
+        assert self.process.returncode == code, output
+        return output
+
     def interrupt(self, how=signal.SIGINT):
         self.process.send_signal(how)
         self.process.wait(60)
         return self.end(self.process.returncode)
+
+
+def offsets(call):
+    """Returns the replication offset of a server, and those that its replicas have acknowledged."""
+    text = call("INFO", "replication").decode()
+    return [int(offset) for pattern in (r"\nmaster_repl_offset:(\d+)", r"\nslave\d+:.*offset=(\d+)") for offset in re.findall(pattern, text)]
 
 
 def url(server):
@@ -149,11 +165,12 @@ def numbers_of_items(call, key):
 
 
 @pytest.fixture(params=["RedisBloom", "koel"])
-def source(request):
+def source(request, binary):
     if request.param == "RedisBloom":
         request.getfixturevalue("has_redisbloom")
         server = redisbloom.start(*OPTIONS)
     else:
+        skip_all_but_the_oldest_and_the_newest(binary)
         server = Server(found()[0], *OPTIONS)
     with server.connect() as call:
         fill(call)
@@ -183,6 +200,11 @@ def proxy():
         one.close()
 
 
+def skip_all_but_the_oldest_and_the_newest(binary):
+    if binary is not found()[0] and not binary.is_at_least(valkey=(9, 0)):
+        pytest.skip("testing the oldest and the newest server suffices")
+
+
 def is_clean(call):
     """Returns true if the target has none of the script's own keys."""
     return not [key for key in call("KEYS", "*") if b"koel-migrate" in key]
@@ -195,7 +217,7 @@ def test_writers_change_over_without_loss(source, server, call):
     writers[0].start()
     try:
         writers[0].wait_for_turns(100)
-        run = Run(source, server, "--until-idle", "0.5")
+        run = Run(source, server)
         run.wait_for("caught up")
         writers[0].wait_for_turns(100)
         writers[1].start()
@@ -204,12 +226,13 @@ def test_writers_change_over_without_loss(source, server, call):
         for writer in writers:
             if writer.ident:
                 writer.finish()
-    output = run.end()
+    output = run.end_after(source)
     assert "9 filters moved" in output or "10 filters moved" in output
-    assert is_clean(call)
     with source.connect() as call_source:
         check(call, call_source, *writers)
         assert b"connected_slaves:0" in call_source("INFO", "replication")
+    Run(source, server, "--forget").end()
+    assert is_clean(call)
 
 
 def test_an_interrupted_migration_continues(source, server, call):
@@ -247,12 +270,14 @@ def test_a_replica_as_the_source(start_redisbloom, server, call):
         writer.start()
         try:
             writer.wait_for_turns(50)
-            run = Run(replica, server, "--until-idle", "0.5")
+            run = Run(replica, server)
             run.wait_for("caught up")
             writer.wait_for_turns(100)
         finally:
             writer.finish()
-        run.end()
+        written = offsets(call_source)[0]
+        wait_until(lambda: offsets(call_replica)[0] >= written, 60, replica.log)
+        run.end_after(replica)
         check(call, call_source, writer)
 
 
@@ -371,7 +396,7 @@ def test_replaying_commands_of_an_old_source(start_redisbloom, proxy, server, ca
         write("CF.RESERVE", "full", 1024, "EXPANSION", 0)
         file.write_bytes(b"\n".join(items("key-", 6000)) + b"\n")
         write("CF.ADD", "own", "before the dump")
-        run = Run(source, server, "--until-idle", "0.3", "--probes", "0", "--items", str(file), "--error-rate", "0.0001")
+        run = Run(source, server, "--probes", "0", "--items", str(file), "--error-rate", "0.0001")
         run.wait_for("caught up")
         assert "writes and sends a whole one" in run.text()
         write("SELECT", 1)
@@ -392,10 +417,7 @@ def test_replaying_commands_of_an_old_source(start_redisbloom, proxy, server, ca
         write("CF.DEL", "sparse", "n1")
         write("CF.DEL", "empty", "n0")
         write("CF.COMPACT", "rb_grown_e2.chunks")
-        offset = write("INFO", "replication").split(b"master_repl_offset:")[1].split()[0]
-        # The source knows how far the script is.
-        wait_until(lambda: b",offset=" + offset in write("INFO", "replication") or run.process.poll() is not None, 60, run.text)
-        output = run.end(1)
+        output = run.end_after(old, 1)
         assert "writes were refused by the target, as CF.INSERT of b'full': CF.INSERT answered -1" in output
         assert "2 removals were replayed" in output and "12 filters moved" in output
         assert numbers_of_items(call, "empty") == numbers_of_items(write, "empty") == 5019
@@ -436,8 +458,7 @@ def test_a_wrong_dump_is_refused(old, proxy, server, call):
 
 
 def test_into_a_cluster(old, binary):
-    if binary is not found()[0] and not binary.is_at_least(valkey=(9, 0)):
-        pytest.skip("testing the oldest and the newest server suffices")
+    skip_all_but_the_oldest_and_the_newest(binary)
     cluster = Cluster(binary)
     writer = Writer(old)
     try:
@@ -445,11 +466,11 @@ def test_into_a_cluster(old, binary):
             with node.connect() as call:
                 call("CONFIG", "SET", "koel.error-rate", "0.0000001")
         writer.start()
-        run = Run(old, cluster.nodes[0], "--until-idle", "0.3")
+        run = Run(old, cluster.nodes[0])
         run.wait_for("caught up")
         writer.wait_for_turns(100)
         writer.finish()
-        run.end()
+        run.end_after(old)
         client = cluster.client()
         for (key, item), copies in writer.present.items():
             assert not copies or client.execute_command("CF.EXISTS", key, item) == 1

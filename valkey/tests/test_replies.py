@@ -16,7 +16,7 @@ NUMBERS = [
 ]
 """Limits of ranges, and what is no integer for the server."""
 
-ITEMS = ["", "\0", "a\0b", b"\xff\xfe", "\r\n", "x" * 1_000_000, "1", "01"]
+ITEMS = ["", "\0", "a\0b", b"\xff\xfe", "\r\n", "x" * 10_000, "1", "01"]
 
 COMMANDS = [
     "CF.RESERVE", "CF.ADD", "CF.ADDNX", "CF.INSERT", "CF.INSERTNX", "CF.EXISTS", "CF.MEXISTS", "CF.COUNT", "CF.DEL",
@@ -90,6 +90,7 @@ def sequences():
         yield [("CF.ADD", item, "a"), ("CF.EXISTS", item, "a"), ("CF.INFO", item)]
     yield [("CF.INSERT", "f", "ITEMS", *ITEMS), ("CF.INSERTNX", "f", "ITEMS", *ITEMS), ("CF.MEXISTS", "f", *ITEMS, "\0\0")]
     yield [("CF.ADD", "f", "a"), *[("CF.DEL", "f", "a")] * 2, ("CF.DEL", "f", "b"), ("CF.INFO", "f"), ("CF.COMPACT", "f"), ("CF.SCANDUMP", "f", 0)]
+    yield [("CF.INSERT", "f", "ITEMS", "x" * 1_000_000), ("CF.MEXISTS", "f", "x" * 1_000_000, "x" * 999_999)]
     yield [("CF.ADD", "f", "a"), ("TYPE", "f")]
     yield [("CF.ADD", "f", "a")] * 600
     yield [("CF.RESERVE", "f", 4, "EXPANSION", 0), *[("CF.ADD", "f", n) for n in range(12)]]
