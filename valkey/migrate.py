@@ -434,6 +434,13 @@ class Migration:
                 "piece, for 2 to 6 ms for each MiB. Raise the option, or give the address of a replica as the source"
             )
         _, answers, chunks, expiry = rest
+        if kind == REDISBLOOM and chunks:
+            counted, stored = int.from_bytes(chunks[1][:8], "little"), sum(len(data) - data.count(0) for data in chunks[3::2])
+            if counted != stored:
+                return self.fail(
+                    entry, f"it has {stored} of its {counted} items: chunks of CF.LOADCHUNK are missing, which RedisBloom does not replicate. Load them "
+                    "all at the source, or give the server that has them as the source, and run this again"
+                )
         if self.target.call(key, "EXISTS", key):
             return self.fail(entry, "the target has this key already; delete it there, or leave it out by --match")
         try:

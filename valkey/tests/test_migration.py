@@ -334,6 +334,24 @@ def test_chunks_that_redisbloom_does_not_replicate(old, server, call):
     all_exist(call, "loaded", others)
 
 
+def test_chunks_that_are_missing_at_the_source(start_redisbloom, server, call):
+    """A load may have begun before the script, and a replica has only the header of what its primary loads."""
+    fixture = fixture_named("rb_grown_e2.chunks")
+    old = start_redisbloom(*OPTIONS, tcp=True)
+    replica = start_redisbloom(f"replicaof 127.0.0.1 {old.port}")
+    with old.connect() as call_source, replica.connect() as call_replica:
+        wait_until(lambda: b"master_link_status:up" in call_replica("INFO", "replication"), 60, replica.log)
+        *most, last = chunks_of(fixture)
+        load(call_source, "f", most)
+        assert "b'f' is not moved: it has 5361 of its 6000 items" in Run(old, server, "--until-idle", "0.1").end(1)
+        load(call_source, "f", [last])
+        wait_until(lambda: call_replica("EXISTS", "f"))
+        assert "b'f' is not moved: it has 0 of its 6000 items" in Run(replica, server, "--until-idle", "0.1").end(1)
+        assert not call("EXISTS", "f")
+        Run(old, server, "--until-idle", "0.1").end()
+    all_exist(call, "f", remaining(fixture))
+
+
 def test_keys_that_are_not_moved(old, server, call):
     """The report names these keys with the reason, and the others move."""
     call("SET", "own", "mine")
