@@ -261,9 +261,7 @@ class Stream(threading.Thread):
         elif name == b"REPLCONF":
             self.acknowledge()
         elif self.database is None and name not in UNBOUND_COMMANDS:
-            raise Failure(
-                f"{self.source.name} does not tell which database {name.decode(errors='replace')} is for; give the address of its primary as the source"
-            )
+            raise Failure(f"{self.source.name} does not tell for which database its writes are; give the address of its primary as the source")
         elif name not in UNBOUND_COMMANDS and (self.database == self.source.database or name in ALL_KEY_COMMANDS):
             self.queue.append((offset, name, words))
             self.queued += read

@@ -39,14 +39,15 @@ def results(client):
     filters = client.cf()
     calls = [
         lambda: filters.create("f", 1000, expansion=2, bucket_size=4, max_iterations=30), lambda: filters.create("f", 1000),
-        lambda: filters.create("g", 1), lambda: filters.create("fixed", 4, expansion=0),
-        lambda: filters.add("f", "a"), lambda: filters.addnx("f", "a"), lambda: filters.insert("f", ["b", "c"], capacity=1000),
+        lambda: filters.create("g", 1), lambda: filters.create("fixed", 4, expansion=0), lambda: filters.add("f", "a"),
+        lambda: filters.addnx("f", "a"), lambda: filters.insert("f", ["b", "c"], capacity=1000),
         lambda: filters.insert("f", ["b"], nocreate=True), lambda: filters.insert("missing", ["b"], nocreate=True),
-        lambda: filters.insertnx("f", ["b", "d"]), lambda: filters.insert("fixed", list("012345")), lambda: filters.insertnx("fixed", list("012345")),
-        lambda: filters.add("fixed", "9"), lambda: filters.exists("f", "a"), lambda: filters.exists("f", "x"), lambda: filters.exists("missing", "x"),
-        lambda: filters.mexists("f", "a", "x"), lambda: filters.mexists("missing", "a", "x"), lambda: filters.count("f", "b"),
-        lambda: filters.delete("f", "a"), lambda: filters.delete("f", "a"), lambda: filters.delete("missing", "a"),
-        lambda: filters.info("missing"), lambda: shape_of(filters.info("f")), lambda: filters.scandump("missing", 0),
+        lambda: filters.insertnx("f", ["b", "d"]), lambda: filters.insert("fixed", list("012345")),
+        lambda: filters.insertnx("fixed", list("012345")), lambda: filters.add("fixed", "9"), lambda: filters.exists("f", "a"),
+        lambda: filters.exists("f", "x"), lambda: filters.exists("missing", "x"), lambda: filters.mexists("f", "a", "x"),
+        lambda: filters.mexists("missing", "a", "x"), lambda: filters.count("f", "b"), lambda: filters.delete("f", "a"),
+        lambda: filters.delete("f", "a"), lambda: filters.delete("missing", "a"), lambda: filters.info("missing"),
+        lambda: shape_of(filters.info("f")), lambda: filters.scandump("missing", 0),
         lambda: list(map(type, filters.scandump("f", 0))), lambda: filters.loadchunk("g", 7, b"data"),
         lambda: client.execute_command("CF.COMPACT", "f"), lambda: type(client.execute_command("CF.DEBUG", "f")),
     ]

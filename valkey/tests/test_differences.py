@@ -7,7 +7,7 @@ import pytest
 
 from filters import add_all, dump, exist, info, insert, is_refused, items, load
 from servers import ROOT
-from test_replies import DIFFERENCES
+from test_replies import COMMANDS, DIFFERENCES
 from wire import pairs
 
 
@@ -146,6 +146,29 @@ def test_info(call, bloom):
     assert [name for name, _ in ours[: len(theirs)]] == [name for name, _ in theirs] and len(ours) > len(theirs)
     assert [dict(theirs)[name] for name in ("Bucket size", "Max iterations")] == [8, 50]
     assert [dict(ours)[name] for name in ("Bucket size", "Max iterations")] == [4, 4096]
+
+
+@row("`COMMAND INFO`")
+def test_flags(call, bloom):
+    """Except for this, the flags and the position of the key are the same: what ACLs, clusters and clients go by."""
+    def facts(both, command):
+        ((_, arity, flags, *positions, _), *_) = [reply[:7] for reply in both("COMMAND", "INFO", command)]
+        return arity, set(flags) - {"fast"}, positions
+
+    differing = {}
+    for command in COMMANDS:
+        (arity, *ours), (their_arity, *theirs) = facts(call, command), facts(bloom, command)
+        assert their_arity == -1 != arity
+        if ours != theirs:
+            differing[command] = (ours[0], theirs[0])
+    assert differing == {"CF.COMPACT": ({"write", "module"}, {"readonly", "module"})}
+    results = []
+    for both in (call, bloom):
+        both("MULTI")
+        at_once = is_refused(both, "CF.ADD", "f")
+        both("CF.ADD", "f", "a")
+        results.append((at_once, is_refused(both, "EXEC"), both("EXISTS", "f")))
+    assert results == [(True, True, 0), (False, False, 1)]
 
 
 @row("RDB")

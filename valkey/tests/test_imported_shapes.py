@@ -1,5 +1,5 @@
-"""Filters of every shape that RedisBloom makes, loaded from its dumps, beside RedisBloom itself: both give the same answers, remove the
-same fingerprints, and have the same bytes. RedisBloom loads this module's dumps of them."""
+"""Filters of every shape that RedisBloom makes, loaded from its dumps, beside RedisBloom itself: both give the same answers, remove
+the same fingerprints, and have the same bytes. RedisBloom loads this module's dumps of them."""
 
 import functools
 

@@ -76,7 +76,8 @@ class Run:
 def offsets(call):
     """Returns the replication offset of a server, and those that its replicas have acknowledged."""
     text = call("INFO", "replication").decode()
-    return [int(offset) for pattern in (r"\nmaster_repl_offset:(\d+)", r"\nslave\d+:.*offset=(\d+)") for offset in re.findall(pattern, text)]
+    patterns = (r"\nmaster_repl_offset:(\d+)", r"\nslave\d+:.*offset=(\d+)")
+    return [int(offset) for pattern in patterns for offset in re.findall(pattern, text)]
 
 
 def url(server):

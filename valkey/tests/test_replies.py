@@ -31,7 +31,8 @@ RESERVE_OPTIONS = [
     ["EXPANSION", "2", "MAXITERATIONS", "30", "BUCKETSIZE", "4"], ["BUCKETSIZE", "4", "EXPANSION", "2"],
     ["bucketsize", "4", "Expansion", "8", "maxIterations", "7"],
     ["UNKNOWN", "2"], ["UNKNOWN"], ["UNKNOWN", "2", "EXPANSION", "4"], ["", "2"],
-    ["BUCKETSIZE", "x", "EXPANSION", "x"], ["EXPANSION", "x", "BUCKETSIZE", "x"], ["EXPANSION", "x", "BUCKETSIZE", "x", "MAXITERATIONS", "x"],
+    ["BUCKETSIZE", "x", "EXPANSION", "x"], ["EXPANSION", "x", "BUCKETSIZE", "x"],
+    ["EXPANSION", "x", "BUCKETSIZE", "x", "MAXITERATIONS", "x"],
     ["ERROR", "2"], ["SEED", "-1"],
 ]
 
@@ -40,11 +41,12 @@ INSERT_OPTIONS = [
     ["CAPACITY", "1000", "ITEMS", "a"], ["capacity", "1000", "items", "a"], ["NOCREATE", "CAPACITY", "1000", "ITEMS", "a"],
     ["CAPACITY", "1000", "NOCREATE", "ITEMS", "a"], ["CAPACITY", "1000", "CAPACITY", "2000", "ITEMS", "a"],
     ["CAPACITY", "1000", "CAPACITY", "x", "ITEMS", "a"], ["CAPACITY", "x", "CAPACITY", "1000", "ITEMS", "a"],
-    ["NOCREATE", "NOCREATE", "ITEMS", "a"], ["CAPACITY", "ITEMS", "a"], ["CAPACITY"], ["CAPACITY", "1000"], ["NOCREATE"], ["NOCREATE", "a"],
-    ["ITEMS"], ["a"], ["a", "b"], ["a", "ITEMS", "b"], ["UNKNOWN", "ITEMS", "a"], ["UNKNOWN", "1", "ITEMS", "a"], ["NOCREATE", "UNKNOWN"],
-    ["ITEMS", "NOCREATE"], ["ITEMS", "ITEMS"], ["ITEMS", "CAPACITY", "1000"], ["CAPACITY", "1000", "ITEMS"], ["NOCREATE", "ITEMS"],
-    ["", "ITEMS", "a"], ["ITEM", "a"], ["I", "a"], ["c", "1000", "i", "a"], ["n", "i", "a"], ["Cap", "1000", "ITEMS", "a"],
-    ["EXPANSION", "2", "ITEMS", "a"], ["BUCKETSIZE", "2", "ITEMS", "a"], ["MAXITERATIONS", "2", "ITEMS", "a"], ["ERROR", "2", "ITEMS", "a"],
+    ["NOCREATE", "NOCREATE", "ITEMS", "a"], ["CAPACITY", "ITEMS", "a"], ["CAPACITY"], ["CAPACITY", "1000"], ["NOCREATE"],
+    ["NOCREATE", "a"], ["ITEMS"], ["a"], ["a", "b"], ["a", "ITEMS", "b"], ["UNKNOWN", "ITEMS", "a"],
+    ["UNKNOWN", "1", "ITEMS", "a"], ["NOCREATE", "UNKNOWN"], ["ITEMS", "NOCREATE"], ["ITEMS", "ITEMS"],
+    ["ITEMS", "CAPACITY", "1000"], ["CAPACITY", "1000", "ITEMS"], ["NOCREATE", "ITEMS"], ["", "ITEMS", "a"], ["ITEM", "a"],
+    ["I", "a"], ["c", "1000", "i", "a"], ["n", "i", "a"], ["Cap", "1000", "ITEMS", "a"], ["EXPANSION", "2", "ITEMS", "a"],
+    ["BUCKETSIZE", "2", "ITEMS", "a"], ["MAXITERATIONS", "2", "ITEMS", "a"], ["ERROR", "2", "ITEMS", "a"],
     ["CAPACITY", "1000", "a", "b"], ["ITEMS", ""], ["ITEMS", *ITEMS],
 ]
 
@@ -89,7 +91,8 @@ def sequences():
             yield [(command, "f", item), *asked, (command, "f", item), *asked, *[("CF.DEL", "f", item)] * 3, *asked]
         yield [("CF.ADD", item, "a"), ("CF.EXISTS", item, "a"), ("CF.INFO", item)]
     yield [("CF.INSERT", "f", "ITEMS", *ITEMS), ("CF.INSERTNX", "f", "ITEMS", *ITEMS), ("CF.MEXISTS", "f", *ITEMS, "\0\0")]
-    yield [("CF.ADD", "f", "a"), *[("CF.DEL", "f", "a")] * 2, ("CF.DEL", "f", "b"), ("CF.INFO", "f"), ("CF.COMPACT", "f"), ("CF.SCANDUMP", "f", 0)]
+    described = [("CF.INFO", "f"), ("CF.COMPACT", "f"), ("CF.SCANDUMP", "f", 0)]
+    yield [("CF.ADD", "f", "a"), *[("CF.DEL", "f", "a")] * 2, ("CF.DEL", "f", "b"), *described]
     yield [("CF.INSERT", "f", "ITEMS", "x" * 1_000_000), ("CF.MEXISTS", "f", "x" * 1_000_000, "x" * 999_999)]
     yield [("CF.ADD", "f", "a"), ("TYPE", "f")]
     yield [("CF.ADD", "f", "a")] * 600
@@ -98,7 +101,8 @@ def sequences():
     yield [("CF.RESERVE", "f", 4, "EXPANSION", 0), *[("CF.ADD", "f", "a")] * 5]
     yield [("CF.SNAPSHOT", "f")]
     yield [("CF.UNION", "f", "g")]
-    yield [("CF.ADD", "g", "a"), ("COPY", "g", "f"), ("CF.COUNT", "f", "a"), ("RENAME", "f", "h"), ("CF.EXISTS", "h", "a"), ("CF.EXISTS", "f", "a")]
+    yield [("CF.ADD", "g", "a"), ("COPY", "g", "f")]
+    yield [("CF.ADD", "g", "a"), ("RENAME", "g", "f"), ("CF.EXISTS", "f", "a"), ("CF.EXISTS", "g", "a")]
 
 
 CAPACITIES = "-Capacity must be in the range .*"
@@ -113,7 +117,7 @@ DIFFERENCES = [
     ("a key of another type", "CF.DEL|CF.COMPACT", "-Not found|-Cuckoo filter was not found", "-WRONGTYPE .*"),
     ("unknown options of `CF.RESERVE`", "CF.RESERVE", "'OK'|-Capacity must be at least .*", UNKNOWN),
     ("unknown options of `CF.RESERVE`", "CF.RESERVE", "-(BUCKETSIZE|EXPANSION|MAXITERATIONS): .*|-Capacity must be .*", "'OK'"),
-    ("several errors in one `CF.RESERVE`", "CF.RESERVE", "-Couldn't parse (BUCKETSIZE|MAXITERATIONS)", "-Couldn't parse EXPANSION"),
+    ("several errors in one `CF.RESERVE`", "CF.RESERVE", "-Couldn't parse [BM].*", "-Couldn't parse EXPANSION"),
     ("options of `CF.INSERT`", "CF.INSERT(NX)?", r"\[.*\]|-ERR not found|-WRONGTYPE .*", UNKNOWN),
     ("values out of range", "CF.RESERVE", "-[A-Z]+: value must be an integer between .*", r"-[A-Z]+: value must be in the range .*"),
     ("values out of range", "CF.(RESERVE|INSERT(NX)?)", r"-Capacity must be at least \(BucketSize \* 2\)", CAPACITIES),
@@ -140,7 +144,8 @@ def shown(command, reply):
     if name == "CF.INFO":
         fields = pairs(reply)[: len(INFO_FIELDS)]
         values = {name if isinstance(name, str) else name.decode(): value for name, value in fields}
-        same_values = [(name, values.get(name)) for name in ("Number of items inserted", "Number of items deleted", "Expansion rate")]
+        same_names = ("Number of items inserted", "Number of items deleted", "Expansion rate")
+        same_values = [(name, values.get(name)) for name in same_names]
         return repr((isinstance(reply, Pairs), [(name, type(value)) for name, value in fields], *same_values))
     if name == "CF.DEBUG":
         return f"{type(reply).__name__} {re.findall('[a-z_]+:', reply.decode())}"
@@ -184,7 +189,8 @@ def test_replies(both):
                 if one:
                     found.add(one)
                 else:
-                    unlisted.append(f"{[tuple(str(word)[:40] for word in each) for each in sequence]}: {theirs[:200]}, not {ours[:200]}")
+                    sent = [tuple(str(word)[:40] for word in each) for each in sequence]
+                    unlisted.append(f"{sent}: {theirs[:200]}, not {ours[:200]}")
                 break
     assert not unlisted, "\n".join([f"{len(unlisted)} of {compared} replies differ:", *unlisted[:40]])
     gone = [one for one in DIFFERENCES if one not in found]
