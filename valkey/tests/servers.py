@@ -22,7 +22,7 @@ from wire import Connection, Refusal
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-MODULE = Path(os.environ.get("KOEL_VALKEY_MODULE", TARGET / "release/libkoel_valkey.so"))
+MODULE = Path(os.environ.get("KOEL_VALKEY_MODULE", TARGET / "release/libkoel_valkey.so")).absolute()
 FAILPOINT_MODULE = ROOT / "target/valkey/failpoint.so"
 """Built with the feature `failpoint`, by `just module`."""
 COMMAND = TARGET / "release/koel"
