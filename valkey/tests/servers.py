@@ -39,6 +39,11 @@ started = []
 used_ports = set()
 
 
+def tool(name):
+    """Returns the path of a program that is on the PATH, or that .ci/install has unpacked; or `None`."""
+    return shutil.which(name, path=f"{os.environ['PATH']}:{ROOT / 'target/valkey/debian/usr/bin'}")
+
+
 class Binary:
     """A server program."""
 

@@ -29,6 +29,12 @@ def deployed(binary, start, tmp_path):
     return start(*lines, module=None)
 
 
+def metrics_of_alerts():
+    """Returns the names of the metrics that the alerts use."""
+    rules = (FOLDER / "alerts.yml").read_text()
+    return set(re.findall(r"\bredis_\w+", "\n".join(re.findall(r"^ +expr: (.*)$", rules, re.M))))
+
+
 def connect(server, user):
     call = server.connect()
     same(call("AUTH", user, SECRET), "OK")
