@@ -267,6 +267,10 @@ def bytes_per_key(call, keys, items):
     return (used_memory(call) - before) / keys
 
 
+def is_koel(call):
+    return any(module[1] == b"koel" for module in call("MODULE", "LIST"))
+
+
 def empty_bytes(call, capacity, *options):
     call("DEL", "f")
     call("CF.RESERVE", "f", capacity, *options)
@@ -278,7 +282,7 @@ def sizes(call, count, _):
     for keys, items in ((100_000, 1), (100_000, 5), (10_000, 100), (1_000, 1000)):
         yield f"{keys:,} keys that `CF.ADD` creates, with {items:,} item{'s'[: items - 1]} each: bytes per key", f"{bytes_per_key(call, keys, items):,.0f}"
     call("FLUSHALL", "SYNC")
-    has_rates = call("MODULE", "LIST")[0][1] == b"koel"
+    has_rates = is_koel(call)
     for rate in (0.01, 0.0001, 0.000001):
         options = ("ERROR", rate) if has_rates else ()
         capacities = (1000, 100_000, 10_000_000)
@@ -350,16 +354,16 @@ def one_dump(call, size, other):
         yield f"{label.format(size)}: `rdbcompression yes`; `no`", "; ".join(pair)
 
 
-def blocking(call, count, grown, start_another):
+def blocking(call, count, _, start_another):
     """Yields the rows of the table, as `sizes` does."""
     batches_of = [n for n in (1000, 10_000, 100_000, 1_000_000) if n <= count]
     inserts, lookups = zip(*((one_insert(call, size), one_lookup(call, size)) for size in batches_of))
     names = "; ".join(f"{size:,}" for size in batches_of)
     yield f"`CF.INSERT` of {names} new items, ms", "; ".join(f"{time:.1f}" for time in inserts)
     yield f"`CF.MEXISTS` of {names} items, ms", "; ".join(f"{time:.1f}" for time in lookups)
-    united = sorted({count // 10, count, grown})
+    united = (count // 10, count)
     label = f"`CF.UNION` of two filters with {'; '.join(f'{size:,}' for size in united)} items each, ms"
-    if call("MODULE", "LIST")[0][1] == b"koel":
+    if is_koel(call):
         yield label, "; ".join(f"{one_union(call, size):.0f}" for size in united)
     else:
         yield label, ""

@@ -88,10 +88,11 @@ def candidates():
 
 
 class Server:
-    """A running server. Options are lines of its configuration: `Server(binary, "appendonly yes")`."""
+    """A running server. Options are lines of its configuration: `Server(binary, "appendonly yes")`. `login` is the name and the
+    password of a user, if clients need one."""
 
-    def __init__(self, binary, *options, tcp=False, module=MODULE):
-        self.binary, self.options, self.module = binary, list(options), module
+    def __init__(self, binary, *options, tcp=False, module=MODULE, login=()):
+        self.binary, self.options, self.module, self.login = binary, list(options), module, login
         # Not in pytest's folders: the path of a socket has at most 107 bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="koel-valkey-"))
         self.port = free_port() if tcp else 0
@@ -131,6 +132,8 @@ class Server:
             raise AssertionError(f"{self.binary} ended with {self.process.returncode}:\n{self.log()}")
         try:
             with self.connect(timeout=5) as call:
+                if self.login:
+                    call("AUTH", *self.login)
                 return call("PING") == "PONG"
         except (OSError, Refusal):  # The server is not there yet, or still loading.
             return False
