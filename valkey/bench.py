@@ -295,7 +295,7 @@ def sizes(call, count, _):
     for factor in (1.0, 1.02, 1.1, 1.5, 2.0, 4.0):
         insert(call, "f", range(last, last := round(count * factor)))
         figure = f"{call('MEMORY', 'USAGE', 'f') / 1e6:.2f} MB; {100 * measured_rate(call, 'f'):.2f} %"
-        yield f"RESERVE {count:,}, {factor:g} × as many items: memory; false positives", figure
+        yield f"RESERVE {count:,}, then {factor:g} × as many items: memory; false positives", figure
 
 
 # What blocks a server: commands whose time follows the number of items, or the size of a filter.

@@ -305,7 +305,13 @@ def after_remove(operator, start, block, printed):
 
 def before_dumps(operator, start, block):
     with operator.connect() as call:
-        call("CF.ADD", "seen", "alice")
+        call("CF.ADDNX", "seen", "alice")
+
+
+def after_dumps(operator, start, block, printed):
+    if "CF.LOADCHUNK" in block:
+        with operator.connect() as call:
+            assert call("CF.SNAPSHOT", "loaded") == call("CF.SNAPSHOT", "seen")
 
 
 def before_spread(operator, start, block):
@@ -325,7 +331,7 @@ STEPS = {
     "Upgrade": (before_upgrade, after_upgrade),
     "Roll back": (None, after_roll_back),
     "Remove": (before_remove, after_remove),
-    "Dumps": (before_dumps, None),
+    "Dumps": (before_dumps, after_dumps),
     "One set in many keys": (before_spread, after_spread),
 }
 
