@@ -214,7 +214,8 @@ module-portable glibc="2.17":
     {{just}} _need "the module for an older C library" "pip install ziglang cargo-zigbuild" cargo-zigbuild --version
     cargo zigbuild --release --locked -p koel-valkey --target {{host}}.{{glibc}}
     file={{target}}/{{host}}/release/libkoel_valkey.so
-    needed=$(objdump -T $file | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -1)
+    needed=$(objdump -T $file | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -1) \
+        || { echo "$file names no version of the C library; give 2.5 or a later one, not {{glibc}}"; exit 1; }
     [ "$(printf '%s\n' "$needed" GLIBC_{{glibc}} | sort -V | tail -1)" = GLIBC_{{glibc}} ] \
         || { echo "$file needs $needed; GLIBC_{{glibc}} was asked for"; exit 1; }
     echo "$file needs $needed"

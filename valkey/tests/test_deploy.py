@@ -92,7 +92,10 @@ RIGHTS = {
         ],
     ),
     "mover": ([("CF.RESERVE", "other", 100), ("SET", "s", "1")], [("FLUSHALL",), ("CONFIG", "SET", "appendonly", "no"), ("SHUTDOWN",)]),
-    "replica": ([("PING",), ("REPLCONF", "listening-port", 1)], [("CF.EXISTS", "seen:1", "a"), ("GET", "s"), ("INFO",), ("REPLICAOF", "NO", "ONE")]),
+    "replica": (
+        [("PING",), ("REPLCONF", "listening-port", 1)],
+        [("CF.EXISTS", "seen:1", "a"), ("GET", "s"), ("INFO",), ("REPLICAOF", "NO", "ONE")],
+    ),
     "sentinel": (
         [("INFO",), ("ROLE",), ("PUBLISH", "__sentinel__:hello", "a"), ("CLIENT", "SETNAME", "sentinel")],
         [("CF.EXISTS", "seen:1", "a"), ("GET", "s"), ("FLUSHALL",), ("CONFIG", "GET", "*"), ("PUBLISH", "news", "a"), ("EVAL", "return 1", 0)],
@@ -132,7 +135,8 @@ def test_categories_of_old_servers(call, binary):
 
 
 def test_filters_outlive_a_restart(deployed):
-    """A command that creates a filter is a transaction in the append-only file. Some servers replay these with the rights of `default`."""
+    """A command that creates a filter is a transaction in the append-only file, which some servers replay with the rights of
+    `default`."""
     with connect(deployed, "admin") as call:
         same(call("CF.ADD", "created", "a"), 1)
         call("CONFIG", "SET", "save", "")
@@ -190,8 +194,8 @@ def test_the_category(call, binary):
 
 
 FIELDS = {
-    "redis_up": "", "redis_memory_used_bytes": "used_memory", "redis_memory_max_bytes": "maxmemory", "redis_evicted_keys_total": "evicted_keys",
-    "redis_rdb_last_bgsave_status": "rdb_last_bgsave_status", "redis_aof_last_write_status": "aof_last_write_status",
+    "redis_up": "", "redis_memory_used_bytes": "used_memory", "redis_memory_max_bytes": "maxmemory",
+    "redis_evicted_keys_total": "evicted_keys", "redis_rdb_last_bgsave_status": "rdb_last_bgsave_status", "redis_aof_last_write_status": "aof_last_write_status",
     "redis_aof_last_bgrewrite_status": "aof_last_bgrewrite_status", "redis_master_link_up": "master_link_status", "redis_script_values": "",
 }
 """The metrics of redis_exporter that the alerts use, and the fields of INFO that it reads. test_page.py compares them with the program."""
@@ -215,16 +219,18 @@ def fields(text):
 
 
 ALERTS = {
-    "KoelServerDown": {"redis_up": 0}, "KoelNotLoaded": {"redis_up": 1}, "KoelMemory": {"redis_memory_used_bytes": 95, "redis_memory_max_bytes": 100},
-    "KoelRefused": {'redis_script_values{key="koel_refused_growth"}': "0+1x30"}, "KoelHalfLoaded": {'redis_script_values{key="koel_half_loaded_filters"}': 1},
+    "KoelServerDown": {"redis_up": 0}, "KoelNotLoaded": {"redis_up": 1},
+    "KoelMemory": {"redis_memory_used_bytes": 95, "redis_memory_max_bytes": 100},
+    "KoelRefused": {'redis_script_values{key="koel_refused_growth"}': "0+1x30"},
+    "KoelHalfLoaded": {'redis_script_values{key="koel_half_loaded_filters"}': 1},
     "KoelEvicted": {"redis_evicted_keys_total": "0+1x30"}, "KoelNotSaved": {"redis_aof_last_write_status": 0},
     "KoelReplicaDisconnected": {"redis_master_link_up": 0},
 }
 """What makes each alert fire."""
 
 QUIET = {
-    "redis_up": 1, 'redis_script_values{key="koel_filters"}': 3, 'redis_script_values{key="koel_refused_growth"}': 7, "redis_memory_max_bytes": 0,
-    'redis_script_values{key="koel_half_loaded_filters"}': 0, "redis_memory_used_bytes": 95, "redis_evicted_keys_total": 0,
+    "redis_up": 1, 'redis_script_values{key="koel_filters"}': 3, 'redis_script_values{key="koel_refused_growth"}': 7,
+    "redis_memory_max_bytes": 0, 'redis_script_values{key="koel_half_loaded_filters"}': 0, "redis_memory_used_bytes": 95, "redis_evicted_keys_total": 0,
     "redis_aof_last_write_status": 1, "redis_rdb_last_bgsave_status": 1, "redis_aof_last_bgrewrite_status": 1, "redis_master_link_up": 1,
 }
 """A server without a problem."""
@@ -239,8 +245,9 @@ def test_alerts(tmp_path):
     assert re.findall(r"alert: (\w+)", rules.read_text()) and set(re.findall(r"alert: (\w+)", rules.read_text())) == ALERTS.keys()
 
     def check(series, alert, fires):
-        inputs = "".join(f"      - {{series: '{name}', values: '{value if isinstance(value, str) else f'{value}x30'}'}}\n" for name, value in series.items())
-        expected = f"        exp_alerts: [{{exp_labels: {{}}, exp_annotations: {{}}}}]\n" if fires else ""
+        values = {name: value if isinstance(value, str) else f"{value}x30" for name, value in series.items()}
+        inputs = "".join(f"      - {{series: '{name}', values: '{value}'}}\n" for name, value in values.items())
+        expected = "        exp_alerts: [{exp_labels: {}, exp_annotations: {}}]\n" if fires else ""
         path = tmp_path / "test.yml"
         path.write_text(
             f"rule_files: ['{rules}']\ntests:\n  - interval: 1m\n    input_series:\n{inputs}    alert_rule_test:\n"

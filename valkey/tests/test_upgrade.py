@@ -85,10 +85,9 @@ def type_id(version):
 
 
 def newer_file(server):
-    """Makes the server save a file, and returns it as if a newer module had written it."""
+    """Makes the server save a file, and returns it as if a newer module had written it. The server must write no checksum."""
     with server.connect() as call:
         add_all(call, "f", items("item-", 1000))
-        # Without a checksum of the file.
         call("SAVE")
     data = (server.folder / "dump.rdb").read_bytes()
     assert data.count(type_id(1)) >= 1
@@ -172,7 +171,8 @@ def test_a_command_of_a_deleted_key_without_the_module(start):
 
 
 @pytest.mark.parametrize("option, words", [
-    ("koel.max-bytes 1gb", "Module Configuration detected without loadmodule directive"), ("aclfile {}", "Unknown command or category name in ACL"),
+    ("koel.max-bytes 1gb", "Module Configuration detected without loadmodule directive"),
+    ("aclfile {}", "Unknown command or category name in ACL"),
 ])
 def test_settings_and_users_without_the_module(start, tmp_path, option, words):
     users = tmp_path / "users.acl"
