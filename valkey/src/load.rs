@@ -115,7 +115,10 @@ impl Load {
     /// Takes the next chunk. An error changes nothing.
     pub(crate) fn push(&mut self, iterator: i64, bytes: &[u8], limit: Limit) -> Result<(), Failure> {
         match &mut self.chunks {
-            Chunks::RedisBloom(loader) => loader.load(iterator.unsigned_abs(), bytes).map_err(|error| chunk_error(&error)),
+            Chunks::RedisBloom(loader) => {
+                let iterator = u64::try_from(iterator).map_err(|_| Failure::new("Invalid position"))?;
+                loader.load(iterator, bytes).map_err(|error| chunk_error(&error))
+            }
             Chunks::Own(pieces) => pieces.push(iterator, bytes, limit),
         }?;
         self.last_arrival = Instant::now();

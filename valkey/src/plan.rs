@@ -207,11 +207,15 @@ fn out_of_range(name: &str, range: &RangeInclusive<i64>) -> Failure {
     Failure::new(format_args!("{name}: value must be in the range [{}, {}]", range.start(), range.end()))
 }
 
-/// Parses a capacity. It must be at least twice the bucket size that was given.
-pub(crate) fn capacity(text: &[u8], bucket_size: i64) -> Result<i64, Failure> {
-    let capacity = integer(text).ok_or_else(|| Failure::new("Bad capacity"))?;
+/// Parses a capacity.
+pub(crate) fn capacity(text: &[u8]) -> Result<i64, Failure> {
+    integer(text).ok_or_else(|| Failure::new("Bad capacity"))
+}
+
+/// Checks the range of a capacity. It must be at least twice the bucket size that was given.
+pub(crate) fn check_capacity(capacity: i64, bucket_size: i64) -> Result<(), Failure> {
     if (2 * bucket_size..=*CAPACITIES.end()).contains(&capacity) {
-        Ok(capacity)
+        Ok(())
     } else {
         Err(Failure::new(format_args!("Capacity must be in the range [2 * BUCKETSIZE, {}]", CAPACITIES.end())))
     }
@@ -228,9 +232,10 @@ pub(crate) fn rate(text: &[u8]) -> Result<f64, Failure> {
     }
 }
 
-/// Parses an integer in the server's format, which has no plus sign.
+/// Parses an integer in the server's format, which has neither a plus sign nor leading zeros.
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
-    parse(text).filter(|_: &i64| text.first().is_some_and(|&first| first != b'+'))
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    parse(text).filter(|_: &i64| text == b"0" || matches!(digits, [b'1'..=b'9', ..]))
 }
 
 fn parse<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
@@ -301,7 +306,10 @@ mod tests {
         assert_eq!(store(b"ERROR", lowest.as_bytes()), Ok(()));
         plan.capacity = 1 << 40;
         assert!(plan.bytes().is_some(), "{lowest}");
-        assert_eq!(capacity(b"+5", 2), Err(Failure::new("Bad capacity")));
-        assert!(capacity(b"3", 2).is_err() && capacity(b"4", 2) == Ok(4));
+        for text in ["+5", "05", "00", "-0", "-05", "", "-", " 5", "5 "] {
+            assert_eq!(capacity(text.as_bytes()), Err(Failure::new("Bad capacity")), "{text:?}");
+        }
+        assert_eq!([&b"0"[..], b"5", b"-50"].map(capacity), [Ok(0), Ok(5), Ok(-50)]);
+        assert!(check_capacity(3, 2).is_err() && check_capacity(4, 2) == Ok(()));
     }
 }

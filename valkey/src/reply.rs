@@ -14,6 +14,7 @@ pub(crate) enum Reply {
     Bool(bool),
     Integer(i64),
     Null,
+    /// A line of text, as a bulk string.
     Line(Message),
     Bytes(Vec<u8>),
     /// The result of each item, as integers.
@@ -24,7 +25,7 @@ pub(crate) enum Reply {
     /// The iterator of a dump, and the bytes of a chunk, if there are more.
     Chunk(i64, Option<Vec<u8>>),
     /// A map in RESP3; alternating names and values in RESP2.
-    Fields(Vec<(&'static str, Field)>),
+    Fields(Vec<(&'static CStr, Field)>),
 }
 
 /// The result of inserting an item. The numbers are those of the reply.

@@ -1,11 +1,13 @@
 """Fixtures. Every test that uses `server`, `call` or `start` runs with every installed server."""
 
+import functools
 import sys
 
 import pytest
 
 sys.dont_write_bytecode = True  # No __pycache__ in valkey/tests.
 
+import redisbloom
 import servers
 from servers import Server
 
@@ -25,7 +27,8 @@ def pytest_sessionstart():
 
 
 def pytest_report_header():
-    return f"servers: {', '.join(map(repr, servers.found()))}"
+    others = [f"RedisBloom on {redisbloom.binary()}"] if redisbloom.is_installed() else []
+    return f"servers: {', '.join([*map(repr, servers.found()), *others])}"
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -83,12 +86,52 @@ def call3(server):
 @pytest.fixture
 def start(binary):
     """Starts servers for this test only: `start("appendonly yes")`."""
+    yield from starting(functools.partial(Server, binary))
+
+
+def starting(start):
     own = []
 
     def start_one(*options, **keywords):
-        own.append(Server(binary, *options, **keywords))
+        own.append(start(*options, **keywords))
         return own[-1]
 
     yield start_one
     for server in own:
         server.close()
+
+
+@pytest.fixture(scope="session")
+def has_redisbloom():
+    """Skips the test if RedisBloom is not installed. `just module` then notes that this is not checked."""
+    if not redisbloom.is_installed():
+        pytest.skip("RedisBloom is not installed: .ci/install")
+
+
+@pytest.fixture
+def start_redisbloom(has_redisbloom):
+    """Starts servers with RedisBloom for this test only."""
+    yield from starting(redisbloom.start)
+
+
+@pytest.fixture(scope="session")
+def shared_redisbloom(has_redisbloom):
+    server = redisbloom.start()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def bloom_server(shared_redisbloom):
+    """A server with RedisBloom, without keys. The test must not stop it."""
+    with shared_redisbloom.connect() as bloom:
+        bloom("FLUSHALL", "SYNC")
+    yield shared_redisbloom
+    assert shared_redisbloom.process.poll() is None, f"RedisBloom ended:\n{shared_redisbloom.log()}"
+
+
+@pytest.fixture
+def bloom(bloom_server):
+    """A connection to RedisBloom, in protocol 2."""
+    with bloom_server.connect() as connection:
+        yield connection

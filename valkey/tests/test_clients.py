@@ -14,13 +14,64 @@ CLIENTS = {
 
 
 @pytest.fixture(params=CLIENTS)
-def client(request, server, protocol):
-    """A client, with its exception for refusals."""
+def connect(request, protocol):
+    """Returns clients of a server, with their exception for refusals."""
     make, error = CLIENTS[request.param]
-    made = make(unix_socket_path=server.address, protocol=protocol, socket_timeout=30)
-    made.refusal = error
-    yield made
-    made.close()
+    clients = []
+
+    def connect_one(server):
+        clients.append(make(unix_socket_path=server.address, protocol=protocol, socket_timeout=30))
+        clients[-1].refusal = error
+        return clients[-1]
+
+    yield connect_one
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+def client(connect, server):
+    return connect(server)
+
+
+def results(client):
+    """Calls every method, and returns what the client makes of the replies."""
+    filters = client.cf()
+    calls = [
+        lambda: filters.create("f", 1000, expansion=2, bucket_size=4, max_iterations=30), lambda: filters.create("f", 1000),
+        lambda: filters.create("g", 1), lambda: filters.create("fixed", 4, expansion=0),
+        lambda: filters.add("f", "a"), lambda: filters.addnx("f", "a"), lambda: filters.insert("f", ["b", "c"], capacity=1000),
+        lambda: filters.insert("f", ["b"], nocreate=True), lambda: filters.insert("missing", ["b"], nocreate=True),
+        lambda: filters.insertnx("f", ["b", "d"]), lambda: filters.insert("fixed", list("012345")), lambda: filters.insertnx("fixed", list("012345")),
+        lambda: filters.add("fixed", "9"), lambda: filters.exists("f", "a"), lambda: filters.exists("f", "x"), lambda: filters.exists("missing", "x"),
+        lambda: filters.mexists("f", "a", "x"), lambda: filters.mexists("missing", "a", "x"), lambda: filters.count("f", "b"),
+        lambda: filters.delete("f", "a"), lambda: filters.delete("f", "a"), lambda: filters.delete("missing", "a"),
+        lambda: filters.info("missing"), lambda: shape_of(filters.info("f")), lambda: filters.scandump("missing", 0),
+        lambda: list(map(type, filters.scandump("f", 0))), lambda: filters.loadchunk("g", 7, b"data"),
+        lambda: client.execute_command("CF.COMPACT", "f"), lambda: type(client.execute_command("CF.DEBUG", "f")),
+    ]
+    found = []
+    for call in calls:
+        try:
+            found.append(call())
+        except client.refusal as refusal:
+            found.append((type(refusal), str(refusal)))
+    return found
+
+
+def shape_of(information):
+    """Returns the names and types of RedisBloom's fields, in the client's form."""
+    fields = information if isinstance(information, dict) else vars(information)
+    return [(name, type(value)) for name, value in list(fields.items())[: len(INFO_FIELDS)]]
+
+
+def test_clients_see_what_redisbloom_replies(connect, server, bloom_server):
+    ours, theirs = (results(connect(one)) for one in (server, bloom_server))
+    for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        if not isinstance(other, tuple):
+            assert repr(one) == repr(other), (number, one, other)
+        elif other[1] != "Capacity must be at least (BucketSize * 2)":  # RedisBloom 8's words are used.
+            assert one[0] == other[0] and one[1].startswith(other[1]), (number, one, other)
 
 
 def test_every_method(client):

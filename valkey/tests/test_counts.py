@@ -260,7 +260,7 @@ def test_debug(call):
         same(call("CF.DEBUG", key), (
             "bktsize:{Bucket size} buckets:{Number of buckets} items:{Number of items inserted} deletes:{Number of items deleted} "
             "filters:{Number of filters} max_iterations:{Max iterations} expansion:{Expansion rate}"
-        ).format(**fields))
+        ).format(**fields).encode())
     same(call("CF.DEBUG", "h"), call("CF.DEBUG", "g"))
     refused("ERR not found", call, "CF.DEBUG", "missing")
     refused("ERR wrong number", call, "CF.DEBUG")

@@ -9,9 +9,8 @@ import threading
 import pytest
 
 from filters import add_all, all_exist, items
-from redisbloom import Accepted
 from servers import MODULE, wait_until
-from wire import Refusal, same
+from wire import READERS, Connection, Refusal, same
 
 NAME = b"koel-cuck"
 LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -120,18 +119,27 @@ def test_a_newer_primary_is_refused(start):
     assert REFUSAL in replica.log()
 
 
+class Accepted(Connection):
+    """The server's side of a connection."""
+
+    def __init__(self, accepted):
+        self.socket, self.stream = accepted, accepted.makefile("rb")
+
+    def command(self):
+        line = self.stream.readline()
+        return READERS[line[:1]](self, line[1:-2]) if line else None
+
+
 def serve(listener, data):
     """Plays a primary: sends every replica the file."""
     try:
         while True:
             client = Accepted(listener.accept()[0])
             while words := client.command():
-                name = words[0].upper()
-                if name == b"PSYNC":
-                    client.reply_with("+FULLRESYNC %s 0" % ("a" * 40))
-                    client.send(b"$%d\r\n" % len(data) + data)
+                if words[0].upper() == b"PSYNC":
+                    client.send(b"+FULLRESYNC %b 0\r\n$%d\r\n%b" % (b"a" * 40, len(data), data))
                 else:
-                    client.reply_with("+PONG" if name == b"PING" else "+OK")
+                    client.send(b"+PONG\r\n" if words[0].upper() == b"PING" else b"+OK\r\n")
     except OSError:
         pass
 

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     filter::{Filter, Limit, Refusal},
-    plan::{NumberOption, OtherNumbers, Plan, capacity},
+    plan::{NumberOption, OtherNumbers, Plan, capacity, check_capacity},
     reply::{Failure, ItemResult, Outcome, Reply, reserved},
     server::{About, Access, Command, Context, Text},
     settings,
@@ -157,7 +157,8 @@ impl<'a> Request<'a> {
                 return if is_option(word) { Ok(None) } else { Err(unknown_argument()) };
             };
             if word.eq_ignore_ascii_case(b"CAPACITY") {
-                plan.capacity = capacity(value.bytes(), other_numbers.bucket_size)?;
+                plan.capacity = capacity(value.bytes())?;
+                check_capacity(plan.capacity, other_numbers.bucket_size)?;
             } else {
                 let option = NumberOption::find(word)
                     .filter(|option| matches!(option, NumberOption::Error))

@@ -122,7 +122,7 @@ impl Command for LoadChunk {
     };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
-        let iterator = integer(arguments[2].bytes()).filter(|&iterator| iterator > 0);
+        let iterator = integer(arguments[2].bytes()).filter(|&iterator| iterator != 0);
         let iterator = iterator.ok_or_else(|| Failure::new("Invalid position"))?;
         let chunk = arguments[3].bytes();
         let limit = super::limit(context);
@@ -141,8 +141,11 @@ impl Command for LoadChunk {
                 context.replicate();
             }
             Found::Nothing | Found::Value(Stored::Load(_)) => {
-                let parsed = create::parse_options(&arguments[4..], |_| true)?;
-                let Some((plan, other_numbers)) = parsed else { return Ok(Reply::WrongArity) };
+                let options = &arguments[4..];
+                if options.len() % 2 == 1 {
+                    return Ok(Reply::WrongArity);
+                }
+                let (plan, other_numbers) = create::parse_options(options, |_| true)?;
                 let load = Load::start(iterator, chunk, plan, other_numbers.deleted.unsigned_abs(), limit)?;
                 let options = load.plan.chunk_options(load.deleted);
                 key.set(Stored::Load(boxed(load)?))?;

@@ -6,7 +6,7 @@ use super::{ERROR, EXPANSION, SEED};
 use crate::{
     counts,
     filter::{Filter, Limit, Refusal},
-    plan::{NumberOption, OtherNumbers, Plan, Word, capacity},
+    plan::{NumberOption, OtherNumbers, Plan, Word, capacity, check_capacity},
     reply::{Failure, Outcome, Reply},
     server::{About, Access, Argument, Command, Context, Key, Text},
     settings,
@@ -39,9 +39,14 @@ impl Command for Reserve {
     };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
-        let is_known = |option: &NumberOption| !matches!(option, NumberOption::Deleted);
-        let Some((mut plan, other_numbers)) = parse_options(&arguments[3..], is_known)? else { return Ok(Reply::WrongArity) };
-        plan.capacity = capacity(arguments[2].bytes(), other_numbers.bucket_size)?;
+        let (number, options) = (arguments[2].bytes(), &arguments[3..]);
+        if options.len() % 2 == 1 {
+            return Ok(Reply::WrongArity);
+        }
+        let capacity = capacity(number)?;
+        let (plan, other_numbers) = parse_options(options, |option| !matches!(option, NumberOption::Deleted))?;
+        check_capacity(capacity, other_numbers.bucket_size)?;
+        let plan = Plan { capacity, ..plan };
         let mut key = context.write(arguments[1]);
         if super::filter_for_write(&mut key)?.is_some() {
             return Err(Failure::exists());
@@ -52,18 +57,20 @@ impl Command for Reserve {
 }
 
 /// Parses pairs of an option and its value into a plan and the other numbers. Options for which `is_known` is false are an error.
-/// Returns `None` if the last option has no value.
+/// If an option is repeated, the first one counts, as in RedisBloom.
 pub(super) fn parse_options(
     arguments: &[Text<'_>],
     is_known: impl Fn(&NumberOption) -> bool,
-) -> Result<Option<(Plan, OtherNumbers)>, Failure> {
+) -> Result<(Plan, OtherNumbers), Failure> {
     let (mut plan, mut other_numbers) = (settings::default_plan(), OtherNumbers::default());
-    let (pairs, rest) = arguments.as_chunks();
-    for [name, value] in pairs {
+    let (pairs, _) = arguments.as_chunks();
+    for (at, [name, value]) in pairs.iter().enumerate() {
         let option = NumberOption::find(name.bytes()).filter(&is_known).ok_or_else(unknown_argument)?;
-        option.store(value.bytes(), &mut plan, &mut other_numbers)?;
+        if !pairs[..at].iter().any(|[earlier, _]| earlier.bytes().eq_ignore_ascii_case(name.bytes())) {
+            option.store(value.bytes(), &mut plan, &mut other_numbers)?;
+        }
     }
-    Ok(Some((plan, other_numbers)).filter(|_| rest.is_empty()))
+    Ok((plan, other_numbers))
 }
 
 /// Creates the filter of an empty key, here and on replicas, regardless of the replicas' settings.

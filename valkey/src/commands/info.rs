@@ -1,5 +1,7 @@
 //! CF.INFO and CF.DEBUG.
 
+use std::ffi::CStr;
+
 use koel::{ElasticFilter, redisbloom::RedisBloomFilter};
 
 use crate::{
@@ -66,7 +68,7 @@ impl Command for Debug {
 
 /// Returns RedisBloom's eight fields, which clients need, then koel's own. All depend only on the filter's content, so copies,
 /// replicas and restarted servers report the same.
-fn fields(filter: &Filter) -> [(&'static str, Field); 15] {
+fn fields(filter: &Filter) -> [(&'static CStr, Field); 15] {
     let (own, imported) = (filter.own.as_ref(), filter.imported.as_deref());
     let integer = |number: u64| Field::Integer(i64::try_from(number).unwrap_or(i64::MAX));
     let sum = |own_value: fn(&ElasticFilter) -> u64, imported_value: fn(&RedisBloomFilter) -> u64| {
@@ -78,21 +80,21 @@ fn fields(filter: &Filter) -> [(&'static str, Field); 15] {
     };
     let rate = own.map_or(0.0, ElasticFilter::false_positive_rate) + imported.map_or(0.0, RedisBloomFilter::false_positive_rate);
     [
-        ("Size", integer(filter.charged_bytes())),
-        ("Number of buckets", sum(ElasticFilter::buckets, RedisBloomFilter::buckets)),
-        ("Number of filters", sum(|own| own.buckets_per_lookup() as u64 / 2, |imported| imported.sub_filters() as u64)),
-        ("Number of items inserted", sum(|own| own.len() as u64, |imported| imported.len() as u64)),
-        ("Number of items deleted", integer(filter.deleted.saturating_add(imported.map_or(0, RedisBloomFilter::deleted)))),
-        ("Bucket size", Field::Integer(bucket_size)),
-        ("Expansion rate", Field::Integer(expansion)),
-        ("Max iterations", Field::Integer(iterations)),
-        ("Error rate", Field::Rate(filter.plan.error_rate)),
-        ("False positive rate", Field::Rate(rate.min(1.0))),
-        ("Capacity", Field::Integer(filter.plan().capacity)),
-        ("Maximum capacity", integer(own.map_or(0, |own| own.params().max_capacity() as u64))),
-        ("Shards", integer(own.map_or(0, |own| own.shards() as u64))),
-        ("Imported items", integer(imported.map_or(0, |imported| imported.len() as u64))),
-        ("Seed", Field::Integer(filter.plan.seed)),
+        (c"Size", integer(filter.charged_bytes())),
+        (c"Number of buckets", sum(ElasticFilter::buckets, RedisBloomFilter::buckets)),
+        (c"Number of filters", sum(|own| own.buckets_per_lookup() as u64 / 2, |imported| imported.sub_filters() as u64)),
+        (c"Number of items inserted", sum(|own| own.len() as u64, |imported| imported.len() as u64)),
+        (c"Number of items deleted", integer(filter.deleted.saturating_add(imported.map_or(0, RedisBloomFilter::deleted)))),
+        (c"Bucket size", Field::Integer(bucket_size)),
+        (c"Expansion rate", Field::Integer(expansion)),
+        (c"Max iterations", Field::Integer(iterations)),
+        (c"Error rate", Field::Rate(filter.plan.error_rate)),
+        (c"False positive rate", Field::Rate(rate.min(1.0))),
+        (c"Capacity", Field::Integer(filter.plan().capacity)),
+        (c"Maximum capacity", integer(own.map_or(0, |own| own.params().max_capacity() as u64))),
+        (c"Shards", integer(own.map_or(0, |own| own.shards() as u64))),
+        (c"Imported items", integer(imported.map_or(0, |imported| imported.len() as u64))),
+        (c"Seed", Field::Integer(filter.plan.seed)),
     ]
 }
 

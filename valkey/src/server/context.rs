@@ -201,7 +201,10 @@ impl Context {
                 Reply::Bool(value) => (server.ReplyWithBool)(raw, value.into()),
                 Reply::Integer(value) => (server.ReplyWithLongLong)(raw, value),
                 Reply::Null => (server.ReplyWithNull)(raw),
-                Reply::Line(line) => (server.ReplyWithSimpleString)(raw, line.as_c_str().as_ptr()),
+                Reply::Line(line) => {
+                    let line = line.as_c_str();
+                    (server.ReplyWithStringBuffer)(raw, line.as_ptr(), line.count_bytes())
+                }
                 Reply::Bytes(bytes) => (server.ReplyWithStringBuffer)(raw, bytes.as_ptr().cast(), bytes.len()),
                 Reply::Bools(values) => {
                     (server.ReplyWithArray)(raw, length(values.len()));
@@ -234,7 +237,7 @@ impl Context {
                 Reply::Fields(fields) => {
                     (server.ReplyWithMap)(raw, length(fields.len()));
                     for (name, value) in fields {
-                        (server.ReplyWithStringBuffer)(raw, name.as_ptr().cast(), name.len());
+                        (server.ReplyWithSimpleString)(raw, name.as_ptr());
                         match value {
                             Field::Integer(value) => (server.ReplyWithLongLong)(raw, value),
                             Field::Rate(value) => (server.ReplyWithDouble)(raw, value),
