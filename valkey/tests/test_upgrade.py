@@ -127,6 +127,8 @@ class Accepted(Connection):
 
     def command(self):
         line = self.stream.readline()
+        while line == b"\n":  # A replica that is loading keeps the connection alive.
+            line = self.stream.readline()
         return READERS[line[:1]](self, line[1:-2]) if line else None
 
 
