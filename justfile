@@ -32,7 +32,7 @@ _here: clippy features docs messages readme reader python (module "-k" "not redi
 _elsewhere: msrv no-std web (i686 "--lib --test hostile --test small_filters") (wasm32 "--lib") instructions code-size (fuzz "5")
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
-nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") module report web-demo python-dask package semver aarch64 s390x
+nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") module _portable report web-demo python-dask package semver aarch64 s390x
 
 # Fails where the command does, and notes what is not checked without it, and the line that installs it.
 [no-exit-message]
@@ -202,14 +202,33 @@ module *arguments:
     for server in redis-7 redis-8 valkey-8 valkey-9; do \
         {{just}} _need "the module on $server" .ci/install grep "^$server\." <<<"$servers" || true; done; \
     {{just}} _need "the module beside RedisBloom" .ci/install {{python}} valkey/tests/redisbloom.py || true; \
+    {{just}} _need "the alerts of the module" .ci/install env PATH="$PATH:target/valkey/debian/usr/bin" \
+        which prometheus-redis-exporter promtool || true; \
     [ -z "$servers" ] || ! {{just}} _need "the module" "pip install -r valkey/tests/requirements.txt" {{python}} -c "import pytest, xdist" \
         || {{python}} -m pytest -q -rs -p no:cacheprovider -n 5 --durations 5 valkey/tests "$@"
 
-# The module for systems with an older C library, and the versions of it that the file needs, the highest last.
+# The module for systems with an older C library: fails unless the file needs at most that version of it. The last line names the file.
 module-portable glibc="2.17":
-    @! {{just}} _need "the module for an older C library" "pip install ziglang cargo-zigbuild" cargo zigbuild --version \
-        || { cargo zigbuild --release --locked -p koel-valkey --target {{host}}.{{glibc}}; \
-        objdump -T {{target}}/{{host}}/release/libkoel_valkey.so | grep -o 'GLIBC_[0-9.]*' | sort -Vu; }
+    #!/usr/bin/env bash
+    set -euo pipefail
+    # zig is found through the Python that has it.
+    export PATH={{quote(justfile_directory() / "target/python/bin")}}:$PATH
+    {{just}} _need "the module for an older C library" "pip install ziglang cargo-zigbuild" cargo-zigbuild --version
+    cargo zigbuild --release --locked -p koel-valkey --target {{host}}.{{glibc}}
+    file={{target}}/{{host}}/release/libkoel_valkey.so
+    needed=$(objdump -T $file | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -1) \
+        || { echo "$file names no version of the C library; give 2.5 or a later one, not {{glibc}}"; exit 1; }
+    [ "$(printf '%s\n' "$needed" GLIBC_{{glibc}} | sort -V | tail -1)" = GLIBC_{{glibc}} ] \
+        || { echo "$file needs $needed; GLIBC_{{glibc}} was asked for"; exit 1; }
+    echo "$file needs $needed"
+
+# Servers load the file that `module-portable` builds, and its commands pass their tests.
+_portable:
+    @! {{just}} _need "the module for an older C library" "pip install ziglang cargo-zigbuild" \
+        env PATH={{quote(justfile_directory() / "target/python/bin")}}:"$PATH" cargo-zigbuild --version \
+        || ! {{just}} _need "the module" "pip install -r valkey/tests/requirements.txt" {{python}} -c "import pytest, xdist" \
+        || { {{just}} module-portable; KOEL_VALKEY_MODULE={{target}}/{{host}}/release/libkoel_valkey.so \
+        {{python}} -m pytest -q -rs -p no:cacheprovider valkey/tests/test_commands.py valkey/tests/test_persistence.py; }
 
 # Miri is told that the processor has AVX2, so that it interprets the kernels, too. It does not know AVX-512.
 [doc("Undefined behavior, under Miri.")]

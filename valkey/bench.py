@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Measures the module on every installed server, and RedisBloom beside it, and prints the tables of docs/VALKEY.md in Markdown: speed,
-pauses, memory. Times are the server's own (INFO commandstats, SLOWLOG), without the client's.
+"""Measures the module on every installed server, and RedisBloom beside it, and prints tables of docs/VALKEY.md in Markdown. Times are
+the server's own (INFO commandstats, SLOWLOG), without the client's.
 
     .ci/install; cargo build --release -p koel-valkey
-    target/python/bin/python valkey/bench.py [--items 1000000] [--grown 10000000] [SERVER...]
+    target/python/bin/python valkey/bench.py [--items 1000000] [--grown 10000000] [TABLE...] [SERVER...]
 
-SERVER is a prefix of names such as valkey-9 or redisbloom. `docs/measure` writes the tables into the page.
+TABLE is speed, pauses, memory, sizes or blocking; without one, the first three are measured. SERVER is a prefix of names such as
+valkey-9 or redisbloom. `docs/measure` writes the tables into the page.
 """
 
 import argparse
@@ -27,6 +28,8 @@ from wire import encode, raise_refusal
 BATCH = 1000
 AT_A_TIME = 500
 ROUNDS = 3
+TRIES = 9
+"""Of calls that take long, the shortest of so many counts: another program interrupts most of them."""
 DUMPS = 5
 ABSENT = 5_000_000_000
 """Items from this number on are in no filter."""
@@ -114,7 +117,7 @@ def reserve_for_rounds(call, count):
         call("CF.RESERVE", f"f{number}", count)
 
 
-def speed(call, count, grown):
+def speed(call, count, grown, _):
     """Yields the rows of the table: the label and the figure."""
     present, absent = range(count), range(ABSENT, ABSENT + count)
     reserve_for_rounds(call, count)
@@ -224,7 +227,7 @@ def saving(call):
     return f"{int(text.split('rdb_last_cow_size:')[1].split()[0]) / 1e6:.1f}"
 
 
-def pauses(call, count, grown):
+def pauses(call, count, grown, _):
     """Yields the rows of the table, as `speed` does."""
     most = call("CONFIG", "GET", "koel.max-bytes")
     if most:
@@ -251,7 +254,7 @@ def pauses(call, count, grown):
 # Memory.
 
 
-def memory(call, count, grown):
+def memory(call, count, grown, _):
     """Yields the rows of the table, as `speed` does."""
     for capacity, items in ((count, count), (1000, count), (1000, grown)):
         call("FLUSHALL")
@@ -261,7 +264,129 @@ def memory(call, count, grown):
         yield f"RESERVE {capacity:,}, {items:,} items", f"{bytes_used / 1e6:.2f} MB; {100 * rate:.2f} %"
 
 
-TABLES = {"valkey-speed": speed, "valkey-pauses": pauses, "valkey-memory": memory}
+# Sizes: what one key takes, and what a filter takes beyond its plan.
+
+
+def bytes_per_key(call, keys, items):
+    """Returns what each of many keys takes in the server, the key itself and the server's own records included."""
+    call("FLUSHALL", "SYNC")
+    before = used_memory(call)
+    for start in range(0, keys, AT_A_TIME):
+        batch = (("CF.ADD", f"user:{key}", f"item-{n}") for key in range(start, min(start + AT_A_TIME, keys)) for n in range(items))
+        for reply in call.pipeline(batch):
+            assert reply == 1, reply
+    return (used_memory(call) - before) / keys
+
+
+def empty_bytes(call, capacity, *options):
+    call("DEL", "f")
+    call("CF.RESERVE", "f", capacity, *options)
+    return call("MEMORY", "USAGE", "f")
+
+
+def sizes(call, count, *_):
+    """Yields the rows of the table: the label, and the figure."""
+    for keys, items in ((100_000, 1), (100_000, 5), (10_000, 100), (1_000, 1000)):
+        label = f"{keys:,} keys that `CF.ADD` creates, {items:,} {'item' if items == 1 else 'items'} in each: bytes per key"
+        yield label, f"{bytes_per_key(call, keys, items):,.0f}"
+    call("FLUSHALL", "SYNC")
+    for rate in (0.01, 0.0001, 0.000001):
+        options = ("ERROR", rate) if is_koel(call) else ()
+        capacities = (1000, 100_000, 10_000_000)
+        figures = "; ".join(f"{empty_bytes(call, capacity, *options):,}" for capacity in capacities)
+        label = f"empty after RESERVE {'; '.join(f'{capacity:,}' for capacity in capacities)}, ERROR {rate:g}: bytes"
+        yield label, figures if is_koel(call) or rate == 0.01 else ""
+    call("DEL", "f")
+    call("CF.RESERVE", "f", count)
+    last = 0
+    for factor in (1.0, 1.02, 1.1, 1.5, 2.0, 4.0):
+        insert(call, "f", range(last, last := round(count * factor)))
+        figure = f"{call('MEMORY', 'USAGE', 'f') / 1e6:.2f} MB; {100 * measured_rate(call, 'f'):.2f} %"
+        yield f"RESERVE {count:,}, then {factor:g} × as many items: memory; false positives", figure
+
+
+# What blocks a server: commands whose time follows the number of items, or the size of a filter.
+
+
+def one_insert(call, size):
+    """Returns the milliseconds of a CF.INSERT of so many new items into a filter that was reserved for them."""
+    words = [b"%010d" % n for n in range(size)]
+
+    def act():
+        call("DEL", "f")
+        call("CF.RESERVE", "f", size)
+        call("CF.INSERT", "f", "ITEMS", *words)
+
+    return minimum_time(call, "CF.INSERT", act, TRIES)
+
+
+def one_lookup(call, size):
+    """Returns the milliseconds of a CF.MEXISTS of so many items, which `one_insert` has added."""
+    words = [b"%010d" % n for n in range(size)]
+    return minimum_time(call, "CF.MEXISTS", lambda: call("CF.MEXISTS", "f", *words), TRIES)
+
+
+def one_union(call, size):
+    """Returns the milliseconds of a CF.UNION of two filters with so many items, half of which are in both."""
+    call("FLUSHALL", "SYNC")
+    for key, start in (("original", 0), ("other", size // 2)):
+        # Room for the items of both: so the tables of neither are full.
+        call("CF.RESERVE", key, 2 * size)
+        insert(call, key, range(start, start + size))
+
+    def act():
+        call("COPY", "original", "f", "REPLACE")
+        call("CF.UNION", "f", "other")
+
+    return minimum_time(call, "CF.UNION", act, TRIES)
+
+
+def one_dump(call, size, other):
+    """Yields the label and the figure of DUMP and MIGRATE with either value of `rdbcompression`."""
+    call("FLUSHALL", "SYNC")
+    call("CF.RESERVE", "f", size)
+    insert(call, "f", range(size))
+    figures = {}
+    for value in ("yes", "no"):
+        call("CONFIG", "SET", "rdbcompression", value)
+        megabytes = len(call("DUMP", "f")) / 1e6
+        dump = minimum_time(call, "DUMP", lambda: call("DUMP", "f"), TRIES) / megabytes
+
+        def move():
+            call("MIGRATE", *other.address, "f", 0, 60_000, "COPY", "REPLACE")
+
+        figures[value] = f"{dump:.1f}", f"{minimum_time(call, 'MIGRATE', move, TRIES) / megabytes:.1f}", f"{megabytes:.2f}"
+    call("CONFIG", "SET", "rdbcompression", "yes")
+    labels = (f"`DUMP` of {size:,} items, ms per MB", f"`MIGRATE` of {size:,} items, ms per MB", "the dump, MB")
+    for label, pair in zip(labels, zip(*figures.values())):
+        yield f"{label}: `rdbcompression yes`; `no`", "; ".join(pair)
+
+
+def milliseconds(time):
+    return f"{time:.2f}" if time < 1 else f"{time:.1f}"
+
+
+def blocking(call, count, _, start):
+    """Yields the rows of the table, as `sizes` does."""
+    batches_of = [n for n in (1000, 10_000, 100_000) if n <= count]
+    inserts, lookups = zip(*((one_insert(call, size), one_lookup(call, size)) for size in batches_of))
+    names = "; ".join(f"{size:,}" for size in batches_of)
+    yield f"`CF.INSERT` of {names} new items, ms", "; ".join(map(milliseconds, inserts))
+    yield f"`CF.MEXISTS` of {names} items, ms", "; ".join(map(milliseconds, lookups))
+    united = (count // 10, count)
+    label = f"`CF.UNION` of two filters with {'; '.join(f'{size:,}' for size in united)} items each, ms"
+    if is_koel(call):
+        yield label, "; ".join(f"{one_union(call, size):.0f}" for size in united)
+    else:
+        yield label, ""
+    other = start()
+    try:
+        yield from one_dump(call, count, other)
+    finally:
+        other.close()
+
+
+TABLES = {"speed": speed, "pauses": pauses, "memory": memory, "sizes": sizes, "blocking": blocking}
 
 
 class Subject:
@@ -275,7 +400,7 @@ class Subject:
         server = self.start()
         try:
             with server.connect(timeout=300) as call:
-                return list(table(call, count, grown))
+                return list(table(call, count, grown, self.start))
         finally:
             server.close()
 
@@ -292,12 +417,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--grown", type=int, default=10_000_000)
-    parser.add_argument("names", nargs="*")
+    parser.add_argument("names", nargs="*", metavar="TABLE|SERVER")
     options = parser.parse_args()
-    columns = [one for one in subjects() if not options.names or one.name.startswith(tuple(options.names))]
-    for name, table in TABLES.items():
-        measured = [one.measure(table, options.items, options.grown) for one in columns]
-        print(f"<!-- {name} -->\n\n| {' | '.join(['', *(one.title for one in columns)])} |")
+    tables = [name for name in options.names if name in TABLES] or ["speed", "pauses", "memory"]
+    prefixes = tuple(name for name in options.names if name not in TABLES)
+    for name in tables:
+        columns = [one for one in subjects() if not prefixes or one.name.startswith(prefixes)]
+        if name == "sizes":
+            # What keys take does not depend on the server, apart from a few bytes of its own records.
+            same = repr(redisbloom.binary() or servers.found()[-1])
+            columns = [one for one in columns if one.name in (same, "redisbloom")]
+        measured = [one.measure(TABLES[name], options.items, options.grown) for one in columns]
+        print(f"<!-- valkey-{name} -->\n\n| {' | '.join(['', *(one.title for one in columns)])} |")
         print(f"|---|{'---:|' * len(columns)}")
         for row in zip(*measured):
             print(f"| {' | '.join([row[0][0], *(figure for _, figure in row)])} |")

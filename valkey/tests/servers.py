@@ -22,7 +22,7 @@ from wire import Connection, Refusal
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-MODULE = Path(os.environ.get("KOEL_VALKEY_MODULE", TARGET / "release/libkoel_valkey.so"))
+MODULE = Path(os.environ.get("KOEL_VALKEY_MODULE", TARGET / "release/libkoel_valkey.so")).absolute()
 FAILPOINT_MODULE = ROOT / "target/valkey/failpoint.so"
 """Built with the feature `failpoint`, by `just module`."""
 COMMAND = TARGET / "release/koel"
@@ -37,6 +37,11 @@ started = []
 """All running servers, to show their logs and to stop them at the end."""
 
 used_ports = set()
+
+
+def tool(name):
+    """Returns the path of a program that is on the PATH, or that .ci/install has unpacked; or `None`."""
+    return shutil.which(name, path=f"{os.environ['PATH']}:{ROOT / 'target/valkey/debian/usr/bin'}")
 
 
 class Binary:
@@ -83,10 +88,11 @@ def candidates():
 
 
 class Server:
-    """A running server. Options are lines of its configuration: `Server(binary, "appendonly yes")`."""
+    """A running server. Options are lines of its configuration: `Server(binary, "appendonly yes")`. `login` is the name and the
+    password of a user, if clients need one."""
 
-    def __init__(self, binary, *options, tcp=False, module=MODULE):
-        self.binary, self.options, self.module = binary, list(options), module
+    def __init__(self, binary, *options, tcp=False, module=MODULE, login=()):
+        self.binary, self.options, self.module, self.login = binary, list(options), module, login
         # Not in pytest's folders: the path of a socket has at most 107 bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="koel-valkey-"))
         self.port = free_port() if tcp else 0
@@ -126,6 +132,8 @@ class Server:
             raise AssertionError(f"{self.binary} ended with {self.process.returncode}:\n{self.log()}")
         try:
             with self.connect(timeout=5) as call:
+                if self.login:
+                    call("AUTH", *self.login)
                 return call("PING") == "PONG"
         except (OSError, Refusal):  # The server is not there yet, or still loading.
             return False

@@ -167,16 +167,16 @@ NAME = "koel"
 class Watcher(Server):
     """A sentinel, which is the server's program under another name."""
 
-    def __init__(self, binary, primary, folder):
+    def __init__(self, binary, primary, folder, *more):
         path = Path(folder) / f"{binary.kind}-sentinel"
         path.symlink_to(binary.path)
-        self.primary = primary
+        self.primary, self.more = primary, more
         super().__init__(Binary(str(path), binary.kind, binary.version), tcp=True, module=None)
 
     def configuration(self):
         lines = [f"port {self.port}", f"dir {self.folder}", "logfile log", "bind 127.0.0.1", "protected-mode no"]
         lines += [f"sentinel monitor {NAME} 127.0.0.1 {self.primary.port} 1", f"sentinel down-after-milliseconds {NAME} 3000"]
-        return "\n".join([*lines, f"sentinel failover-timeout {NAME} 5000"]) + "\n"
+        return "\n".join([*lines, f"sentinel failover-timeout {NAME} 5000", *self.more]) + "\n"
 
 
 @pytest.fixture

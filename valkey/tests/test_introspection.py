@@ -149,3 +149,17 @@ def test_settings_out_of_range(call):
     ]:
         refused("", call, "CONFIG", "SET", f"koel.{name}", value)
     test_settings(call)
+
+
+def test_keyspace_events(server, call):
+    """The module's commands send none; those of the server are sent for filters, too."""
+    call("CONFIG", "SET", "notify-keyspace-events", "KEA")
+    try:
+        with server.connect() as listener:
+            listener("PSUBSCRIBE", "__keyevent*")
+            call("CF.ADD", "f", "a")
+            call("CF.DEL", "f", "a")
+            call("DEL", "f")
+            same(listener.read(), [b"pmessage", b"__keyevent*", b"__keyevent@0__:del", b"f"])
+    finally:
+        call("CONFIG", "SET", "notify-keyspace-events", "")
