@@ -35,6 +35,8 @@ import time
 from urllib.parse import parse_qs, unquote, urlsplit
 
 FILTER_TYPES = (b"MBbloomCF", b"koel-cuck")
+OTHER_TYPES = {b"MBbloom--": "BF", b"CMSk-TYPE": "CMS", b"TopK-TYPE": "TOPK", b"TDIS-TYPE": "TDIGEST"}
+"""RedisBloom's types that koel does not have, with the names of their commands."""
 SUFFIX = b":koel-migrate"
 REPLAYED_COMMANDS = {b"CF.ADD", b"CF.ADDNX", b"CF.INSERT", b"CF.INSERTNX", b"CF.DEL", b"CF.COMPACT", b"CF.RESERVE"}
 EXPIRY_COMMANDS = {b"PEXPIREAT", b"EXPIREAT", b"PEXPIRE", b"EXPIRE", b"PERSIST"}
@@ -347,7 +349,7 @@ class Migration:
         self.filters, self.waiting, self.ready, self.stopping = {}, collections.deque(), [], threading.Event()
         self.counts, self.sample = collections.Counter(), {}
         self.bytes = self.probed = 0
-        self.warnings, self.lost, self.refusals = {}, [], {}
+        self.warnings, self.lost, self.refusals, self.others = {}, [], {}, {}
         self.last_write = self.last_report = self.began = time.monotonic()
         self.has_caught_up = False
 
@@ -361,15 +363,17 @@ class Migration:
 
     def find(self):
         """Adds all filters of the source to the list. Returns how many are new."""
-        cursor, found = b"0", 0
+        cursor, found, others = b"0", 0, collections.Counter()
         while True:
             cursor, keys = self.source.call("SCAN", cursor, "MATCH", self.options.match, "COUNT", 1000)
             kinds = self.source.pipeline([("TYPE", key) for key in keys]) if keys else []
+            others.update(OTHER_TYPES[kind] for kind in kinds if kind in OTHER_TYPES)
             for key, kind in zip(keys, kinds):
                 if kind in FILTER_TYPES and key not in self.filters and not is_internal(key):
                     self.add(key)
                     found += 1
             if cursor == b"0":
+                self.others = others
                 return found
 
     def add(self, key):
@@ -635,6 +639,10 @@ class Migration:
         print(f"{len(moved)} filters moved, {self.bytes} bytes in dumps; {self.probed} probes answered as at the source when dumped")
         print(f"{sum(self.counts.values())} writes replayed: " + (", ".join(f"{n} {name}" for name, n in sorted(self.counts.items())) or "none"))
         print(f"{len(self.sample) - len(self.lost)} of {len(self.sample)} sampled items that were added meanwhile are found at the target")
+        if self.others:
+            # SCAN may return a key twice.
+            counts = ", ".join(f"{count} of {name}.*" for name, count in sorted(self.others.items()))
+            print(f"about {sum(self.others.values())} keys of RedisBloom's other types stay at the source: {counts}")
         print("not guaranteed:")
         for reason, (count, (name, key)) in self.refusals.items():
             print(f"- {count} writes were refused by the target, as {name} of {key!r}: {reason}")

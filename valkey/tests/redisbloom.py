@@ -42,9 +42,10 @@ class Accepted(Connection):
 
 class RedisBloom:
     """A server of filters, one fixture per key. `write` replicates a client's command. The filters themselves do not change, so
-    they must be dumped first."""
+    they must be dumped first. `others` has the types of other keys."""
 
-    def __init__(self, filters, ending=b"$EOF:"):
+    def __init__(self, filters, ending=b"$EOF:", others=()):
+        self.others = dict(others)
         self.filters, self.ending, self.stream, self.replicas = filters, ending, encode("SELECT", 0), []
         self.lock, self.dumped, self.acknowledged = threading.Lock(), set(), 0
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -66,9 +67,9 @@ class RedisBloom:
         if name == "INFO":
             client.reply_with(b"run_id:fake\r\nmaster_repl_offset:%d\r\n" % len(self.stream))
         elif name == "SCAN":
-            client.reply_with([b"0", [key.encode() for key in self.filters]])
+            client.reply_with([b"0", [key.encode() for key in [*self.filters, *self.others]]])
         elif name == "TYPE":
-            client.reply_with("+MBbloomCF")
+            client.reply_with("+" + self.others.get(words[0].decode(), "MBbloomCF"))
         elif name == "EVAL":
             client.reply_with(self.dump(words[2].decode(), words[4:]))
         elif name == "REPLCONF" and words[0].upper() == b"ACK":

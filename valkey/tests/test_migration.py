@@ -304,6 +304,17 @@ def test_a_wrong_dump_is_refused(server, call):
     assert "1 of 20000 probes are answered differently" in output and not call("EXISTS", "f")
 
 
+def test_other_types_of_redisbloom_are_counted(server, call):
+    fixture = fixture_named(NAMES[2])
+    source = RedisBloom({"f": fixture}, others={"a": "MBbloom--", "b": "MBbloom--", "c": "TDIS-TYPE", "d": "string"})
+    try:
+        output = Run(source, server, "--until-idle", "0.1", "--probes", "0").end()
+    finally:
+        source.close()
+    assert "about 3 keys of RedisBloom's other types stay at the source: 2 of BF.*, 1 of TDIGEST.*" in output
+    all_exist(call, "f", remaining(fixture))
+
+
 def test_into_a_cluster(source, binary):
     if binary is not found()[0] and not binary.is_at_least(valkey=(9, 0)):
         pytest.skip("testing the oldest and the newest server suffices")
