@@ -101,7 +101,7 @@ def copy_folder(source, target, choice):
     (manifest,) = list(source.glob("*.manifest")) or [None]
     if not manifest:
         raise Failure(f"{source} has no manifest; give the folder appendonlydir of a server")
-    target.mkdir()
+    target.mkdir(parents=True)
     shutil.copyfile(manifest, target / manifest.name)
     entries = [line.split() for line in manifest.read_text().splitlines() if line]
     # Files of type h are old ones, which the server deletes.
@@ -120,15 +120,19 @@ def main():
     # As the shell passes them, so that a key may have any bytes.
     keys = [key.encode("utf-8", "surrogateescape") for key in options.without_key]
     choice = Choice(keys, options.without_other_types)
+    if options.target.exists():
+        print(f"{options.target} exists; give a new name", file=sys.stderr)
+        return 2
     try:
-        if options.target.exists():
-            raise Failure(f"{options.target} exists; give a new name")
         if options.source.is_dir():
             copy_folder(options.source, options.target, choice)
         else:
             copy(options.source, options.target, choice, True)
     except (Failure, OSError) as failure:
-        print(f"{failure}", file=sys.stderr)
+        print(failure, file=sys.stderr)
+        remove = shutil.rmtree if options.target.is_dir() else Path.unlink
+        if options.target.exists():
+            remove(options.target)
         return 2
     names = ", ".join(f"{count} {name}" for name, count in sorted(choice.left_out.items()))
     print(f"{choice.copied} commands copied; left out: {names or 'none'}")

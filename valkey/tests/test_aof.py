@@ -26,9 +26,9 @@ def run(source, target, *options, code=0):
 def replace(server, *options):
     """Replaces the folder of a stopped server by a copy."""
     folder = server.folder / "appendonlydir"
-    output = run(folder, server.folder / "copy", *options)
+    output = run(folder, server.folder / "new/copy", *options)
     folder.rename(server.folder / "original")
-    (server.folder / "copy").rename(folder)
+    (server.folder / "new/copy").rename(folder)
     return output
 
 
@@ -133,10 +133,11 @@ def test_refusals(start, tmp_path):
     server.stop()
     folder = server.folder / "appendonlydir"
     assert "CONFIG SET aof-use-rdb-preamble no and BGREWRITEAOF" in run(folder, tmp_path / "copy", code=2)
-    assert "exists" in run(folder, tmp_path, code=2)
+    assert not (tmp_path / "copy").exists()
+    assert "exists" in run(folder, tmp_path, code=2) and tmp_path.exists()
     assert "no manifest" in run(tmp_path, tmp_path / "other", code=2)
     file = tmp_path / "file"
     for content in (b"*1\r\n$4\r\nPING\r\nrubbish\r\n*1\r\n", b"*x\r\n" + b"*1\r\n$4\r\nPING\r\n", b"*1\r\n$-1\r\n*1\r\n$4\r\nPING\r\n"):
         file.write_bytes(content)
         assert "redis-check-aof" in run(file, tmp_path / "target", code=2)
-        (tmp_path / "target").unlink()
+        assert not (tmp_path / "target").exists()

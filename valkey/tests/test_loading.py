@@ -218,6 +218,20 @@ def test_too_little_memory_stops_the_start(start_failing, pieces, command):
             all_exist(call, "f", ITEMS)
 
 
+@pytest.mark.parametrize("command", ["RELOAD", "LOADAOF"])
+def test_too_little_memory_to_load_again(start_failing, command):
+    server = start_failing(*LOG)
+    with server.connect() as call:
+        add_all(call, "f", ITEMS)
+        with server.failing(least=4000), pytest.raises((ConnectionError, OSError)):
+            call("DEBUG", command)
+            server.process.wait(20)
+    assert server.process.wait(20) == 1 and "give the server more memory" in warning(server)
+    server.start()
+    with server.connect() as call:
+        all_exist(call, "f", ITEMS)
+
+
 def test_too_little_memory_for_copies(start_failing, binary):
     """COPY and RESTORE are in the file, too."""
     server = start_failing(*LOG)
