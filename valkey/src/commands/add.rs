@@ -188,12 +188,13 @@ impl<'a> Request<'a> {
         let filter = super::filter_for_write(&mut key)?.ok_or_else(Failure::not_found)?;
         let limit = super::limit(context);
         insert(filter, self.items, limit, &mut results);
-        // A client sees which items were refused. In a file that is loaded, each of them was acknowledged.
-        if let Some(refusal) = results.refusal.filter(|_| context.is_loading()) {
-            return Err(filter.failure(refusal, limit));
-        }
         replicate(context, name, self.items, &results.list);
-        Ok(results)
+        // A client sees which items were refused. A primary or a file has acknowledged all of them, and only an error is noticed: the
+        // server logs it, or ends.
+        match results.refusal {
+            Some(refusal) if context.must_obey() => Err(filter.failure(refusal, limit)),
+            _ => Ok(results),
+        }
     }
 }
 
