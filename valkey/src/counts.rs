@@ -15,7 +15,8 @@ static REFUSALS: [AtomicU64; Refusal::COUNTED.len()] = [const { AtomicU64::new(0
 static BEYOND_PLAN: AtomicU64 = AtomicU64::new(0);
 
 /// Filters by their memory: each class has sizes that differ by at most an eighth.
-static SIZES: [SizeClass; SizeClass::COUNT] = [const { SizeClass { filters: AtomicU64::new(0), largest: AtomicU64::new(0) } }; _];
+static SIZES: [SizeClass; SizeClass::COUNT] =
+    [const { SizeClass { filters: AtomicU64::new(0), largest: AtomicU64::new(0) } }; SizeClass::COUNT];
 
 /// The filters whose sizes in bytes agree in the position of the first bit and in the three bits after it.
 struct SizeClass {
