@@ -7,11 +7,12 @@ use std::{
     iter,
 };
 
-use koel::{ElasticFilter, InsertError, InsertErrorKind, Xxh3, redisbloom::RedisBloomFilter};
+use koel::{ElasticFilter, InsertError, InsertErrorKind, MergeError, Xxh3, redisbloom::RedisBloomFilter};
 
 use crate::{
     counts::{self, FilterCounts},
     dump::{Dump, imported_checksum},
+    explain,
     plan::Plan,
     reply::{Failure, ItemResult, reserved},
     server::allocation_count,
@@ -104,20 +105,19 @@ impl Refusal {
 impl Filter {
     /// Creates an empty filter.
     pub(crate) fn new(plan: Plan, limit: Limit) -> Result<Self, Failure> {
-        let create_error =
-            |reason: &dyn std::fmt::Display| Failure::new(format_args!("ERR Insufficient memory to create filter: {reason}"));
-        let params = plan.builder().params().map_err(|error| create_error(&error))?;
+        let params = plan.builder().params().map_err(|error| explain::impossible(&plan, &error))?;
         let (bytes, most) = (params.size_in_bytes(), limit.bytes());
         if bytes > most {
             counts::count_refusals(Refusal::Limit, 1);
-            return Err(create_error(&format_args!(
-                "it takes {bytes} bytes, and koel.max-bytes is {most}; {}, or raise koel.max-bytes with CONFIG SET",
+            return Err(Failure::new(format_args!(
+                "ERR Insufficient memory to create filter: it takes {bytes} bytes, and koel.max-bytes is {most}; {}, or raise \
+                 koel.max-bytes with CONFIG SET",
                 plan.remedy(most as u64)
             )));
         }
         let own = ElasticFilter::new(params, Xxh3).map_err(|error| {
             counts::count_refusals(Refusal::OutOfMemory, 1);
-            create_error(&error)
+            explain::not_allocated(error)
         })?;
         Ok(Self::from_parts(plan, Some(own), None, 0))
     }
@@ -133,7 +133,7 @@ impl Filter {
         // Counts the occupied slots of an imported filter, since the number in its header may be wrong.
         let taken = imported.as_ref().map_or(0, |imported| imported.taken());
         let counted = FilterCounts::new(items + taken, imported.is_some());
-        Self {
+        let mut filter = Self {
             plan,
             own,
             imported,
@@ -142,7 +142,9 @@ impl Filter {
             dump: RefCell::new(None),
             is_unchanged_since_dump: Cell::new(false),
             counted,
-        }
+        };
+        filter.record_memory();
+        filter
     }
 
     /// Returns the plan of the own filter. While there is none, returns the plan that it would be created with. That depends only
@@ -171,6 +173,13 @@ impl Filter {
         *self.dump.get_mut() = None;
         self.is_unchanged_since_dump.set(false);
         self.counted.change(inserted, removed);
+    }
+
+    /// Records the memory of the filter, and whether it has grown beyond its plan. Must be called when memory was allocated or freed.
+    /// Takes time in proportion to the number of tables.
+    fn record_memory(&mut self) {
+        let is_beyond_plan = self.own.as_ref().is_some_and(has_later_generations);
+        self.counted.set_memory(self.size_in_bytes() as u64, is_beyond_plan);
     }
 
     /// Returns the own filter, created if necessary.
@@ -232,11 +241,14 @@ impl Filter {
 
     /// Inserts with `insert`, which returns the number of items that it inserted. If it inserts none, nothing changes.
     fn insert_with(&mut self, insert: impl FnOnce(&mut Self) -> usize) {
-        let had_none = self.own.is_none();
+        let (had_none, allocations) = (self.own.is_none(), allocation_count());
         match insert(self) {
             0 if had_none => (self.own, self.distinct) = (None, None),
             0 => {}
             inserted => self.record_change(inserted as u64, 0),
+        }
+        if allocation_count() != allocations {
+            self.record_memory();
         }
     }
 
@@ -244,17 +256,13 @@ impl Filter {
     pub(crate) fn insert(&mut self, item: &[u8], limit: Limit) -> Result<(), Refusal> {
         let mut result = Ok(());
         self.insert_with(|filter| {
-            result = filter.insert_one(item, limit);
+            result = filter.check_and_insert(item, limit).inspect_err(|&refusal| counts::count_refusals(refusal, 1));
             result.is_ok().into()
         });
         result
     }
 
-    /// Inserts an item without recording the change. Counts a refusal.
-    fn insert_one(&mut self, item: &[u8], limit: Limit) -> Result<(), Refusal> {
-        self.check_and_insert(item, limit).inspect_err(|&refusal| counts::count_refusals(refusal, 1))
-    }
-
+    /// Inserts an item without recording the change or the refusal.
     fn check_and_insert(&mut self, item: &[u8], limit: Limit) -> Result<(), Refusal> {
         // A copy does not count toward the capacity.
         let is_distinct = self.unchecked_items(limit).is_none() && self.own.as_ref().is_none_or(|own| own.count(item) == 0);
@@ -276,58 +284,57 @@ impl Filter {
     }
 
     /// Inserts items, and appends the result of each to `results`, which must have capacity for them.
-    pub(crate) fn insert_all<'a>(&mut self, items: impl Iterator<Item = &'a [u8]>, limit: Limit, results: &mut Vec<ItemResult>) {
+    pub(crate) fn insert_all<'a>(&mut self, items: impl Iterator<Item = &'a [u8]>, limit: Limit, results: &mut Results) {
         self.insert_with(|filter| {
             each_batch(items, |batch| filter.insert_batch(batch, limit, results));
-            count_inserted(results)
+            results.inserted()
         });
     }
 
-    fn insert_batch(&mut self, items: &[&[u8]], limit: Limit, results: &mut Vec<ItemResult>) {
+    fn insert_batch(&mut self, items: &[&[u8]], limit: Limit, results: &mut Results) {
         let mut left = items;
         while !left.is_empty() {
             let Some(unchecked) = self.unchecked_items(limit) else {
-                results.push(if self.insert_one(left[0], limit).is_ok() { ItemResult::Inserted } else { ItemResult::Refused });
+                match self.check_and_insert(left[0], limit) {
+                    Ok(()) => results.push(ItemResult::Inserted, 1),
+                    Err(refusal) => results.refuse(refusal, 1),
+                }
                 left = &left[1..];
                 continue;
             };
             let own = match self.own_for_insert(limit) {
                 Ok(own) => own,
-                Err(refusal) => {
-                    counts::count_refusals(refusal, left.len());
-                    return results.extend(iter::repeat_n(ItemResult::Refused, left.len()));
-                }
+                Err(refusal) => return results.refuse(refusal, left.len()),
             };
             let fitting = &left[..left.len().min(unchecked)];
             let result = counting_growth(|| own.insert_batch(fitting));
             let inserted = result.as_ref().map_or_else(InsertError::position, |()| fitting.len());
-            results.extend(iter::repeat_n(ItemResult::Inserted, inserted));
+            results.push(ItemResult::Inserted, inserted);
             let after = &left[inserted..];
             let mut refused = 0;
             if let Err(error) = &result {
                 // A refused item changes nothing, so equal items that follow are refused, too.
                 refused = after.iter().take_while(|&item| item == &after[0]).count();
-                counts::count_refusals(refusal_of(error.kind()), refused);
-                results.extend(iter::repeat_n(ItemResult::Refused, refused));
+                results.refuse(refusal_of(error.kind()), refused);
             }
             left = &after[refused..];
         }
     }
 
     /// Inserts the items that are not present, and appends the result of each to `results`.
-    pub(crate) fn insert_all_unique<'a>(
-        &mut self,
-        items: impl Iterator<Item = &'a [u8]>,
-        limit: Limit,
-        results: &mut Vec<ItemResult>,
-    ) {
+    pub(crate) fn insert_all_unique<'a>(&mut self, items: impl Iterator<Item = &'a [u8]>, limit: Limit, results: &mut Results) {
         self.insert_with(|filter| {
-            results.extend(items.map(|item| match filter.contains(item) {
-                true => ItemResult::Present,
-                false if filter.insert_one(item, limit).is_ok() => ItemResult::Inserted,
-                false => ItemResult::Refused,
-            }));
-            count_inserted(results)
+            for item in items {
+                if filter.contains(item) {
+                    results.push(ItemResult::Present, 1);
+                    continue;
+                }
+                match filter.check_and_insert(item, limit) {
+                    Ok(()) => results.push(ItemResult::Inserted, 1),
+                    Err(refusal) => results.refuse(refusal, 1),
+                }
+            }
+            results.inserted()
         });
     }
 
@@ -361,6 +368,7 @@ impl Filter {
 
     /// Removes one copy of an item. Returns true if there was one.
     pub(crate) fn remove(&mut self, item: &[u8]) -> bool {
+        let allocations = allocation_count();
         // The own filter comes first: it distinguishes items better.
         let from_own = self.own.as_mut().is_some_and(|own| own.remove(item));
         if from_own {
@@ -373,6 +381,9 @@ impl Filter {
         let is_removed = from_own || self.imported.as_mut().is_some_and(|imported| imported.remove(item));
         if is_removed {
             self.record_change(0, 1);
+        }
+        if allocation_count() != allocations {
+            self.record_memory();
         }
         is_removed
     }
@@ -402,7 +413,12 @@ impl Filter {
         let (Some(own), Some(others)) = (&mut self.own, &other.own) else { return Ok(()) };
         own.set_max_bytes(limit.bytes());
         let before = own.len() as u64;
-        own.union(others).map_err(|error| Failure::new(format_args!("ERR the filters cannot be united: {error}")))?;
+        if let Err(error) = own.union(others) {
+            if let MergeError::Insert(error) = &error {
+                counts::count_refusals(refusal_of(error.kind()), 1);
+            }
+            return Err(explain::not_united(self, other, limit, &error));
+        }
         let (items, most) = (own.len() as u64, self.plan.capacity.unsigned_abs());
         self.distinct = None;
         if limit != Limit::None && self.plan.expansion == 0 && items > most && self.distinct() > most {
@@ -412,6 +428,7 @@ impl Filter {
             )));
         }
         self.record_change(items - before, 0);
+        self.record_memory();
         Ok(())
     }
 
@@ -429,6 +446,7 @@ impl Filter {
         if is_changed {
             self.record_change(0, 0);
         }
+        self.record_memory();
         is_changed
     }
 
@@ -510,12 +528,38 @@ fn counting_growth<T>(insert: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Returns the number of inserted items.
-fn count_inserted(results: &[ItemResult]) -> usize {
-    results.iter().filter(|&&result| result == ItemResult::Inserted).count()
+/// The results of the items of a command.
+pub(crate) struct Results {
+    /// One for each item so far, with capacity for all.
+    pub(crate) list: Vec<ItemResult>,
+    /// The reason for the first refusal.
+    pub(crate) refusal: Option<Refusal>,
 }
 
-fn refusal_of(kind: InsertErrorKind) -> Refusal {
+impl Results {
+    /// Returns an empty list for this many items.
+    pub(crate) fn new(items: usize) -> Result<Self, Failure> {
+        Ok(Self { list: reserved(items)?, refusal: None })
+    }
+
+    fn push(&mut self, result: ItemResult, items: usize) {
+        self.list.extend(iter::repeat_n(result, items));
+    }
+
+    /// Records and counts refused items.
+    fn refuse(&mut self, refusal: Refusal, items: usize) {
+        counts::count_refusals(refusal, items);
+        self.refusal.get_or_insert(refusal);
+        self.push(ItemResult::Refused, items);
+    }
+
+    /// Returns the number of inserted items.
+    fn inserted(&self) -> usize {
+        self.list.iter().filter(|&&result| result == ItemResult::Inserted).count()
+    }
+}
+
+pub(crate) fn refusal_of(kind: InsertErrorKind) -> Refusal {
     match kind {
         InsertErrorKind::TooManyCopies => Refusal::Copies,
         InsertErrorKind::Limit { .. } => Refusal::Limit,
@@ -549,10 +593,11 @@ mod tests {
     }
 
     fn insert_all(filter: &mut Filter, items: &[&[u8]], limit: Limit) -> Vec<ItemResult> {
-        let mut results = Vec::with_capacity(items.len());
+        let mut results = Results::new(items.len()).unwrap();
         filter.insert_all(items.iter().copied(), limit, &mut results);
-        assert_eq!(results.len(), items.len());
-        results
+        assert_eq!(results.list.len(), items.len());
+        assert_eq!(results.refusal.is_some(), results.list.contains(&ItemResult::Refused));
+        results.list
     }
 
     const CLIENT: Limit = Limit::Bytes(1 << 30);

@@ -13,6 +13,7 @@ use std::ffi::CStr;
 mod commands;
 mod counts;
 mod dump;
+mod explain;
 mod filter;
 mod load;
 mod plan;

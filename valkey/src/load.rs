@@ -16,6 +16,7 @@ use koel::{
 use crate::{
     counts::{self, LoadCount},
     dump::{MAGIC, PREFIX_BYTES, Position},
+    explain::unreadable,
     filter::{Filter, Limit, Refusal},
     plan::Plan,
     reply::{Failure, reserved},
@@ -69,8 +70,8 @@ impl Load {
             Chunks::Own(pieces)
         } else {
             let loader = Loader::new(iterator.unsigned_abs(), bytes).map_err(|error| match error.kind() {
-                SnapshotErrorKind::Length => Failure::new(format_args!("Invalid header: {error}")),
-                _ => Failure::new(format_args!("Couldn't create filter! {error}")),
+                SnapshotErrorKind::Length => unreadable("Invalid header: ", error),
+                _ => unreadable("Couldn't create filter! ", error),
             })?;
             let (slots, most) = (loader.slots(), limit.bytes());
             if slots > most as u64 {
@@ -117,7 +118,7 @@ impl Load {
         match &mut self.chunks {
             Chunks::RedisBloom(loader) => {
                 let iterator = u64::try_from(iterator).map_err(|_| Failure::new("Invalid position"))?;
-                loader.load(iterator, bytes).map_err(|error| chunk_error(&error))
+                loader.load(iterator, bytes).map_err(|error| chunk_error(error))
             }
             Chunks::Own(pieces) => pieces.push(iterator, bytes, limit),
         }?;
@@ -136,11 +137,11 @@ impl Load {
     pub(crate) fn finish(self) -> Result<Filter, Failure> {
         match self.chunks {
             Chunks::RedisBloom(loader) => {
-                let imported = loader.finish().map_err(|error| chunk_error(&error))?;
+                let imported = loader.finish().map_err(chunk_error)?;
                 Ok(Filter::from_parts(self.plan, None, Some(boxed(imported)?), 0))
             }
             Chunks::Own(pieces) => {
-                let (own, imported) = pieces.finish().map_err(|error| chunk_error(&error))?;
+                let (own, imported) = pieces.finish().map_err(chunk_error)?;
                 let imported = imported.map(boxed).transpose()?;
                 Ok(Filter::from_parts(plan_of_snapshot(&own, self.plan), Some(own), imported, self.deleted))
             }
@@ -156,16 +157,16 @@ impl Load {
     }
 }
 
-fn chunk_error(error: &SnapshotError) -> Failure {
-    Failure::new(format_args!("Couldn't load chunk! {error}"))
+fn chunk_error(error: SnapshotError) -> Failure {
+    unreadable("Couldn't load chunk! ", error)
 }
 
-fn first_chunk_error(error: &SnapshotError) -> Failure {
+fn first_chunk_error(error: SnapshotError) -> Failure {
     match error.kind() {
         SnapshotErrorKind::Magic
         | SnapshotErrorKind::Version
         | SnapshotErrorKind::HeaderChecksum
-        | SnapshotErrorKind::Parameter => Failure::new(format_args!("Couldn't create filter! {error}")),
+        | SnapshotErrorKind::Parameter => unreadable("Couldn't create filter! ", error),
         _ => chunk_error(error),
     }
 }
@@ -182,7 +183,7 @@ impl Pieces {
         if !is_next || self.received > 0 && position.tag != self.tag {
             // Reports a damaged header rather than the position: that helps more, and RedisBloom does so, too.
             if self.received == 0 && bytes.starts_with(&SNAPSHOT_MAGIC) {
-                self.extent.clone().push(bytes).map_err(|error| first_chunk_error(&error))?;
+                self.extent.clone().push(bytes).map_err(first_chunk_error)?;
             }
             return Err(Failure::new(format_args!(
                 "Invalid position: {iterator} does not follow byte {}; give the chunks of one dump in order, each once",
@@ -201,7 +202,7 @@ impl Pieces {
         let skipped =
             usize::try_from(snapshot_start.saturating_sub(self.received)).map_or(bytes.len(), |left| left.min(bytes.len()));
         let mut extent = self.extent.clone();
-        let taken = extent.push(&bytes[skipped..]).map_err(|error| first_chunk_error(&error))?;
+        let taken = extent.push(&bytes[skipped..]).map_err(first_chunk_error)?;
         if taken < bytes.len() - skipped {
             return Err(Failure::new("Couldn't load chunk! It goes on after the end of the snapshot"));
         }

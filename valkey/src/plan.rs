@@ -7,10 +7,14 @@ use koel::{ElasticBuilder, ElasticFilter};
 use crate::reply::Failure;
 
 pub(crate) const CAPACITIES: RangeInclusive<i64> = 2..=1 << 40;
+
+/// The capacities without the option BUCKETSIZE.
+pub(crate) const USUAL_CAPACITIES: RangeInclusive<i64> = 2 * DEFAULT_BUCKET_SIZE..=*CAPACITIES.end();
+
 pub(crate) const EXPANSIONS: RangeInclusive<i64> = 0..=32768;
 
 /// RedisBloom's ranges and defaults of options that do not change the filter here. The bucket size only limits the capacity.
-const BUCKET_SIZES: RangeInclusive<i64> = 1..=255;
+pub(crate) const BUCKET_SIZES: RangeInclusive<i64> = 1..=255;
 const DEFAULT_BUCKET_SIZE: i64 = 2;
 const ITERATIONS: RangeInclusive<i64> = 1..=65535;
 

@@ -55,7 +55,19 @@ impl fmt::Display for Field {
 /// An error message. Where RedisBloom has an error of this kind, the message begins with RedisBloom's text, which clients compare.
 /// A reason follows.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Failure(Message);
+pub(crate) struct Failure {
+    message: Message,
+    cause: Cause,
+}
+
+/// The cause of an error, as far as the remedy depends on it when the server loads a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    OutOfMemory,
+    /// The bytes have a format that this release does not know.
+    Version,
+    Other,
+}
 
 /// A line of text for the server.
 #[derive(Debug, PartialEq, Eq)]
@@ -86,32 +98,44 @@ impl Message {
 impl Failure {
     /// Creates an error with this message, or an out-of-memory error if there is no memory for the message.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
-        Message::new(message).map_or_else(|failure| failure, Self)
+        Message::new(message).map_or_else(|failure| failure, |message| Self { message, cause: Cause::Other })
+    }
+
+    const fn fixed(message: &'static CStr) -> Self {
+        Self { message: Message::Static(message), cause: Cause::Other }
+    }
+
+    pub(crate) fn because(self, cause: Cause) -> Self {
+        Self { cause, ..self }
+    }
+
+    pub(crate) fn cause(&self) -> Cause {
+        self.cause
     }
 
     pub(crate) const fn exists() -> Self {
-        Self(Message::Static(c"ERR item exists"))
+        Self::fixed(c"ERR item exists")
     }
 
     pub(crate) const fn not_found() -> Self {
-        Self(Message::Static(c"ERR not found"))
+        Self::fixed(c"ERR not found")
     }
 
     pub(crate) const fn wrong_type() -> Self {
-        Self(Message::Static(c"WRONGTYPE Operation against a key holding the wrong kind of value"))
+        Self::fixed(c"WRONGTYPE Operation against a key holding the wrong kind of value")
     }
 
     pub(crate) const fn out_of_memory() -> Self {
-        Self(Message::Static(c"ERR Insufficient memory"))
+        Self { message: Message::Static(c"ERR Insufficient memory"), cause: Cause::OutOfMemory }
     }
 
     pub(crate) const fn panicked() -> Self {
-        Self(Message::Static(c"ERR internal error in koel, which the server's log describes; please report it"))
+        Self::fixed(c"ERR internal error in koel, which the server's log describes; please report it")
     }
 
     /// Returns the message, for the server.
     pub(crate) fn message(&self) -> &CStr {
-        self.0.as_c_str()
+        self.message.as_c_str()
     }
 }
 

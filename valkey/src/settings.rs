@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    plan::{CAPACITIES, EXPANSIONS, Plan, integer, rate},
+    plan::{EXPANSIONS, Plan, USUAL_CAPACITIES, integer, rate},
     reply::{Failure, Message},
     server::{Alias, Number, Setting, Switch},
 };
@@ -20,7 +20,7 @@ pub(crate) static INITIAL_SIZE: Number = Number {
         names: c"koel.initial-size|cf-initial-size",
         note: c"koel.initial-size was set, which is RedisBloom's cf-initial-size, too",
     }),
-    range: (*CAPACITIES.start(), *CAPACITIES.end()),
+    range: (*USUAL_CAPACITIES.start(), *USUAL_CAPACITIES.end()),
     is_memory: false,
     value: AtomicI64::new(1024),
 };

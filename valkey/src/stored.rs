@@ -10,10 +10,11 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
     dump::{MAX_CHUNK_BYTES, Position},
+    explain::unreadable,
     filter::{Filter, Limit},
     load::{Chunks, Load},
     plan::{Plan, Word},
-    reply::Failure,
+    reply::{Cause, Failure},
     server::{Digest, Handle, Loading, Rewriting, Saving, ServerBytes, Value, boxed},
 };
 
@@ -81,9 +82,11 @@ impl Value for Stored {
     fn load(stream: &mut Loading, version: i32) -> Result<Self, Failure> {
         if version != Self::VERSION {
             return Err(Failure::new(format_args!(
-                "version {version} of its format is not known; this release of koel reads {}",
+                "its format has version {version}, and this release reads version {}; a newer koel wrote it: install that version of \
+                 koel-valkey, or a later one",
                 Self::VERSION
-            )));
+            ))
+            .because(Cause::Version));
         }
         let kind = stream.number().ok_or_else(truncated)?;
         let (plan, deleted) = load_plan(stream)?;
@@ -100,7 +103,9 @@ impl Value for Stored {
                 let imported = (kind & IMPORTED != 0).then(|| boxed(load_imported(stream)?)).transpose()?;
                 Ok(Self::Filter(Filter::from_parts(plan, own, imported, deleted)))
             }
-            _ => Err(Failure::new(format_args!("its kind is {kind}, which this release of koel does not know"))),
+            _ => Err(Failure::new(format_args!(
+                "its kind is {kind}, which this release of koel-valkey does not know; install a later one"
+            ))),
         }
     }
 
@@ -281,14 +286,14 @@ fn load_chunks(stream: &mut Loading, loader: &mut Option<Loader>) -> Result<(), 
             Some(loader) => loader.load(iterator, bytes),
             None => Loader::new(iterator, bytes).map(|new| *loader = Some(new)),
         }
-        .map_err(Failure::new)
+        .map_err(|error| unreadable("", error))
     })
 }
 
 fn load_imported(stream: &mut Loading) -> Result<RedisBloomFilter, Failure> {
     let mut loader = None;
     load_chunks(stream, &mut loader)?;
-    loader.ok_or_else(truncated)?.finish().map_err(Failure::new)
+    loader.ok_or_else(truncated)?.finish().map_err(|error| unreadable("", error))
 }
 
 fn load_pieces(stream: &mut Loading, plan: Plan, deleted: u64) -> Result<Stored, Failure> {
@@ -308,7 +313,7 @@ fn load_pieces(stream: &mut Loading, plan: Plan, deleted: u64) -> Result<Stored,
 fn load_own(stream: &mut Loading) -> Result<ElasticFilter, Failure> {
     let left = stream.number().ok_or_else(truncated)?;
     let mut reader = PieceReader { stream, left, piece: None, read: 0 };
-    let own = ElasticFilter::read_from(&mut reader).map_err(Failure::new)?;
+    let own = ElasticFilter::read_from(&mut reader).map_err(|error| unreadable("", error))?;
     if reader.left > 0 || reader.piece.is_some_and(|piece| reader.read < piece.len()) {
         return Err(Failure::new("it goes on after the end of the snapshot"));
     }

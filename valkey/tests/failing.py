@@ -31,10 +31,10 @@ def wrapper():
 
 
 class FailingServer(Server):
-    """A server whose allocations fail inside `with server.failing(...)`."""
+    """A server whose allocations fail inside `with server.failing(...)`, and as `failures_at_start` says until then."""
 
     def __init__(self, binary, *options, **keywords):
-        self.settings = None
+        self.settings, self.failures_at_start = None, {}
         super().__init__(binary, *options, module=wrapper(), **keywords)
 
     def environment(self):
@@ -44,7 +44,7 @@ class FailingServer(Server):
         if self.settings is None:
             with open(path, "r+b") as file:
                 self.settings = mmap.mmap(file.fileno(), 8 * len(FIELDS))
-        self.set_failures()
+        self.set_failures(**self.failures_at_start)
         return {"KOEL_VALKEY_FAILING": str(path), "KOEL_VALKEY_WRAPPED": str(MODULE)}
 
     def set_failures(self, least=0, most=0, passed=0, failing=ANY_NUMBER, chance=ALWAYS, random=1):

@@ -16,7 +16,10 @@ INFO_FIELDS = [
 ]
 """RedisBloom's fields, in its order."""
 
-MORE_FIELDS = ["Error rate", "False positive rate", "Capacity", "Maximum capacity", "Shards", "Imported items", "Seed"]
+MORE_FIELDS = [
+    "Error rate", "False positive rate", "Capacity", "Maximum capacity", "Shards", "Imported items", "Seed",
+    "Number of distinct items", "Buckets per lookup",
+]
 
 MAX_IN_CHUNK = 1 << 20
 

@@ -140,6 +140,28 @@ def test_info(ask, protocol):
     assert 0 <= float(values["False positive rate"]) <= float(values["Error rate"]) == 0.01
 
 
+def test_the_numbers_of_info(ask):
+    """A filter with room has buckets, copies are no distinct items, and a large filter is only counted by CF.DEBUG."""
+    for capacity, expansion in [(4, 0), (4, 1), (100, 1), (1024, 1), (1024, 0), (5000, 1), (300_000, 1)]:
+        ask("DEL", "f")
+        ask("CF.RESERVE", "f", capacity, "EXPANSION", expansion)
+        members = items("item-", min(capacity, 5000))
+        for copies in range(3):
+            found = info(ask, "f")
+            assert found["Number of buckets"] * found["Bucket size"] >= capacity
+            assert found["Buckets per lookup"] == 2
+            distinct = found["Number of distinct items"]
+            assert distinct == 0 if copies == 0 else len(members) * 0.99 <= distinct <= len(members)
+            assert f"distinct:{distinct} buckets_per_lookup:2" in ask("CF.DEBUG", "f")
+            ask("CF.INSERT", "f", "ITEMS", *members)
+    before = info(ask, "f")["Number of buckets"]
+    for batch in range(0, 80_000, 1000):
+        ask("CF.INSERT", "f", "ITEMS", *items("more-", 1000, batch))
+    assert info(ask, "f")["Number of distinct items"] == -1 and info(ask, "f")["Number of buckets"] >= before
+    distinct = int(ask("CF.DEBUG", "f").split("distinct:")[1].split()[0])
+    assert 84_000 <= distinct <= 85_000
+
+
 def test_scandump(ask):
     ask("CF.RESERVE", "f", 1000)
     same(ask("CF.SCANDUMP", "f", 0), [0, None])

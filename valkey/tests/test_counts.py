@@ -1,9 +1,11 @@
 """The module's section of INFO, whose counts always match the keys; and RedisBloom's module arguments."""
 
+import subprocess
+
 import pytest
 
 from filters import add_all, chunks_of, dump, fixture_named, info, insert, is_refused, items, load, make_large, make_zoo, refused
-from servers import MODULE, Server, wait_until
+from servers import COMMAND, MODULE, Server, wait_until
 from test_persistence import WAYS, field, rewrite
 from test_replication import follow, wait_for_sync
 from wire import same
@@ -110,6 +112,57 @@ def test_counts_of_a_replica(start):
             add_all(call, "plain", items("more-", 5000))
             call("DEL", "large", "half large")
             wait_for_sync(primary, replica)
+
+
+def test_the_largest_filter_and_those_beyond_their_plan(call, tmp_path):
+    """They follow growth, compaction and removal of keys. The largest one may be stated up to an eighth too large."""
+    wait_until(lambda: not any(section(call)[name] for name in FREED))
+    # The module plans no filter for as few items.
+    command = [COMMAND, "build", "--grow", "--max-capacity", "1000", "--fpr", "0.01", "-o", tmp_path / "small", "-"]
+    subprocess.run(command, input=b"a", check=True, capture_output=True, timeout=60)
+    small = (tmp_path / "small").read_bytes()
+
+    def matches():
+        usages = [call("MEMORY", "USAGE", key) for key in call("KEYS", "*")]
+        beyond = sum(info(call, key)["Buckets per lookup"] > 2 for key in call("KEYS", "*"))
+        largest = section(call)["largest_filter_bytes"]
+        is_right = max(usages, default=0) - 256 <= largest <= max(usages, default=0) * 9 / 8
+        return is_right and section(call)["filters_beyond_plan"] == beyond
+
+    def check():
+        wait_until(matches, 10, lambda: str((section(call), [(key, info(call, key)) for key in call("KEYS", "*")])))
+        return section(call)["filters_beyond_plan"]
+
+    assert section(call)["largest_filter_bytes"] == 0
+    call("CF.ADD", "one", "a")
+    assert check() == 0
+    call("CF.RESERVE", "fixed", 20_000)
+    assert check() == 0
+    call("CF.RESERVE", "planned", 4_000_000)
+    assert check() == 0
+    call("DEL", "planned")
+    assert check() == 0
+    for n, batch in enumerate([items("item-", 60_000, 60_000 * n) for n in range(4)]):
+        add_all(call, "grown", batch)
+        for item in batch[:500]:
+            call("CF.ADD", "single", item)
+        check()
+    load(call, "beyond", [(len(small), small)])
+    assert check() == 0
+    add_all(call, "beyond", items("item-", 10_000))
+    assert check() == 1
+    call("COPY", "beyond", "copy")
+    assert check() == 2
+    call("RENAME", "copy", "copy 2")
+    call("DEBUG", "RELOAD")
+    assert check() == 2
+    call.pipeline([("CF.DEL", "grown", item) for item in items("item-", 230_000)])
+    call("CF.COMPACT", "grown")
+    check()
+    call("DEL", "grown", "beyond")
+    assert check() == 1
+    call("FLUSHALL")
+    assert check() == 0 and section(call)["largest_filter_bytes"] == 0
 
 
 def test_growths_and_refusals(call):
@@ -222,8 +275,8 @@ def test_arguments_of_redisbloom(with_arguments):
 
 @pytest.mark.parametrize("arguments, expected", [
     ("WRONG 5", "WRONG is no argument that koel knows: those of RedisBloom are CF_INITIAL_SIZE, CF_EXPANSION_FACTOR"),
-    ("CF_INITIAL_SIZE", "CF_INITIAL_SIZE has no value"), ("CF_INITIAL_SIZE 1", "must be in the range [2,"),
-    ("CF_INITIAL_SIZE many", "must be in the range [2,"), ("CF_EXPANSION_FACTOR 40000", "must be in the range [0, 32768]"),
+    ("CF_INITIAL_SIZE", "CF_INITIAL_SIZE has no value"), ("CF_INITIAL_SIZE 3", "must be in the range [4,"),
+    ("CF_INITIAL_SIZE many", "must be in the range [4,"), ("CF_EXPANSION_FACTOR 40000", "must be in the range [0, 32768]"),
     ("CF_BUCKET_SIZE 4 koel.expansion 3", "belong into the server's configuration"),
 ])
 def test_invalid_arguments(with_arguments, arguments, expected):
@@ -251,15 +304,17 @@ def test_settings_of_redisbloom(start, binary):
 
 
 def test_debug(call):
-    """The format is RedisBloom's. For an own filter, the values are those of CF.INFO."""
+    """The beginning has RedisBloom's format. For an own filter, the values are those of CF.INFO."""
     fixture = fixture_named("rb_grown_e2.chunks")
     load(call, "f", chunks_of(fixture))
     call("CF.ADD", "g", "a")
     call("CF.ADD", "h", "b")
-    for key, fields in [("f", fixture["info"]), ("g", info(call, "g"))]:
+    own_fields = {name: info(call, "f")[name] for name in ("Number of distinct items", "Buckets per lookup")}
+    for key, fields in [("f", {**fixture["info"], **own_fields}), ("g", info(call, "g"))]:
         same(call("CF.DEBUG", key), (
             "bktsize:{Bucket size} buckets:{Number of buckets} items:{Number of items inserted} deletes:{Number of items deleted} "
-            "filters:{Number of filters} max_iterations:{Max iterations} expansion:{Expansion rate}"
+            "filters:{Number of filters} max_iterations:{Max iterations} expansion:{Expansion rate} distinct:{Number of distinct items} "
+            "buckets_per_lookup:{Buckets per lookup}"
         ).format(**fields).encode())
     same(call("CF.DEBUG", "h"), call("CF.DEBUG", "g"))
     refused("ERR not found", call, "CF.DEBUG", "missing")

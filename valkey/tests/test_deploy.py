@@ -223,6 +223,7 @@ ALERTS = {
     "KoelMemory": {"redis_memory_used_bytes": 95, "redis_memory_max_bytes": 100},
     "KoelRefused": {'redis_script_values{key="koel_refused_growth"}': "0+1x30"},
     "KoelHalfLoaded": {'redis_script_values{key="koel_half_loaded_filters"}': 1},
+    "KoelBeyondPlan": {'redis_script_values{key="koel_filters_beyond_plan"}': 2},
     "KoelEvicted": {"redis_evicted_keys_total": "0+1x30"}, "KoelNotSaved": {"redis_aof_last_write_status": 0},
     "KoelReplicaDisconnected": {"redis_master_link_up": 0},
 }
@@ -231,6 +232,7 @@ ALERTS = {
 QUIET = {
     "redis_up": 1, 'redis_script_values{key="koel_filters"}': 3, 'redis_script_values{key="koel_refused_growth"}': 7,
     "redis_memory_max_bytes": 0, 'redis_script_values{key="koel_half_loaded_filters"}': 0, "redis_memory_used_bytes": 95, "redis_evicted_keys_total": 0,
+    'redis_script_values{key="koel_filters_beyond_plan"}': 0,
     "redis_aof_last_write_status": 1, "redis_rdb_last_bgsave_status": 1, "redis_aof_last_bgrewrite_status": 1, "redis_master_link_up": 1,
 }
 """A server without a problem."""

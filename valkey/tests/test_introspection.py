@@ -31,7 +31,7 @@ TOKENS = {
 
 def commands(call):
     """Returns for every command: arity, flags, first key, last key, step, ACL categories, …"""
-    every = {entry[0].decode().lower(): entry[1:] for entry in call("COMMAND")}
+    every = {entry[0].decode(): entry[1:] for entry in call("COMMAND")}
     every = {name: entry for name, entry in every.items() if name.startswith("cf.")}
     every.pop("cf.panic", None)
     return every
@@ -141,9 +141,35 @@ def test_settings(call):
     }
 
 
+def test_the_smallest_sizes_of_the_setting_and_of_reserve(call):
+    """Both accept the same ones."""
+    for size in (2, 3, 4, 5, 1 << 40, (1 << 40) + 1):
+        replies = call.pipeline([("CONFIG", "SET", "koel.initial-size", size), ("CF.RESERVE", "f", size, "EXPANSION", 0)])
+        accepted = ["Insufficient memory" in str(reply) or reply == "OK" for reply in replies]
+        assert accepted == [4 <= size <= 1 << 40] * 2, (size, replies)
+        call("DEL", "f")
+    call("CONFIG", "SET", "koel.initial-size", 4)
+    same(call("CF.ADD", "f", "a"), 1)
+    same(call("CF.RESERVE", "g", 4), "OK")
+
+
+def test_names_in_statistics(call):
+    """As RedisBloom has them."""
+    call("CONFIG", "RESETSTAT")
+    call("CF.ADD", "f", "a")
+    call("cf.exists", "f", "a")
+    assert b"cmdstat_cf.add:calls=1" in call("INFO", "commandstats") and b"cmdstat_cf.exists:calls=1" in call("INFO", "commandstats")
+    assert b"CF." not in call("INFO", "commandstats")
+    call("ACL", "SETUSER", "reader", "reset", "on", "nopass", "~f", "+CF.EXISTS")
+    try:
+        assert b"+cf.exists" in dict(zip(*[iter(call("ACL", "GETUSER", "reader"))] * 2))[b"commands"]
+    finally:
+        call("ACL", "DELUSER", "reader")
+
+
 def test_settings_out_of_range(call):
     for name, value in [
-        ("initial-size", 0), ("initial-size", -1), ("initial-size", "x"), ("error-rate", 0), ("error-rate", 1),
+        *(("initial-size", size) for size in (0, -1, 2, 3, (1 << 40) + 1)), ("initial-size", "x"), ("error-rate", 0), ("error-rate", 1),
         ("error-rate", "low"), ("error-rate", "nan"), ("error-rate", -0.01), ("expansion", -1), ("expansion", 32769),
         ("max-bytes", -1), ("max-bytes", "x"), ("seed", "x"), ("absent-while-loading", "x"),
     ]:

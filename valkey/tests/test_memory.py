@@ -10,8 +10,8 @@ import pytest
 
 from failing import ALWAYS, FailingServer, wrapper
 from filters import (
-    add_all, all_exist, check_zoo, chunks_of, differences, digest, dump, fixture_named, is_refused, items, load, make_zoo,
-    states,
+    add_all, all_exist, check_zoo, chunks_of, differences, digest, dump, fixture_named, in_batches, is_refused, items, load,
+    make_zoo, states,
 )
 from servers import wait_until
 from test_persistence import field
@@ -164,6 +164,33 @@ def test_full_sync(start_failing, side):
         assert not differences(states(call_replica), expected)
         call_replica("REPLICAOF", "NO", "ONE")
         check_zoo(call_replica, rest)
+
+
+@pytest.mark.parametrize("command", ["CF.ADD", "CF.INSERT", "CF.INSERTNX"])
+def test_a_replica_without_memory_ends(start_failing, command):
+    """With this setting, it ends at the first item that it lacks memory for, also if the primary sent many in one command. Then it
+    synchronizes again."""
+    primary, replica = start_failing(tcp=True), start_failing("propagation-error-behavior panic-on-replicas", tcp=True)
+    follow(primary, replica)
+    wait_for_sync(primary, replica)
+    members = items("item-", 20_000)
+    with primary.connect() as call:
+        call("CF.RESERVE", "f", 1000)
+        wait_for_sync(primary, replica)
+        with replica.failing(least=1000):
+            if command == "CF.ADD":
+                call.pipeline([("CF.ADD", "f", item) for item in members])
+            else:
+                call.pipeline([(command, "f", "ITEMS", *batch) for batch in in_batches(members, 100)])
+            replica.process.wait(30)
+        expected = states(call)
+    # Of CF.INSERTNX, only the new items are replicated.
+    assert f"after processing the command '{command.lower().removesuffix('nx')}" in (replica.folder / "log").read_text(errors="replace")
+    replica.restart()
+    follow(primary, replica)
+    wait_for_sync(primary, replica)
+    with replica.connect() as call:
+        assert states(call) == expected
 
 
 class Load:

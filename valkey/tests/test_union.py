@@ -1,8 +1,13 @@
 """CF.UNION: each item gets the larger number of copies."""
 
+import re
+
+import pytest
+
 from filters import (
     add_all, all_exist, chunks_of, digest, dump, fixture_named, info, insert, items, load, refused, state,
 )
+from test_words import WORDS_OF_THE_LIBRARY
 from test_replication import follow, wait_for_sync
 from wire import same
 
@@ -86,6 +91,53 @@ def test_refused_unions_change_nothing(call):
     refused("ERR Insufficient memory", call, "CF.UNION", "copy of large", "large")
     assert {key: state(call, key) for key in before} == before
     assert call("EXISTS", "missing") == 0
+
+
+PLANS = [(600_000, 500_000, [1_000_000], []), (6000, 5000, [6000], ["EXPANSION", 0]), (6000, 3000, [8000], ["EXPANSION", 0, "ERROR", 0.0001])]
+
+
+@pytest.mark.parametrize("count, shift, plan, options", PLANS, ids=["a million", "fixed", "sharp"])
+def test_filters_that_are_planned_for_too_few_items(call, count, shift, plan, options):
+    """The error names a capacity. If all are reserved with it, in either of the two ways, they are united."""
+    halves = {"a": items("item-", count), "b": items("item-", count, shift)}
+
+    def make(*plan):
+        for key, members in halves.items():
+            call("DEL", key)
+            call("CF.RESERVE", key, *plan)
+            add_all(call, key, members)
+
+    make(*plan, *options)
+    error = refused("ERR the filters cannot be united: together, they have", call, "CF.UNION", "a", "b")
+    assert not WORDS_OF_THE_LIBRARY.search(error), error
+    needed = int(re.search("reserve all with a capacity of at least ([0-9]+)", error)[1])
+    assert needed <= 2 * count
+    make(needed, *options)
+    same(call("CF.UNION", "a", "b"), "OK")
+    for members in halves.values():
+        all_exist(call, "a", members)
+    if "EXPANSION" in options:
+        options = options[2:]
+    make(-(-needed // 16), "EXPANSION", 16, *options)
+    same(call("CF.UNION", "a", "b"), "OK")
+    for members in halves.values():
+        all_exist(call, "a", members)
+
+
+def test_filters_that_differ(call):
+    """The error names the first difference."""
+    plans = {
+        "a": [1000], "capacity": [2000], "SEED": [1000, "SEED", 5], "ERROR": [1000, "ERROR", 0.02], "EXPANSION": [1000, "EXPANSION", 32768],
+    }
+    for key, plan in plans.items():
+        call("CF.RESERVE", key, *plan)
+        call("CF.ADD", key, "x")
+    for key, words in {
+        "capacity": "their capacities 1000 and 2000 differ", "SEED": "their SEEDs 0 and 5 differ", "ERROR": "their ERRORs 0.01 and 0.02 differ",
+        "EXPANSION": "their EXPANSIONs 1 and 32768 differ",
+    }.items():
+        error = refused(f"ERR the filters cannot be united: {words}", call, "CF.UNION", "a", key)
+        assert error.endswith("reserve all with the same capacity, EXPANSION, ERROR and SEED")
 
 
 def test_replicas_and_files(start):

@@ -5,9 +5,9 @@ use super::{
     create::{create, unknown_argument},
 };
 use crate::{
-    filter::{Filter, Limit, Refusal},
+    filter::{Filter, Limit, Refusal, Results},
     plan::{NumberOption, OtherNumbers, Plan, capacity, check_capacity},
-    reply::{Failure, ItemResult, Outcome, Reply, reserved},
+    reply::{Failure, ItemResult, Outcome, Reply},
     server::{About, Access, Command, Context, Text},
     settings,
 };
@@ -26,7 +26,7 @@ pub(crate) struct InsertUnique;
 
 impl Command for Add {
     const ABOUT: About = About {
-        name: c"CF.ADD",
+        name: c"cf.add",
         flags: c"write deny-oom",
         categories: c"write cuckoo",
         arity: 3,
@@ -43,7 +43,7 @@ impl Command for Add {
 
 impl Command for AddUnique {
     const ABOUT: About = About {
-        name: c"CF.ADDNX",
+        name: c"cf.addnx",
         flags: c"write deny-oom",
         categories: c"write cuckoo",
         arity: 3,
@@ -85,13 +85,13 @@ fn replicate(context: &Context, name: Text<'_>, items: &[Text<'_>], results: &[I
         context.replicate();
     } else if results.iter().any(is_inserted) {
         let inserted = items.iter().zip(results).filter(|(_, result)| is_inserted(result)).map(|(item, _)| *item);
-        context.replicate_as(Insert::ABOUT.name, &[name], [b"NOCREATE", b"ITEMS"], inserted);
+        context.replicate_as(c"CF.INSERT", &[name], [b"NOCREATE", b"ITEMS"], inserted);
     }
 }
 
 impl Command for Insert {
     const ABOUT: About = About {
-        name: c"CF.INSERT",
+        name: c"cf.insert",
         flags: c"write deny-oom",
         categories: c"write cuckoo",
         arity: -4,
@@ -106,13 +106,13 @@ impl Command for Insert {
         let results = request.insert(context, arguments[1], |filter, items, limit, results| {
             filter.insert_all(items.iter().map(|item| item.bytes()), limit, results);
         })?;
-        Ok(Reply::ResultBools(results))
+        Ok(Reply::ResultBools(results.list))
     }
 }
 
 impl Command for InsertUnique {
     const ABOUT: About = About {
-        name: c"CF.INSERTNX",
+        name: c"cf.insertnx",
         flags: c"write deny-oom",
         categories: c"write cuckoo",
         arity: -4,
@@ -127,7 +127,7 @@ impl Command for InsertUnique {
         let results = request.insert(context, arguments[1], |filter, items, limit, results| {
             filter.insert_all_unique(items.iter().map(|item| item.bytes()), limit, results);
         })?;
-        Ok(Reply::Results(results))
+        Ok(Reply::Results(results.list))
     }
 }
 
@@ -175,10 +175,10 @@ impl<'a> Request<'a> {
         &self,
         context: &Context,
         name: Text<'_>,
-        insert: impl Fn(&mut Filter, &[Text<'_>], Limit, &mut Vec<ItemResult>),
-    ) -> Result<Vec<ItemResult>, Failure> {
+        insert: impl Fn(&mut Filter, &[Text<'_>], Limit, &mut Results),
+    ) -> Result<Results, Failure> {
         // Allocates before anything changes.
-        let mut results = reserved(self.items.len())?;
+        let mut results = Results::new(self.items.len())?;
         let mut key = context.write(name);
         if key.is_empty() {
             if !self.may_create {
@@ -187,9 +187,15 @@ impl<'a> Request<'a> {
             create(context, &mut key, name, self.plan)?;
         }
         let filter = super::filter_for_write(&mut key)?.ok_or_else(Failure::not_found)?;
-        insert(filter, self.items, super::limit(context), &mut results);
-        replicate(context, name, self.items, &results);
-        Ok(results)
+        let limit = super::limit(context);
+        insert(filter, self.items, limit, &mut results);
+        replicate(context, name, self.items, &results.list);
+        // A client sees which items were refused. A primary or a file has acknowledged all of them, and only an error is noticed: the
+        // server logs it, or ends.
+        match results.refusal {
+            Some(refusal) if context.must_obey() => Err(filter.failure(refusal, limit)),
+            _ => Ok(results),
+        }
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Snapshot;
 
 impl Command for ScanDump {
     const ABOUT: About = About {
-        name: c"CF.SCANDUMP",
+        name: c"cf.scandump",
         flags: c"readonly",
         categories: c"read cuckoo",
         arity: 3,
@@ -81,7 +81,7 @@ impl Command for ScanDump {
 
 impl Command for Snapshot {
     const ABOUT: About = About {
-        name: c"CF.SNAPSHOT",
+        name: c"cf.snapshot",
         flags: c"readonly",
         categories: c"read cuckoo",
         arity: 2,
@@ -111,7 +111,7 @@ impl Command for Snapshot {
 
 impl Command for LoadChunk {
     const ABOUT: About = About {
-        name: c"CF.LOADCHUNK",
+        name: c"cf.loadchunk",
         flags: c"write deny-oom",
         categories: c"write cuckoo",
         arity: -4,
@@ -133,7 +133,9 @@ impl Command for LoadChunk {
             Found::Value(Stored::Filter(_)) if is_first => return Err(Failure::exists()),
             // RedisBloom's message, which its clients compare.
             Found::Value(Stored::Filter(_)) => return Err(Failure::new("Couldn't load chunk!")),
-            Found::Nothing if !is_first => return Err(Failure::not_found()),
+            Found::Nothing if !is_first => {
+                return Err(Failure::new("ERR not found: this is not the first chunk of a dump, and no other one has arrived"));
+            }
             // Only the first chunk takes options.
             Found::Value(Stored::Load(_)) if !is_first && arguments.len() > 4 => return Ok(Reply::WrongArity),
             Found::Value(Stored::Load(load)) if !is_first => {
@@ -149,7 +151,7 @@ impl Command for LoadChunk {
                 let load = Load::start(iterator, chunk, plan, other_numbers.deleted.unsigned_abs(), limit)?;
                 let options = load.plan.chunk_options(load.deleted);
                 key.set(Stored::Load(boxed(load)?))?;
-                context.replicate_as(Self::ABOUT.name, &arguments[1..4], options.each_ref().map(Word::as_ref), iter::empty());
+                context.replicate_as(c"CF.LOADCHUNK", &arguments[1..4], options.each_ref().map(Word::as_ref), iter::empty());
             }
         }
         finish(context, &mut key, arguments[1])?;

@@ -6,7 +6,7 @@ use super::{ERROR, EXPANSION, SEED};
 use crate::{
     counts,
     filter::{Filter, Limit, Refusal},
-    plan::{NumberOption, OtherNumbers, Plan, Word, capacity, check_capacity},
+    plan::{BUCKET_SIZES, NumberOption, OtherNumbers, Plan, Word, capacity, check_capacity},
     reply::{Failure, Outcome, Reply},
     server::{About, Access, Argument, Command, Context, Key, Text},
     settings,
@@ -21,7 +21,7 @@ pub(crate) struct Reserve;
 
 impl Command for Reserve {
     const ABOUT: About = About {
-        name: c"CF.RESERVE",
+        name: c"cf.reserve",
         flags: c"write deny-oom",
         categories: c"write fast cuckoo",
         arity: -3,
@@ -45,7 +45,8 @@ impl Command for Reserve {
         }
         let capacity = capacity(number)?;
         let (plan, other_numbers) = parse_options(options, |option| !matches!(option, NumberOption::Deleted))?;
-        check_capacity(capacity, other_numbers.bucket_size)?;
+        // What is replicated has no BUCKETSIZE, and was checked when a client sent it.
+        check_capacity(capacity, if context.must_obey() { *BUCKET_SIZES.start() } else { other_numbers.bucket_size })?;
         let plan = Plan { capacity, ..plan };
         let mut key = context.write(arguments[1]);
         if super::filter_for_write(&mut key)?.is_some() {
@@ -82,7 +83,7 @@ pub(super) fn create(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_
     let filter = Filter::new(plan, limit)?;
     key.set(Stored::Filter(filter))?;
     let arguments = plan.arguments();
-    context.replicate_as(Reserve::ABOUT.name, &[name], arguments.each_ref().map(Word::as_ref), iter::empty());
+    context.replicate_as(c"CF.RESERVE", &[name], arguments.each_ref().map(Word::as_ref), iter::empty());
     Ok(())
 }
 

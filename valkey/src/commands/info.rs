@@ -14,6 +14,9 @@ use crate::{
 /// The most full buckets that an insertion searches for room.
 const MAX_ITERATIONS: i64 = 4096;
 
+/// The most items in tables that CF.INFO counts, so that it takes about a millisecond at most. CF.DEBUG counts any number.
+const MAX_COUNTED: usize = 1 << 14;
+
 /// CF.INFO: describes a filter.
 pub(crate) struct Info;
 
@@ -22,7 +25,7 @@ pub(crate) struct Debug;
 
 impl Command for Info {
     const ABOUT: About = About {
-        name: c"CF.INFO",
+        name: c"cf.info",
         flags: c"readonly fast",
         categories: c"read fast cuckoo",
         arity: 2,
@@ -35,7 +38,7 @@ impl Command for Info {
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read::<Stored>(arguments[1]);
         let filter = super::filter_for_read(&key)?.ok_or_else(Failure::not_found)?;
-        let fields = fields(filter);
+        let fields = fields(filter, MAX_COUNTED);
         let mut list = reserved(fields.len())?;
         list.extend(fields);
         Ok(Reply::Fields(list))
@@ -44,12 +47,12 @@ impl Command for Info {
 
 impl Command for Debug {
     const ABOUT: About = About {
-        name: c"CF.DEBUG",
-        flags: c"readonly fast",
-        categories: c"read fast cuckoo",
+        name: c"cf.debug",
+        flags: c"readonly",
+        categories: c"read cuckoo",
         arity: 2,
-        summary: c"Describes a cuckoo filter in one line, as RedisBloom does",
-        complexity: c"O(n), where n is the number of the filter's tables",
+        summary: c"Describes a cuckoo filter in one line, as RedisBloom does, and counts its distinct items",
+        complexity: c"O(n), where n is the number of items",
         access: Access::Read,
         arguments: &[],
     };
@@ -57,18 +60,18 @@ impl Command for Debug {
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read::<Stored>(arguments[1]);
         let filter = super::filter_for_read(&key)?.ok_or_else(Failure::not_found)?;
-        let [_, buckets, filters, items, deletes, bucket_size, expansion, iterations, ..] =
-            fields(filter).map(|(_, value)| value);
+        let [_, buckets, filters, items, deletes, bucket_size, expansion, iterations, .., distinct, per_lookup] =
+            fields(filter, usize::MAX).map(|(_, value)| value);
         Ok(Reply::Line(Message::new(format_args!(
             "bktsize:{bucket_size} buckets:{buckets} items:{items} deletes:{deletes} filters:{filters} max_iterations:{iterations} \
-             expansion:{expansion}"
+             expansion:{expansion} distinct:{distinct} buckets_per_lookup:{per_lookup}"
         ))?))
     }
 }
 
 /// Returns RedisBloom's eight fields, which clients need, then koel's own. All depend only on the filter's content, so copies,
-/// replicas and restarted servers report the same.
-fn fields(filter: &Filter) -> [(&'static CStr, Field); 15] {
+/// replicas and restarted servers report the same. The number of distinct items is −1 if more than `most_counted` are in tables.
+fn fields(filter: &Filter, most_counted: usize) -> [(&'static CStr, Field); 17] {
     let (own, imported) = (filter.own.as_ref(), filter.imported.as_deref());
     let integer = |number: u64| Field::Integer(i64::try_from(number).unwrap_or(i64::MAX));
     let sum = |own_value: fn(&ElasticFilter) -> u64, imported_value: fn(&RedisBloomFilter) -> u64| {
@@ -78,10 +81,14 @@ fn fields(filter: &Filter) -> [(&'static CStr, Field); 15] {
         (None, Some(imported)) => [imported.bucket_size(), imported.expansion(), imported.max_iterations()].map(i64::from),
         _ => [own.map_or(0, |own| i64::from(own.params().bucket_size())), filter.plan.expansion, MAX_ITERATIONS],
     };
+    let distinct = match own {
+        Some(own) if own.table_len() > most_counted => Field::Integer(-1),
+        _ => sum(|own| own.distinct() as u64, RedisBloomFilter::taken),
+    };
     let rate = own.map_or(0.0, ElasticFilter::false_positive_rate) + imported.map_or(0.0, RedisBloomFilter::false_positive_rate);
     [
         (c"Size", integer(filter.charged_bytes())),
-        (c"Number of buckets", sum(ElasticFilter::buckets, RedisBloomFilter::buckets)),
+        (c"Number of buckets", sum(buckets, RedisBloomFilter::buckets)),
         (c"Number of filters", sum(|own| own.buckets_per_lookup() as u64 / 2, |imported| imported.sub_filters() as u64)),
         (c"Number of items inserted", sum(|own| own.len() as u64, |imported| imported.len() as u64)),
         (c"Number of items deleted", integer(filter.deleted.saturating_add(imported.map_or(0, RedisBloomFilter::deleted)))),
@@ -95,7 +102,16 @@ fn fields(filter: &Filter) -> [(&'static CStr, Field); 15] {
         (c"Shards", integer(own.map_or(0, |own| own.shards() as u64))),
         (c"Imported items", integer(imported.map_or(0, |imported| imported.len() as u64))),
         (c"Seed", Field::Integer(filter.plan.seed)),
+        (c"Number of distinct items", distinct),
+        (c"Buckets per lookup", sum(|own| own.buckets_per_lookup() as u64, |imported| 2 * imported.sub_filters() as u64)),
     ]
+}
+
+/// Returns the number of buckets, of which a filter always has enough for its capacity. A small one has a list of its items instead
+/// until it grows.
+fn buckets(own: &ElasticFilter) -> u64 {
+    let params = own.params();
+    own.buckets().max((params.capacity() as u64).div_ceil(params.bucket_size().into()))
 }
 
 /// CF.PANIC: panics, to test that the server survives.
@@ -105,7 +121,7 @@ pub(crate) struct Panic;
 #[cfg(feature = "failpoint")]
 impl Command for Panic {
     const ABOUT: About = About {
-        name: c"CF.PANIC",
+        name: c"cf.panic",
         flags: c"write",
         categories: c"write cuckoo",
         arity: 2,

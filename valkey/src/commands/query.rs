@@ -23,7 +23,7 @@ pub(crate) struct Compact;
 
 impl Command for Exists {
     const ABOUT: About = About {
-        name: c"CF.EXISTS",
+        name: c"cf.exists",
         flags: c"readonly fast",
         categories: c"read fast cuckoo",
         arity: 3,
@@ -42,7 +42,7 @@ impl Command for Exists {
 
 impl Command for ExistAll {
     const ABOUT: About = About {
-        name: c"CF.MEXISTS",
+        name: c"cf.mexists",
         flags: c"readonly fast",
         categories: c"read fast cuckoo",
         arity: -3,
@@ -67,7 +67,7 @@ impl Command for ExistAll {
 
 impl Command for Count {
     const ABOUT: About = About {
-        name: c"CF.COUNT",
+        name: c"cf.count",
         flags: c"readonly fast",
         categories: c"read fast cuckoo",
         arity: 3,
@@ -86,7 +86,7 @@ impl Command for Count {
 
 impl Command for Delete {
     const ABOUT: About = About {
-        name: c"CF.DEL",
+        name: c"cf.del",
         flags: c"write fast",
         categories: c"write fast cuckoo",
         arity: 3,
@@ -109,7 +109,7 @@ impl Command for Delete {
 
 impl Command for Compact {
     const ABOUT: About = About {
-        name: c"CF.COMPACT",
+        name: c"cf.compact",
         flags: c"write",
         categories: c"write cuckoo",
         arity: 2,

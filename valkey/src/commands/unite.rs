@@ -13,7 +13,7 @@ pub(crate) struct Unite;
 
 impl Command for Unite {
     const ABOUT: About = About {
-        name: c"CF.UNION",
+        name: c"cf.union",
         flags: c"write deny-oom",
         categories: c"write cuckoo",
         arity: -3,

@@ -6,6 +6,7 @@ use super::{
     about::About,
     catch_panic,
     context::{Context, Text},
+    ending::{Name, end_start},
     functions::{ERROR, OK, RawContext, RawText, server},
 };
 use crate::reply::{Failure, Reply};
@@ -25,15 +26,23 @@ unsafe extern "C" fn run<C: Command>(raw: *mut RawContext, arguments: *mut *mut 
     let arguments = unsafe { slice::from_raw_parts(arguments.cast::<Text<'_>>(), usize::try_from(len).unwrap_or(0)) };
     let is_allowed = if C::ABOUT.arity < 0 { len >= -C::ABOUT.arity } else { len == C::ABOUT.arity };
     let result = if is_allowed { catch_panic(|| C::run(&context, arguments)) } else { Some(Ok(Reply::WrongArity)) };
+    let result = result.unwrap_or_else(|| {
+        context.warn(c"a command of koel panicked; please report what led to it");
+        Err(Failure::panicked())
+    });
     match result {
-        Some(Ok(reply)) => context.send(reply),
-        Some(Err(failure)) => context.refuse(&failure),
-        None => {
-            context.warn(c"a command of koel panicked; please report what led to it");
-            context.refuse(&Failure::panicked());
-        }
+        Ok(Reply::WrongArity) if context.is_loading() => end::<C>(arguments, &Failure::new("wrong number of arguments")),
+        Ok(reply) => context.send(reply),
+        Err(failure) if context.is_loading() => end::<C>(arguments, &failure),
+        Err(failure) => context.refuse(&failure),
     }
     OK
+}
+
+/// Ends the server, since a command of an append-only file failed.
+fn end<C: Command>(arguments: &[Text<'_>], failure: &Failure) -> ! {
+    let name = C::ABOUT.name.to_bytes().escape_ascii();
+    end_start(format_args!("{name} of {} failed", Name(arguments.get(1).copied())), failure)
 }
 
 /// Registers a command.

@@ -8,7 +8,10 @@ use std::{
     slice,
 };
 
-use super::functions::{OK, RawContext, RawText, server};
+use super::{
+    ending::LOADING,
+    functions::{OK, RawContext, RawText, server},
+};
 use crate::reply::{Failure, Field, ItemResult, Reply};
 
 /// A string of the server: a command's argument, or a key's name.
@@ -76,7 +79,6 @@ impl Drop for NewText {
 const MAX_ARGUMENTS: usize = 512;
 
 const REPLICATED: c_int = 1 << 12;
-const LOADING: c_int = 1 << 13;
 const RESP3: c_int = 1 << 22;
 
 /// The context of a command.
@@ -121,6 +123,11 @@ impl Context {
     /// Returns true if the command comes from the primary or an append-only file. It must then have the same effect as there.
     pub(crate) fn must_obey(&self) -> bool {
         self.flags() & (REPLICATED | LOADING) != 0
+    }
+
+    /// Returns true if the command comes from an append-only file.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.flags() & LOADING != 0
     }
 
     pub(crate) fn speaks_resp3(&self) -> bool {

@@ -115,6 +115,7 @@ server_functions!({
     SaveStringBuffer: unsafe extern "C" fn(*mut RawStream, *const c_char, usize),
     LoadStringBuffer: unsafe extern "C" fn(*mut RawStream, *mut usize) -> *mut c_char,
     IsIOError: unsafe extern "C" fn(*mut RawStream) -> c_int,
+    GetKeyNameFromIO: unsafe extern "C" fn(*mut RawStream) -> *mut RawText,
     LogIOError: unsafe extern "C" fn(*mut RawStream, *const c_char, *const c_char, ...),
     EmitAOF: unsafe extern "C" fn(*mut RawStream, *const c_char, *const c_char, ...),
     DigestAddStringBuffer: unsafe extern "C" fn(*mut RawDigest, *const c_char, usize),

@@ -9,6 +9,7 @@ mod about;
 mod command;
 mod context;
 mod counted;
+mod ending;
 mod functions;
 mod key;
 mod memory;

@@ -12,6 +12,7 @@ use std::{
 use super::{
     catch_panic,
     context::{NewText, Text},
+    ending::{Line, Name, end_start, is_loading},
     functions::{RawContext, RawDefrag, RawDigest, RawStream, RawText, RawType, server},
     memory::{DEFRAG, boxed},
 };
@@ -197,11 +198,15 @@ unsafe extern "C" fn load<V: Value>(raw: *mut RawStream, version: c_int) -> *mut
     match loaded.and_then(boxed) {
         Ok(value) => Box::into_raw(value).cast(),
         Err(failure) => {
-            let message = failure.message();
-            // SAFETY: the stream belongs to this call, and the format takes one string.
-            unsafe {
-                (server().LogIOError)(raw, c"warning".as_ptr(), c"a cuckoo filter cannot be read: %s".as_ptr(), message.as_ptr());
-            };
+            // SAFETY: the stream belongs to this call, and so does the name, which may be missing.
+            let key = Name(unsafe { NonNull::new((server().GetKeyNameFromIO)(raw)).map(|name| Text::new(name)) });
+            if is_loading() {
+                end_start(format_args!("the cuckoo filter of {key} cannot be read"), &failure);
+            }
+            let mut line = Line::new();
+            line.add(format_args!("the cuckoo filter of {key} cannot be read: {failure}"));
+            // SAFETY: as above, and the format takes one string.
+            unsafe { (server().LogIOError)(raw, c"warning".as_ptr(), c"%s".as_ptr(), line.text().as_ptr()) };
             ptr::null_mut()
         }
     }
@@ -261,10 +266,18 @@ unsafe extern "C" fn free_effort<V: Value>(_: *mut RawText, freed: *const c_void
     catch_panic(|| unsafe { value::<V>(freed) }.free_effort()).unwrap_or(1)
 }
 
-unsafe extern "C" fn copy<V: Value>(_: *mut RawText, _: *mut RawText, copied: *const c_void) -> *mut c_void {
+unsafe extern "C" fn copy<V: Value>(from: *mut RawText, _: *mut RawText, copied: *const c_void) -> *mut c_void {
     // SAFETY: as above.
     let copy = catch_panic(|| unsafe { value::<V>(copied) }.copy()).flatten();
-    copy.and_then(|copy| boxed(copy).ok()).map_or(ptr::null_mut(), |copy| Box::into_raw(copy).cast())
+    if let Some(copy) = copy.and_then(|copy| boxed(copy).ok()) {
+        return Box::into_raw(copy).cast();
+    }
+    if is_loading() {
+        // SAFETY: the name lives until the call ends.
+        let key = Name(NonNull::new(from).map(|name| unsafe { Text::new(name) }));
+        end_start(format_args!("the cuckoo filter of {key} cannot be copied"), &Failure::out_of_memory());
+    }
+    ptr::null_mut()
 }
 
 unsafe extern "C" fn defrag<V: Value>(raw: *mut RawDefrag, _: *mut RawText, moved: *mut *mut c_void) -> c_int {
