@@ -1,14 +1,16 @@
 """valkey/aof.py: an append-only file without the keys at which the server stops."""
 
+import contextlib
+import io
 import shutil
 import struct
 import subprocess
 import sys
 
-import pytest
+import redis
 
 from filters import add_all, all_exist, chunks_of, fixture_named, items, load, states
-from servers import ROOT, tool
+from servers import ROOT
 from test_imports import remaining
 from test_loading import CHARACTERS, LOG, exit_code, warning, write_log
 from test_page import PAGE, blocks
@@ -79,30 +81,30 @@ def test_a_file_with_redisblooms_other_types(start):
 
 def test_the_page_beside_redisbloom(start_redisbloom, start, tmp_path):
     """The commands of docs/VALKEY.md find the keys of other types on a server with RedisBloom, and its file loads without them."""
-    cli = tool("redis-cli") or tool("valkey-cli")
-    if not cli:
-        pytest.skip("redis-cli is missing: .ci/install")
     find, copy = [text for heading, _, text in blocks(PAGE.read_text()) if heading == "Keys of RedisBloom's other types"]
     old = start_redisbloom(*LOG)
 
-    def shell(text):
-        text = f"redis-cli() {{ '{cli}' -s '{old.address}' \"$@\"; }}\n" + text.replace("valkey/aof.py", f"'{SCRIPT}'")
-        return subprocess.run(["bash", "-euc", text], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True).stdout
+    def found():
+        printed = io.StringIO()
+        with redis.Redis(unix_socket_path=old.address) as client, contextlib.redirect_stdout(printed):
+            exec(find, {"old": client})  # pylint: disable=exec-used
+        return printed.getvalue().split()
 
     with old.connect() as call:
-        assert shell(find) == ""
+        assert found() == []
         for command in (
             ("CF.ADD", "own", "a"), ("BF.ADD", "bloom", "a"), ("CMS.INITBYDIM", "sketch", 10, 2), ("TOPK.RESERVE", "top", 3),
             ("TDIGEST.CREATE", "digest"), ("SET", "text", "t"),
         ):
             call(*command)
-        assert shell(find).split() == ["bloom", "sketch", "top", "digest"]
+        assert found() == ["b'bloom'", "b'sketch'", "b'top'", "b'digest'"]
         rewrite(call)
     old.stop()
     server = start(*LOG)
     server.stop()
     shutil.copytree(old.folder / "appendonlydir", tmp_path / "appendonlydir")
-    shell(copy)
+    command = copy.replace("python3 valkey/aof.py", f"'{sys.executable}' '{SCRIPT}'")
+    subprocess.run(["bash", "-euc", command], cwd=tmp_path, timeout=60, check=True)
     shutil.rmtree(server.folder / "appendonlydir")
     (tmp_path / "new/appendonlydir").rename(server.folder / "appendonlydir")
     server.start()

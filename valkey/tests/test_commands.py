@@ -152,13 +152,13 @@ def test_the_numbers_of_info(ask):
             assert found["Buckets per lookup"] == 2
             distinct = found["Number of distinct items"]
             assert distinct == 0 if copies == 0 else len(members) * 0.99 <= distinct <= len(members)
-            assert f"distinct:{distinct} buckets_per_lookup:2" in ask("CF.DEBUG", "f")
+            assert b"distinct:%d buckets_per_lookup:2" % distinct in ask("CF.DEBUG", "f")
             ask("CF.INSERT", "f", "ITEMS", *members)
     before = info(ask, "f")["Number of buckets"]
     for batch in range(0, 80_000, 1000):
         ask("CF.INSERT", "f", "ITEMS", *items("more-", 1000, batch))
     assert info(ask, "f")["Number of distinct items"] == -1 and info(ask, "f")["Number of buckets"] >= before
-    distinct = int(ask("CF.DEBUG", "f").split("distinct:")[1].split()[0])
+    distinct = int(ask("CF.DEBUG", "f").split(b"distinct:")[1].split()[0])
     assert 84_000 <= distinct <= 85_000
 
 
