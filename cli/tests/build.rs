@@ -141,7 +141,7 @@ fn a_full_filter_stays_unchanged() {
         let run = koel.feed(numbers(10..1000).replace('\n', end), &format!("add f.koel - {options}"));
         run.error(&[item, " of standard input: the filter is full", "build a new filter", "f.koel is unchanged"]);
         // The filter must have had room for its capacity.
-        assert!(value_after(&run.stderr, "--capacity above ").parse::<u64>().unwrap() >= capacity, "{}", run.stderr);
+        assert!(value_after(&run.stderr, "with N above ").parse::<u64>().unwrap() >= capacity, "{}", run.stderr);
         assert!(koel.read("f.koel") == before);
     }
     assert_eq!(koel.names(), ["f.koel"]);

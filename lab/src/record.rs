@@ -308,7 +308,7 @@ fn parse(text: &str, path: &Path) -> anyhow::Result<Record> {
 
 /// Returns the message about a record that cannot be read.
 pub(crate) fn damaged(path: &Path) -> String {
-    format!("{}: not a record of koel, or a damaged one: {REMEDY}, or delete the file", path.display())
+    format!("{}: not a record of koel, or a damaged one: delete the file", path.display())
 }
 
 #[cfg(test)]
