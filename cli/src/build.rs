@@ -74,7 +74,9 @@ pub(crate) struct Build {
     #[arg(long, value_name = "HOW", default_value = "any-size", value_parser = options::addressing())]
     addressing: Addressing,
 
-    /// Skip items that the filter already reports as present
+    /// Store an item once: skip it if the filter has it, or mistakes it for one that it has, which happens to new items at most at
+    /// the filter's false-positive rate. A filter that grows compares more bits here than `koel query` does, and so skips fewer new
+    /// items than `koel query` would print
     #[arg(long)]
     unique: bool,
 }
@@ -132,7 +134,7 @@ impl Build {
     ) -> anyhow::Error {
         let &ParamError::FalsePositiveRate { given, min } = error else { return errors::parameter(error) };
         let (table, slots) = (self.kind.table, self.kind.bucket_size.unwrap_or(BUCKET_SIZE));
-        let mut remedies = String::new();
+        let mut remedies = Vec::new();
         if given > 0.0 && given < min {
             // Smaller buckets keep lower rates. Only the single table has them.
             let smaller = |table| (1..slots).rev().find(|&size| accepts(table, size, self.capacity).is_ok());
@@ -140,7 +142,7 @@ impl Build {
                 Err(ParamError::FalsePositiveRate { min: lowest, .. }) if lowest < min => Some(rounded_up(lowest)),
                 _ => None,
             };
-            remedies += &match (smaller(table), smaller(None), lowest()) {
+            remedies.push(match (smaller(table), smaller(None), lowest()) {
                 (Some(size), ..) => format!(", or --bucket-size {size}"),
                 (None, Some(size), _) => format!(", or --bucket-size {size} and no --table"),
                 (None, None, Some(lowest)) => {
@@ -148,16 +150,16 @@ impl Build {
                     format!(", or one from {lowest:?} with --bucket-size 1{table}")
                 }
                 (None, None, None) => String::new(),
-            };
+            });
             if self.capacity.is_some() && accepts(table, slots, Some(0)).is_ok() {
-                remedies += ", or a smaller --capacity";
+                remedies.push(String::from(", or a smaller --capacity"));
             }
         }
         if self.kind.fpr.is_none() {
-            remedies += &format!("; {RATE} is the default");
+            remedies.push(format!("; {RATE} is the default"));
         }
         let filter = if self.grow { "a growing filter" } else { "a filter" };
-        errors::rate(given, min, &format!("{filter} with {slots} slots per bucket"), &remedies)
+        errors::rate(given, min, &format!("{filter} with {slots} slots per bucket"), &remedies.concat())
     }
 
     /// Returns the builder, with all options but the capacity.

@@ -33,7 +33,9 @@ pub(crate) struct Add {
     #[command(flatten)]
     items: ItemArgs,
 
-    /// Skip items that the filter already reports as present
+    /// Store an item once: skip it if the filter has it, or mistakes it for one that it has, which happens to new items at most at
+    /// the filter's false-positive rate. A filter that grows compares more bits here than `koel query` does, and so skips fewer new
+    /// items than `koel query` would print
     #[arg(long)]
     unique: bool,
 }

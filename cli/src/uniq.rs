@@ -98,8 +98,8 @@ struct Sieve {
     filter: Snapshot,
     /// The file that the filter is written to, if any.
     output: Option<Output>,
-    out: Out,
-    prints: bool,
+    /// Standard output, unless lines are only counted.
+    out: Option<Out>,
     has_summary: bool,
     passes_short: bool,
     /// The lines read so far, the short ones of these, and the new ones, with short ones that were passed.
@@ -133,8 +133,7 @@ impl Uniq {
         let sieve = Arc::new(Mutex::new(Sieve {
             filter,
             output,
-            out: Out::new(),
-            prints: !self.count_only,
+            out: (!self.count_only).then(Out::new),
             has_summary: self.summary,
             passes_short: format.passes_short(),
             lines: 0,
@@ -203,13 +202,14 @@ fn pass_lines(items: &mut Items, sieve: &Mutex<Sieve>) -> End {
             Ok(true) => {}
             end => return End::Read(end.map(|_| ())),
         }
-        let printed = match sieve.is_new(items) {
+        let is_new = match sieve.is_new(items) {
             Err(error) => return End::Read(Err(error)),
-            Ok(is_new) if is_new && sieve.prints => sieve.out.item(items.line(), items.separator()),
-            Ok(_) => Ok(()),
+            Ok(is_new) => is_new,
         };
+        let Some(out) = &mut sieve.out else { continue };
+        let printed = if is_new { out.item(items.line(), items.separator()) } else { Ok(()) };
         // The next line may take long to arrive, so this one is flushed.
-        let printed = if items.is_waiting() { printed.and_then(|()| sieve.out.flush()) } else { printed };
+        let printed = if items.is_waiting() { printed.and_then(|()| out.flush()) } else { printed };
         if let Err(error) = printed {
             return End::NotPrinted(error);
         }
@@ -241,7 +241,7 @@ impl Sieve {
         }
         self.is_finished = true;
         let read = match end {
-            End::Read(read) => self.out.flush().map(|()| read),
+            End::Read(read) => self.out.as_mut().map_or(Ok(()), Out::flush).map(|()| read),
             End::NotPrinted(error) => Err(error),
         };
         let read = read.inspect_err(|_| {

@@ -192,3 +192,23 @@ fn copies_do_not_make_a_filter_grow() {
     assert!(unique.text().contains("\n  skipped        10000,") && !unique.text().contains("distinct"), "{}", unique.text());
     unique.ok();
 }
+
+/// As the help of `--unique` says: a filter that grows compares more bits than a query, so it skips fewer new items.
+#[test]
+fn unique_skips_new_items_at_most_at_the_rate() {
+    let koel = Koel::new();
+    let new = numbers(30_000..60_000);
+    for (options, fewer) in [("--grow", true), ("--capacity 60000", false)] {
+        koel.feed(numbers(0..30_000), &format!("build - -o f.koel --fpr 2% {options}")).ok();
+        let found = koel.feed(&new, "query f.koel --count").text().trim().parse::<u64>().expect("a number");
+        let added = koel.feed(&new, "add f.koel --unique").text();
+        let skipped = value_after(&added, " added, ").parse::<u64>().expect("a number");
+        assert!((100..=700).contains(&found), "{options}: {found}");
+        assert!(
+            skipped <= 700 && (skipped * 4 < found) == fewer && (skipped >= found) != fewer,
+            "{options}: {skipped} of {found}"
+        );
+        // Skipped items are found, too.
+        assert_eq!(koel.feed(&new, "query f.koel --count").ok(), b"30000\n");
+    }
+}
