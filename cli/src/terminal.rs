@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use koel_lab::on_termination;
+use koel_lab::{Signal, on_termination};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
@@ -252,9 +252,12 @@ impl Progress {
     }
 
     fn shown(bar: ProgressBar, by_bytes: bool) -> Self {
-        // If signals cannot be watched, one leaves the bar on the screen.
-        if !bar.is_hidden() && watch_signals().is_ok() {
+        if !bar.is_hidden() {
             *lock(&BAR) = Some(bar.clone());
+            // If signals cannot be watched, one leaves the bar on the screen. Watched signals are not ignored.
+            if !Signal::INTERRUPT.is_ignored() {
+                watch_signals().ok();
+            }
         }
         Self { bar, by_bytes }
     }

@@ -4,6 +4,7 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
 };
 
 use anyhow::{Context as _, anyhow, bail};
@@ -102,10 +103,11 @@ struct Sieve {
     out: Option<Out>,
     has_summary: bool,
     passes_short: bool,
-    /// The lines read so far, the short ones of these, and the new ones, with short ones that were passed.
+    /// The lines read so far, and of these: the short ones, the new ones with the short ones that were passed, and the others.
     lines: u64,
     short: u64,
     new: u64,
+    seen: u64,
     is_finished: bool,
 }
 
@@ -139,6 +141,7 @@ impl Uniq {
             lines: 0,
             short: 0,
             new: 0,
+            seen: 0,
             is_finished: false,
         }));
         // Reading may block forever, so it does not hold the lock.
@@ -197,6 +200,10 @@ fn pass_lines(items: &mut Items, sieve: &Mutex<Sieve>) -> End {
     loop {
         let advanced = items.advance_line();
         let mut sieve = lock(sieve);
+        if sieve.is_finished {
+            drop(sieve);
+            wait_for_signal();
+        }
         (sieve.lines, sieve.short) = (items.lines(), items.short());
         match advanced {
             Ok(true) => {}
@@ -216,6 +223,13 @@ fn pass_lines(items: &mut Items, sieve: &Mutex<Sieve>) -> End {
     }
 }
 
+/// Waits for the end of the process: the filter was written because of a signal, so no line may be printed any more.
+fn wait_for_signal() -> ! {
+    loop {
+        thread::park();
+    }
+}
+
 fn lock(sieve: &Mutex<Sieve>) -> MutexGuard<'_, Sieve> {
     sieve.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -226,12 +240,8 @@ impl Sieve {
         let inserted = items.item().map_or(Ok(true), |item| self.filter.insert_unique(item));
         let is_new = inserted.map_err(|error| anyhow!(self.filter.refused(items, &error, Inserting::Uniq)))?;
         self.new += u64::from(is_new);
+        self.seen += u64::from(!is_new);
         Ok(is_new)
-    }
-
-    /// Returns the number of short lines that count as new.
-    fn passed(&self) -> u64 {
-        if self.passes_short { self.short } else { 0 }
     }
 
     /// Ends the run: prints the buffered lines, and only then writes the filter. A second call does nothing.
@@ -250,7 +260,8 @@ impl Sieve {
                 terminal::say(format_args!("koel: {name}: is unchanged; the next run prints the same lines again\n"));
             }
         })?;
-        if let Some(output) = self.output.as_ref().filter(|_| self.new > self.passed()) {
+        let passed = if self.passes_short { self.short } else { 0 };
+        if let Some(output) = self.output.as_ref().filter(|_| self.new > passed) {
             let saved = output.save_snapshot(&self.filter).context("the lines that were printed are not remembered");
             if let (Err(_), Err(error)) = (&saved, &read) {
                 terminal::failure(error);
@@ -267,13 +278,13 @@ impl Sieve {
     }
 
     fn summary(&self) -> String {
-        let Self { lines, new, short, .. } = *self;
+        let Self { lines, short, new, seen, .. } = *self;
         let name = self.output.as_ref().map_or("not kept", Output::name);
         let mut facts = vec![("lines", lines.to_string()), ("  new", new.to_string())];
         let fate = if self.passes_short { "counted as new" } else { "left out" };
         facts.extend((short > 0).then(|| ("  short", format!("{short}, without the field of --key; {fate}"))));
         facts.extend([
-            ("  seen before", (lines - short - (new - self.passed())).to_string()),
+            ("  seen before", seen.to_string()),
             ("filter", format!("{name}, {} ({})", counted(self.filter.len(), "item"), self.filter.extent())),
             ("false positives", facts::rate(self.filter.false_positive_rate())),
         ]);

@@ -160,8 +160,9 @@ fn no_line_is_lost_at_the_limit_of_the_filter() {
     // As the help says.
     assert!(koel.read("seen.koel").len() < 600_000);
     // A limit ends the run. The printed lines are remembered, and the next run prints the rest.
-    let first = koel.feed(&list, "uniq --filter small.koel --max-bytes 64KiB");
+    let first = koel.feed(&list, "uniq --filter small.koel --max-bytes 64KiB --summary");
     assert_eq!(first.status, 2, "{}", first.stderr);
+    assert!(first.stderr.contains("\n  seen before    0\nfilter           small.koel, "), "{}", first.stderr);
     assert!(first.stderr.contains("of standard input") && first.stderr.contains("are remembered"), "{}", first.stderr);
     let second = koel.feed(&list, "uniq --filter small.koel");
     assert!([first.stdout, second.ok().to_vec()].concat() == list.as_bytes());

@@ -27,6 +27,16 @@ impl Signal {
         u8::try_from(self.0).map_or(u8::MAX, |number| number.saturating_add(128))
     }
 
+    /// Returns whether this process ignores the signal, as it does Ctrl-C if a shell without job control has started it in the
+    /// background.
+    #[must_use]
+    pub fn is_ignored(self) -> bool {
+        #[cfg(unix)]
+        return unix::is_ignored(self.0);
+        #[cfg(not(unix))]
+        false
+    }
+
     /// Returns the last signal that [`on_termination`] or [`Interrupt::on_ctrl_c`] caught.
     fn received() -> Self {
         match RECEIVED.load(Ordering::Relaxed) {
@@ -161,7 +171,7 @@ mod unix {
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
 
-    fn is_ignored(signal: i32) -> bool {
+    pub(super) fn is_ignored(signal: i32) -> bool {
         // SAFETY: a zeroed action is valid, and is overwritten; without a new action, nothing changes.
         unsafe {
             let mut action: libc::sigaction = mem::zeroed();
