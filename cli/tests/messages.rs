@@ -158,7 +158,7 @@ const ERRORS: &[(&str, &str)] = &[
     ("experiment", "`koel experiment --help` describes them"),
     ("experiment nothing", "possible values"),
     ("experiment compare no-1 no-2", "no-1"),
-    ("experiment compare bad bad", "bad/load.json"),
+    ("experiment compare bad bad", "bad/load.json: not a record of koel, or a damaged one; give a folder"),
     ("experiment sweep --f 99", "32"),
     ("experiment sweep --f 8 --measure nothing", "possible values"),
     ("completions tcsh", "tcsh"),

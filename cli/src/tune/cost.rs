@@ -86,7 +86,7 @@ impl Times {
     fn read(folder: &Path) -> anyhow::Result<Self> {
         let there = folder.display();
         let read = SpeedTable::read(folder);
-        // The other parts of the error have a remedy that would lose the rest of the measurements.
+        // The other parts of the error have remedies for `koel experiment`.
         let table = read.map_err(|error| {
             let cause = error.root_cause();
             anyhow!("--times: {there}/speed.json: {cause}; `koel experiment speed --again --out {there}` measures them again")

@@ -65,7 +65,7 @@ fn read_parts(folder: &Path, excluded: &[&str]) -> anyhow::Result<Vec<Part>> {
         let csv = record::table(&record.measured, &record.columns).with_context(|| format!("{name}.json"))?;
         Ok(Part { record, charts, csv })
     };
-    record::read_all(folder, excluded)?.into_iter().map(part).collect()
+    record::read_all(folder, excluded, record::damaged)?.into_iter().map(part).collect()
 }
 
 fn read_chart(folder: &Path, name: &str, file: &str) -> anyhow::Result<Svg> {
@@ -439,7 +439,8 @@ mod tests {
         assert_refused(&folder, "\"../load-one.svg\" is not");
         for text in ["", "{}", &record[..record.len() - 4]] {
             fs::write(&json, text).unwrap();
-            assert_refused(&folder, "load.json: not a record of koel, or a damaged one: delete the file");
+            let remedy = "choose another --out, or measure everything --again";
+            assert_refused(&folder, &format!("load.json: not a record of koel, or a damaged one: {remedy}"));
         }
         fs::remove_file(&json).unwrap();
         assert_refused(&folder, "no results here: measure some with `koel experiment all`");
