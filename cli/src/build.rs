@@ -4,17 +4,21 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use koel::{Addressing, Builder, CuckooFilter, ParamError, Prehashed, hash::AnyHasher};
+use koel::{Addressing, BuildError, Builder, CuckooFilter, ElasticBuilder, ParamError, Prehashed, TableKind, hash::AnyHasher};
 
 use crate::{
-    errors,
+    errors::{self, Inserting},
     facts::Facts,
     file::{Filter, OutputArgs, Snapshot},
     items::{Items, ListArgs},
     numbers,
     options::{self, FilterArgs, RATE},
     terminal::Progress,
+    text::rounded_up,
 };
+
+/// The number of slots per bucket if --bucket-size is not given.
+const BUCKET_SIZE: u32 = 4;
 
 /// Build a filter from a list of items.
 ///
@@ -70,7 +74,9 @@ pub(crate) struct Build {
     #[arg(long, value_name = "HOW", default_value = "any-size", value_parser = options::addressing())]
     addressing: Addressing,
 
-    /// Skip items that the filter already reports as present
+    /// Store an item once: skip it if the filter has it, or mistakes it for one that it has, which happens to new items at most at
+    /// the filter's false-positive rate. A filter that grows compares more bits here than `koel query` does, and so skips fewer new
+    /// items than `koel query` would print
     #[arg(long)]
     unique: bool,
 }
@@ -81,19 +87,29 @@ impl Build {
         let growing = self.kind.growing(self.capacity, self.max_capacity)?;
         let fixed = self.builder()?;
         if self.grow {
-            growing.clone().params().map_err(|error| errors::parameter(&error))?;
+            let accepts = |table: Option<TableKind>, size, capacity| {
+                let builder = self.kind.growing_of_any_table(capacity, self.max_capacity).bucket_size(size);
+                table.into_iter().fold(builder, ElasticBuilder::table).params().map(|_| ())
+            };
+            growing.clone().params().map_err(|error| self.parameter_error(&error, accepts))?;
         } else {
-            fixed.clone().capacity(self.capacity.unwrap_or(0)).params().map_err(|error| self.parameter_error(&error))?;
+            let accepts = |table: Option<TableKind>, size, capacity: Option<usize>| {
+                let builder = self.builder_of_any_table().capacity(capacity.unwrap_or(0)).bucket_size(size);
+                table.into_iter().fold(builder, Builder::table).params().map(|_| ())
+            };
+            let builder = fixed.clone().capacity(self.capacity.unwrap_or(0));
+            builder.params().map_err(|error| self.parameter_error(&error, accepts))?;
         }
         let output = self.output.open()?;
         let mut items = self.list.open_for(&output)?;
         let empty = match self.capacity {
-            _ if self.grow => Some(Snapshot::Growing(Box::new(growing.build().map_err(errors::build)?))),
+            _ if self.grow => Some(Snapshot::Growing(Box::new(growing.build().map_err(out_of_memory)?))),
             Some(capacity) => Some(Snapshot::Fixed(empty(&fixed, capacity)?)),
             None => None,
         };
         let (filter, stored, distinct) = if let Some(mut filter) = empty {
-            let stored = filter.add(&mut items, self.unique, "leave --capacity out, or give", "nothing was written")?;
+            let command = Inserting::Build { has_capacity: true };
+            let stored = filter.add(&mut items, self.unique, command, "nothing was written")?;
             (filter, stored, None)
         } else {
             let (filter, stored, distinct) = collect(&fixed, &mut items, self.unique)?;
@@ -103,39 +119,74 @@ impl Build {
         let all = items.count();
         let skipped = self.unique.then(|| ("  skipped", format!("{}, as already present", all - stored)));
         let distinct = distinct.map(|distinct| ("  distinct", format!("{distinct} of {all}")));
-        let others: Vec<_> = skipped.into_iter().chain(distinct).collect();
+        let short = items.short_lines().map(|lines| ("  left out", lines));
+        let others: Vec<_> = skipped.into_iter().chain(distinct).chain(short).collect();
         Facts::snapshot(&filter, bytes).report(&output, &others)?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the error about a parameter. If the default rate is refused, it says so.
-    fn parameter_error(&self, error: &ParamError) -> anyhow::Error {
-        let message = errors::parameter(error);
-        match error {
-            ParamError::FalsePositiveRate { .. } if self.kind.fpr.is_none() => {
-                anyhow::anyhow!("{message}, or a smaller --capacity; {RATE} is the default")
+    /// Returns the error about a parameter. `accepts` tells whether a filter with the same other options can have this kind of table,
+    /// bucket size and capacity.
+    fn parameter_error(
+        &self,
+        error: &ParamError,
+        accepts: impl Fn(Option<TableKind>, u32, Option<usize>) -> Result<(), ParamError>,
+    ) -> anyhow::Error {
+        let &ParamError::FalsePositiveRate { given, min } = error else { return errors::parameter(error) };
+        let (table, slots) = (self.kind.table, self.kind.bucket_size.unwrap_or(BUCKET_SIZE));
+        let mut remedies = Vec::new();
+        if given > 0.0 && given < min {
+            // Smaller buckets keep lower rates. Only the single table has them.
+            let smaller = |table| (1..slots).rev().find(|&size| accepts(table, size, self.capacity).is_ok());
+            let lowest = || match accepts(None, 1, self.capacity) {
+                Err(ParamError::FalsePositiveRate { min: lowest, .. }) if lowest < min => Some(rounded_up(lowest)),
+                _ => None,
+            };
+            remedies.push(match (smaller(table), smaller(None), lowest()) {
+                (Some(size), ..) => format!(", or --bucket-size {size}"),
+                (None, Some(size), _) => format!(", or --bucket-size {size} and no --table"),
+                (None, None, Some(lowest)) => {
+                    let table = if table.is_some() { " and no --table" } else { "" };
+                    format!(", or one from {lowest:?} with --bucket-size 1{table}")
+                }
+                (None, None, None) => String::new(),
+            });
+            if self.capacity.is_some() && accepts(table, slots, Some(0)).is_ok() {
+                remedies.push(String::from(", or a smaller --capacity"));
             }
-            _ => message,
         }
+        if self.kind.fpr.is_none() {
+            remedies.push(format!("; {RATE} is the default"));
+        }
+        let filter = if self.grow { "a growing filter" } else { "a filter" };
+        errors::rate(given, min, &format!("{filter} with {slots} slots per bucket"), &remedies.concat())
     }
 
     /// Returns the builder, with all options but the capacity.
     fn builder(&self) -> anyhow::Result<Builder<AnyHasher>> {
-        let FilterArgs { hasher, seed, .. } = self.kind;
-        let builder = CuckooFilter::builder().hasher(hasher).seed(seed).addressing(self.addressing);
-        let builder = match self.bits {
-            Some(bits) => builder.fingerprint_bits(bits),
-            None => builder.false_positive_rate(self.kind.fpr.unwrap_or(RATE)),
-        };
-        let builder = self.kind.table.into_iter().fold(builder, Builder::table);
+        let builder = self.kind.table.into_iter().fold(self.builder_of_any_table(), Builder::table);
         let builder = self.kind.bucket_size.into_iter().fold(builder, Builder::bucket_size);
         Ok(options::kernel()?.into_iter().fold(builder, Builder::kernel))
     }
+
+    /// Returns the builder without the options about the table, the capacity and the kernel.
+    fn builder_of_any_table(&self) -> Builder<AnyHasher> {
+        let FilterArgs { hasher, seed, .. } = self.kind;
+        let builder = CuckooFilter::builder().hasher(hasher).seed(seed).addressing(self.addressing);
+        match self.bits {
+            Some(bits) => builder.fingerprint_bits(bits),
+            None => builder.false_positive_rate(self.kind.fpr.unwrap_or(RATE)),
+        }
+    }
+}
+
+fn out_of_memory(error: BuildError) -> anyhow::Error {
+    errors::build(error, "give a smaller --capacity")
 }
 
 /// Builds an empty filter.
 fn empty(builder: &Builder<AnyHasher>, capacity: usize) -> anyhow::Result<Filter> {
-    builder.clone().capacity(capacity).build().map_err(errors::build)
+    builder.clone().capacity(capacity).build().map_err(out_of_memory)
 }
 
 /// Hashes all items, and then builds a filter of the size that they need. Also returns the numbers of stored and of distinct items.
@@ -166,7 +217,8 @@ fn collect(builder: &Builder<AnyHasher>, items: &mut Items, unique: bool) -> any
             Ok(inserted) => stored += inserted as u64,
             Err(full) => {
                 let place = items.place_of(number + full.position() as u64 + 1);
-                bail!("{}; nothing was written", errors::full(&place, &full, &filter, "give"));
+                let command = Inserting::Build { has_capacity: false };
+                bail!("{}; nothing was written", errors::refused(&place, &full, filter.capacity(), command));
             }
         }
         number += piece.len() as u64;

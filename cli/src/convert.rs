@@ -103,8 +103,13 @@ fn to_koel(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts>
     }
 }
 
-/// The command that builds a filter without copies.
-const UNIQUE: &str = ": `koel build --unique`";
+/// Returns the error about copies beside the table, which another program's `format` has no place for.
+fn too_many_copies(name: &str, copies: u64, format: &str) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{name}: copies: {copies} are counted beside the table, and {format} has the table alone; build a new filter that stores \
+         items once: `koel build --unique`"
+    )
+}
 
 #[cfg(target_endian = "little")]
 fn to_go(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
@@ -120,7 +125,7 @@ fn to_go(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
                 GoError::Addressing(_) | GoError::Hasher(_) | GoError::Seed(_) => {
                     ": `koel build --addressing power-of-two --hasher metrohash64 --seed 1337`"
                 }
-                GoError::Copies(_) => UNIQUE,
+                GoError::Copies(copies) => return too_many_copies(name, copies, "a Go file"),
                 _ => "",
             };
             anyhow::anyhow!("{name}: {error}{options}")
@@ -161,7 +166,7 @@ fn redisbloom_error(name: &str, error: RedisBloomError) -> anyhow::Error {
         | RedisBloomError::Addressing(_) => {
             ": `koel build --table single --bits 8 --addressing power-of-two --hasher redisbloom`"
         }
-        RedisBloomError::Copies(_) => UNIQUE,
+        RedisBloomError::Copies(copies) => return too_many_copies(name, copies, "a dump of RedisBloom"),
         RedisBloomError::SubFilters(_) | RedisBloomError::BucketSize(_) => ": `koel query`, `koel build`",
         _ => return anyhow::Error::new(error).context(name.to_owned()),
     };

@@ -118,7 +118,7 @@ struct Column {
 /// Builds, saves, reads, queries and empties a filter, and prints each result.
 fn filter(table: TableKind, words: &[&[u8]], absent: &[&[u8]], folder: &Path) -> anyhow::Result<Column> {
     let builder = CuckooFilter::builder().hasher(AnyHasher::Xxh3).table(table).false_positive_rate(options::RATE);
-    let mut filter = builder.capacity(words.len()).build().map_err(errors::build)?;
+    let mut filter = builder.capacity(words.len()).build().map_err(|error| errors::build(error, ""))?;
     options::set_kernel(|kernel| filter.set_kernel(kernel))?;
     let empty = filter.clone();
     let (inserted, insert) = time_each(words, |word| filter.insert(word).is_ok());

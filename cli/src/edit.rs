@@ -9,6 +9,7 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::{
+    errors::Inserting,
     file::{self, Output, Snapshot},
     items::{ItemArgs, Items},
     terminal,
@@ -32,7 +33,9 @@ pub(crate) struct Add {
     #[command(flatten)]
     items: ItemArgs,
 
-    /// Skip items that the filter already reports as present
+    /// Store an item once: skip it if the filter has it, or mistakes it for one that it has, which happens to new items at most at
+    /// the filter's false-positive rate. A filter that grows compares more bits here than `koel query` does, and so skips fewer new
+    /// items than `koel query` would print
     #[arg(long)]
     unique: bool,
 }
@@ -86,7 +89,8 @@ impl Edit {
             self.output.save_snapshot(&self.filter)?;
         }
         let (len, name, extent) = (self.filter.len(), self.output.name(), self.filter.extent());
-        let report = format!("{done}; {len} in {name} now ({extent})\n");
+        let short = self.items.short_lines().map(|lines| format!("; {lines}")).unwrap_or_default();
+        let report = format!("{done}; {len} in {name} now ({extent}){short}\n");
         if changed { terminal::report(&report, self.output.name()) } else { terminal::print(&report) }
     }
 }
@@ -95,7 +99,7 @@ impl Add {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let mut edit = Edit::open(&self.filter, self.items)?;
         let end = format!("{} is unchanged", edit.output.name());
-        let added = edit.filter.add(&mut edit.items, self.unique, "build a new filter with", &end)?;
+        let added = edit.filter.add(&mut edit.items, self.unique, Inserting::Add, &end)?;
         let skipped = edit.items.count() - added;
         let skipped = if self.unique { format!(", {skipped} skipped as already present") } else { String::new() };
         edit.save(added > 0, &format!("{added} added{skipped}"))?;

@@ -2,7 +2,7 @@
 
 use koel::{BuildError, InsertError, InsertErrorKind, ParamError};
 
-use crate::file::Filter;
+use crate::text::rounded_up;
 
 /// Returns the library's error about a parameter, with the name of the option that set it.
 pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
@@ -22,39 +22,88 @@ pub(crate) fn set_by(option: &str, error: &ParamError) -> anyhow::Error {
     anyhow::anyhow!("{option}: {}", error.reason())
 }
 
-/// Returns the library's error about a filter that could not be built.
-pub(crate) fn build(error: BuildError) -> anyhow::Error {
+/// Returns the error about a false-positive rate. `filters` is what keeps no lower rate than `min`, such as "a filter that grows",
+/// and `or` another remedy, such as ", or --bucket-size 2".
+pub(crate) fn rate(given: f64, min: f64, filters: &str, or: &str) -> anyhow::Error {
+    let (given, min) = (format!("{given:?}"), rounded_up(min));
+    let given = given.trim_end_matches(".0");
+    anyhow::anyhow!("--fpr: {given} given, but {filters} keeps rates from {min:?} to below 1; give one of those{or}")
+}
+
+/// Returns the library's error about a filter that could not be built. `smaller` is the remedy if memory is short, such as "give a
+/// smaller --capacity"; if it is empty, only more memory helps.
+pub(crate) fn build(error: BuildError, smaller: &str) -> anyhow::Error {
     match error {
         BuildError::Param(error) => parameter(&error),
         BuildError::OutOfMemory(error) => {
+            let (bytes, or) = (error.bytes(), if smaller.is_empty() { "" } else { ", or " });
             anyhow::anyhow!(
-                "{} bytes of memory cannot be allocated for the filter; give a smaller --capacity, or use a machine with more memory",
-                error.bytes()
+                "{bytes} bytes of memory cannot be allocated for the filter; {smaller}{or}use a machine with more memory"
             )
         }
         error => error.into(),
     }
 }
 
-/// Returns the message about an item that a filter refused although it is not full.
-pub(crate) fn refused(place: &str, error: &InsertError) -> String {
-    match error.kind() {
-        InsertErrorKind::TooManyCopies => {
-            format!("{place}: this item has {} copies, and no more are counted; --unique stores an item once", u32::MAX)
-        }
-        _ => format!("{place}: {error}"),
-    }
+/// The command that inserts items. Remedies name its own options, or the whole command if it is another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inserting {
+    Build { has_capacity: bool },
+    Add,
+    Uniq,
 }
 
-/// Returns the message about an item that a filter of fixed size refused. `larger` begins the remedy for a filter that is too
-/// small.
-pub(crate) fn full(place: &str, full: &InsertError, filter: &Filter, larger: &str) -> String {
-    let InsertErrorKind::Full { distinct, .. } = full.kind() else { return refused(place, full) };
-    format!(
-        "{place}: the filter is full: its {distinct} distinct items leave no room for this one; {larger} a --capacity above {}, \
-         enough for all distinct items",
-        filter.capacity().max(distinct)
-    )
+/// Returns the message about an item that a filter with this capacity refused. `place` is the item's.
+pub(crate) fn refused(place: &str, error: &InsertError, capacity: usize, command: Inserting) -> String {
+    use Inserting::{Add, Build, Uniq};
+    /// The remedy where a filter cannot become larger.
+    const OTHER_FILE: &str =
+        "name another file with --filter: a filter that grows is created there, without the lines of this one";
+    let (reason, remedy) = match error.kind() {
+        InsertErrorKind::Full { distinct, .. } => {
+            let least = capacity.max(distinct);
+            let remedy = match command {
+                Build { has_capacity: true } => format!("leave --capacity out, or give a --capacity above {least}"),
+                Build { has_capacity: false } => format!("give a --capacity above {least}"),
+                Add => format!("build a new filter: `koel build --grow`, or `koel build --capacity N` with N above {least}"),
+                Uniq => String::from(OTHER_FILE),
+            };
+            let enough = if command == Uniq { "" } else { ", enough for all distinct items" };
+            let reason = format!("the filter is full: its {distinct} distinct items leave no room for this one");
+            (reason, remedy + enough)
+        }
+        InsertErrorKind::Limit { needed, max_bytes } => (
+            format!("the filter would take {needed} bytes, and --max-bytes is {max_bytes}"),
+            String::from("give a higher --max-bytes"),
+        ),
+        InsertErrorKind::Generations => {
+            let remedy = match command {
+                Build { .. } => "give a higher --max-capacity",
+                Add => "build a new filter: `koel build --grow`, without `koel build --max-capacity` or with a higher one",
+                Uniq => OTHER_FILE,
+            };
+            let reason = "the filter holds many times its maximum capacity, and cannot keep its rate with more items";
+            (String::from(reason), String::from(remedy))
+        }
+        InsertErrorKind::Crowded => {
+            let remedy = match command {
+                Build { .. } => "give a --seed that nobody else knows",
+                Add | Uniq => "build a new filter with a seed that nobody else knows: `koel build --grow --seed N`",
+            };
+            let reason = "too many items have hashes that begin with the same bits, as items do that somebody has chosen for it";
+            (String::from(reason), String::from(remedy))
+        }
+        InsertErrorKind::TooManyCopies => {
+            let reason = format!("this item has {} copies, and no more are counted", u32::MAX);
+            (reason, String::from("--unique stores an item once"))
+        }
+        InsertErrorKind::OutOfMemory { bytes } => {
+            let reason = format!("{bytes} bytes of memory cannot be allocated for the filter");
+            (reason, String::from("use a machine with more memory"))
+        }
+        _ => return format!("{place}: {error}"),
+    };
+    format!("{place}: {reason}; {remedy}")
 }
 
 /// Finds the largest number below `rejected` that `accepts` accepts; `None` if it rejects 0. It must accept every number below an

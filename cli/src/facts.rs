@@ -213,7 +213,7 @@ pub(crate) fn aligned(lines: &[(&str, String)]) -> String {
 }
 
 /// Formats a rate for people: in percent, and as one in a number of items.
-fn rate(rate: f64) -> String {
+pub(crate) fn rate(rate: f64) -> String {
     match rate {
         0.0 => String::from("none"),
         // "One in 1" to "one in 10" would say nothing new.

@@ -9,7 +9,10 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use clap::Args;
+use clap::{
+    Args,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 
 use crate::{
     file::{self, Output},
@@ -54,16 +57,17 @@ pub(crate) struct ListArgs {
 impl ListArgs {
     /// Opens the list. Fails if it is the file that the filter will replace.
     pub(crate) fn open_for(&self, output: &Output) -> anyhow::Result<Items> {
-        open_for(&self.input, &self.format, output)
+        check_distinct(&self.input, output)?;
+        Items::open(&self.input, &self.format, true)
     }
 }
 
-/// Opens a list. Fails if it is the file that the filter will replace.
-pub(crate) fn open_for(input: &Path, format: &Format, output: &Output) -> anyhow::Result<Items> {
-    if output.is_file_of(input) {
+/// Fails if the list is the file that the filter will replace.
+pub(crate) fn check_distinct(list: &Path, output: &Output) -> anyhow::Result<()> {
+    if output.is_file_of(list) {
         bail!("{}: cannot be both the list and the filter; give another name for one of them", output.name());
     }
-    Items::open(input, format, true)
+    Ok(())
 }
 
 // The options for splitting a list into items. No doc comment here, for the same reason.
@@ -82,10 +86,43 @@ pub(crate) struct Format {
     #[arg(long, value_name = "C", value_parser = delimiter, requires = "key", allow_hyphen_values = true)]
     delimiter: Option<Delimiter>,
 
+    /// What to do with a line that has no field N, such as an empty one [default: error]
+    #[arg(long, value_name = "HOW", value_parser = short_of_items(), requires = "key")]
+    short: Option<Short>,
+
     /// Take the bytes of the list as they are, even if it begins like a filter, a compressed file or UTF-16, or with a byte-order
     /// mark
     #[arg(long)]
     binary: bool,
+}
+
+/// What becomes of a short line, which has no field with the number of --key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Short {
+    /// It is a line without an item.
+    Pass,
+    /// It is left out.
+    Skip,
+    /// It is an error.
+    Error,
+}
+
+/// Returns the parser of --short for commands that only need items.
+fn short_of_items() -> impl TypedValueParser<Value = Short> {
+    short([(Short::Skip, "Leave it out"), (Short::Error, "End with an error, without a change")])
+}
+
+/// Returns the parser of --short for commands that print lines, with the help of each value.
+pub(crate) fn short(values: impl IntoIterator<Item = (Short, &'static str)>) -> impl TypedValueParser<Value = Short> {
+    let name = |short| match short {
+        Short::Pass => "pass",
+        Short::Skip => "skip",
+        Short::Error => "error",
+    };
+    let values: Vec<_> = values.into_iter().collect();
+    let names: Vec<_> = values.iter().map(|&(value, help)| PossibleValue::new(name(value)).help(help)).collect();
+    let find = move |given: String| values.iter().map(|(value, _)| *value).find(|&value| name(value) == given);
+    PossibleValuesParser::new(names).try_map(move |given| find(given).ok_or("it is none of the names"))
 }
 
 /// The character that separates fields, in UTF-8.
@@ -118,7 +155,24 @@ impl Format {
         });
         let nul = self.nul.then(|| String::from("--nul"));
         let binary = self.binary.then(|| String::from("--binary"));
-        nul.into_iter().chain(self.key.map(|key| format!("--key {key}"))).chain(delimiter).chain(binary).collect()
+        let short = self.short.filter(|&short| short == Short::Skip).map(|_| String::from("--short skip"));
+        let key = self.key.map(|key| format!("--key {key}"));
+        nul.into_iter().chain(key).chain(delimiter).chain(short).chain(binary).collect()
+    }
+
+    /// Returns the format with this default of --short.
+    pub(crate) fn or_short(self, default: Short) -> Self {
+        Self { short: self.short.or(Some(default)), ..self }
+    }
+
+    /// Returns whether short lines are lines without an item.
+    pub(crate) fn passes_short(&self) -> bool {
+        self.short == Some(Short::Pass)
+    }
+
+    /// Returns whether --short is given.
+    pub(crate) fn has_short(&self) -> bool {
+        self.short.is_some()
     }
 
     /// Returns the range of field `key` of a line; if there is none, the error is the number of fields.
@@ -156,6 +210,11 @@ impl ItemArgs {
         self.items.is_empty().then(|| self.file.as_deref().unwrap_or(Path::new("-")))
     }
 
+    /// Sets the default of --short.
+    pub(crate) fn or_short(self, default: Short) -> Self {
+        Self { format: self.format.or_short(default), ..self }
+    }
+
     /// Opens the items that the options name. With `progress`, a progress bar is shown on a terminal.
     pub(crate) fn open(self, progress: bool) -> anyhow::Result<Items> {
         if let Some(path) = self.path() {
@@ -183,17 +242,23 @@ pub(crate) struct Items {
     format: Format,
     /// The line that was read last, or the last item from the command line.
     line: Vec<u8>,
-    /// The range of the item in `line`.
-    item: Range<usize>,
+    /// The range of the item in `line`; `None` if the line is short and has none.
+    item: Option<Range<usize>>,
     bytes: u64,
-    count: u64,
+    /// The number of lines read so far, short ones included.
+    lines: u64,
+    /// The number of short lines.
+    short: u64,
+    /// The number of the first short line, counted from 1.
+    first_short: u64,
     name: String,
     progress: Progress,
 }
 
 impl Items {
     fn new(source: Source, format: Format, name: String, progress: Progress) -> Self {
-        Self { source, format, line: Vec::new(), item: 0..0, bytes: 0, count: 0, name, progress }
+        let (line, item) = (Vec::new(), Some(0..0));
+        Self { source, format, line, item, bytes: 0, lines: 0, short: 0, first_short: 0, name, progress }
     }
 
     /// Opens a file, or standard input for `-`.
@@ -230,32 +295,68 @@ impl Items {
         Ok(Self::new(Source::Reader(Box::new(reader)), format.clone(), name, progress))
     }
 
-    /// Reads the next item, and returns it.
+    /// Reads the next item, and returns it. Short lines are left out or are errors; [`advance_line`](Self::advance_line) passes
+    /// them.
     pub(crate) fn advance(&mut self) -> anyhow::Result<Option<&[u8]>> {
+        while self.advance_line()? {
+            if self.item.is_some() {
+                return Ok(self.item());
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the next line. Returns whether there was one. Its [`item`](Self::item) is `None` if the line is short, and short lines
+    /// are to be passed.
+    pub(crate) fn advance_line(&mut self) -> anyhow::Result<bool> {
+        loop {
+            if !self.read_line()? {
+                return Ok(false);
+            }
+            let found = self.format.key.map_or(Ok(0..self.line.len()), |key| self.format.field(&self.line, key));
+            self.item = found.as_ref().ok().cloned();
+            let Err(fields) = found else { return Ok(true) };
+            self.short += 1;
+            if self.short == 1 {
+                self.first_short = self.lines;
+            }
+            match self.format.short {
+                Some(Short::Pass) => return Ok(true),
+                Some(Short::Skip) => {}
+                Some(Short::Error) | None => bail!(
+                    "{}: has {}, but --key is {}; give another --key or --delimiter, or --short skip to leave out such lines",
+                    self.place(),
+                    counted(fields, "field"),
+                    self.format.key.unwrap_or(0)
+                ),
+            }
+        }
+    }
+
+    /// Reads a line, or takes an item from the command line. Returns whether there was one.
+    fn read_line(&mut self) -> anyhow::Result<bool> {
         let reader = match &mut self.source {
             Source::Reader(reader) => reader,
             Source::List(list) => {
-                let Some(item) = list.next() else { return Ok(None) };
+                let Some(item) = list.next() else { return Ok(false) };
                 self.line = item.into_encoded_bytes();
-                self.item = 0..self.line.len();
-                self.count += 1;
-                return Ok(Some(&self.line));
+                self.lines += 1;
+                return Ok(true);
             }
         };
         if reader.buffer().is_empty() {
-            self.progress.update(self.bytes, self.count);
+            self.progress.update(self.bytes, self.lines);
         }
         let end = self.format.separator();
         self.line.clear();
         let read = reader.take(LONGEST + 1).read_until(end, &mut self.line);
-        let read = read.with_context(|| format!("{}: cannot be read after item {}", self.name, self.count))?;
+        let read = read.with_context(|| format!("{}: cannot be read after item {}", self.name, self.lines))?;
         if read == 0 {
-            // This removes the bar from the screen before anything else is printed.
-            self.progress = Progress::hidden();
-            return Ok(None);
+            self.hide_progress();
+            return Ok(false);
         }
         self.bytes += read as u64;
-        self.count += 1;
+        self.lines += 1;
         if self.line.pop_if(|&mut last| last == end).is_some() {
             if end == b'\n' {
                 self.line.pop_if(|&mut last| last == b'\r');
@@ -266,19 +367,12 @@ impl Items {
                 self.place()
             );
         }
-        self.item = match self.format.key {
-            None => 0..self.line.len(),
-            Some(key) => self.format.field(&self.line, key).map_err(|fields| {
-                let fields = counted(fields, "field");
-                anyhow::anyhow!("{}: has {fields}, but --key is {key}; give another --key or --delimiter", self.place())
-            })?,
-        };
-        Ok(Some(self.item()))
+        Ok(true)
     }
 
-    /// Returns the item that was read last.
-    pub(crate) fn item(&self) -> &[u8] {
-        &self.line[self.item.clone()]
+    /// Returns the item of the line that was read last, unless the line is short.
+    pub(crate) fn item(&self) -> Option<&[u8]> {
+        Some(&self.line[self.item.clone()?])
     }
 
     /// Returns the line of the item that was read last.
@@ -297,19 +391,44 @@ impl Items {
         matches!(&self.source, Source::Reader(reader) if reader.buffer().is_empty())
     }
 
-    /// Returns the number of items read so far.
+    /// Returns the number of items read so far. Short lines have none.
     pub(crate) fn count(&self) -> u64 {
-        self.count
+        self.lines - self.short
     }
 
-    /// Returns the position of the item that was read last, for messages.
+    /// Returns the number of lines read so far, short ones included.
+    pub(crate) fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Returns the number of short lines read so far.
+    pub(crate) fn short(&self) -> u64 {
+        self.short
+    }
+
+    /// Removes the progress bar from the screen.
+    pub(crate) fn hide_progress(&mut self) {
+        self.progress = Progress::hidden();
+    }
+
+    /// Says how many lines were short, and where the first one is: "2 lines of list have no field 3, line 7 first". `None` if there
+    /// were none.
+    pub(crate) fn short_lines(&self) -> Option<String> {
+        let key = self.format.key.filter(|_| self.short > 0)?;
+        let (thing, have) = (if self.format.nul { "item" } else { "line" }, if self.short == 1 { "has" } else { "have" });
+        let (number, name, first) = (counted(self.short, thing), &self.name, self.first_short);
+        Some(format!("{number} of {name} {have} no field {key}, {thing} {first} first"))
+    }
+
+    /// Returns the position of the line that was read last, for messages.
     pub(crate) fn place(&self) -> String {
-        self.place_of(self.count)
+        let lines = matches!(self.source, Source::Reader(_)) && !self.format.nul;
+        format!("{} {} of {}", if lines { "line" } else { "item" }, self.lines, self.name)
     }
 
-    /// Returns the position of item `number`, counted from 1, for messages.
+    /// Returns the position of item `number`, counted from 1, for messages. Where lines were left out, the line is not known.
     pub(crate) fn place_of(&self, number: u64) -> String {
-        let lines = matches!(self.source, Source::Reader(_)) && !self.format.nul;
+        let lines = matches!(self.source, Source::Reader(_)) && !self.format.nul && self.short == 0;
         format!("{} {number} of {}", if lines { "line" } else { "item" }, self.name)
     }
 }
@@ -437,7 +556,7 @@ mod tests {
             let mut items = open(bytes, false).expect("a list");
             let mut all = Vec::new();
             while items.advance().unwrap().is_some() {
-                all.push(items.item().to_vec());
+                all.push(items.item().expect("an item").to_vec());
             }
             assert_eq!(all, items_of(bytes));
         }

@@ -80,21 +80,21 @@ impl Merge {
         done.map_err(|error| match error {
             MergeError::DifferentParams { ours, theirs, .. } => anyhow::anyhow!(
                 "{first} and {name}: only filters with the same parameters can be merged, but the first has a {ours}, and the second a \
-                 {theirs}; build both with the same --capacity and other options"
+                 {theirs}; build both with the same `koel build --capacity` and other options"
             ),
             MergeError::DifferentPlans => anyhow::anyhow!(
-                "{first} and {name}: only filters with the same parameters can be merged; build both with the same --fpr, --capacity, \
-                 --max-capacity and other options"
+                "{first} and {name}: only filters with the same parameters can be merged; build both with the same options: `koel build --fpr`, \
+                 `koel build --capacity`, `koel build --max-capacity` and others"
             ),
             MergeError::DifferentHasher => anyhow::anyhow!(
                 "{first} and {name}: only filters with the same hasher can be merged, but the first has {ours}, and the second {theirs}; \
-                 build both with the same --hasher"
+                 build both with the same `koel build --hasher`"
             ),
             MergeError::Full { items, slots, capacity, needed, .. } => {
-                let more = if later > 0 { ", and more for those that follow" } else { "" };
+                let more = if later > 0 { ", and with more for those that follow" } else { "" };
                 anyhow::anyhow!(
                     "{all} and {name}: {items} distinct items do not fit into one filter of {slots} slots, planned for {capacity}; \
-                     build all of them with a --capacity of at least {needed}{more}; nothing was written"
+                     build all of them with `koel build --capacity {needed}` or more{more}; nothing was written"
                 )
             }
             MergeError::Insert(error) if error.kind() == InsertErrorKind::TooManyCopies => anyhow::anyhow!(
@@ -111,6 +111,6 @@ impl Merge {
 fn mixed_types(growing: &Path, fixed: &Path) -> anyhow::Error {
     let (growing, fixed) = (file::name(growing), file::name(fixed));
     anyhow::anyhow!(
-        "{growing}: is a filter that grows, which can be merged only with others that grow; build {fixed} with --grow, too"
+        "{growing}: is a filter that grows, which can be merged only with others that grow; build {fixed} with `koel build --grow`, too"
     )
 }

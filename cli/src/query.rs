@@ -2,19 +2,18 @@
 
 use std::{
     ffi::OsString,
-    io::{self, IsTerminal as _},
     mem,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use anyhow::bail;
-use clap::Args;
+use clap::{Args, builder::TypedValueParser};
 use koel::Contains;
 
 use crate::{
     file,
-    items::{Format, ItemArgs, Items},
+    items::{self, Format, ItemArgs, Items, Short},
     terminal::{self, Out, Stream},
 };
 
@@ -37,6 +36,9 @@ use crate::{
 /// the file in place, as `cp` onto it does: if it becomes shorter, the system kills the query. (`mv` is safe.)
 #[derive(Args)]
 #[command(
+    mut_arg("short", |short| short.value_parser(short_lines()).help(
+        "What to do with a line that has no field N, such as an empty one [default: pass, and tell their number on standard error]"
+    )),
     override_usage = "koel query [OPTIONS] <FILTER>... [FILE]\n       koel query [OPTIONS] <FILTER>... --item <ITEM>...",
     after_help = "\
 Examples:
@@ -78,6 +80,15 @@ pub(crate) struct Query {
     verify: bool,
 }
 
+/// Returns the parser of --short.
+fn short_lines() -> impl TypedValueParser<Value = Short> {
+    items::short([
+        (Short::Pass, "It counts as absent: only --absent selects it"),
+        (Short::Skip, "Leave it out"),
+        (Short::Error, "End with an error"),
+    ])
+}
+
 /// A filter, and the number of items that it selected.
 struct Queried {
     name: String,
@@ -88,7 +99,8 @@ struct Queried {
 impl Query {
     pub(crate) fn run(mut self) -> anyhow::Result<ExitCode> {
         let list = self.take_list();
-        let items = ItemArgs::new(list, mem::take(&mut self.items), mem::take(&mut self.format));
+        let has_short = self.format.has_short();
+        let items = ItemArgs::new(list, mem::take(&mut self.items), mem::take(&mut self.format)).or_short(Short::Pass);
         let is_stdin = |path: &&Path| file::is_dash(path);
         let readers = self.files.iter().map(PathBuf::as_path).chain(items.path());
         if readers.filter(is_stdin).count() > 1 {
@@ -102,9 +114,11 @@ impl Query {
             Ok(Queried { name: file::name(path), filter, selected: 0 })
         };
         let mut filters = self.files.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
-        // A progress bar would disturb items that are printed on the same terminal.
-        let mut items = items.open(self.count || self.quiet || !io::stdout().is_terminal())?;
+        let mut items = items.open(self.count || self.quiet || terminal::is_stdout_apart())?;
         self.select(&mut filters, &mut items)?;
+        if let Some(short) = items.short_lines().filter(|_| !has_short && !self.quiet) {
+            terminal::say(format_args!("koel: {short}; they count as absent; --short skip leaves out such lines\n"));
+        }
         if self.count {
             let line = |queried: &Queried| match filters.len() {
                 1 => format!("{}\n", queried.selected),
@@ -124,9 +138,9 @@ impl Query {
     /// Prints the selected items, and counts them.
     fn select(&self, filters: &mut [Queried], items: &mut Items) -> anyhow::Result<()> {
         let (mut out, are_named) = (Out::new(), filters.len() > 1);
-        while items.advance()?.is_some() {
+        while items.advance_line()? {
             for queried in &mut *filters {
-                if queried.filter.contains(items.item()) == self.absent {
+                if items.item().is_some_and(|item| queried.filter.contains(item)) == self.absent {
                     continue;
                 }
                 queried.selected += 1;

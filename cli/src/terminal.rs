@@ -3,13 +3,14 @@
 
 use std::{
     fmt,
-    io::{self, BufWriter, ErrorKind, StdinLock, Stdout, Write as _},
-    process::ExitCode,
+    io::{self, BufWriter, ErrorKind, IsTerminal as _, StdinLock, Stdout, Write as _},
+    process::{self, ExitCode},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-pub(crate) use koel_lab::say;
+use koel_lab::{Signal, on_termination};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
@@ -39,6 +40,24 @@ impl Stream {
         }
         Ok(())
     }
+}
+
+/// Returns whether what is printed on standard output cannot appear on the terminal, among the lines of a progress bar: it is
+/// neither the terminal nor a pipe, whose reader may print on the terminal.
+#[cfg(unix)]
+pub(crate) fn is_stdout_apart() -> bool {
+    use rustix::{
+        fs::{FileType, fstat},
+        stdio::stdout,
+    };
+    let kind = fstat(stdout()).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    !io::stdout().is_terminal() && kind.is_ok_and(|kind| matches!(kind, FileType::RegularFile | FileType::CharacterDevice))
+}
+
+/// Returns whether standard output is not the terminal. This system does not tell whether it is a pipe.
+#[cfg(not(unix))]
+pub(crate) fn is_stdout_apart() -> bool {
+    !io::stdout().is_terminal()
 }
 
 /// Checks standard input and locks it.
@@ -155,7 +174,56 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-/// A progress bar. Dropping it removes it from the screen.
+/// Prints a message on standard error, above the progress bar if there is one.
+pub(crate) fn say(text: fmt::Arguments<'_>) {
+    let bar = lock(&BAR).clone();
+    match bar {
+        Some(bar) => bar.suspend(|| koel_lab::say(text)),
+        None => koel_lab::say(text),
+    }
+}
+
+/// The progress bar on the screen. It is removed before a signal ends the process.
+static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// The action before a signal ends the process.
+static BEFORE_END: Mutex<Option<Action>> = Mutex::new(None);
+
+type Action = Box<dyn FnOnce() -> anyhow::Result<()> + Send>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Calls `action`, in a thread of its own, before Ctrl-C, a request to terminate or a hang-up ends the process. If it fails, that is
+/// reported, and the exit status is that of an error. A second signal ends the process at once.
+pub(crate) fn before_end(action: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> anyhow::Result<()> {
+    *lock(&BEFORE_END) = Some(Box::new(action));
+    watch_signals()
+}
+
+/// Waits for signals in a thread. Before the first call, signals end the process as they do by default; after it, they do so
+/// without a progress bar left on the screen.
+fn watch_signals() -> anyhow::Result<()> {
+    static WATCHED: OnceLock<Result<(), String>> = OnceLock::new();
+    let watch = || {
+        on_termination(|signal| {
+            if let Some(bar) = lock(&BAR).take() {
+                bar.finish_and_clear();
+            }
+            let action = lock(&BEFORE_END).take();
+            if let Some(Err(error)) = action.map(|action| action()) {
+                failure(&error);
+                process::exit(i32::from(FAILED));
+            }
+            signal.end()
+        })
+    };
+    let watched = WATCHED.get_or_init(|| watch().map_err(|error| format!("{error:#}")));
+    watched.clone().map_err(anyhow::Error::msg)
+}
+
+/// A progress bar. Dropping it removes it from the screen. There is one at a time.
 pub(crate) struct Progress {
     bar: ProgressBar,
     /// `true` if the bar shows bytes out of a known total; otherwise, it shows items.
@@ -173,14 +241,25 @@ impl Progress {
             Some(bytes) => ProgressBar::new(bytes).with_style(style("{wide_bar} {bytes} of {total_bytes}, {eta} left")),
             None => ProgressBar::new_spinner().with_style(style("{spinner} {human_pos} items")),
         };
-        Self { bar, by_bytes: bytes.is_some() }
+        Self::shown(bar, bytes.is_some())
     }
 
     /// Returns a bar that counts to `number`; `things` is a plural such as "measurements".
     pub(crate) fn counting(number: usize, things: &str) -> Self {
         let bar = ProgressBar::new(number as u64);
         let style = style(&format!("{{wide_bar}} {{human_pos}} of {{human_len}} {things}, {{eta}} left"));
-        Self { bar: bar.with_style(style), by_bytes: false }
+        Self::shown(bar.with_style(style), false)
+    }
+
+    fn shown(bar: ProgressBar, by_bytes: bool) -> Self {
+        if !bar.is_hidden() {
+            *lock(&BAR) = Some(bar.clone());
+            // If signals cannot be watched, one leaves the bar on the screen. Watched signals are not ignored.
+            if !Signal::INTERRUPT.is_ignored() {
+                watch_signals().ok();
+            }
+        }
+        Self { bar, by_bytes }
     }
 
     /// Updates the bar. Call it once per large piece of input, not per item.
@@ -191,6 +270,9 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
+        if !self.bar.is_hidden() {
+            lock(&BAR).take();
+        }
         self.bar.finish_and_clear();
     }
 }

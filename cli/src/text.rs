@@ -60,6 +60,15 @@ pub(crate) fn short_rate(rate: f64) -> String {
     }
 }
 
+/// Returns the least number with three digits that is not below `rate`.
+pub(crate) fn rounded_up(rate: f64) -> f64 {
+    let near = format!("{rate:.2e}");
+    let (digits, power) = near.split_once('e').unwrap_or((&near, "0"));
+    let number = |digits: f64| format!("{digits:.2}e{power}").parse().unwrap_or(rate);
+    let digits = digits.parse().unwrap_or(rate);
+    if number(digits) < rate { number(digits + 0.01) } else { number(digits) }
+}
+
 /// Returns the text of a cell, or a dash if there is none.
 pub(crate) fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| String::from("-"))
@@ -132,5 +141,13 @@ mod tests {
             assert_eq!(short_rate(rate), text);
         }
         assert_eq!([short_rate(9.994e-10), short_rate(9.996e-10), short_rate(1.26e-10)], ["1.0e-9", "1.00e-9", "1.3e-10"]);
+    }
+
+    #[test]
+    fn rates_are_rounded_up_to_three_digits() {
+        for (rate, rounded) in [(0.5, 0.5), (0.001_230_1, 0.001_24), (0.001_239_9, 0.001_24), (9.991e-7, 1e-6), (1e-300, 1e-300)]
+        {
+            assert_eq!(rounded_up(rate).to_bits(), f64::to_bits(rounded), "{rate}");
+        }
     }
 }

@@ -2,62 +2,77 @@
 
 use std::{
     path::{Path, PathBuf},
-    process::{self, ExitCode},
+    process::ExitCode,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
 };
 
-use anyhow::{Context as _, bail};
-use clap::Args;
-use koel::{ElasticFilter, hash::AnyHasher};
-use koel_lab::on_termination;
+use anyhow::{Context as _, anyhow, bail};
+use clap::{Args, builder::TypedValueParser};
+use koel::{ElasticFilter, ParamError, hash::AnyHasher};
 
 use crate::{
-    errors,
+    errors::{self, Inserting},
+    facts,
     file::{self, Output, Snapshot},
-    items::{self, Format, Items},
+    items::{self, Format, Items, Short},
     numbers,
-    terminal::{self, Out, Stream},
+    terminal::{self, Closed, Out, Stream},
+    text::counted,
 };
 
 /// The false-positive rate of a new filter if --fpr is not given.
 const RATE: f64 = 1e-6;
 
-/// The exit status after a signal: 128 plus 2, the number of SIGINT.
-const INTERRUPTED: i32 = 130;
+/// The exit status if new lines could not be printed because standard output was closed: 128 plus 13, the number of SIGPIPE.
+const CLOSED: u8 = 141;
 
 /// Print the lines that have not been seen before.
 ///
-/// A filter remembers the lines from one run to the next, in about 5 bytes each, at least 200 kB, however long they are. The first
-/// run creates it; it grows, and is a koel snapshot like any other. Each new line is printed as it arrives; with --key, each line
-/// whose field is new.
+/// Each new line is printed as it arrives; with --key, each line whose field is new. A filter remembers the lines in about 5 bytes
+/// each, at least 200 kB, however long they are. With --filter, it remembers them from one run to the next, in a file. The first run
+/// creates it; it grows, and is a koel snapshot like any other.
 ///
-/// A new line is mistaken for a seen one, and left out, at the filter's false-positive rate: --fpr, for a new filter.
+/// A new line is mistaken for a seen one, and left out, at most at the filter's false-positive rate: --fpr, for a new filter.
 ///
-/// The filter is written at the end, also after Ctrl-C or a request to terminate. Until then, other koel commands that change it
-/// wait, including another `koel uniq`, so two runs never print the same line. If the command is killed, or its standard output
-/// is closed, the filter stays unchanged: the next run prints the lines again, and none is lost.
+/// The filter is written at the end, also after an error in the input and after a signal (Ctrl-C, SIGTERM, SIGHUP), so it has exactly
+/// the lines that were printed. Until then, other koel commands that change it wait, including another `koel uniq`, so two runs
+/// never print the same line. If the command is killed, gets a second signal, or cannot print, the filter stays unchanged: the next
+/// run prints the lines again, and none is lost.
 ///
-/// Exit status: 0 if a line was new, 1 if none was, 2 on error.
+/// Exit status: 0 if a line was new, 1 if none was, 2 on error, 128 + N after signal N (130 after Ctrl-C), 141 if standard output
+/// was closed, and the filter is unchanged.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    mut_arg("short", |short| short.value_parser(short_lines()).help(
+        "What to do with a line that has no field N, such as an empty one [default: pass, and tell their number on standard error]"
+    )),
+    after_help = "\
 Examples:
+    printf 'alice\\nbob\\nalice\\n' | koel uniq
     printf 'alice\\nbob\\nalice\\n' | koel uniq --filter seen.koel
     printf 'bob\\ncarol\\n' | koel uniq --filter seen.koel
-    printf '10:01 alice\\n10:02 dave\\n' | koel uniq --key 2 --filter seen.koel
-    seq 1000 | koel uniq --filter numbers.koel --max-bytes 10MB --count-only")]
+    printf '10:01 alice\\n10:02 dave\\n\\n' | koel uniq --key 2 --short skip --filter seen.koel
+    seq 1000 | koel uniq --filter numbers.koel --max-bytes 10MB --count-only"
+)]
 pub(crate) struct Uniq {
     /// The lines; `-` or no FILE for standard input
     file: Option<PathBuf>,
 
-    /// The filter that remembers the lines, a koel snapshot; created if there is none
+    /// Remember the lines in this file for later runs: a koel snapshot, created if there is no such file or an empty one. Without
+    /// this option, lines are forgotten at the end
     #[arg(long, value_name = "FILTER")]
-    filter: PathBuf,
+    filter: Option<PathBuf>,
 
     /// Print only the number of new lines
     #[arg(long)]
     count_only: bool,
 
-    /// The false-positive rate of a new filter: the fraction of new lines that may be left out [default: 0.000001]
+    /// At the end, also after an error or a signal, print on standard error the numbers of lines, and the filter's size and rate
+    #[arg(long)]
+    summary: bool,
+
+    /// The false-positive rate of a new filter: the maximum fraction of new lines that are left out [default: 0.000001]
     #[arg(long, value_name = "E", value_parser = numbers::rate, allow_hyphen_values = true)]
     fpr: Option<f64>,
 
@@ -70,39 +85,84 @@ pub(crate) struct Uniq {
     format: Format,
 }
 
+/// Returns the parser of --short.
+fn short_lines() -> impl TypedValueParser<Value = Short> {
+    items::short([
+        (Short::Pass, "Print it, as a new line that is not remembered"),
+        (Short::Skip, "Leave it out"),
+        (Short::Error, "End with an error; the lines before it are remembered"),
+    ])
+}
+
 /// The state of a run, which the signal handler shares.
 struct Sieve {
     filter: Snapshot,
-    output: Output,
-    out: Out,
-    prints: bool,
+    /// The file that the filter is written to, if any.
+    output: Option<Output>,
+    /// Standard output, unless lines are only counted.
+    out: Option<Out>,
+    has_summary: bool,
+    passes_short: bool,
+    /// The lines read so far, and of these: the short ones, the new ones with the short ones that were passed, and the others.
+    lines: u64,
+    short: u64,
     new: u64,
+    seen: u64,
     is_finished: bool,
 }
 
 impl Uniq {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        if file::is_dash(&self.filter) {
-            bail!("standard input: cannot be the filter, which is replaced; give a file");
+        if self.filter.as_ref().is_some_and(|filter| file::is_dash(filter)) {
+            bail!("standard input: cannot be the filter, which is replaced; give a file, or leave --filter out");
         }
         Stream::Stdout.check()?;
         let builder = ElasticFilter::builder().hasher(AnyHasher::default()).false_positive_rate(self.fpr.unwrap_or(RATE));
-        builder.clone().params().map_err(|error| errors::parameter(&error))?;
-        let new = || builder.clone().build().map_err(errors::build);
-        let output = Output::existing_or_new(&self.filter, new)?;
-        let mut filter = output.load()?;
-        self.set_limits(&mut filter, output.name())?;
+        builder.clone().params().map_err(|error| match error {
+            ParamError::FalsePositiveRate { given, min } => errors::rate(given, min, "a growing filter", ""),
+            error => errors::parameter(&error),
+        })?;
+        let new = || builder.clone().build().map_err(|error| errors::build(error, ""));
+        let output = self.filter.as_ref().map(|filter| Output::existing_or_new(filter, new)).transpose()?;
+        let mut filter = match &output {
+            Some(output) => output.load()?,
+            None => Snapshot::Growing(Box::new(new()?)),
+        };
+        self.set_limits(&mut filter, output.as_ref().map_or("", Output::name))?;
         let list = self.file.as_deref().unwrap_or(Path::new("-"));
-        let mut items = items::open_for(list, &self.format, &output)?;
-        let sieve = Sieve { filter, output, out: Out::new(), prints: !self.count_only, new: 0, is_finished: false };
-        let sieve = Arc::new(Mutex::new(sieve));
-        save_on_signal(&sieve)?;
+        output.as_ref().map_or(Ok(()), |output| items::check_distinct(list, output))?;
+        let format = self.format.clone().or_short(Short::Pass);
+        let sieve = Arc::new(Mutex::new(Sieve {
+            filter,
+            output,
+            out: (!self.count_only).then(Out::new),
+            has_summary: self.summary,
+            passes_short: format.passes_short(),
+            lines: 0,
+            short: 0,
+            new: 0,
+            seen: 0,
+            is_finished: false,
+        }));
+        // Reading may block forever, so it does not hold the lock.
+        let shared = Arc::clone(&sieve);
+        terminal::before_end(move || lock(&shared).finish(End::Read(Ok(()))))?;
+        let mut items = Items::open(list, &format, self.count_only || terminal::is_stdout_apart())?;
         let end = pass_lines(&mut items, &sieve);
-        let new = lock(&sieve).finish(end)?;
-        if self.count_only {
-            terminal::print(&format!("{new}\n"))?;
+        items.hide_progress();
+        let mut sieve = lock(&sieve);
+        match sieve.finish(end) {
+            Err(error) if error.is::<Closed>() && sieve.output.is_some() => return Ok(ExitCode::from(CLOSED)),
+            finished => finished?,
         }
-        Ok(ExitCode::from(u8::from(new == 0)))
+        if let Some(short) = items.short_lines().filter(|_| !self.format.has_short()) {
+            let fate = if self.count_only { "counted as new" } else { "printed as new" };
+            terminal::say(format_args!("koel: {short}; {fate}, and not remembered; --short skip leaves out such lines\n"));
+        }
+        if self.count_only {
+            terminal::print(&format!("{}\n", sieve.new))?;
+        }
+        Ok(ExitCode::from(u8::from(sieve.new == 0)))
     }
 
     /// Applies the options to a filter that was read.
@@ -138,35 +198,36 @@ enum End {
 /// Prints the new lines, until there are no more or a line fails.
 fn pass_lines(items: &mut Items, sieve: &Mutex<Sieve>) -> End {
     loop {
-        match items.advance() {
-            Ok(Some(_)) => {}
+        let advanced = items.advance_line();
+        let mut sieve = lock(sieve);
+        if sieve.is_finished {
+            drop(sieve);
+            wait_for_signal();
+        }
+        (sieve.lines, sieve.short) = (items.lines(), items.short());
+        match advanced {
+            Ok(true) => {}
             end => return End::Read(end.map(|_| ())),
         }
-        let mut sieve = lock(sieve);
-        let printed = match sieve.remember(items) {
+        let is_new = match sieve.is_new(items) {
             Err(error) => return End::Read(Err(error)),
-            Ok(is_new) if is_new && sieve.prints => sieve.out.item(items.line(), items.separator()),
-            Ok(_) => Ok(()),
+            Ok(is_new) => is_new,
         };
+        let Some(out) = &mut sieve.out else { continue };
+        let printed = if is_new { out.item(items.line(), items.separator()) } else { Ok(()) };
         // The next line may take long to arrive, so this one is flushed.
-        let printed = if items.is_waiting() { printed.and_then(|()| sieve.out.flush()) } else { printed };
+        let printed = if items.is_waiting() { printed.and_then(|()| out.flush()) } else { printed };
         if let Err(error) = printed {
             return End::NotPrinted(error);
         }
     }
 }
 
-/// Installs a handler that writes the filter when a signal ends the command. Reading may block forever, so it does not hold the
-/// lock.
-fn save_on_signal(sieve: &Arc<Mutex<Sieve>>) -> anyhow::Result<()> {
-    let sieve = Arc::clone(sieve);
-    let end = move || {
-        if let Err(error) = lock(&sieve).finish(End::Read(Ok(()))) {
-            terminal::failure(&error);
-        }
-        process::exit(INTERRUPTED);
-    };
-    on_termination(end)
+/// Waits for the end of the process: the filter was written because of a signal, so no line may be printed any more.
+fn wait_for_signal() -> ! {
+    loop {
+        thread::park();
+    }
 }
 
 fn lock(sieve: &Mutex<Sieve>) -> MutexGuard<'_, Sieve> {
@@ -174,32 +235,59 @@ fn lock(sieve: &Mutex<Sieve>) -> MutexGuard<'_, Sieve> {
 }
 
 impl Sieve {
-    /// Adds the item that was read last to the filter. Returns whether it is new.
-    fn remember(&mut self, items: &Items) -> anyhow::Result<bool> {
-        let is_new = self.filter.add_item(items, true, "build a new one with", "the lines before it are remembered")?;
+    /// Adds the item of the line that was read last to the filter. Returns whether it is new, as a short line always is.
+    fn is_new(&mut self, items: &Items) -> anyhow::Result<bool> {
+        let inserted = items.item().map_or(Ok(true), |item| self.filter.insert_unique(item));
+        let is_new = inserted.map_err(|error| anyhow!(self.filter.refused(items, &error, Inserting::Uniq)))?;
         self.new += u64::from(is_new);
+        self.seen += u64::from(!is_new);
         Ok(is_new)
     }
 
-    /// Ends the run: prints the buffered lines, and only then writes the filter. A second call does nothing. Returns the number of
-    /// new lines.
-    fn finish(&mut self, end: End) -> anyhow::Result<u64> {
+    /// Ends the run: prints the buffered lines, and only then writes the filter. A second call does nothing.
+    fn finish(&mut self, end: End) -> anyhow::Result<()> {
         if self.is_finished {
-            return Ok(self.new);
+            return Ok(());
         }
         self.is_finished = true;
-        let name = self.output.name();
         let read = match end {
-            End::Read(read) => self.out.flush().map(|()| read),
+            End::Read(read) => self.out.as_mut().map_or(Ok(()), Out::flush).map(|()| read),
             End::NotPrinted(error) => Err(error),
         };
         let read = read.inspect_err(|_| {
-            terminal::say(format_args!("koel: {name}: is unchanged; the next run prints the same lines again\n"));
+            if let Some(output) = &self.output {
+                let name = output.name();
+                terminal::say(format_args!("koel: {name}: is unchanged; the next run prints the same lines again\n"));
+            }
         })?;
-        if self.new > 0 {
-            let saved = self.output.save_snapshot(&self.filter);
-            saved.context("the lines that were printed are not remembered")?;
+        let passed = if self.passes_short { self.short } else { 0 };
+        if let Some(output) = self.output.as_ref().filter(|_| self.new > passed) {
+            let saved = output.save_snapshot(&self.filter).context("the lines that were printed are not remembered");
+            if let (Err(_), Err(error)) = (&saved, &read) {
+                terminal::failure(error);
+            }
+            saved?;
         }
-        read.map(|()| self.new)
+        if self.has_summary {
+            terminal::say(format_args!("{}", self.summary()));
+        }
+        match &self.output {
+            Some(_) => read.map_err(|error| anyhow!("{error:#}; the lines before it are remembered")),
+            None => read,
+        }
+    }
+
+    fn summary(&self) -> String {
+        let Self { lines, short, new, seen, .. } = *self;
+        let name = self.output.as_ref().map_or("not kept", Output::name);
+        let mut facts = vec![("lines", lines.to_string()), ("  new", new.to_string())];
+        let fate = if self.passes_short { "counted as new" } else { "left out" };
+        facts.extend((short > 0).then(|| ("  short", format!("{short}, without the field of --key; {fate}"))));
+        facts.extend([
+            ("  seen before", seen.to_string()),
+            ("filter", format!("{name}, {} ({})", counted(self.filter.len(), "item"), self.filter.extent())),
+            ("false positives", facts::rate(self.filter.false_positive_rate())),
+        ]);
+        facts::aligned(&facts)
     }
 }

@@ -141,7 +141,7 @@ fn a_full_filter_stays_unchanged() {
         let run = koel.feed(numbers(10..1000).replace('\n', end), &format!("add f.koel - {options}"));
         run.error(&[item, " of standard input: the filter is full", "build a new filter", "f.koel is unchanged"]);
         // The filter must have had room for its capacity.
-        assert!(value_after(&run.stderr, "--capacity above ").parse::<u64>().unwrap() >= capacity, "{}", run.stderr);
+        assert!(value_after(&run.stderr, "with N above ").parse::<u64>().unwrap() >= capacity, "{}", run.stderr);
         assert!(koel.read("f.koel") == before);
     }
     assert_eq!(koel.names(), ["f.koel"]);
@@ -191,4 +191,24 @@ fn copies_do_not_make_a_filter_grow() {
     let unique = koel.feed(all.repeat(3), "build - -o unique.koel --grow --unique");
     assert!(unique.text().contains("\n  skipped        10000,") && !unique.text().contains("distinct"), "{}", unique.text());
     unique.ok();
+}
+
+/// As the help of `--unique` says: a filter that grows compares more bits than a query, so it skips fewer new items.
+#[test]
+fn unique_skips_new_items_at_most_at_the_rate() {
+    let koel = Koel::new();
+    let new = numbers(30_000..60_000);
+    for (options, fewer) in [("--grow", true), ("--capacity 60000", false)] {
+        koel.feed(numbers(0..30_000), &format!("build - -o f.koel --fpr 2% {options}")).ok();
+        let found = koel.feed(&new, "query f.koel --count").text().trim().parse::<u64>().expect("a number");
+        let added = koel.feed(&new, "add f.koel --unique").text();
+        let skipped = value_after(&added, " added, ").parse::<u64>().expect("a number");
+        assert!((100..=700).contains(&found), "{options}: {found}");
+        assert!(
+            skipped <= 700 && (skipped * 4 < found) == fewer && (skipped >= found) != fewer,
+            "{options}: {skipped} of {found}"
+        );
+        // Skipped items are found, too.
+        assert_eq!(koel.feed(&new, "query f.koel --count").ok(), b"30000\n");
+    }
 }

@@ -37,7 +37,8 @@ fn refused_when_read(koel: &Koel, bytes: &[u8], parts: &[&str]) {
 fn short_and_long_files_are_refused() {
     let koel = Koel::with_filter(&numbers(0..100));
     let good = koel.read("f.koel");
-    for length in [0, 1, 7, 8, 63, 64, 65, good.len() - 9, good.len() - 8, good.len() - 1] {
+    refused(&koel, b"", &["is empty, and so is no filter", "`koel build`"]);
+    for length in [1, 7, 8, 63, 64, 65, good.len() - 9, good.len() - 8, good.len() - 1] {
         refused(&koel, &good[..length], &[&format!("there are {length}"), "too early", "another copy"]);
     }
     for more in [&b"\0"[..], b"\n", &good] {

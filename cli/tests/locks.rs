@@ -5,7 +5,7 @@ mod common;
 
 use std::{
     fs::{self, File, TryLockError},
-    io::Write as _,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     process::Child,
 };
 
@@ -169,6 +169,32 @@ mod waiting {
             Run::wait(add).ok();
             let found_now = koel.run("query f.koel --item old --item other --item new");
             assert_eq!(found_now.ok(), found.as_bytes(), "{event}");
+        }
+    }
+
+    /// Nobody watches the terminal of a cron job, but its messages are sent.
+    #[test]
+    fn a_waiting_command_says_so_once() {
+        let koel = Koel::new();
+        for args in
+            ["add f.koel --item new", "build - -o f.koel", "uniq - --filter f.koel --count-only", "merge f.koel g.koel -o f.koel"]
+        {
+            for name in ["f.koel", "g.koel"] {
+                reset(&koel, name);
+            }
+            let held = locked(&koel, "f.koel");
+            let mut child = koel.spawn(args);
+            let mut stderr = BufReader::new(child.stderr.take().expect("its messages"));
+            let mut line = String::new();
+            stderr.read_line(&mut line).expect("a message");
+            assert_eq!(line, "koel: f.koel: waiting for another command that is changing it\n", "{args}");
+            // It still waits, for the file that has been replaced in the meantime, and says so no more.
+            koel.shell("cp f.koel other; mv other f.koel").ok();
+            drop(held);
+            let run = Run::wait(child);
+            let mut rest = String::new();
+            stderr.read_to_string(&mut rest).expect("messages");
+            assert_eq!((run.status, rest.as_str()), (i32::from(args.starts_with("uniq")), ""), "{args}");
         }
     }
 

@@ -51,9 +51,9 @@ fn growing_filters_of_any_size_are_merged() {
     koel.feed("x\n", "build - -o fixed.koel").ok();
     koel.feed("x\n", "build - -o other.koel --grow --fpr 0.01").ok();
     koel.given("merge -o d.koel").refuses(&[
-        ("a.koel fixed.koel", &["can be merged only with others that grow; build fixed.koel with --grow"]),
-        ("fixed.koel a.koel", &["can be merged only with others that grow; build fixed.koel with --grow"]),
-        ("a.koel other.koel", &["build both with the same --fpr"]),
+        ("a.koel fixed.koel", &["can be merged only with others that grow; build fixed.koel with `koel build --grow`"]),
+        ("fixed.koel a.koel", &["can be merged only with others that grow; build fixed.koel with `koel build --grow`"]),
+        ("a.koel other.koel", &["build both with the same options: `koel build --fpr`"]),
     ]);
 }
 
@@ -73,7 +73,7 @@ fn filters_with_other_parameters_are_refused() {
         koel.run("merge a.koel b.koel other.koel -o all.koel").error(&[
             &format!("koel: a.koel and other.koel: only filters with the same {what} can be merged, but the first has "),
             &format!("the second {expected}"),
-            "build both with the same --",
+            "build both with the same `koel build --",
         ]);
     }
     assert_eq!(koel.names(), ["a.koel", "b.koel", "other.koel"]);
@@ -95,17 +95,17 @@ fn copies_are_added_up_or_united() {
         refused.error(&[
             "koel: a.koel and b.koel: ",
             " distinct items do not fit into one filter",
-            "build all of them with a --capacity of at least",
+            "build all of them with `koel build --capacity ",
             "nothing was written",
         ]);
         let distinct = value_after(&refused.stderr, "b.koel: ").parse::<u64>().unwrap();
         assert!((1490..=1500).contains(&distinct), "{distinct}");
-        assert!(value_after(&refused.stderr, "--capacity of at least ").parse::<u64>().unwrap() < 2000);
+        assert!(value_after(&refused.stderr, "build --capacity ").parse::<u64>().unwrap() < 2000);
         assert!(koel.read("a.koel") == before);
     }
     assert_eq!(koel.names(), ["a.koel", "b.koel"]);
     let refused = koel.run("merge a.koel b.koel -o all.koel").stderr;
-    build(value_after(&refused, "--capacity of at least "));
+    build(value_after(&refused, "build --capacity "));
     koel.run("merge a.koel b.koel -o united.koel --union").ok();
     let united = facts(&koel, "united.koel")["items"].as_u64().unwrap();
     assert!((1490..=1500).contains(&united), "{united}");

@@ -12,6 +12,7 @@ mod experiment;
 mod help;
 mod items;
 mod merge;
+mod messages;
 mod options;
 mod query;
 mod tune;
@@ -23,3 +24,5 @@ mod demo;
 mod files;
 #[cfg(unix)]
 mod streams;
+#[cfg(unix)]
+mod terminal;

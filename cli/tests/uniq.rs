@@ -32,6 +32,125 @@ fn key_compares_a_field_and_prints_whole_lines() {
     assert_eq!(koel.feed("a\nb\0c\0a\nb\0", "uniq --filter seen.koel --nul").ok(), b"a\nb\0c\0");
 }
 
+/// A short line never ends a run unless that is asked for.
+#[test]
+fn short_lines_are_passed_left_out_or_errors() {
+    let koel = Koel::new();
+    let list = "1 a\n\n2 b\n3\n4 a\n\n";
+    let run = koel.feed(list, "uniq --key 2 --filter seen.koel");
+    assert_eq!(run.status(0), b"1 a\n\n2 b\n3\n\n");
+    let note = "koel: 3 lines of standard input have no field 2, line 2 first; printed as new, and not remembered; --short skip";
+    assert!(run.stderr.starts_with(note), "{}", run.stderr);
+    // An explicit choice needs no note, and no short line is remembered.
+    assert_eq!(koel.feed(list, "uniq --key 2 --short pass --filter seen.koel").ok(), b"\n3\n\n");
+    assert_eq!(facts(&koel, "seen.koel")["items"], 2);
+    assert_eq!(koel.feed(list, "uniq --key 2 --short skip --filter seen.koel").status(1), b"");
+    assert_eq!(koel.feed("\n5 c\n6\n", "uniq --key 2 --short skip --filter seen.koel").ok(), b"5 c\n");
+    // The number of new lines is that of the printed ones.
+    assert_eq!(koel.feed(list, "uniq --key 2 --short pass --count-only").ok(), b"5\n");
+    assert_eq!(koel.feed("\n", "uniq --key 2 --short pass").ok(), b"\n");
+    // Printed lines are remembered, and the next run goes on after the error.
+    let ended = koel.feed("7 d\n8\n9 e\n", "uniq --key 2 --short error --filter seen.koel");
+    assert_eq!(ended.status(2), b"7 d\n");
+    assert!(ended.stderr.starts_with("koel: line 2 of standard input: has 1 field, but --key is 2; "), "{}", ended.stderr);
+    assert!(ended.stderr.ends_with("; the lines before it are remembered\n"), "{}", ended.stderr);
+    assert_eq!(koel.feed("7 d\n9 e\n", "uniq --key 2 --filter seen.koel").ok(), b"9 e\n");
+}
+
+/// The other commands leave short lines out, or end with an error that names this option.
+#[test]
+fn short_lines_are_the_same_in_every_command() {
+    let koel = Koel::new();
+    koel.write("list.txt", "1 a\n\n2 b\n3\n4 a\n");
+    let built = koel.run("build list.txt -o f.koel --key 2 --short skip");
+    assert!(
+        built
+            .text()
+            .contains("\n  distinct        2 of 3\n  left out        2 lines of list.txt have no field 2, line 2 first\n")
+    );
+    built.ok();
+    let added = koel.run("add f.koel list.txt --key 2 --short skip --unique").text();
+    assert!(added.starts_with("0 added, 3 skipped as already present; 3 in f.koel now"), "{added}");
+    assert!(added.ends_with("; 2 lines of list.txt have no field 2, line 2 first\n"), "{added}");
+    let removed = koel.run("remove f.koel list.txt --key 2 --short skip");
+    assert!(removed.ok().starts_with(b"3 removed, 0 not found; 0 in f.koel now"), "{}", removed.text());
+    koel.feed("a\n", "build - -o f.koel").ok();
+    for (options, lines) in [
+        ("--absent --short pass", "\n2 b\n3\n"),
+        ("--absent --short skip", "2 b\n"),
+        ("--short pass", "1 a\n4 a\n"),
+        ("--short skip", "1 a\n4 a\n"),
+    ] {
+        assert_eq!(koel.run(&format!("query f.koel list.txt --key 2 {options}")).ok(), lines.as_bytes(), "{options}");
+    }
+    let noted = koel.run("query f.koel list.txt --key 2 --absent --count");
+    assert_eq!(noted.status(0), b"3\n");
+    assert_eq!(
+        noted.stderr,
+        "koel: 2 lines of list.txt have no field 2, line 2 first; they count as absent; --short skip leaves out such lines\n"
+    );
+    let tuned = koel.run("tune --keys list.txt --fpr 1% --key 2 --short skip").text();
+    assert!(tuned.contains("--key 2 --short skip"), "{tuned}");
+}
+
+#[test]
+fn lines_are_forgotten_without_a_filter() {
+    let koel = Koel::new();
+    for _ in 0..2 {
+        assert_eq!(koel.feed("a\nb\na\n", "uniq").ok(), b"a\nb\n");
+    }
+    assert_eq!(koel.feed("", "uniq").status(1), b"");
+    assert_eq!(koel.feed("a\na\n", "uniq --count-only").ok(), b"1\n");
+    assert!(koel.names().is_empty());
+}
+
+/// `mktemp` makes such a file.
+#[test]
+fn an_empty_file_is_a_new_filter() {
+    let koel = Koel::new();
+    koel.write("seen.koel", "");
+    #[cfg(unix)]
+    koel.shell("chmod 600 seen.koel; ln -s seen.koel link").ok();
+    let name = if cfg!(unix) { "link" } else { "seen.koel" };
+    assert_eq!(koel.feed("a\nb\n", &format!("uniq --filter {name} --fpr 0.001")).ok(), b"a\nb\n");
+    assert_eq!(koel.feed("b\nc\n", "uniq --filter seen.koel").ok(), b"c\n");
+    assert_eq!(facts(&koel, "seen.koel")["most_false_positive_rate"], 0.001);
+    #[cfg(unix)]
+    assert_eq!(koel.shell("test -L link; ls -l seen.koel").text().split(' ').next(), Some("-rw-------"));
+    // It is one even if no line is new.
+    koel.write("other.koel", "");
+    koel.feed("", "uniq --filter other.koel").status(1);
+    assert_eq!(facts(&koel, "other.koel")["items"], 0);
+}
+
+#[test]
+fn a_summary_follows_on_request() {
+    let koel = Koel::new();
+    let run = koel.feed("1 a\n2 b\n3 a\n4\n", "uniq --key 2 --filter seen.koel --summary --short pass --count-only");
+    assert_eq!(run.status(0), b"3\n");
+    let expected = "lines            4
+  new            3
+  short          1, without the field of --key; counted as new
+  seen before    1
+filter           seen.koel, 2 items (tables of ";
+    assert!(run.stderr.starts_with(expected), "{}", run.stderr);
+    let (_, rate) = run.stderr.split_once("\nfalse positives  ").expect("a rate");
+    assert!(rate.ends_with('\n') && rate.contains(" %, one in "), "{rate}");
+    let run = koel.feed("1 a\n\n5 e\n", "uniq --key 2 --short skip --filter seen.koel --summary");
+    assert_eq!(run.status(0), b"5 e\n");
+    assert!(run.stderr.starts_with("lines            3\n  new            1\n  short          1, "), "{}", run.stderr);
+    assert!(run.stderr.contains("left out\n  seen before    1\nfilter           seen.koel, 3 items"), "{}", run.stderr);
+    // It comes before an error, too.
+    let run = koel.feed("6 f\n\n", "uniq --key 2 --short error --filter seen.koel --summary");
+    assert_eq!(run.status(2), b"6 f\n");
+    assert!(run.stderr.starts_with("lines            2\n  new            1\n  short          1, "), "{}", run.stderr);
+    assert!(run.stderr.contains("\nkoel: line 2 of standard input"), "{}", run.stderr);
+    let run = koel.feed("a\na\n", "uniq --summary");
+    assert!(
+        run.stderr.starts_with("lines            2\n  new            1\n  seen before    1\nfilter           not kept, 1 item (")
+    );
+}
+
 #[test]
 fn no_line_is_lost_at_the_limit_of_the_filter() {
     let koel = Koel::new();
@@ -41,8 +160,9 @@ fn no_line_is_lost_at_the_limit_of_the_filter() {
     // As the help says.
     assert!(koel.read("seen.koel").len() < 600_000);
     // A limit ends the run. The printed lines are remembered, and the next run prints the rest.
-    let first = koel.feed(&list, "uniq --filter small.koel --max-bytes 64KiB");
+    let first = koel.feed(&list, "uniq --filter small.koel --max-bytes 64KiB --summary");
     assert_eq!(first.status, 2, "{}", first.stderr);
+    assert!(first.stderr.contains("\n  seen before    0\nfilter           small.koel, "), "{}", first.stderr);
     assert!(first.stderr.contains("of standard input") && first.stderr.contains("are remembered"), "{}", first.stderr);
     let second = koel.feed(&list, "uniq --filter small.koel");
     assert!([first.stdout, second.ok().to_vec()].concat() == list.as_bytes());
@@ -58,8 +178,7 @@ fn mistakes_are_named() {
     let koel = Koel::with_filter("apple\n");
     koel.feed("", "uniq --filter seen.koel").status(1);
     koel.given("uniq").refuses(&[
-        ("", &["--filter <FILTER>"]),
-        ("--filter -", &["standard input", "give a file"]),
+        ("--filter -", &["standard input", "give a file, or leave --filter out"]),
         ("no.txt --filter seen.koel", &["no.txt", "No such file"]),
         ("seen.koel --filter seen.koel", &["seen.koel", "both the list and the filter"]),
         ("--filter .", &[".: is a folder"]),
@@ -82,6 +201,8 @@ fn lines_that_were_not_printed_are_printed_by_the_next_run() {
     let run = koel.shell("seq 1000000 | koel uniq --filter seen.koel | head -n 1");
     assert_eq!(run.status(0), b"1\n");
     assert!(run.stderr.contains("seen.koel: is unchanged"), "{}", run.stderr);
+    let closed = koel.shell("{ seq 1000000 | koel uniq --filter seen.koel || echo $? >&2; } | head -n 1");
+    assert_eq!((closed.status(0), closed.stderr.lines().last()), (&b"1\n"[..], Some("141")), "{}", closed.stderr);
     assert_eq!(koel.shell("seq 3 | koel uniq --filter seen.koel").ok(), b"1\n2\n3\n");
     let full =
         koel.shell("{ seq 9 | koel uniq --filter seen.koel > /dev/full || test $? = 2; }; seq 9 | koel uniq --filter seen.koel");
@@ -93,22 +214,86 @@ fn lines_that_were_not_printed_are_printed_by_the_next_run() {
     assert_eq!(killed.status(0), b"ten\n");
 }
 
+/// Under `nohup`, the tests and all that they start ignore a hang-up.
+#[cfg(unix)]
+fn signals() -> impl Iterator<Item = (&'static str, i32)> {
+    let survivor = Koel::new().shell("{ sh -c 'kill -HUP $$; echo ignored'; } 2>/dev/null || true");
+    let survives = !survivor.text().is_empty();
+    [("INT", 130), ("TERM", 143), ("HUP", 129)].into_iter().filter(move |&(signal, _)| signal != "HUP" || !survives)
+}
+
 /// A signal that can be caught ends the run at once, even if more lines may come, and the filter has the printed lines.
 #[test]
 #[cfg(unix)]
 fn an_interrupted_run_remembers_printed_lines() {
-    // Under `nohup`, the tests and all that they start ignore a hang-up.
-    let survivor = Koel::new().shell("{ sh -c 'kill -HUP $$; echo ignored'; } 2>/dev/null || true");
-    let signals = ["INT", "TERM", "HUP"].into_iter().filter(|&signal| signal != "HUP" || survivor.text().is_empty());
-    for signal in signals {
+    for (signal, status) in signals() {
         let koel = Koel::new();
         let run = koel.shell(&format!(
-            "mkfifo lines; koel uniq lines --filter seen.koel > printed & exec 3> lines; echo ten >&3
+            "mkfifo lines; koel uniq lines --filter seen.koel --summary > printed 2> summary & exec 3> lines; echo ten >&3
              until grep -q ten printed; do :; done; kill -{signal} $!; wait $! || echo $?
              printf 'ten\\neleven\\n' | koel uniq --filter seen.koel",
         ));
-        assert_eq!(run.status(0), b"130\neleven\n", "{signal}");
+        assert_eq!(run.status(0), format!("{status}\neleven\n").as_bytes(), "{signal}");
+        assert!(koel.read("summary").starts_with(b"lines            1\n  new            1\n"), "{signal}");
     }
+}
+
+/// A signal before the first line is no different: it leaves an empty filter. So is one while the command waits for another one.
+#[test]
+#[cfg(unix)]
+fn an_interrupted_run_without_lines_has_the_same_status() {
+    for (signal, status) in signals() {
+        let koel = Koel::new();
+        let run = koel.shell(&format!(
+            "mkfifo lines; koel uniq lines --filter seen.koel & exec 3> lines; until test -s seen.koel; do :; done
+             kill -{signal} $!; wait $! || echo $?; printf 'ten\\n' | koel uniq --filter seen.koel",
+        ));
+        assert_eq!(run.status(0), format!("{status}\nten\n").as_bytes(), "{signal}");
+    }
+}
+
+/// A signal ends the other commands without a change. Shells report 128 plus its number.
+#[test]
+#[cfg(unix)]
+fn an_interrupted_command_changes_nothing() {
+    use std::{fs::OpenOptions, io::Write as _, os::unix::process::ExitStatusExt as _};
+    for (signal, status) in signals() {
+        for command in ["build lines -o f.koel", "add f.koel lines", "remove f.koel lines", "query f.koel lines", "uniq lines"] {
+            let koel = Koel::with_filter("ten\n");
+            koel.shell("mkfifo lines").ok();
+            let before = koel.read("f.koel");
+            let mut child = koel.spawn(command);
+            let mut lines = OpenOptions::new().write(true).open(koel.path("lines")).expect("a reader");
+            lines.write_all(b"ten\n").expect("a reader");
+            koel.shell(&format!("kill -{signal} {}", child.id())).ok();
+            let ended = child.wait().expect("its end");
+            assert_eq!(ended.signal().map(|signal| 128 + signal), Some(status), "{command}, {signal}");
+            assert!(koel.read("f.koel") == before && koel.names() == ["f.koel", "lines"], "{command}, {signal}");
+        }
+    }
+}
+
+/// A second signal does not wait for a reader that does not read.
+#[test]
+#[cfg(unix)]
+fn a_second_signal_ends_a_run_that_cannot_print() {
+    use std::{io::Read as _, os::unix::process::ExitStatusExt as _};
+    let koel = Koel::new();
+    koel.feed("old\n", "uniq --filter seen.koel").ok();
+    let before = koel.read("seen.koel");
+    // The run blocks in the middle of a line that is longer than the pipe's buffer.
+    koel.write("list", "x".repeat(4 << 20));
+    let mut child = koel.spawn("uniq list --filter seen.koel");
+    let mut stdout = child.stdout.take().expect("its output");
+    stdout.read_exact(&mut [0]).expect("a byte");
+    let ended = loop {
+        koel.shell(&format!("kill -TERM {}", child.id())).ok();
+        if let Some(ended) = child.try_wait().expect("a process") {
+            break ended;
+        }
+    };
+    assert_eq!(ended.signal(), Some(15));
+    assert!(koel.read("seen.koel") == before);
 }
 
 /// This holds even for the first two runs, which both find no filter.

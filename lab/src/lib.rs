@@ -33,7 +33,7 @@ pub mod structures;
 pub use {
     chart::{Axis, Chart, Mark, Scale, Series},
     experiment::{About, Column, Experiment, Fields, Findings, Measured, Role, Scope, Table},
-    interrupt::{Interrupt, Interrupted, on_termination},
+    interrupt::{Interrupt, Interrupted, Signal, on_termination},
     percent::percent,
     provenance::{Build, Machine},
     record::read_results,

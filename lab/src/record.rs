@@ -135,7 +135,7 @@ impl ResultFiles {
 
     pub(crate) fn read(&self) -> anyhow::Result<Option<Record>> {
         let path = self.json();
-        read(&path)?.map(|text| parse(&text, &path)).transpose()
+        read(&path)?.map(|text| parse(&text, damaged(&path))).transpose()
     }
 
     /// Locks the experiment in this folder.
@@ -278,7 +278,8 @@ fn remove(path: &Path) -> anyhow::Result<()> {
 pub(crate) const ORDER: [&str; 7] = ["load", "space", "fpr", "speed", "sweep", "peers", "growth"];
 
 /// Reads the records of all experiments except `excluded`, in [`ORDER`]. Skips other JSON files, which users may keep in the folder.
-pub(crate) fn read_all(folder: &Path, excluded: &[&str]) -> anyhow::Result<Vec<Record>> {
+/// `damaged` returns the message about a record that cannot be read.
+pub(crate) fn read_all(folder: &Path, excluded: &[&str], damaged: impl Fn(&Path) -> String) -> anyhow::Result<Vec<Record>> {
     let mut names = BTreeSet::new();
     let unreadable = || format!("{}: cannot be read; give a folder that `koel experiment` has written", folder.display());
     for entry in fs::read_dir(folder).with_context(unreadable)? {
@@ -291,7 +292,7 @@ pub(crate) fn read_all(folder: &Path, excluded: &[&str]) -> anyhow::Result<Vec<R
         let path = folder.join(format!("{name}.json"));
         let is_ours = |text: &String| order < ORDER.len() || text.contains(&format!("\"experiment\": \"{name}\""));
         if let Some(text) = read(&path)?.filter(is_ours) {
-            records.push(parse(&text, &path)?);
+            records.push(parse(&text, damaged(&path))?);
         }
     }
     Ok(records)
@@ -302,11 +303,11 @@ fn order_of(name: &str) -> usize {
     ORDER.iter().position(|&known| known == name).unwrap_or(ORDER.len())
 }
 
-fn parse(text: &str, path: &Path) -> anyhow::Result<Record> {
-    serde_json::from_str(text).with_context(|| damaged(path))
+fn parse(text: &str, damaged: String) -> anyhow::Result<Record> {
+    serde_json::from_str(text).context(damaged)
 }
 
-/// Returns the message about a record that cannot be read.
+/// Returns the message about a record that a run cannot read.
 pub(crate) fn damaged(path: &Path) -> String {
     format!("{}: not a record of koel, or a damaged one: {REMEDY}, or delete the file", path.display())
 }

@@ -69,12 +69,12 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// Converts to success, or to [`Interrupt::STATUS`].
+/// Converts to success, or to [`Interrupt::status`].
 impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Complete => Self::SUCCESS,
-            Outcome::Interrupted => Self::from(Interrupt::STATUS),
+            Outcome::Interrupted => Self::from(Interrupt::status()),
         }
     }
 }

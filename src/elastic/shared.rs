@@ -105,10 +105,11 @@ impl<H> SharedFilter<H> {
         (&self.core).insert(self.hash_of(item))
     }
 
-    /// Inserts an item unless [`contains`](Self::contains) returns true for it, as one atomic operation: no other thread inserts or
-    /// removes the item between the lookup and the insertion. Returns true if it was inserted.
+    /// Inserts an item unless the filter has it already, as one atomic operation: no other thread inserts or removes the item
+    /// between the lookup and the insertion. Returns true if it was inserted.
     ///
-    /// [`ElasticFilter::insert_unique`] describes the effect of a false positive.
+    /// As in [`ElasticFilter::insert_unique`], a new item is skipped by mistake with a probability of at most ε, and `contains` may
+    /// already find by chance an item that is inserted.
     ///
     /// # Errors
     /// The errors of [`insert`](Self::insert).

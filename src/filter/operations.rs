@@ -326,14 +326,15 @@ macro_rules! changes {
                 self.core.insert(hash)
             }
 
-            /// Inserts an item unless [`contains`](Self::contains) returns true for it. Returns true if the item was inserted.
+            /// Inserts an item unless the filter has it already. Returns true if the item was inserted.
             ///
-            /// With probability ε, `contains` returns true for an item that was never inserted, and the item is not stored. It is
-            /// found all the same, but removing it later removes the fingerprint of another item. So combine this method with
-            /// removal only if you know which items were stored.
+            /// A new item is mistaken for one that the filter has, and skipped, with a probability of at most ε. It is found all
+            /// the same, but removing it later removes the fingerprint of another item. So combine this method with removal only
+            /// if you know which items were stored.
             ///
-            /// A growing filter compares all stored bits, including those kept for growth. So it may insert an item that `contains`
-            /// already finds by chance, and an item that it skips is found at every later size.
+            /// A filter of fixed size skips exactly the items for which [`contains`](Self::contains) returns true. A growing filter
+            /// skips fewer: it compares all stored bits here, and `contains` only some of them. So it may insert an item that
+            /// `contains` already finds by chance, and an item that it skips is found at every later size.
             ///
             /// # Errors
             /// The same as for [`insert`](Self::insert).

@@ -19,9 +19,9 @@ use crate::{
 
 /// Reproduce the measurements in the paper's figures on this machine. Writes tables, charts, and a report in one file.
 ///
-/// Ctrl-C interrupts at any time. Results are kept, and the same command continues; --again repeats all measurements. For the
-/// same seed, all results except times are the same on every machine. Results of another build of koel are drawn, and labeled
-/// as such, but not continued.
+/// Ctrl-C, SIGTERM or SIGHUP interrupts at any time. Results are kept, and the same command continues; --again repeats all
+/// measurements. For the same seed, all results except times are the same on every machine. Results of another build of koel are
+/// drawn, and labeled as such, but not continued.
 ///
 /// The paper is "Cuckoo Filter: Practically Better Than Bloom" by Fan, Andersen, Kaminsky and Mitzenmacher (CoNEXT 2014).
 #[derive(Args)]
@@ -35,6 +35,8 @@ load.csv has them as a table, load-….svg are the charts, and report.html is a 
 folder.
 
 In koel's repository, `cargo run --release -p koel-peers -- --out FOLDER` adds a comparison with other crates.
+
+Exit status: 0 success, 2 error, 128 + N interrupted by signal N: 130 by Ctrl-C.
 
 Examples:
     koel experiment all --quick

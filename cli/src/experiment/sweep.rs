@@ -36,7 +36,7 @@ const MAX_CASES: usize = 100_000;
 /// The record, sweep.json, describes the columns. Combinations for which no filter exists are left out and listed.
 #[derive(Args)]
 #[command(after_help = "\
-Exit status: 0 success, 2 error, 130 interrupted.
+Exit status: 0 success, 2 error, 128 + N interrupted by signal N: 130 by Ctrl-C.
 
 Examples:
     koel experiment sweep --f 8..16:4 --load 0.5..0.95:0.15 --items 10000 --quick

@@ -9,10 +9,15 @@ use std::{
     path::Path,
 };
 
-use koel::{CuckooFilter, ElasticFilter, Insert, hash::AnyHasher};
+use anyhow::anyhow;
+use koel::{CuckooFilter, ElasticFilter, Insert, InsertError, hash::AnyHasher};
 use koel_lab::percent;
 
-use crate::{errors, items::Items, terminal::Stream};
+use crate::{
+    errors::{self, Inserting},
+    items::Items,
+    terminal::Stream,
+};
 
 pub(crate) use read::{MAGIC, Stored, is_snapshot, is_snapshot_file, load, load_snapshot, open, open_file};
 #[cfg(unix)]
@@ -54,23 +59,25 @@ impl DerefMut for Snapshot {
 impl Snapshot {
     /// Inserts items as they are read; with `unique`, skips those reported as present. Returns the number of inserted items.
     ///
-    /// An error message has `larger`, as in [`errors::full`], and ends with `end`, which says what becomes of the file.
-    pub(crate) fn add(&mut self, items: &mut Items, unique: bool, larger: &str, end: &str) -> anyhow::Result<u64> {
+    /// An error has a remedy for users of `command`, and ends with `end`, which says what becomes of the file.
+    pub(crate) fn add(&mut self, items: &mut Items, unique: bool, command: Inserting, end: &str) -> anyhow::Result<u64> {
         let mut inserted = 0;
-        while items.advance()?.is_some() {
-            inserted += u64::from(self.add_item(items, unique, larger, end)?);
+        while let Some(item) = items.advance()? {
+            let result = if unique { self.insert_unique(item) } else { self.insert(item).map(|()| true) };
+            let result = result.map_err(|error| anyhow!("{}; {end}", self.refused(items, &error, command)));
+            inserted += u64::from(result?);
         }
         Ok(inserted)
     }
 
-    /// Inserts the item that was read last; with `unique`, skips it if it is reported as present. Returns whether it was inserted.
-    pub(crate) fn add_item(&mut self, items: &Items, unique: bool, larger: &str, end: &str) -> anyhow::Result<bool> {
-        let item = items.item();
-        let inserted = if unique { self.insert_unique(item) } else { self.insert(item).map(|()| true) };
-        inserted.map_err(|error| match self {
-            Self::Fixed(filter) => anyhow::anyhow!("{}; {end}", errors::full(&items.place(), &error, filter, larger)),
-            Self::Growing(_) => anyhow::anyhow!("{}; {end}", errors::refused(&items.place(), &error)),
-        })
+    /// Returns the message about the item that was read last, which the filter refused.
+    pub(crate) fn refused(&self, items: &Items, error: &InsertError, command: Inserting) -> String {
+        let capacity = match self {
+            Self::Fixed(filter) => filter.capacity(),
+            // It is never full.
+            Self::Growing(_) => 0,
+        };
+        errors::refused(&items.place(), error, capacity, command)
     }
 
     /// Describes how full or how large the filter is.

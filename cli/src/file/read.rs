@@ -173,6 +173,9 @@ pub(crate) fn open_file(path: &Path, wanted: &str) -> anyhow::Result<File> {
 pub(super) fn read_stored(mut reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
     let mut head = Vec::new();
     reader.by_ref().take(HEAD).read_to_end(&mut head).with_context(|| format!("{name}: cannot be read"))?;
+    if head.is_empty() {
+        bail!("{name}: is empty, and so is no filter; give {FILTER}");
+    }
     if REDIS_BLOOM.iter().any(|start| head.starts_with(start)) {
         return read_redisbloom(head.chain(reader), name);
     }

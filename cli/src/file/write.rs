@@ -2,8 +2,11 @@
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
-    io::{self, ErrorKind, IsTerminal as _, Write},
+    io::{self, ErrorKind, Write},
     path::{Path, PathBuf},
+    sync::mpsc::{self, RecvTimeoutError, Sender},
+    thread,
+    time::Duration,
 };
 
 use anyhow::{Context as _, bail};
@@ -53,7 +56,7 @@ impl Output {
 
     /// Opens a filter's file that will be read and replaced.
     pub(crate) fn existing(path: &Path) -> anyhow::Result<Self> {
-        Self::open(path, Access::ReadAndReplace)?.with_file()
+        Self::open(path, Access::Update { may_be_new: false })?.with_file()
     }
 
     /// Fails if there is no file to replace.
@@ -68,14 +71,20 @@ impl Output {
         }
     }
 
-    /// Opens a filter's file that will be read and replaced. If there is none, creates it with the filter that `new` returns.
+    /// Opens a filter's file that will be read and replaced. If there is none, or an empty one such as `mktemp` makes, creates it with
+    /// the filter that `new` returns.
     pub(crate) fn existing_or_new(path: &Path, new: impl FnOnce() -> anyhow::Result<super::Growing>) -> anyhow::Result<Self> {
-        let output = Self::open(path, Access::ReadAndReplace)?;
-        if !matches!(output.kind, Kind::Regular(_, None)) {
-            return output.with_file();
+        let output = Self::open(path, Access::Update { may_be_new: true })?;
+        match &output.kind {
+            Kind::Regular(_, None) => {
+                create(path, &new()?.to_bytes()).with_context(|| format!("{}: cannot be created", output.name))?;
+            }
+            Kind::Regular(_, Some(lock)) if lock.0.metadata().is_ok_and(|metadata| metadata.len() == 0) => {
+                output.save_snapshot(&Snapshot::Growing(Box::new(new()?)))?;
+            }
+            _ => return output.with_file(),
         }
-        create(path, &new()?.to_bytes()).with_context(|| format!("{}: cannot be created", output.name))?;
-        Self::existing(path)
+        Self::open(path, Access::Update { may_be_new: true })?.with_file()
     }
 
     fn open(path: &Path, access: Access) -> anyhow::Result<Self> {
@@ -99,9 +108,17 @@ impl Output {
             }
             // Opening a pipe without a reader could block forever, so the pipe is left to the shell to open.
             (Some(metadata), _) if !metadata.is_file() => bail!(
-                "{name}: is {}, not a regular file, and is not replaced; give the name of a file; to write a filter into it, redirect \
-                 standard output: `-o - > {name}`",
-                kind_of(&metadata)
+                "{name}: is {}, not a regular file, and is not replaced; {}",
+                kind_of(&metadata),
+                match access {
+                    Access::Replace => {
+                        format!("give the name of a file; to write a filter into it, redirect standard output: `-o - > {name}`")
+                    }
+                    Access::Update { may_be_new: true } => {
+                        String::from("give the name of a file, or leave --filter out to remember nothing for the next run")
+                    }
+                    Access::Update { may_be_new: false } => String::from("give the name of a file that `koel build` wrote"),
+                }
             ),
             // Opening such a path would overwrite the file from its start, and replacing the file would detach it from the
             // descriptor.
@@ -307,8 +324,31 @@ impl Descriptor {
 enum Access {
     /// The file will be replaced, but not read.
     Replace,
-    /// The file will be read, and then replaced.
-    ReadAndReplace,
+    /// The file will be read, and then replaced. It may be created first, by `koel uniq` only.
+    Update { may_be_new: bool },
+}
+
+/// The time to wait for a lock in silence. Most commands take less.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A message that is printed later, unless this is dropped before.
+struct Notice {
+    /// Dropping it ends the thread that waits.
+    _cancel: Sender<()>,
+}
+
+impl Notice {
+    fn after(time: Duration, text: String) -> Self {
+        let (cancel, canceled) = mpsc::channel();
+        let wait = move || {
+            if canceled.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+                terminal::say(format_args!("{text}"));
+            }
+        };
+        // Without a thread, the command waits in silence.
+        thread::Builder::new().spawn(wait).ok();
+        Self { _cancel: cancel }
+    }
 }
 
 /// The lock on a file, held until it is dropped.
@@ -324,16 +364,17 @@ impl Lock {
     /// protection.
     fn wait(path: &Path, access: Access) -> anyhow::Result<Option<Self>> {
         let name = path.display();
+        let mut notice = None;
         loop {
-            let file = match OpenOptions::new().read(access == Access::ReadAndReplace).write(true).open(path) {
+            let file = match OpenOptions::new().read(access != Access::Replace).write(true).open(path) {
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
                 opened => opened.with_context(|| format!("{name}: cannot be written"))?,
             };
             let locked = match file.try_lock() {
                 Err(TryLockError::WouldBlock) => {
-                    if io::stderr().is_terminal() {
-                        terminal::say(format_args!("koel: {name}: waiting for another command that is changing it\n"));
-                    }
+                    notice.get_or_insert_with(|| {
+                        Notice::after(PATIENCE, format!("koel: {name}: waiting for another command that is changing it\n"))
+                    });
                     file.lock()
                 }
                 Err(TryLockError::Error(error)) => Err(error),

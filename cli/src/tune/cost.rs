@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::Args;
 use koel::tuning::Candidate;
 use koel_lab::{
@@ -86,11 +86,15 @@ impl Times {
     fn read(folder: &Path) -> anyhow::Result<Self> {
         let there = folder.display();
         let read = SpeedTable::read(folder);
-        let read = read.with_context(|| format!("--times: koel experiment speed --again --out {there} measures them again"))?;
-        let table = read.with_context(|| {
+        // The other parts of the error have remedies for `koel experiment`.
+        let table = read.map_err(|error| {
+            let cause = error.root_cause();
+            anyhow!("--times: {there}/speed.json: {cause}; `koel experiment speed --again --out {there}` measures them again")
+        })?;
+        let table = table.with_context(|| {
             format!(
-                "--times: {there} has no times of this machine; measure them, which takes some minutes, with: koel experiment \
-                 speed --out {there}"
+                "--times: {there} has no times of this machine; measure them, which takes some minutes, with `koel experiment \
+                 speed --out {there}`"
             )
         })?;
         let (current, measured) = (Machine::current(), table.machine());

@@ -24,7 +24,7 @@ const REPEAT_BYTES: usize = 64 << 20;
 
 /// Builds an empty filter that computes the same hashes as all others.
 pub(super) fn hasher() -> anyhow::Result<Filter> {
-    CuckooFilter::builder().hasher(HASHER).capacity(0).fingerprint_bits(8).build().map_err(errors::build)
+    CuckooFilter::builder().hasher(HASHER).capacity(0).fingerprint_bits(8).build().map_err(|error| errors::build(error, ""))
 }
 
 /// Builds an empty filter to measure.

@@ -22,7 +22,7 @@ use crate::{
     numbers::{self, Share},
     options,
     terminal::{self, Stream},
-    text::{counted, wrapped},
+    text::{counted, rounded_up, wrapped},
 };
 use answer::Advice;
 use call::Call;
@@ -310,27 +310,5 @@ impl Nearest {
             return wrapped("No single option is enough: change more than one.");
         }
         format!("Nearest values, any one of which is enough:\n{ways}")
-    }
-}
-
-/// Returns the least number with three digits that is not below `rate`.
-fn rounded_up(rate: f64) -> f64 {
-    let near = format!("{rate:.2e}");
-    let (digits, power) = near.split_once('e').unwrap_or((&near, "0"));
-    let number = |digits: f64| format!("{digits:.2}e{power}").parse().unwrap_or(rate);
-    let digits = digits.parse().unwrap_or(rate);
-    if number(digits) < rate { number(digits + 0.01) } else { number(digits) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rates_are_rounded_up_to_three_digits() {
-        for (rate, rounded) in [(0.5, 0.5), (0.001_230_1, 0.001_24), (0.001_239_9, 0.001_24), (9.991e-7, 1e-6), (1e-300, 1e-300)]
-        {
-            assert_eq!(rounded_up(rate).to_bits(), f64::to_bits(rounded), "{rate}");
-        }
     }
 }

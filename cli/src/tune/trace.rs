@@ -328,7 +328,7 @@ impl<'a> ReplayedFilter<'a> {
     fn growing(plan: GrowingPlan, trace: &'a Trace) -> anyhow::Result<Self> {
         let empty = move || {
             let builder = options::kernel()?.into_iter().fold(plan.builder(), koel::ElasticBuilder::kernel);
-            builder.build().map_err(errors::build)
+            builder.build().map_err(|error| errors::build(error, ""))
         };
         Self::new(Plan::Growing(plan), trace, empty, |filter| {
             // A few items are in a list, which has no load factor.

@@ -2,6 +2,10 @@
 
 #![allow(dead_code, reason = "every story uses a part of it")]
 
+pub(crate) mod messages;
+#[cfg(unix)]
+pub(crate) mod screen;
+
 use std::{
     ffi::{OsStr, OsString},
     fs,
@@ -91,7 +95,10 @@ impl Koel {
 
     /// Runs `koel` with input from a pipe.
     pub(crate) fn feed(&self, input: impl AsRef<[u8]>, args: impl Args) -> Run {
-        self.finish(input.as_ref(), Command::new(KOEL).args(args.list()))
+        let args = args.list();
+        let run = self.finish(input.as_ref(), Command::new(KOEL).args(&args));
+        messages::check(&args, &run.stderr);
+        run
     }
 
     /// Runs `koel` with the kernel of this name.
@@ -112,11 +119,7 @@ impl Koel {
 
     /// Runs lines in a shell that finds `koel` in its path, and stops at the first that fails.
     pub(crate) fn shell(&self, script: &str) -> Run {
-        let folder = Path::new(KOEL).parent().expect("a folder");
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
-        let path = std::env::join_paths(folders).expect("a search path");
-        self.finish(b"", Command::new("sh").args(["-e", "-c", script]).env("PATH", path))
+        self.finish(b"", Command::new("sh").args(["-e", "-c", script]).env("PATH", search_path()))
     }
 
     /// Starts `koel` with these arguments.
@@ -138,6 +141,14 @@ impl Koel {
             Run::wait(child)
         })
     }
+}
+
+/// Returns a search path with `koel`.
+fn search_path() -> OsString {
+    let folder = Path::new(KOEL).parent().expect("a folder");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).expect("a search path")
 }
 
 /// The first arguments of several cases.
@@ -230,7 +241,7 @@ pub(crate) fn data(name: &str) -> Vec<u8> {
 #[track_caller]
 pub(crate) fn value_after<'a>(message: &'a str, words: &str) -> &'a str {
     let (_, rest) = message.split_once(words).unwrap_or_else(|| panic!("no \"{words}\" in: {message}"));
-    rest.split([',', ';', ' ', '\n']).next().unwrap_or_default()
+    rest.split([',', ';', ' ', '`', '\n']).next().unwrap_or_default()
 }
 
 /// Returns the numbers of a range, one per line.

@@ -180,12 +180,12 @@ fn missing_or_damaged_times_are_errors_with_a_remedy() {
     koel.run(question).error(&["--times: koel-experiments has no times", "koel experiment speed --out koel-experiments"]);
     let times = fs::read_to_string(Path::new(TUNING).join("speed.json")).expect("JSON");
     fs::create_dir(koel.path("koel-experiments")).expect("a new folder");
-    let again = "--times: koel experiment speed --again --out koel-experiments";
+    let again = "speed.json: ";
     for (damaged, part) in
-        [(times.replace("\"build_ns\"", "\"other\""), "measured fewer operations"), (String::from("{}"), "speed.json")]
+        [(times.replace("\"build_ns\"", "\"other\""), "measured fewer operations"), (String::from("{}"), "missing field")]
     {
         koel.write("koel-experiments/speed.json", damaged);
-        koel.run(question).error(&[again, part]);
+        koel.run(question).error(&["koel: --times: ", again, part, "`koel experiment speed --again --out koel-experiments`"]);
     }
 }
 

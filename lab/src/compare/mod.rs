@@ -145,7 +145,10 @@ impl Difference {
 
 /// Reads the records in a folder, with the names of their experiments.
 fn read_records(folder: &Path) -> anyhow::Result<Vec<(String, Record)>> {
-    let records = record::read_all(folder, &[])?;
+    let damaged = |path: &Path| {
+        format!("{}: not a record of koel, or a damaged one; give a folder that `koel experiment` has written", path.display())
+    };
+    let records = record::read_all(folder, &[], damaged)?;
     if records.is_empty() {
         bail!("{}: no results here; give a folder that `koel experiment` has written", folder.display());
     }

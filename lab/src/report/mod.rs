@@ -65,7 +65,7 @@ fn read_parts(folder: &Path, excluded: &[&str]) -> anyhow::Result<Vec<Part>> {
         let csv = record::table(&record.measured, &record.columns).with_context(|| format!("{name}.json"))?;
         Ok(Part { record, charts, csv })
     };
-    record::read_all(folder, excluded)?.into_iter().map(part).collect()
+    record::read_all(folder, excluded, record::damaged)?.into_iter().map(part).collect()
 }
 
 fn read_chart(folder: &Path, name: &str, file: &str) -> anyhow::Result<Svg> {

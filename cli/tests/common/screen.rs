@@ -1,0 +1,112 @@
+//! A terminal for the command, and what is on its screen.
+
+use std::{
+    fs::File,
+    io::{ErrorKind, Read as _},
+    os::fd::OwnedFd,
+    process::{Child, Command},
+};
+
+use rustix::{
+    fs::{Mode, OFlags, open},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
+
+use super::Koel;
+
+/// A command whose three streams are a terminal of 60 columns.
+pub(crate) struct Terminal {
+    pub(crate) child: Child,
+    ours: File,
+    /// All that was written.
+    written: Vec<u8>,
+}
+
+impl Terminal {
+    /// Runs a line in a shell, as [`Koel::shell`] does.
+    pub(crate) fn start(koel: &Koel, script: &str) -> Self {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&ours).and_then(|()| unlockpt(&ours)).expect("a terminal");
+        let name = ptsname(&ours, Vec::new()).expect("its name");
+        let theirs: OwnedFd = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("a terminal");
+        tcsetwinsize(&theirs, Winsize { ws_row: 24, ws_col: 60, ws_xpixel: 0, ws_ypixel: 0 }).expect("its size");
+        let stream = || theirs.try_clone().expect("a descriptor");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).env("TERM", "xterm").env("PATH", super::search_path()).current_dir(koel.0.path());
+        let child = shell.stdin(stream()).stdout(stream()).stderr(stream()).spawn().expect("a process");
+        Self { child, ours: ours.into(), written: Vec::new() }
+    }
+
+    /// Reads until this text was written.
+    pub(crate) fn read_until(&mut self, text: &str) {
+        while !String::from_utf8_lossy(&self.written).contains(text) {
+            assert!(self.read(), "no \"{text}\" in: {:?}", String::from_utf8_lossy(&self.written));
+        }
+    }
+
+    /// Reads more. Returns `false` at the end: the command has ended.
+    fn read(&mut self) -> bool {
+        let mut piece = [0; 4096];
+        match self.ours.read(&mut piece) {
+            Ok(0) => false,
+            Ok(read) => {
+                self.written.extend(&piece[..read]);
+                true
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => true,
+            // Linux reports the end of a terminal's other side as an error.
+            Err(_) => false,
+        }
+    }
+
+    /// Waits for the end. Returns the lines on the screen, without empty ones, and all that was ever written.
+    pub(crate) fn finish(mut self) -> (Vec<String>, String) {
+        while self.read() {}
+        self.child.wait().expect("its end");
+        (screen(&self.written), String::from_utf8_lossy(&self.written).into_owned())
+    }
+}
+
+/// Returns the lines that a terminal shows after it has received these bytes. It knows the control sequences that progress bars use.
+fn screen(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let (mut lines, mut row, mut column) = (vec![Vec::new()], 0, 0);
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\r' => column = 0,
+            '\n' => {
+                row += 1;
+                if lines.len() == row {
+                    lines.push(Vec::new());
+                }
+            }
+            '\x1b' => {
+                assert_eq!(chars.next(), Some('['), "{text:?}");
+                let mut number = String::new();
+                let command = loop {
+                    match chars.next() {
+                        Some(digit) if digit.is_ascii_digit() || ";?".contains(digit) => number.push(digit),
+                        command => break command,
+                    }
+                };
+                match (command, number.as_str()) {
+                    (Some('K'), "2") => lines[row].clear(),
+                    (Some('K'), "" | "0") => lines[row].truncate(column),
+                    (Some('A'), number) => row = row.saturating_sub(number.parse().unwrap_or(1)),
+                    (Some('m'), _) => {}
+                    other => panic!("{other:?} in {text:?}"),
+                }
+            }
+            char => {
+                let line: &mut Vec<char> = &mut lines[row];
+                line.resize(line.len().max(column + 1), ' ');
+                line[column] = char;
+                column += 1;
+            }
+        }
+    }
+    let lines = lines.iter().map(|line| line.iter().collect::<String>().trim_end().to_owned());
+    lines.filter(|line| !line.is_empty()).collect()
+}

@@ -1,0 +1,321 @@
+//! Every error of every subcommand, provoked: its message names options of that subcommand, and its remedy works. The commands of all
+//! other tests are checked by `common::messages`, too.
+
+use std::ffi::OsString;
+
+use crate::common::{Koel, data, messages, numbers, value_after};
+
+/// Creates a folder with files that commands refuse, and some that they accept.
+fn folder() -> Koel {
+    let koel = Koel::with_filter("apple\nbanana\n");
+    koel.write("list.txt", "apple\nplum\n");
+    koel.write("short.txt", "1 a\n\n2 b\n");
+    koel.write("many.txt", numbers(0..2000));
+    koel.write("empty", "");
+    koel.write("text", "no filter, but long enough to be read as one, and then refused as such");
+    koel.write("list.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\x03");
+    koel.feed(numbers(0..8), "build - -o full.koel --capacity 8").ok();
+    koel.feed(numbers(0..100), "build - -o growing.koel --grow").ok();
+    koel.feed(numbers(0..100), "build - -o hundred.koel --capacity 200").ok();
+    koel.feed(numbers(100..250), "build - -o other.koel --capacity 200").ok();
+    koel.feed("x\n", "build - -o metro.koel --grow --hasher metrohash64").ok();
+    koel.feed("x\n", "build - -o rate.koel --grow --fpr 0.5").ok();
+    koel.feed("x\nx\n", "build - -o copies.koel --addressing power-of-two --hasher metrohash64 --seed 1337").ok();
+    let mut damaged = koel.read("growing.koel");
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    koel.write("damaged.koel", &damaged);
+    koel.write("cut.koel", &damaged[..middle]);
+    koel.write("go.bin", data("go/packed_b4_f13_n2000_m0.bin"));
+    koel.write("grown.chunks", data("redisbloom/rb_deleted.chunks"));
+    koel.shell("mkfifo pipe; mkdir bad; echo {} > bad/load.json").ok();
+    koel.write("log.txt", "insert a\nlook b\n");
+    koel
+}
+
+/// The errors: arguments, and a part of the message. `READS` stands for each command that reads a filter, `CHANGES` for each that
+/// changes one, `LISTS` for each that reads a list.
+const ERRORS: &[(&str, &str)] = &[
+    // Filters.
+    ("READS no.koel", "No such file"),
+    ("READS empty", "is empty, and so is no filter; give a file that `koel build` wrote"),
+    ("READS text", "neither a koel snapshot nor"),
+    ("READS cut.koel", "cut.koel"),
+    ("READS damaged.koel", "damaged.koel"),
+    ("READS .", "is a folder"),
+    ("CHANGES no.koel --item a", "`koel build` creates one"),
+    ("CHANGES empty --item a", "is empty, and so is no filter"),
+    ("CHANGES text --item a", "neither a koel snapshot nor"),
+    ("CHANGES damaged.koel --item a", "damaged.koel"),
+    ("CHANGES go.bin --item a", "`koel convert --to koel` makes a snapshot of it"),
+    ("CHANGES grown.chunks --item a", "is a dump of RedisBloom"),
+    ("CHANGES - --item a", "cannot be replaced by the changed filter"),
+    ("CHANGES . --item a", "is a folder"),
+    (
+        "CHANGES pipe --item a",
+        "is a named pipe, not a regular file, and is not replaced; give the name of a file that `koel build` wrote",
+    ),
+    ("CHANGES f.koel f.koel", "both the filter and the items"),
+    ("CHANGES f.koel no.txt", "to pass an item itself, use --item"),
+    ("CHANGES f.koel list.gz", "gzip -dc"),
+    ("CHANGES f.koel --key 2 --item a", "leave one of them out"),
+    // Lists.
+    ("LISTS no.txt", "no.txt"),
+    ("LISTS .", "is a folder"),
+    ("LISTS list.gz", "gzip -dc list.gz"),
+    ("LISTS growing.koel", "`koel merge`"),
+    ("LISTS short.txt --key 2 --short error", "give another --key or --delimiter, or --short skip"),
+    ("LISTS short.txt --key 0", "1 for the first one"),
+    ("LISTS short.txt --key 1 --delimiter ab", "one character"),
+    ("LISTS short.txt --short skip", "--key <N>"),
+    ("LISTS short.txt --key 2 --short all", "possible values"),
+    // Building.
+    ("build short.txt --key 2 -o new", "line 2 of short.txt: has 0 fields"),
+    ("build short.txt --key 2 --short pass -o new", "skip, error"),
+    ("build many.txt -o new --capacity 10", "leave --capacity out, or give a --capacity above"),
+    ("build many.txt -o new --fpr 1e-9", "or --bucket-size 2"),
+    ("build many.txt -o new --fpr 1e-9 --table packed", "or --bucket-size 2 and no --table"),
+    ("build many.txt -o new --fpr 1e-12", "with --bucket-size 1"),
+    ("build many.txt -o new --fpr 2", "to below 1"),
+    ("build many.txt -o new --fpr 1e-12 --grow", "a growing filter with 4 slots per bucket keeps rates from"),
+    ("build many.txt -o new --capacity 9999999999999999", "or a smaller --capacity; 0.001 is the default"),
+    ("build many.txt -o new --capacity 999999999999999", "give a smaller --capacity, or use a machine with more memory"),
+    ("build many.txt -o new --bits 33", "33 given"),
+    ("build many.txt -o new --bits 3 --table packed", "3 given"),
+    ("build many.txt -o new --bucket-size 99", "99 given"),
+    ("build many.txt -o new --bucket-size 8 --table packed", "8 given"),
+    ("build many.txt -o new --grow --capacity 10 --max-capacity 9", "--capacity: 10 given"),
+    ("build many.txt -o new --grow --max-capacity 9999999999999999999", "--max-capacity"),
+    ("build many.txt -o new --grow --bits 9", "cannot be used with"),
+    ("build many.txt -o many.txt", "both the list and the filter"),
+    ("build many.txt -o pipe", "redirect standard output: `-o - > pipe`"),
+    ("build many.txt -o no/new", "make it first"),
+    ("build many.txt -o .", "is a folder"),
+    // Adding.
+    ("add full.koel many.txt", "build a new filter: `koel build --grow`, or `koel build --capacity N` with N above 8"),
+    // Lines that are new.
+    ("uniq list.txt --filter -", "leave --filter out"),
+    ("uniq list.txt --filter .", "is a folder"),
+    ("uniq list.txt --filter pipe", "leave --filter out to remember nothing for the next run"),
+    ("uniq list.txt --filter text", "neither a koel snapshot nor"),
+    ("uniq list.txt --filter go.bin", "`koel convert --to koel` makes a snapshot of it"),
+    ("uniq list.txt --filter grown.chunks", "is a dump of RedisBloom"),
+    ("uniq list.txt --filter damaged.koel", "damaged.koel"),
+    ("uniq list.txt --filter list.txt", "list.txt"),
+    ("uniq f.koel --filter f.koel --binary", "both the list and the filter"),
+    ("uniq list.txt --filter no/new", "make it first"),
+    ("uniq list.txt --filter full.koel --max-bytes 1M", "leave them out"),
+    ("uniq list.txt --filter growing.koel --fpr 0.5", "leave --fpr out, or give another file"),
+    ("uniq list.txt --filter new --fpr 1e-12", "a growing filter keeps rates from"),
+    ("uniq list.txt --filter new --fpr 2", "to below 1"),
+    ("uniq many.txt --filter full.koel --count-only", "name another file with --filter"),
+    // Queries.
+    ("query f.koel - -", "cannot be both the filter and the items"),
+    ("query f.koel --count --quiet", "cannot be used with"),
+    ("query f.koel --key 2 --item a", "leave one of them out"),
+    ("query f.koel no.txt", "to pass an item itself, use --item"),
+    // Merging.
+    ("merge f.koel", "merge"),
+    ("merge - - -o new", "give files for the others"),
+    ("merge f.koel hundred.koel -o new", "build both with the same `koel build --capacity`"),
+    ("merge growing.koel rate.koel -o new", "`koel build --fpr`"),
+    ("merge growing.koel metro.koel -o new", "`koel build --hasher`"),
+    ("merge growing.koel f.koel -o new", "build f.koel with `koel build --grow`"),
+    ("merge hundred.koel other.koel -o new", "`koel build --capacity 2"),
+    ("merge hundred.koel go.bin -o new", "`koel convert --to koel` makes a snapshot of it"),
+    ("merge hundred.koel other.koel -o pipe", "redirect standard output: `-o - > pipe`"),
+    // Converting.
+    ("convert f.koel -o new --to go", "`koel build --addressing power-of-two"),
+    ("convert f.koel -o new --to redisbloom", "`koel build --table single"),
+    ("convert growing.koel -o new --to go", "Go's have a fixed size"),
+    ("convert growing.koel -o new --to redisbloom", "`koel build`"),
+    ("convert go.bin -o new --to redisbloom", "`koel build`"),
+    ("convert grown.chunks -o new --to go", "`koel build`"),
+    ("convert f.koel -o new --to xml", "koel, go, redisbloom"),
+    ("convert f.koel -o pipe --to koel", "redirect standard output: `-o - > pipe`"),
+    // Tuning.
+    ("tune --fpr 0.1", "--items"),
+    ("tune --items 10", "--fpr"),
+    ("tune --items 10 --fpr 0.7", "nearest that works"),
+    ("tune --items 10 --fpr 0", "nearest that works"),
+    ("tune --items 10 --fpr 0.1 --bucket-size 99", "99 given"),
+    ("tune --items 10 --fpr 0.1 --headroom 50", "50%"),
+    ("tune --items 1..5 --fpr 0.1", "koel build --grow"),
+    ("tune --items 18446744073709551615 --headroom 50% --fpr 0.1", "give fewer items"),
+    ("tune --items 1 --keys list.txt --fpr 0.1", "leave --items out"),
+    ("tune --keys empty --fpr 0.1", "leave --keys out and give --items"),
+    ("tune --keys list.txt --queries empty --fpr 0.1", "leave --queries out"),
+    ("tune --keys - --queries - --fpr 0.1", "give a file for one of them"),
+    ("tune --trace log.txt --fpr 0.1", "log.txt"),
+    ("tune --trace empty --fpr 0.1", "empty"),
+    ("tune --items 9 --fpr 0.1 --false-positive-cost 100us --absent 90%", "koel experiment speed"),
+    ("tune --items 9 --fpr 0.1 --absent 90%", "--false-positive-cost"),
+    // The rest.
+    ("info - -", "standard input"),
+    ("info no.koel f.koel", "No such file"),
+    ("verify no.koel text", "2 of 2 files failed"),
+    ("demo --keep list.txt", "cannot be created as a folder"),
+    ("experiment", "`koel experiment --help` describes them"),
+    ("experiment nothing", "possible values"),
+    ("experiment compare no-1 no-2", "no-1"),
+    ("experiment compare bad bad", "bad/load.json: not a record of koel, or a damaged one; give a folder"),
+    ("experiment sweep --f 99", "32"),
+    ("experiment sweep --f 8 --measure nothing", "possible values"),
+    ("completions tcsh", "tcsh"),
+    ("unbuild", "unrecognized subcommand"),
+];
+
+const READS: [&str; 6] = [
+    "info {}",
+    "verify {}",
+    "query {} --item a --verify",
+    "merge {} f.koel -o new",
+    "merge f.koel {} -o new",
+    "convert {} -o new --to koel",
+];
+const CHANGES: [&str; 2] = ["add {}", "remove {}"];
+const LISTS: [&str; 5] =
+    ["build {} -o new", "add f.koel {}", "remove f.koel {}", "uniq --filter seen {}", "tune --fpr 0.1 --keys {}"];
+
+#[test]
+#[cfg(target_os = "linux")]
+fn every_error_has_a_remedy_for_its_command() {
+    let koel = folder();
+    let mut faults = Vec::new();
+    for &(case, part) in ERRORS {
+        let commands = match case.split_once(' ') {
+            Some(("READS", rest)) => READS.map(|command| command.replace("{}", rest)).to_vec(),
+            Some(("CHANGES", rest)) => CHANGES.map(|command| command.replace("{}", rest)).to_vec(),
+            Some(("LISTS", rest)) => LISTS.map(|command| command.replace("{}", rest)).to_vec(),
+            _ => vec![String::from(case)],
+        };
+        for command in commands {
+            // `run` checks the words of the message.
+            let run = koel.run(&command);
+            let is_good =
+                run.status == 2 && run.stderr.starts_with("koel: ") && run.stderr.contains(part) && !koel.path("new").exists();
+            faults.extend((!is_good).then(|| format!("{command}: {}, no \"{part}\" in: {}", run.status, run.stderr)));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn the_check_of_messages_finds_mistakes() {
+    let fault = |args: &str, message| messages::fault(&args.split(' ').map(OsString::from).collect::<Vec<_>>(), message);
+    for (args, message) in [
+        ("uniq --filter f", "koel: give a smaller --capacity"),
+        ("uniq --filter f", "koel: redirect standard output: `-o - > f`"),
+        ("add f", "koel: `koel build --growing` builds one"),
+        ("add f", "koel: `koel build` builds one, with --grow"),
+        ("merge f", "koel: give a higher max_bytes"),
+        ("merge f", "koel: use an ElasticFilter"),
+        ("build f", "koel: false-positive rate: 1 given"),
+    ] {
+        assert!(fault(args, message).is_some(), "{args}: {message}");
+    }
+    for (args, message) in [
+        ("uniq --filter max_bytes", "koel: max_bytes: give another --filter, or --max-bytes"),
+        ("add f --no-such", "koel: unexpected argument '--no-such' found"),
+        ("add f", "koel: `koel build --grow` builds one; `gzip -dc f` helps; -h or --help"),
+        ("experiment sweep --f 9", "koel: give another --f"),
+        ("build f", "koel: give -o"),
+    ] {
+        assert_eq!(fault(args, message), None, "{args}: {message}");
+    }
+}
+
+/// Each remedy for a low rate is followed.
+#[test]
+fn remedies_for_low_rates_work() {
+    let koel = Koel::new();
+    koel.write("list.txt", numbers(0..500));
+    let mut bucket_sizes = Vec::new();
+    for rate in ["1.7e-9", "1e-9", "9.5e-10", "5e-10", "4.6e-10", "1e-10", "1e-15"] {
+        for options in
+            ["", "--table packed", "--table single", "--capacity 1000", "--addressing power-of-two", "--bucket-size 3", "--grow"]
+        {
+            let run = koel.run(&format!("build list.txt -o new {options} --fpr {rate}"));
+            if options == "--bucket-size 3" && run.status == 0 {
+                continue;
+            }
+            run.error(&["koel: --fpr: ", "slots per bucket"]);
+            assert!(!run.stderr.contains("smaller --capacity"), "{}", run.stderr);
+            let options = if run.stderr.contains("no --table") { "" } else { options };
+            let (others, _) = options.split_once("--bucket-size").unwrap_or((options, ""));
+            let lowest = value_after(&run.stderr, "keeps rates from ");
+            koel.run(&format!("build list.txt -o new {options} --fpr {lowest}")).ok();
+            let rate = if run.stderr.contains("or one from ") { value_after(&run.stderr, "or one from ") } else { rate };
+            if run.stderr.contains("--bucket-size ") {
+                let size = value_after(&run.stderr, "--bucket-size ");
+                koel.run(&format!("build list.txt -o new {others} --fpr {rate} --bucket-size {size}")).ok();
+                bucket_sizes.push(size.to_owned());
+            } else {
+                assert_eq!(options, "--bucket-size 1", "{}", run.stderr);
+            }
+        }
+    }
+    bucket_sizes.sort();
+    bucket_sizes.dedup();
+    assert_eq!(bucket_sizes, ["1", "2", "3"]);
+    // A smaller capacity is a remedy only where it helps.
+    let refused = koel.run("build list.txt -o new --capacity 9999999999999999");
+    refused.error(&["or a smaller --capacity; 0.001 is the default"]);
+}
+
+#[test]
+fn remedies_for_full_filters_work() {
+    let koel = folder();
+    let full = koel.run("add full.koel many.txt");
+    full.error(&["`koel build --grow`"]);
+    let least: u64 = value_after(&full.stderr, "with N above ").parse().expect("a number");
+    assert_eq!(least, 8);
+    koel.feed(numbers(0..8), "build - -o new.koel --grow").ok();
+    koel.run("add new.koel many.txt --unique").ok();
+    // The lines that the full filter has no room for go to a new one.
+    let first = koel.run("uniq many.txt --filter full.koel");
+    assert!(first.stderr.ends_with("; the lines before it are remembered\n"), "{}", first.stderr);
+    koel.run("uniq many.txt --filter another.koel").ok();
+    // A limit can be raised.
+    let first = koel.feed(numbers(0..100_000), "uniq --filter small.koel --max-bytes 300kB");
+    assert!(first.stderr.contains("bytes, and --max-bytes is 300000; give a higher --max-bytes; the lines"), "{}", first.stderr);
+    let second = koel.feed(numbers(0..100_000), "uniq --filter small.koel --max-bytes 10MB");
+    assert!([first.stdout, second.ok().to_vec()].concat() == numbers(0..100_000).as_bytes());
+    // What would make a filter large enough for a merge is in the message.
+    let merged = koel.run("merge hundred.koel other.koel -o new");
+    let needed = value_after(&merged.stderr, "build --capacity ");
+    koel.feed(numbers(0..100), &format!("build - -o hundred.koel --capacity {needed}")).ok();
+    koel.feed(numbers(100..250), &format!("build - -o other.koel --capacity {needed}")).ok();
+    koel.run("merge hundred.koel other.koel -o both.koel").ok();
+}
+
+/// A growing filter ends far beyond its plan.
+#[test]
+fn a_filter_beyond_its_plan_names_an_option() {
+    let koel = Koel::new();
+    let many = numbers(0..200_000);
+    let run = koel.feed(&many, "build - -o f.koel --grow --max-capacity 1 --fpr 1e-7");
+    run.error(&["cannot keep its rate with more items; give a higher --max-capacity; nothing was written"]);
+    koel.feed(&many, "build - -o f.koel --grow --max-capacity 1M --fpr 1e-7").ok();
+    koel.feed(numbers(0..10_000), "build - -o f.koel --grow --max-capacity 1 --fpr 1e-7").ok();
+    koel.feed(&many, "add f.koel").error(&["`koel build --grow`, without `koel build --max-capacity` or with a higher one"]);
+    let uniq = koel.feed(&many, "uniq --filter f.koel --count-only");
+    uniq.error(&["name another file with --filter", "the lines before it are remembered"]);
+    koel.feed(&many, "uniq --filter g.koel --count-only").ok();
+}
+
+/// 2 to the power of 32, minus one, is the sum of the powers below it.
+#[test]
+fn an_item_with_too_many_copies_can_be_added_as_unique() {
+    let koel = Koel::new();
+    koel.feed("x\n", "build - -o 0 --grow").ok();
+    for power in 0..31 {
+        koel.run(&format!("merge {power} {power} -o {}", power + 1)).ok();
+    }
+    let all: Vec<_> = (0..32).map(|power| power.to_string()).collect();
+    koel.run(&format!("merge {} -o all", all.join(" "))).ok();
+    koel.run("add all --item x").error(&["4294967295 copies, and no more are counted; --unique stores an item once"]);
+    assert!(koel.run("add all --item x --unique").ok().starts_with(b"0 added, 1 skipped"));
+    koel.run("merge all 0 -o more").error(&["with --union, copies are not added up"]);
+    koel.run("merge all 0 --union -o more").ok();
+}
