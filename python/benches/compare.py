@@ -1,16 +1,19 @@
-"""Compares koel with other filters for Python: prints one Markdown table for a page.
+"""Compares koel with other filters for Python: prints Markdown tables for a page.
 
 python python/benches/compare.py [--items 1000000] [--rounds 5]
 
 The other filters: pip install rbloom pybloomfiltermmap3 cuckoopy scalable-cuckoo-filter pyprobables
 
-Times are of one thread's processor time, so other programs matter little. In each round, all filters do the same, one after the
-other; a time is the median of the rounds, and a ratio the median of the ratios of a round.
+Times are of one thread's processor time, so other programs matter little. In each round, all filters do one thing, one after the
+other, and then the next thing; a time is the median of the rounds, and a ratio the median of the ratios of a round. Python stores a
+string's hash in it as soon as a set, or a filter that uses Python's hash, asks for it. So each filter gets new strings for everything
+that it does, as a program does that reads them from somewhere.
 """
 
 import argparse
 import gc
 import importlib.metadata
+import itertools
 import random
 import statistics
 import subprocess
@@ -65,10 +68,21 @@ def probables(items: int) -> Any:
     return probables.CuckooFilter(capacity=items // 4 * 100 // 95, bucket_size=4, finger_size=3, auto_expand=False)
 
 
+def as_large_as_rbloom(items: int) -> koel.CuckooFilter:
+    """Returns the filter for as many items as possible that takes no more bytes than rbloom's."""
+    most = rbloom(items).size_in_bits // 8
+    low, high = items, 2 * items
+    while high - low > items // 1000:
+        middle = (low + high) // 2
+        low, high = (middle, high) if koel.CuckooFilter(middle, RATE).size_in_bytes <= most else (low, middle)
+    return koel.CuckooFilter(low, RATE)
+
+
 # For each package: how to make a filter, the names of its methods, its bytes, and the share of items that it is measured with, as
 # some are a hundred times slower.
 RIVALS: list[tuple[str, Callable[[int], Any], str, str, Callable[[Any], float], int]] = [
     ("koel-filter", lambda n: koel.CuckooFilter(n, RATE), "add", "update", lambda f: f.size_in_bytes, 1),
+    ("koel-filter, as large as rbloom", as_large_as_rbloom, "add", "update", lambda f: f.size_in_bytes, 1),
     ("koel-filter, ElasticFilter", lambda _: koel.ElasticFilter(None, RATE), "add", "update", lambda f: f.size_in_bytes, 1),
     ("rbloom", rbloom, "add", "update", lambda f: f.size_in_bits / 8, 1),
     ("pybloomfiltermmap3", pybloomfilter, "add", "update", lambda f: f.num_bits / 8, 1),
@@ -76,6 +90,7 @@ RIVALS: list[tuple[str, Callable[[int], Any], str, str, Callable[[Any], float], 
     ("scalable-cuckoo-filter", scalable, "insert", "", lambda f: sum(len(one.buckets) for one in f.filters) / 8, 100),
     ("pyprobables", probables, "add", "", lambda f: f.capacity * f.bucket_size * 3, 100),
 ]
+COLUMNS = ["add", "in, present", "in, absent", "update", "update, in order"]
 
 
 def timed(act: Callable[[], object], items: int) -> float:
@@ -86,23 +101,101 @@ def timed(act: Callable[[], object], items: int) -> float:
     return (time.thread_time_ns() - start) / items
 
 
-def measure(make: Callable[[int], Any], add: str, update: str, items: int, seed: int) -> tuple[dict[str, float], Any, int]:
-    """Returns the times, the filter and the number of absent items that it finds."""
-    in_order = [f"user-{n}" for n in range(items)]
-    absent = [f"other-{n}" for n in range(items)]
-    # Objects that were created one after the other are read faster in that order.
-    present = random.Random(seed).sample(in_order, items)
-    times, filter = {}, make(items)
-    times["add"] = timed(lambda: add_each(getattr(filter, add), present), items)
-    found: list[int] = []
-    times["in, present"] = timed(lambda: found.append(sum(item in filter for item in present)), items)
-    times["in, absent"] = timed(lambda: found.append(sum(item in filter for item in absent)), items)
-    assert found[0] == items or not update, f"{items - found[0]} items are missing"
-    for name, batch in {"update": present, "update, in order": in_order}.items() if update else ():
-        other = make(items)
-        times[name] = timed(lambda: getattr(other, update)(batch), items)
-        assert all(item in other for item in batch[::100])
-    return times, filter, found[1]
+def strings(name: str, items: int, seed: int | None) -> list[str]:
+    """Returns new strings, in the order in which they were created, or in another one: then they are read more slowly."""
+    created = [f"{name}-{n}" for n in range(items)]
+    return created if seed is None else random.Random(seed).sample(created, items)
+
+
+class Subject:
+    """A filter of one package, in one round."""
+
+    def __init__(self, rival: tuple[str, Callable[[int], Any], str, str, Callable[[Any], float], int], items: int) -> None:
+        self.name, self.make, self.add, self.update, self.size, divisor = rival
+        self.items, self.found = items // divisor, 0
+        self.filter = self.make(self.items)
+
+    def measure(self, column: str, seed: int) -> float | None:
+        """Returns nanoseconds per item, or None if the package has no such method."""
+        name = "other" if column == "in, absent" else "user"
+        if column.startswith("update"):
+            if not self.update:
+                return None
+            batch = strings(name, self.items, None if column == "update, in order" else seed)
+            other = self.make(self.items)
+            time = timed(lambda: getattr(other, self.update)(batch), self.items)
+            assert all(item in other for item in batch[::100])
+            return time
+        batch = strings(name, self.items, seed)
+        if column == "add":
+            return timed(lambda: add_each(getattr(self.filter, self.add), batch), self.items)
+        found: list[int] = []
+        time = timed(lambda: found.append(sum(item in self.filter for item in batch)), self.items)
+        self.found = found[0]
+        if column == "in, present":
+            assert self.found == self.items or not self.update, f"{self.items - self.found} items are missing"
+        return time
+
+
+def rivals(items: int, rounds: int) -> None:
+    results: dict[str, list[dict[str, float]]] = {}
+    facts, notes = {}, []
+    for number in range(rounds):
+        subjects: list[Subject] = []
+        for rival in RIVALS:
+            try:
+                subjects.append(Subject(rival, items))
+            except ImportError as error:
+                notes += [f"{rival[0]} is left out: {error}."] * (number == 0)
+        times: dict[str, dict[str, float]] = {subject.name: {} for subject in subjects}
+        for column in COLUMNS:
+            for subject in list(subjects):
+                try:
+                    time = subject.measure(column, number)
+                except Exception as error:
+                    notes.append(f"{subject.name} is left out in round {number}: {type(error).__name__}: {error}.")
+                    subjects.remove(subject)
+                    del times[subject.name]
+                    continue
+                if time is not None:
+                    times[subject.name][column] = time
+                if column == "in, absent":
+                    facts[subject.name] = (subject.size(subject.filter) / subject.items, subject.found / subject.items, subject.items)
+        for name, own in times.items():
+            results.setdefault(name, []).append(own)
+    print("<!-- python-peers -->\n")
+    print(f"Nanoseconds per item, and times as long as rbloom; {items:,} strings in random order, at a rate of {RATE}:\n")
+    print("| package | " + " | ".join(COLUMNS) + " | bytes per item | false positives |")
+    print("|---|" + "---:|" * (len(COLUMNS) + 2))
+    for name, all_times in results.items():
+        cells = []
+        for column in COLUMNS:
+            if column not in all_times[0]:
+                cells.append("–")
+                continue
+            ratios = [own[column] / other[column] for own, other in zip(all_times, results.get("rbloom", all_times))]
+            cells.append(f"{statistics.median(own[column] for own in all_times):.0f} ({statistics.median(ratios):.2f}×)")
+        size, found, count = facts[name]
+        package, *rest = name.split(", ")
+        package = ", ".join([f"{package} {importlib.metadata.version(package)}", *rest, *([] if count == items else [f"{count:,} items"])])
+        print(f"| {package} | {' | '.join(cells)} | {size:.2f} | {100 * found:.3f} % |")
+    print("\n" + "\n".join(notes) if notes else "")
+
+
+def filling(items: int, rounds: int) -> None:
+    """Times insertions into a filter that becomes full."""
+    steps = [0, 50, 80, 90, 95, 98, 100]
+    print("\n<!-- python-filling -->\n")
+    print("Nanoseconds to insert an integer of an array, while a `CuckooFilter` is filled from one share of its capacity to the next:\n")
+    print("| capacity | " + " | ".join(f"{start} to {end} %" for start, end in itertools.pairwise(steps)) + " |")
+    print("|---:|" + "---:|" * (len(steps) - 1))
+    for capacity in (items, 10 * items):
+        times: list[list[float]] = []
+        for number in range(rounds):
+            filter, keys = koel.CuckooFilter(capacity, RATE), np.arange(capacity) + number * capacity
+            parts = [keys[capacity * start // 100 : capacity * end // 100] for start, end in itertools.pairwise(steps)]
+            times.append([timed(lambda: filter.update(part), len(part)) for part in parts])
+        print(f"| {capacity:,} | " + " | ".join(f"{statistics.median(column):.1f}" for column in zip(*times)) + " |")
 
 
 def batches(items: int, rounds: int) -> None:
@@ -140,37 +233,8 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    results: dict[str, list[dict[str, float]]] = {}
-    facts, notes = {}, []
-    for number in range(options.rounds):
-        for name, make, add, update, size, divisor in RIVALS:
-            items = options.items // divisor
-            try:
-                times, filter, found = measure(make, add, update, items, number)
-            except Exception as error:
-                if number == 0:
-                    notes.append(f"{name} is left out: {type(error).__name__}: {error}.")
-                continue
-            results.setdefault(name, []).append(times)
-            facts[name] = (size(filter) / items, found / items, items)
-    columns = ["add", "in, present", "in, absent", "update", "update, in order"]
-    print("<!-- python-peers -->\n")
-    print(f"Nanoseconds per item, and times as long as rbloom; {options.items:,} strings in random order, at a rate of {RATE}:\n")
-    print("| package | " + " | ".join(columns) + " | bytes per item | false positives |")
-    print("|---|" + "---:|" * (len(columns) + 2))
-    for name, rounds in results.items():
-        cells = []
-        for column in columns:
-            if column not in rounds[0]:
-                cells.append("–")
-                continue
-            ratios = [own[column] / other[column] for own, other in zip(rounds, results.get("rbloom", rounds))]
-            cells.append(f"{statistics.median(own[column] for own in rounds):.0f} ({statistics.median(ratios):.2f}×)")
-        size, found, items = facts[name]
-        version = importlib.metadata.version(name.split(",")[0])
-        package = f"{name} {version}" + ("" if items == options.items else f", {items:,} items")
-        print(f"| {package} | {' | '.join(cells)} | {size:.2f} | {100 * found:.3f} % |")
-    print("\n" + "\n".join(notes) if notes else "")
+    rivals(options.items, options.rounds)
+    filling(options.items, options.rounds)
     batches(10 * options.items, options.rounds)
 
 

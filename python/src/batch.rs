@@ -144,46 +144,53 @@ impl<'py> Batch<'py> {
         }
     }
 
-    /// Calls `act` with one piece after the other, detached from the interpreter. `start` is the number of items in earlier batches
-    /// of a call, and counts on.
+    /// Calls `act` with one piece after the other, detached from the interpreter. `done` is the number of items in earlier batches of
+    /// a call, and counts those that `act` has processed: if an item fails, all before it, and if a signal handler raises an exception,
+    /// those of whole pieces.
     pub fn each(
         self,
         py: Python<'_>,
         seed: u64,
-        start: &mut usize,
-        mut act: impl FnMut(Keys<'_>) -> Result<(), InsertError> + Send,
+        done: &mut usize,
+        mut act: impl FnMut(Keys<'_>) -> PyResult<Result<(), InsertError>> + Send,
     ) -> PyResult<()> {
         let mut hashes = Vec::with_capacity(self.len_hint().min(PIECE));
-        // Ends a stretch.
-        let go_on = |done: Result<(), InsertError>, start: usize| {
-            done.map_err(|error| error.after(start).into_py_err())?;
-            py.check_signals()
-        };
         match self {
             Self::Words(array) => {
                 let array = array.try_readonly()?;
                 for words in array.as_slice()?.chunks(STRETCH) {
-                    go_on(py.detach(|| act(Keys::Words(words))), *start)?;
-                    *start += words.len();
+                    py.detach(|| process(Keys::Words(words), done, &mut act))?;
+                    py.check_signals()?;
                 }
             }
             Self::Columns(columns) => {
                 for column in &columns {
                     for first in (0..column.len()).step_by(STRETCH) {
                         let stretch = first..column.len().min(first + STRETCH);
-                        let done = py.detach(|| each_of_column(column, stretch, seed, &mut hashes, start, &mut act));
-                        go_on(done, *start)?;
+                        py.detach(|| each_of_column(column, stretch, seed, &mut hashes, done, &mut act))?;
+                        py.check_signals()?;
                     }
                 }
             }
             Self::Objects(mut objects) => loop {
                 hashes.clear();
+                let mut failed = None;
                 for object in objects.by_ref().take(PIECE) {
-                    let hash = item::hash(seed, &object?);
-                    hashes.push(hash.map_err(|error| item::at(py, error, *start + hashes.len()))?);
+                    match object
+                        .and_then(|object| item::hash(seed, &object).map_err(|error| item::at(py, error, *done + hashes.len())))
+                    {
+                        Ok(hash) => hashes.push(hash),
+                        Err(error) => {
+                            failed = Some(error);
+                            break;
+                        }
+                    }
                 }
-                go_on(py.detach(|| act(Keys::Hashes(&hashes))), *start)?;
-                *start += hashes.len();
+                // Items before one that fails are processed, as by the methods of a set. They may be nowhere else: iterators do not
+                // go back.
+                py.detach(|| process(Keys::Hashes(&hashes), done, &mut act))?;
+                failed.map_or(Ok(()), Err)?;
+                py.check_signals()?;
                 if hashes.len() < PIECE {
                     break;
                 }
@@ -193,25 +200,67 @@ impl<'py> Batch<'py> {
     }
 }
 
+/// Calls `act` with a piece, and counts the items that it processed.
+fn process(
+    keys: Keys<'_>,
+    done: &mut usize,
+    act: &mut impl FnMut(Keys<'_>) -> PyResult<Result<(), InsertError>>,
+) -> PyResult<()> {
+    match act(keys)? {
+        Ok(()) => {
+            *done += keys.len();
+            Ok(())
+        }
+        Err(error) => {
+            let error = error.after(*done);
+            *done = error.position();
+            Err(error.into_py_err())
+        }
+    }
+}
+
 /// Calls `act` with one piece of a stretch after the other.
 fn each_of_column(
     column: &Column,
     stretch: Range<usize>,
     seed: u64,
     hashes: &mut Vec<u64>,
-    start: &mut usize,
-    mut act: impl FnMut(Keys<'_>) -> Result<(), InsertError>,
-) -> Result<(), InsertError> {
+    done: &mut usize,
+    act: &mut impl FnMut(Keys<'_>) -> PyResult<Result<(), InsertError>>,
+) -> PyResult<()> {
     if let Some(words) = column.words() {
-        act(Keys::Words(&words[stretch.clone()]))?;
-        *start += stretch.len();
-        return Ok(());
+        return process(Keys::Words(&words[stretch]), done, act);
     }
     for first in stretch.clone().step_by(PIECE) {
         hashes.clear();
         column.hash(first..stretch.end.min(first + PIECE), seed, hashes);
-        act(Keys::Hashes(hashes))?;
-        *start += hashes.len();
+        process(Keys::Hashes(hashes), done, act)?;
     }
     Ok(())
+}
+
+/// Calls `act` with so many pseudo-random hashes, always the same ones, in pieces, detached from the interpreter.
+pub fn each_sample(py: Python<'_>, samples: u64, mut act: impl FnMut(&[u64]) -> PyResult<()> + Send) -> PyResult<()> {
+    let mut hashes = Vec::with_capacity(PIECE);
+    let mut numbers = (1..=samples).peekable();
+    while numbers.peek().is_some() {
+        py.detach(|| {
+            for _ in 0..STRETCH / PIECE {
+                hashes.clear();
+                hashes.extend(numbers.by_ref().take(PIECE).map(split_mix));
+                act(&hashes)?;
+            }
+            PyResult::Ok(())
+        })?;
+        py.check_signals()?;
+    }
+    Ok(())
+}
+
+/// Returns the n-th number of SplitMix64 (Steele, Lea and Flood, 2014). All are different.
+fn split_mix(n: u64) -> u64 {
+    let n = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ n >> 31
 }

@@ -1,6 +1,6 @@
 //! The classes. What all filters can do is in `Filter`, and what changes them in `MutableFilter`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use koel::Prehashed;
 use numpy::{IntoPyArray as _, PyArray1};
@@ -8,17 +8,19 @@ use pyo3::{
     basic::CompareOp,
     exceptions::{PyKeyError, PyValueError},
     prelude::*,
-    types::{PyBytes, PyDict, PyFloat, PyString, PyTuple, PyType},
+    types::{PyBytes, PyDict, PyString, PyTuple, PyType},
 };
 
 use crate::{
-    batch::{Batch, Keys},
+    batch::{self, Batch, Keys},
     change,
     data::Data,
-    error::{IntoPyErr, not_read, os_error, type_error},
-    filter::{AnyFilter, Changeable, Source, read, write},
-    item::{self, Key},
-    look, with_items,
+    error::{IntoPyErr, classes::FullError, not_bytes, not_read, os_error, type_error, with_note},
+    filter::{AnyFilter, Changeable, Source},
+    item::Key,
+    look,
+    options::{self, Given, Number, number, parse, rate, set},
+    with_items,
 };
 
 /// A filter: an approximate set. `item in filter` is False if the item is not in it, and True if it probably is.
@@ -31,8 +33,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn new(any: AnyFilter) -> Self {
-        let seed = look!(None, &any, filter => filter.params().seed());
+    fn new(mut any: AnyFilter) -> Self {
+        let seed = any.seed();
         Self { any, seed }
     }
 
@@ -61,18 +63,21 @@ impl Filter {
 impl Filter {
     fn __contains__(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = Key::of(item)?;
-        Ok(look!(Some(item.py()), &self.any, filter => filter.contains(&key)))
+        look!(Some(item.py()), &self.any, filter => filter.contains(&key))
     }
 
-    fn __len__(&self, py: Python<'_>) -> usize {
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         look!(Some(py), &self.any, filter => filter.len())
     }
 
     fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, operator: CompareOp) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         let (ours, theirs) = (slf.get(), other.cast::<Self>().ok().map(Bound::get));
-        let equal = theirs.and_then(|theirs| py.detach(|| ours.any.equals(&theirs.any))).transpose();
-        let equal = equal.map_err(|error| os_error(&error, Path::new("")))?;
+        let equal = match theirs {
+            Some(theirs) => py.detach(|| ours.any.equals(&theirs.any))?,
+            None => None,
+        };
+        let equal = equal.transpose().map_err(|error| os_error(&error, Path::new("")))?;
         Ok(match (operator, equal) {
             (CompareOp::Eq, Some(equal)) => equal.into_pyobject(py)?.to_owned().into_any().unbind(),
             (CompareOp::Ne, Some(equal)) => (!equal).into_pyobject(py)?.to_owned().into_any().unbind(),
@@ -80,7 +85,7 @@ impl Filter {
         })
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let class = self.any.class();
         look!(Some(py), &self.any, filter => {
             let items = if filter.len() == 1 { "item" } else { "items" };
@@ -91,7 +96,7 @@ impl Filter {
         })
     }
 
-    fn __str__(&self, py: Python<'_>) -> String {
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
         look!(Some(py), &self.any, filter => filter.to_string())
     }
 
@@ -104,7 +109,7 @@ impl Filter {
     #[pyo3(signature = (item, /))]
     fn count(&self, item: &Bound<'_, PyAny>) -> PyResult<u32> {
         let key = Key::of(item)?;
-        Ok(look!(Some(item.py()), &self.any, filter => filter.count(&key)))
+        look!(Some(item.py()), &self.any, filter => filter.count(&key))
     }
 
     /// Looks up each item of a numpy or Arrow array or an iterable. Returns an array of bool.
@@ -120,8 +125,8 @@ impl Filter {
         batch.each(items.py(), self.seed, &mut 0, |keys| {
             let start = found.len();
             found.resize(start + keys.len(), false);
-            look!(None, &self.any, filter => with_items!(keys, items => filter.contains_batch(items, &mut found[start..])));
-            Ok(())
+            let found = &mut found[start..];
+            look!(None, &self.any, filter => with_items!(keys, items => filter.contains_batch(items, found))).map(Ok)
         })?;
         Ok(found.into_pyarray(items.py()))
     }
@@ -132,11 +137,12 @@ impl Filter {
         let batch = Batch::of(items)?;
         let mut counts = batch.reserve()?;
         batch.each(items.py(), self.seed, &mut 0, |keys| {
+            let counts = &mut counts;
             look!(None, &self.any, filter => match keys {
                 Keys::Words(items) => counts.extend(items.iter().map(|item| filter.count(item))),
                 Keys::Hashes(hashes) => counts.extend(hashes.iter().map(|&hash| filter.count(&Prehashed(hash)))),
-            });
-            Ok(())
+            })
+            .map(Ok)
         })?;
         Ok(counts.into_pyarray(items.py()))
     }
@@ -146,56 +152,56 @@ impl Filter {
     fn count_members(&self, items: &Bound<'_, PyAny>) -> PyResult<usize> {
         let mut count = 0;
         Batch::of(items)?.each(items.py(), self.seed, &mut 0, |keys| {
-            count += look!(None, &self.any, filter => with_items!(keys, items => filter.count_members(items)));
-            Ok(())
+            count += look!(None, &self.any, filter => with_items!(keys, items => filter.count_members(items)))?;
+            Ok(Ok(()))
         })?;
         Ok(count)
     }
 
     /// The number of distinct items that the filter is planned for. If it grows, this is `max_capacity`.
     #[getter]
-    fn capacity(&self, py: Python<'_>) -> usize {
+    fn capacity(&self, py: Python<'_>) -> PyResult<usize> {
         look!(Some(py), &self.any, filter => filter.capacity())
     }
 
     /// The expected false-positive rate at the current load, from 0 to 1.
     #[getter]
-    fn false_positive_rate(&self, py: Python<'_>) -> f64 {
+    fn false_positive_rate(&self, py: Python<'_>) -> PyResult<f64> {
         look!(Some(py), &self.any, filter => filter.false_positive_rate())
     }
 
     /// The share of slots that are taken, from 0 to 1.
     #[getter]
-    fn load_factor(&self, py: Python<'_>) -> f64 {
+    fn load_factor(&self, py: Python<'_>) -> PyResult<f64> {
         look!(Some(py), &self.any, filter => filter.load_factor())
     }
 
     /// The number of slots in all tables.
     #[getter]
-    fn slots(&self, py: Python<'_>) -> usize {
+    fn slots(&self, py: Python<'_>) -> PyResult<usize> {
         look!(Some(py), &self.any, filter => filter.slots())
     }
 
     /// The memory that the filter takes, in bytes. For a view, this includes the snapshot.
     #[getter]
-    fn size_in_bytes(&self, py: Python<'_>) -> usize {
+    fn size_in_bytes(&self, py: Python<'_>) -> PyResult<usize> {
         look!(Some(py), &self.any, filter => filter.size_in_bytes())
     }
 
     /// Returns the memory that the filter takes, in bytes, for sys.getsizeof.
-    fn __sizeof__(&self, py: Python<'_>) -> usize {
+    fn __sizeof__(&self, py: Python<'_>) -> PyResult<usize> {
         self.size_in_bytes(py)
     }
 
     /// The number of bits per item; inf for an empty filter.
     #[getter]
-    fn bits_per_item(&self, py: Python<'_>) -> f64 {
+    fn bits_per_item(&self, py: Python<'_>) -> PyResult<f64> {
         look!(Some(py), &self.any, filter => filter.bits_per_item())
     }
 
     /// The length of `to_bytes()`.
     #[getter]
-    fn snapshot_bytes(&self, py: Python<'_>) -> u64 {
+    fn snapshot_bytes(&self, py: Python<'_>) -> PyResult<u64> {
         look!(Some(py), &self.any, filter => filter.snapshot_bytes())
     }
 
@@ -207,7 +213,7 @@ impl Filter {
 
     /// The instruction set that lookups use, such as 'avx2'.
     #[getter]
-    fn kernel(&self, py: Python<'_>) -> String {
+    fn kernel(&self, py: Python<'_>) -> PyResult<String> {
         look!(Some(py), &self.any, filter => filter.kernel().to_string())
     }
 
@@ -216,16 +222,12 @@ impl Filter {
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        let fixed = match &self.any {
-            AnyFilter::Fixed(lock) => Some(read(lock, Some(py)).params()),
-            AnyFilter::View(view) => Some(view.params()),
-            _ => None,
-        };
-        let growing = match &self.any {
-            AnyFilter::Elastic(lock) => Some(read(lock, Some(py)).params()),
-            AnyFilter::Shared(lock) => Some(read(lock, Some(py)).params()),
-            AnyFilter::ElasticView(view) => Some(view.params()),
-            _ => None,
+        let (fixed, growing) = match &self.any {
+            AnyFilter::Fixed(lock) => (Some(lock.read(Some(py), koel::CuckooFilter::params)?), None),
+            AnyFilter::View(view) => (Some(view.params()), None),
+            AnyFilter::Elastic(lock) => (None, Some(lock.read(Some(py), koel::ElasticFilter::params)?)),
+            AnyFilter::Shared(lock) => (None, Some(lock.read(Some(py), koel::SharedFilter::params)?)),
+            AnyFilter::ElasticView(view) => (None, Some(view.params())),
         };
         if let Some(params) = fixed {
             dict.set_item("buckets", params.buckets())?;
@@ -247,38 +249,51 @@ impl Filter {
     }
 
     /// Counts the distinct items, in time proportional to their number.
-    fn distinct(&self, py: Python<'_>) -> usize {
+    fn distinct(&self, py: Python<'_>) -> PyResult<usize> {
         py.detach(|| look!(None, &self.any, filter => filter.distinct()))
     }
 
     /// Measures the false-positive rate by looking up `samples` pseudo-random hashes, which are the same in every call.
     #[pyo3(signature = (samples, /))]
-    fn measure_false_positive_rate(&self, py: Python<'_>, samples: usize) -> f64 {
-        py.detach(|| look!(None, &self.any, filter => filter.measure_false_positive_rate(samples)))
+    fn measure_false_positive_rate(&self, samples: &Bound<'_, PyAny>) -> PyResult<f64> {
+        let Number(number) = Number::of("samples", samples)?;
+        let mut found = 0;
+        batch::each_sample(samples.py(), number, |hashes| {
+            found += look!(None, &self.any, filter => filter.count_members(&Prehashed(hashes)))?;
+            Ok(())
+        })?;
+        #[allow(clippy::cast_precision_loss, reason = "the rate is not as precise")]
+        Ok(found as f64 / number.max(1) as f64)
     }
 
     /// Returns the filter as a snapshot: bytes that every program with koel can read.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        if let AnyFilter::Shared(lock) = &self.any {
-            // Locked against changes, so that the length stays as it is.
-            let filter = &*write(lock, Some(py));
-            return PyBytes::new_with(py, length(filter.snapshot_bytes())?, |bytes| Ok(py.detach(|| filter.write_to(bytes))?));
+        let bytes = length(look!(Some(py), &self.any, filter => filter.snapshot_bytes())?)?;
+        let mut is_written = false;
+        let snapshot = PyBytes::new_with(py, bytes, |bytes| {
+            is_written = py.detach(|| self.any.write_to(bytes))?;
+            Ok(())
+        })?;
+        if is_written {
+            return Ok(snapshot);
         }
-        look!(Some(py), &self.any, filter => {
-            PyBytes::new_with(py, length(filter.snapshot_bytes())?, |bytes| Ok(py.detach(|| filter.write_to(bytes))?))
-        })
+        // Another thread has changed the filter between the two steps. Python allocates bytes of a known length only, and while
+        // nothing is locked.
+        drop(snapshot);
+        Ok(PyBytes::new(py, &py.detach(|| self.any.to_vec())?))
     }
 
     /// Writes the snapshot to a file, which it creates or replaces as a whole. Raises OSError, and then keeps the old file.
     #[pyo3(signature = (path, /))]
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| look!(None, &self.any, filter => filter.save(&path))).map_err(|error| os_error(&error, &path))
+    fn save(&self, path: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, path) = (path.py(), options::path(path)?);
+        py.detach(|| look!(None, &self.any, filter => filter.save(&path)))?.map_err(|error| os_error(&error, &path))
     }
 
     /// Returns a copy. That of a view is a view.
     fn copy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let any = &slf.get().any;
-        match slf.py().detach(|| any.duplicate()) {
+        match slf.py().detach(|| any.duplicate())? {
             Some(copy) => Self::new(copy.map_err(IntoPyErr::into_py_err)?).into_object(slf.py()),
             // A view never changes.
             None => Ok(slf.clone().into_any()),
@@ -315,26 +330,47 @@ fn length(bytes: u64) -> PyResult<usize> {
 pub struct MutableFilter;
 
 impl MutableFilter {
-    /// Calls an operation of a batch whose result is a bool for each item.
+    /// Calls an operation of a batch whose result is a bool for each item. `fate` is what happened to the items before one that fails.
     fn results<'py>(
         slf: &Bound<'py, Self>,
         items: &Bound<'py, PyAny>,
-        mut act: impl FnMut(&AnyFilter, Keys<'_>, &mut [bool]) -> Option<Result<(), koel::InsertError>> + Send,
+        [method, fate]: [&str; 2],
+        mut act: impl FnMut(&AnyFilter, Keys<'_>, &mut [bool]) -> PyResult<Option<Result<(), koel::InsertError>>> + Send,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let (filter, batch) = (slf.as_super().get(), Batch::of(items)?);
+        let (filter, batch, mut done) = (slf.as_super().get(), Batch::of(items)?, 0);
         let mut results = batch.reserve()?;
-        batch.each(slf.py(), filter.seed, &mut 0, |keys| {
+        let all = batch.each(slf.py(), filter.seed, &mut done, |keys| {
             let start = results.len();
             results.resize(start + keys.len(), false);
-            act(&filter.any, keys, &mut results[start..]).unwrap_or(Ok(()))
-        })?;
+            Ok(act(&filter.any, keys, &mut results[start..])?.unwrap_or(Ok(())))
+        });
+        all.map_err(|error| Self::stopped(slf, error, method, done, fate))?;
         Ok(results.into_pyarray(slf.py()))
+    }
+
+    /// Adds to an exception how many items a method has processed.
+    fn stopped(slf: &Bound<'_, Self>, error: PyErr, method: &str, done: usize, fate: &str) -> PyErr {
+        let is_refused = error.is_instance_of::<FullError>(slf.py());
+        let others = match slf.as_super().get().any {
+            AnyFilter::Shared(_) if is_refused => "; some of those after the refused one may be, too",
+            _ if done == 0 => return error,
+            _ => "",
+        };
+        with_note(
+            slf.py(),
+            error,
+            &format!("{method} stopped after {done} {}, {fate}{others}", if done == 1 { "item" } else { "items" }),
+        )
     }
 
     /// Adds the items of another object, which must be a filter of the same class.
     fn combine(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, is_union: bool) -> PyResult<()> {
         let (ours, theirs) = (slf.as_super().get(), other.cast::<Filter>().ok().map(Bound::get));
-        if let Some(done) = theirs.and_then(|theirs| slf.py().detach(|| ours.any.combine(&theirs.any, is_union))) {
+        let done = match theirs {
+            Some(theirs) => slf.py().detach(|| ours.any.combine(&theirs.any, is_union))?,
+            None => None,
+        };
+        if let Some(done) = done {
             return done.map_err(IntoPyErr::into_py_err);
         }
         let remedy = match theirs.map(|theirs| (&ours.any, &theirs.any)) {
@@ -354,21 +390,22 @@ impl MutableFilter {
     #[classmethod]
     #[pyo3(signature = (data, /))]
     fn from_bytes<'py>(class: &Bound<'py, PyType>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        read_as(class, Source::Bytes(Data::hold(data)?.as_ref()))
+        let data = Data::hold(data, "a bytes-like object with a snapshot; load reads a file")?;
+        read_as(class, Source::Bytes(data.as_ref()))
     }
 
     /// Reads a file. Raises OSError if it cannot be read, and SnapshotError if it is not a snapshot of a filter of this class.
     #[classmethod]
     #[pyo3(signature = (path, /))]
-    fn load<'py>(class: &Bound<'py, PyType>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> {
-        read_as(class, Source::File(&path))
+    fn load<'py>(class: &Bound<'py, PyType>, path: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        read_as(class, Source::File(&options::path(path)?))
     }
 
     /// Adds an item, or one more copy of it. Raises FullError if the filter has no room.
     #[pyo3(signature = (item, /))]
     fn add(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<()> {
         let key = Key::of(item)?;
-        match change!(Some(item.py()), &slf.as_super().get().any, filter => filter.insert(&key)) {
+        match change!(Some(item.py()), &slf.as_super().get().any, filter => filter.insert(&key))? {
             Some(Err(error)) => Err(error.into_py_err()),
             _ => Ok(()),
         }
@@ -378,7 +415,7 @@ impl MutableFilter {
     #[pyo3(signature = (item, /))]
     fn insert_unique(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = Key::of(item)?;
-        let inserted = change!(Some(item.py()), &slf.as_super().get().any, filter => filter.insert_unique(&key));
+        let inserted = change!(Some(item.py()), &slf.as_super().get().any, filter => filter.insert_unique(&key))?;
         inserted.unwrap_or(Ok(false)).map_err(IntoPyErr::into_py_err)
     }
 
@@ -386,7 +423,7 @@ impl MutableFilter {
     #[pyo3(signature = (item, /))]
     fn discard(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = Key::of(item)?;
-        Ok(change!(Some(item.py()), &slf.as_super().get().any, filter => filter.remove(&key)).unwrap_or(false))
+        Ok(change!(Some(item.py()), &slf.as_super().get().any, filter => filter.remove(&key))?.unwrap_or(false))
     }
 
     /// Removes one copy of an item. Raises KeyError if it is not found. Remove only items that were added.
@@ -395,7 +432,7 @@ impl MutableFilter {
         if Self::discard(slf, item)? { Ok(()) } else { Err(PyKeyError::new_err((item.clone().unbind(),))) }
     }
 
-    /// Adds each item of a batch, or one more copy of it.
+    /// Adds each item of a batch, or one more copy of it. If an item fails, those before it are in the filter.
     ///
     /// >>> filter = koel.ElasticFilter(false_positive_rate=0.001)
     /// >>> filter.insert_batch(numpy.arange(100_000))
@@ -403,26 +440,23 @@ impl MutableFilter {
     /// 100000
     #[pyo3(signature = (items, /))]
     fn insert_batch(slf: &Bound<'_, Self>, items: &Bound<'_, PyAny>) -> PyResult<()> {
-        Self::update(slf, &PyTuple::new(slf.py(), [items])?)
+        insert_all(slf, "insert_batch", [items.clone()])
     }
 
-    /// Adds each item of these batches, or one more copy of it.
+    /// Adds each item of these batches, or one more copy of it. If an item fails, those before it are in the filter.
     #[pyo3(signature = (*batches))]
     fn update(slf: &Bound<'_, Self>, batches: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let (filter, mut start) = (slf.as_super().get(), 0);
-        batches.iter().try_for_each(|items| {
-            Batch::of(&items)?.each(slf.py(), filter.seed, &mut start, |keys| {
-                change!(None, &filter.any, filter => with_items!(keys, items => filter.insert_batch(items))).unwrap_or(Ok(()))
-            })
-        })
+        insert_all(slf, "update", batches)
     }
 
-    /// Adds each item of a batch that is not found already. Returns an array of bool: which ones were added.
+    /// Adds each item of a batch that is not found already. Returns an array of bool: which ones were added. New items that are found
+    /// by mistake are not added: at most their share `false_positive_rate`.
     #[pyo3(signature = (items, /))]
     fn insert_unique_batch<'py>(slf: &Bound<'py, Self>, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
         Self::results(
             slf,
             items,
+            ["insert_unique_batch", IN_FILTER],
             |any, keys, added| change!(None, any, filter => with_items!(keys, items => filter.insert_unique_batch(items, added))),
         )
     }
@@ -430,15 +464,15 @@ impl MutableFilter {
     /// Removes one copy of each item of a batch. Returns an array of bool: which ones were found.
     #[pyo3(signature = (items, /))]
     fn remove_batch<'py>(slf: &Bound<'py, Self>, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        Self::results(slf, items, |any, keys, removed| {
-            change!(None, any, filter => with_items!(keys, items => filter.remove_batch(items, removed))).map(Ok)
+        Self::results(slf, items, ["remove_batch", "of each of which a copy is removed if it was found"], |any, keys, removed| {
+            Ok(change!(None, any, filter => with_items!(keys, items => filter.remove_batch(items, removed)))?.map(Ok))
         })
     }
 
     /// Removes all items.
-    fn clear(slf: &Bound<'_, Self>) {
+    fn clear(slf: &Bound<'_, Self>) -> PyResult<()> {
         let any = &slf.as_super().get().any;
-        slf.py().detach(|| change!(None, any, filter => filter.clear()));
+        slf.py().detach(|| change!(None, any, filter => filter.clear())).map(drop)
     }
 
     /// Adds all items of another filter with equal parameters. Copies add up.
@@ -455,7 +489,10 @@ impl MutableFilter {
     fn union<'py>(slf: &Bound<'py, Self>, others: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let union = Filter::copy(slf.as_super())?;
         let filter = union.cast::<Self>()?;
-        others.iter().try_for_each(|other| Self::combine(filter, &other, true))?;
+        others.iter().try_for_each(|other| {
+            Self::combine(filter, &other, true)?;
+            slf.py().check_signals()
+        })?;
         Ok(union)
     }
 
@@ -471,45 +508,23 @@ impl MutableFilter {
     }
 }
 
-/// A number of items, bytes or bits. Others than 0 to 2**64-1 raise ValueError.
-pub struct Number(u64);
+/// What happened to items before one that fails.
+const IN_FILTER: &str = "which are in the filter";
 
-impl<'py> FromPyObject<'_, 'py> for Number {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let Some(number) = item::index(&object)? else {
-            let given =
-                if object.is_instance_of::<PyFloat>() { format!("{object:?}") } else { object.get_type().name()?.to_string() };
-            return Err(type_error(format!("{given} given; give an int")));
-        };
-        let out_of_range = |_| PyValueError::new_err(format!("{number} given; give a number from 0 to 2**64-1"));
-        number.extract().map(Self).map_err(out_of_range)
-    }
-}
-
-impl Number {
-    fn size(self) -> usize {
-        self.0.try_into().unwrap_or(usize::MAX)
-    }
-
-    fn bits(self) -> u32 {
-        self.0.try_into().unwrap_or(u32::MAX)
-    }
-}
-
-/// Sets an option of a builder if it is given.
-fn set<B, T>(builder: B, value: Option<T>, set: impl FnOnce(B, T) -> B) -> B {
-    match value {
-        Some(value) => set(builder, value),
-        None => builder,
-    }
-}
-
-/// Parses the name of a table, an addressing or a kernel.
-fn parse<T: std::str::FromStr<Err = koel::ParamError>>(name: Option<&str>) -> PyResult<Option<T>> {
-    let parse = |name: &str| name.parse().map_err(|error| PyValueError::new_err(format!("{error}, not {name:?}")));
-    name.map(parse).transpose()
+/// Adds each item of these batches.
+fn insert_all<'py>(
+    slf: &Bound<'py, MutableFilter>,
+    method: &str,
+    batches: impl IntoIterator<Item = Bound<'py, PyAny>>,
+) -> PyResult<()> {
+    let (filter, mut done) = (slf.as_super().get(), 0);
+    let all = batches.into_iter().try_for_each(|items| {
+        Batch::of(&items)?.each(slf.py(), filter.seed, &mut done, |keys| {
+            let inserted = change!(None, &filter.any, filter => with_items!(keys, items => filter.insert_batch(items)));
+            Ok(inserted?.unwrap_or(Ok(())))
+        })
+    });
+    all.map_err(|error| MutableFilter::stopped(slf, error, method, done, IN_FILTER))
 }
 
 /// Reads a snapshot as a filter of this class.
@@ -523,9 +538,9 @@ fn read_as<'py>(class: &Bound<'py, PyType>, source: Source<'_>) -> PyResult<Boun
     } else {
         return Err(type_error(format!("{class} is abstract; call this method of CuckooFilter, ElasticFilter or SharedFilter")));
     };
-    let filter = class.py().detach(|| read(source)).map_err(|error| match source {
+    let filter = class.py().detach(|| read(source))?.map_err(|error| match source {
         Source::File(path) => not_read(error, path),
-        Source::Bytes(_) => error.into_py_err(),
+        Source::Bytes(_) => not_bytes(error, "give the whole content of a snapshot; load reads a file"),
     })?;
     Filter::new(filter).into_object(class.py())
 }
@@ -560,25 +575,25 @@ impl CuckooFilter {
         addressing=None, seed=None, kernel=None))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn new(
-        capacity: Option<Number>,
-        false_positive_rate: Option<f64>,
-        buckets: Option<Number>,
-        fingerprint_bits: Option<Number>,
-        table: Option<&str>,
-        bucket_size: Option<Number>,
-        addressing: Option<&str>,
-        seed: Option<Number>,
-        kernel: Option<&str>,
+        capacity: Given<'_>,
+        false_positive_rate: Given<'_>,
+        buckets: Given<'_>,
+        fingerprint_bits: Given<'_>,
+        table: Given<'_>,
+        bucket_size: Given<'_>,
+        addressing: Given<'_>,
+        seed: Given<'_>,
+        kernel: Given<'_>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let builder = koel::CuckooFilter::builder().seed(seed.map_or(0, |seed| seed.0));
-        let builder = set(builder, capacity, |builder, items| builder.capacity(items.size()));
-        let builder = set(builder, false_positive_rate, koel::Builder::false_positive_rate);
-        let builder = set(builder, buckets, |builder, number| builder.buckets(number.0));
-        let builder = set(builder, fingerprint_bits, |builder, bits| builder.fingerprint_bits(bits.bits()));
-        let builder = set(builder, parse(table)?, koel::Builder::table);
-        let builder = set(builder, bucket_size, |builder, slots| builder.bucket_size(slots.bits()));
-        let builder = set(builder, parse(addressing)?, koel::Builder::addressing);
-        let builder = set(builder, parse(kernel)?, koel::Builder::kernel);
+        let builder = koel::CuckooFilter::builder().seed(number("seed", &seed)?.map_or(0, |seed| seed.0));
+        let builder = set(builder, number("capacity", &capacity)?, |builder, items| builder.capacity(items.size()));
+        let builder = set(builder, rate(&false_positive_rate)?, koel::Builder::false_positive_rate);
+        let builder = set(builder, number("buckets", &buckets)?, |builder, number| builder.buckets(number.0));
+        let builder = set(builder, options::fingerprint_bits(&fingerprint_bits)?, koel::Builder::fingerprint_bits);
+        let builder = set(builder, parse("table", &table)?, koel::Builder::table);
+        let builder = set(builder, options::bucket_size(&bucket_size)?, koel::Builder::bucket_size);
+        let builder = set(builder, parse("addressing", &addressing)?, koel::Builder::addressing);
+        let builder = set(builder, parse("kernel", &kernel)?, koel::Builder::kernel);
         let filter = builder.build().map_err(IntoPyErr::into_py_err)?;
         Ok(Filter::new(filter.lock()).changeable().add_subclass(Self))
     }
@@ -611,25 +626,25 @@ macro_rules! growing {
                 bucket_size=None, partitions=None, seed=None, kernel=None))]
             #[allow(clippy::too_many_arguments, reason = "they are keywords")]
             fn new(
-                capacity: Option<Number>,
-                false_positive_rate: Option<f64>,
-                max_capacity: Option<Number>,
-                max_bytes: Option<Number>,
-                table: Option<&str>,
-                bucket_size: Option<Number>,
-                partitions: Option<Number>,
-                seed: Option<Number>,
-                kernel: Option<&str>,
+                capacity: Given<'_>,
+                false_positive_rate: Given<'_>,
+                max_capacity: Given<'_>,
+                max_bytes: Given<'_>,
+                table: Given<'_>,
+                bucket_size: Given<'_>,
+                partitions: Given<'_>,
+                seed: Given<'_>,
+                kernel: Given<'_>,
             ) -> PyResult<PyClassInitializer<Self>> {
-                let builder = koel::ElasticFilter::builder().seed(seed.map_or(0, |seed| seed.0));
-                let builder = set(builder, capacity, |builder, items| builder.capacity(items.size()));
-                let builder = set(builder, false_positive_rate, koel::ElasticBuilder::false_positive_rate);
-                let builder = set(builder, max_capacity, |builder, items| builder.max_capacity(items.size()));
-                let builder = set(builder, max_bytes, |builder, bytes| builder.max_bytes(bytes.size()));
-                let builder = set(builder, parse(table)?, koel::ElasticBuilder::table);
-                let builder = set(builder, bucket_size, |builder, slots| builder.bucket_size(slots.bits()));
-                let builder = set(builder, partitions, |builder, number| builder.partitions(number.size()));
-                let builder = set(builder, parse(kernel)?, koel::ElasticBuilder::kernel);
+                let builder = koel::ElasticFilter::builder().seed(number("seed", &seed)?.map_or(0, |seed| seed.0));
+                let builder = set(builder, number("capacity", &capacity)?, |builder, items| builder.capacity(items.size()));
+                let builder = set(builder, rate(&false_positive_rate)?, koel::ElasticBuilder::false_positive_rate);
+                let builder = set(builder, number("max_capacity", &max_capacity)?, |builder, items| builder.max_capacity(items.size()));
+                let builder = set(builder, number("max_bytes", &max_bytes)?, |builder, bytes| builder.max_bytes(bytes.size()));
+                let builder = set(builder, parse("table", &table)?, koel::ElasticBuilder::table);
+                let builder = set(builder, options::bucket_size(&bucket_size)?, koel::ElasticBuilder::bucket_size);
+                let builder = set(builder, number("partitions", &partitions)?, |builder, number| builder.partitions(number.size()));
+                let builder = set(builder, parse("kernel", &kernel)?, koel::ElasticBuilder::kernel);
                 let $filter = builder.$build().map_err(IntoPyErr::into_py_err)?;
                 Ok($object)
             }
@@ -641,33 +656,33 @@ macro_rules! growing {
 
 growing!(ElasticFilter, build, |filter| Filter::new(filter.lock()).changeable().add_subclass(Self), {
     /// Frees the memory that removals have left.
-    fn shrink(slf: &Bound<'_, Self>) {
+    fn shrink(slf: &Bound<'_, Self>) -> PyResult<()> {
         let any = &slf.as_super().as_super().get().any;
         slf.py().detach(|| match any {
-            AnyFilter::Elastic(lock) => write(lock, None).shrink(),
-            AnyFilter::Shared(lock) => read(lock, None).shrink(),
-            _ => (),
-        });
+            AnyFilter::Elastic(lock) => lock.write(None, koel::ElasticFilter::shrink),
+            AnyFilter::Shared(lock) => lock.read(None, koel::SharedFilter::shrink),
+            _ => Ok(()),
+        })
     }
 
     /// Limits the memory that the filter may take, in bytes; None removes the limit. Snapshots and pickles do not keep it.
     #[pyo3(signature = (bytes, /))]
-    fn set_max_bytes(slf: &Bound<'_, Self>, bytes: Option<Number>) {
-        let bytes = bytes.map_or(usize::MAX, Number::size);
+    fn set_max_bytes(slf: &Bound<'_, Self>, bytes: Given<'_>) -> PyResult<()> {
+        let bytes = number("bytes", &bytes)?.map_or(usize::MAX, Number::size);
         match &slf.as_super().as_super().get().any {
-            AnyFilter::Elastic(lock) => write(lock, Some(slf.py())).set_max_bytes(bytes),
-            AnyFilter::Shared(lock) => read(lock, Some(slf.py())).set_max_bytes(bytes),
-            _ => (),
+            AnyFilter::Elastic(lock) => lock.write(Some(slf.py()), |filter| filter.set_max_bytes(bytes)),
+            AnyFilter::Shared(lock) => lock.read(Some(slf.py()), |filter| filter.set_max_bytes(bytes)),
+            _ => Ok(()),
         }
     }
 
     /// The bytes that `max_bytes` limits: at least `size_in_bytes`.
     #[getter]
-    fn charged_bytes(slf: &Bound<'_, Self>) -> usize {
+    fn charged_bytes(slf: &Bound<'_, Self>) -> PyResult<usize> {
         match &slf.as_super().as_super().get().any {
-            AnyFilter::Elastic(lock) => read(lock, Some(slf.py())).charged_bytes(),
-            AnyFilter::Shared(lock) => read(lock, Some(slf.py())).charged_bytes(),
-            _ => 0,
+            AnyFilter::Elastic(lock) => lock.read(Some(slf.py()), koel::ElasticFilter::charged_bytes),
+            AnyFilter::Shared(lock) => lock.read(Some(slf.py()), koel::SharedFilter::charged_bytes),
+            _ => Ok(0),
         }
     }
 });
@@ -706,10 +721,14 @@ impl FilterView {
     fn new(path_or_buffer: &Bound<'_, PyAny>) -> PyResult<PyClassInitializer<Self>> {
         let is_path = path_or_buffer.is_instance_of::<PyString>() || path_or_buffer.hasattr("__fspath__")?;
         let any = if is_path {
-            let path = path_or_buffer.extract::<PathBuf>()?;
+            let path = options::path(path_or_buffer)?;
             AnyFilter::open(Data::map(path_or_buffer.py(), &path)?).map_err(|error| not_read(error.in_file(&path), &path))
         } else {
-            AnyFilter::open(Data::hold(path_or_buffer)?).map_err(IntoPyErr::into_py_err)
+            let data =
+                Data::hold(path_or_buffer, "a path, which is a str or a PathLike, or a bytes-like object with a snapshot")?;
+            AnyFilter::open(data).map_err(|error| {
+                not_bytes(error, "bytes are the content of a snapshot; to open a file, give its path as a str or a PathLike")
+            })
         };
         Ok(PyClassInitializer::from(Filter::new(any?)).add_subclass(Self))
     }

@@ -6,9 +6,9 @@ use std::{fs::File, io::ErrorKind, path::Path, slice};
 
 use memmap2::Mmap;
 use numpy::{PyArray1, PyArrayMethods as _, PyUntypedArrayMethods as _};
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyTypeError, prelude::*};
 
-use crate::error::os_error;
+use crate::error::{os_error, type_error};
 
 /// Bytes that stay where they are.
 pub enum Data {
@@ -50,10 +50,17 @@ impl Data {
         map.map(Self::Mapped).map_err(|error| os_error(&if path.is_dir() { ErrorKind::IsADirectory.into() } else { error }, path))
     }
 
-    /// Holds a buffer that cannot be written to. Others are copied, as they may change at any time.
-    pub fn hold(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
+    /// Holds a buffer that cannot be written to. Others are copied, as they may change at any time. The error for an object that is
+    /// no buffer says what is `expected`.
+    pub fn hold(buffer: &Bound<'_, PyAny>, expected: &str) -> PyResult<Self> {
         let numpy = buffer.py().import("numpy")?;
-        let mut array = numpy.call_method1("frombuffer", (buffer, "uint8"))?;
+        let array = numpy.call_method1("frombuffer", (buffer, "uint8"));
+        let mut array = array.map_err(|error| match buffer.get_type().name() {
+            Ok(class) if error.is_instance_of::<PyTypeError>(buffer.py()) => {
+                type_error(format!("{class} given; give {expected}"))
+            }
+            _ => error,
+        })?;
         if array.getattr("flags")?.getattr("writeable")?.extract()? {
             array = array.call_method0("copy")?;
         }

@@ -7,7 +7,10 @@ use pyo3::{
     create_exception,
     exceptions::{PyException, PyMemoryError, PyOSError, PyTypeError, PyValueError},
     prelude::*,
+    types::PyList,
 };
+
+use crate::options;
 
 /// The classes of the exceptions.
 pub mod classes {
@@ -18,8 +21,7 @@ pub mod classes {
         FullError,
         PyException,
         "An item was refused: the filter is full, or has reached a limit.\n\n`position` is the index of the first refused item among \
-         the items of the call. If that was `update` or `insert_batch` of any class except `SharedFilter`, the items before it are in \
-         the filter."
+         the items of the call. The items before it are in the filter; a `SharedFilter` may also have some of those after it."
     );
     create_exception!(
         koel,
@@ -38,7 +40,7 @@ pub trait IntoPyErr {
 
 impl IntoPyErr for ParamError {
     fn into_py_err(self) -> PyErr {
-        PyValueError::new_err(self.to_string())
+        PyValueError::new_err(options::message(&self))
     }
 }
 
@@ -51,6 +53,7 @@ impl IntoPyErr for OutOfMemory {
 impl IntoPyErr for BuildError {
     fn into_py_err(self) -> PyErr {
         match self {
+            Self::Param(error) => error.into_py_err(),
             Self::OutOfMemory(error) => error.into_py_err(),
             Self::Insert(error) => error.into_py_err(),
             error => PyValueError::new_err(error.to_string()),
@@ -60,10 +63,26 @@ impl IntoPyErr for BuildError {
 
 impl IntoPyErr for InsertError {
     fn into_py_err(self) -> PyErr {
-        if matches!(self.kind(), InsertErrorKind::OutOfMemory { .. }) {
-            return PyMemoryError::new_err(self.to_string());
-        }
-        let exception = classes::FullError::new_err(self.to_string());
+        // The library's remedies name its builder and its hashers.
+        let message = match self.kind() {
+            InsertErrorKind::OutOfMemory { .. } => return PyMemoryError::new_err(self.to_string()),
+            InsertErrorKind::Limit { needed, max_bytes } => format!(
+                "the filter would take {needed} bytes, and the limit is {max_bytes}; remove items, or raise the limit with \
+                 set_max_bytes"
+            ),
+            InsertErrorKind::Crowded => {
+                "no room for the item: too many items have hashes that begin with the same bits; build the \
+                                         filter with another seed, one that nobody else knows"
+                    .to_owned()
+            }
+            _ => String::new(),
+        };
+        let message = match self.position() {
+            _ if message.is_empty() => self.to_string(),
+            0 => message,
+            position => format!("item {position}, counted from 0, was refused: {message}"),
+        };
+        let exception = classes::FullError::new_err(message);
         with_attribute(exception, |error| error.setattr("position", self.position()))
     }
 }
@@ -111,6 +130,12 @@ pub fn not_read(error: SnapshotError, path: &Path) -> PyErr {
     }
 }
 
+/// Returns the exception for bytes that cannot be read as a filter. They may be a path, to which the remedy refers.
+pub fn not_bytes(error: SnapshotError, remedy: &'static str) -> PyErr {
+    let error = if error.kind() == SnapshotErrorKind::Magic { error.with_remedy(remedy) } else { error };
+    error.into_py_err()
+}
+
 /// Returns the exception that Python itself would raise for a file, with the library's message.
 pub fn os_error(error: &io::Error, path: &Path) -> PyErr {
     let name = match error.kind() {
@@ -144,4 +169,21 @@ fn with_attribute(exception: PyErr, set: impl FnOnce(&Bound<'_, PyAny>) -> PyRes
 /// Returns a `TypeError`.
 pub fn type_error(message: String) -> PyErr {
     PyTypeError::new_err(message)
+}
+
+/// Adds to an exception that ended a call how many items were processed before, and what became of them. Exceptions of any origin have
+/// room for notes, which tracebacks show.
+pub fn with_note(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
+    let exception = error.value(py);
+    let add = || match exception.getattr_opt("add_note")? {
+        Some(add) => add.call1((note,)).map(drop),
+        // As of Python 3.11, `add_note` appends to this list.
+        None => match exception.getattr_opt("__notes__")? {
+            Some(notes) => notes.call_method1("append", (note,)).map(drop),
+            None => exception.setattr("__notes__", PyList::new(py, [note])?),
+        },
+    };
+    // Without memory for the note, the exception itself says more than another one.
+    add().unwrap_or_default();
+    error
 }

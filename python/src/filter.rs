@@ -1,93 +1,70 @@
 //! The filters of the library behind one type, and behind locks, so that every thread may use every filter.
 
 use std::{
-    io::{self, Write},
+    fs::File,
+    io::{self, ErrorKind, Read, Write},
     path::Path,
-    sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use koel::{
     CuckooFilter, ElasticFilter, ElasticView, FilterView, MergeError, OutOfMemory, SharedFilter, SnapshotError, SnapshotErrorKind,
 };
-use pyo3::{prelude::*, sync::RwLockExt as _};
+use pyo3::prelude::*;
 
-use crate::data::Data;
+use crate::{
+    data::Data,
+    error::os_error,
+    lock::{Lock, check_signals},
+};
 
 /// Any filter.
 pub enum AnyFilter {
     /// A filter of fixed size.
-    Fixed(RwLock<CuckooFilter>),
+    Fixed(Lock<CuckooFilter>),
     /// A growing filter.
-    Elastic(RwLock<ElasticFilter>),
+    Elastic(Lock<ElasticFilter>),
     /// A growing filter that locks its partitions itself, so all but `merge` and `union` hold this lock for reading.
-    Shared(RwLock<SharedFilter>),
+    Shared(Lock<SharedFilter>),
     /// A filter of fixed size in a snapshot.
     View(FilterView<Data>),
     /// A growing filter in a snapshot.
     ElasticView(ElasticView<Data>),
 }
 
-/// Locks for reading. A thread that is attached to the interpreter detaches while it waits: otherwise, the thread with the lock
-/// might wait for it in turn. No thread runs Python code while it holds a lock.
-pub fn read<'a, F>(lock: &'a RwLock<F>, py: Option<Python<'_>>) -> RwLockReadGuard<'a, F> {
-    let guard = match py {
-        Some(py) => lock.read_py_attached(py),
-        None => lock.read(),
-    };
-    // The library's filters are intact after a panic.
-    guard.unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Locks for writing, as `read` does for reading.
-pub fn write<'a, F>(lock: &'a RwLock<F>, py: Option<Python<'_>>) -> RwLockWriteGuard<'a, F> {
-    let guard = match py {
-        Some(py) => lock.write_py_attached(py),
-        None => lock.write(),
-    };
-    guard.unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Evaluates an expression with a reference to the filter, whichever it is. The first argument is that of `read`.
+/// Evaluates an expression with a reference to the filter, whichever it is. The first argument is that of [`Lock::read`]. The result
+/// is an error if a signal handler raised one while another thread held the lock.
 #[macro_export]
 macro_rules! look {
     ($py:expr, $any:expr, $filter:ident => $value:expr) => {
         match $any {
-            $crate::filter::AnyFilter::Fixed(lock) => {
-                let $filter = &*$crate::filter::read(lock, $py);
-                $value
-            }
-            $crate::filter::AnyFilter::Elastic(lock) => {
-                let $filter = &*$crate::filter::read(lock, $py);
-                $value
-            }
-            $crate::filter::AnyFilter::Shared(lock) => {
-                let $filter = &*$crate::filter::read(lock, $py);
-                $value
-            }
-            $crate::filter::AnyFilter::View($filter) => $value,
-            $crate::filter::AnyFilter::ElasticView($filter) => $value,
+            $crate::filter::AnyFilter::Fixed(lock) => lock.read($py, |$filter| $value),
+            $crate::filter::AnyFilter::Elastic(lock) => lock.read($py, |$filter| $value),
+            $crate::filter::AnyFilter::Shared(lock) => lock.read($py, |$filter| $value),
+            $crate::filter::AnyFilter::View($filter) => Ok($value),
+            $crate::filter::AnyFilter::ElasticView($filter) => Ok($value),
         }
     };
 }
 
-/// Evaluates an expression that changes the filter; `None` for a view, which no class with such methods has.
+/// Evaluates an expression that changes the filter, as `look` does; `None` for a view, which no class with such methods has.
 #[macro_export]
 macro_rules! change {
     ($py:expr, $any:expr, $filter:ident => $value:expr) => {
         match $any {
-            $crate::filter::AnyFilter::Fixed(lock) => {
-                let $filter = &mut *$crate::filter::write(lock, $py);
-                Some($value)
-            }
-            $crate::filter::AnyFilter::Elastic(lock) => {
-                let $filter = &mut *$crate::filter::write(lock, $py);
-                Some($value)
-            }
-            $crate::filter::AnyFilter::Shared(lock) => {
-                let $filter = &*$crate::filter::read(lock, $py);
-                Some($value)
-            }
-            $crate::filter::AnyFilter::View(_) | $crate::filter::AnyFilter::ElasticView(_) => None,
+            $crate::filter::AnyFilter::Fixed(lock) => lock.write($py, |$filter| Some($value)),
+            $crate::filter::AnyFilter::Elastic(lock) => lock.write($py, |$filter| Some($value)),
+            $crate::filter::AnyFilter::Shared(lock) => lock.read($py, |$filter| Some($value)),
+            $crate::filter::AnyFilter::View(_) | $crate::filter::AnyFilter::ElasticView(_) => Ok(None),
+        }
+    };
+}
+
+/// Evaluates an expression with the filter, while no thread changes it. Other threads may change a `SharedFilter` while `look` does.
+macro_rules! unchanging {
+    ($any:expr, $filter:ident => $value:expr) => {
+        match $any {
+            AnyFilter::Shared(lock) => lock.write(None, |$filter| $value),
+            any => look!(None, any, $filter => $value),
         }
     };
 }
@@ -102,9 +79,13 @@ pub enum Source<'a> {
 }
 
 /// A filter that can be changed.
-pub trait Changeable: Sized {
+pub trait Changeable: Send + Sync + Sized {
     /// Reads and verifies a snapshot.
-    fn read(source: Source<'_>) -> Result<Self, SnapshotError>;
+    fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError>;
+    /// Reads and verifies a snapshot in an open file.
+    fn read_from(file: impl Read) -> Result<Self, SnapshotError>;
+    /// Reads and verifies a file.
+    fn load(path: &Path) -> Result<Self, SnapshotError>;
     /// Copies the filter.
     fn duplicate(&self) -> Result<Self, OutOfMemory>;
     /// Adds the items of another filter, or those that are missing.
@@ -112,20 +93,63 @@ pub trait Changeable: Sized {
     /// Puts the filter behind a lock.
     fn lock(self) -> AnyFilter;
 
-    /// Reads a snapshot as a filter behind a lock.
-    fn read_locked(source: Source<'_>) -> Result<AnyFilter, SnapshotError> {
-        Self::read(source).map(Self::lock)
+    /// Reads a snapshot as a filter behind a lock. Ctrl-C ends the reading of a file. Blocks, so the thread must be detached.
+    fn read_locked(source: Source<'_>) -> PyResult<Result<AnyFilter, SnapshotError>> {
+        let read = match source {
+            Source::Bytes(bytes) => Self::from_bytes(bytes),
+            Source::File(path) => {
+                let mut file = Interruptible { file: File::open(path).map_err(|error| os_error(&error, path))?, raised: None };
+                let read = Self::read_from(&mut file).map_err(|error| error.in_file(path));
+                if let Some(error) = file.raised {
+                    return Err(error);
+                }
+                // The library says what follows a snapshot.
+                if read.is_ok() && file.has_more() { Self::load(path) } else { read }
+            }
+        };
+        Ok(read.map(Self::lock))
+    }
+}
+
+/// A file in whose reading signal handlers are called.
+struct Interruptible {
+    file: File,
+    raised: Option<PyErr>,
+}
+
+/// The most bytes to read between two looks for signals.
+const READ: usize = 1 << 24;
+
+impl Interruptible {
+    fn has_more(&mut self) -> bool {
+        self.file.read(&mut [0]).is_ok_and(|bytes| bytes > 0)
+    }
+}
+
+impl Read for Interruptible {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if let Err(error) = check_signals() {
+            self.raised = Some(error);
+            return Err(ErrorKind::Other.into());
+        }
+        let len = bytes.len().min(READ);
+        self.file.read(&mut bytes[..len])
     }
 }
 
 macro_rules! changeable {
     ($($filter:ident, $kind:ident;)+) => {$(
         impl Changeable for $filter {
-            fn read(source: Source<'_>) -> Result<Self, SnapshotError> {
-                match source {
-                    Source::Bytes(bytes) => Self::from_bytes(bytes),
-                    Source::File(path) => Self::load(path),
-                }
+            fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
+                Self::from_bytes(bytes)
+            }
+
+            fn read_from(file: impl Read) -> Result<Self, SnapshotError> {
+                Self::read_from(file)
+            }
+
+            fn load(path: &Path) -> Result<Self, SnapshotError> {
+                Self::load(path)
             }
 
             fn duplicate(&self) -> Result<Self, OutOfMemory> {
@@ -137,7 +161,7 @@ macro_rules! changeable {
             }
 
             fn lock(self) -> AnyFilter {
-                AnyFilter::$kind(RwLock::new(self))
+                AnyFilter::$kind(Lock::new(self))
             }
         }
     )+};
@@ -158,6 +182,17 @@ impl AnyFilter {
         if is_growing { ElasticView::over(data).map(Self::ElasticView) } else { FilterView::over(data).map(Self::View) }
     }
 
+    /// Returns the seed of the hash function.
+    pub fn seed(&mut self) -> u64 {
+        match self {
+            Self::Fixed(lock) => lock.get_mut().params().seed(),
+            Self::Elastic(lock) => lock.get_mut().params().seed(),
+            Self::Shared(lock) => lock.get_mut().params().seed(),
+            Self::View(view) => view.params().seed(),
+            Self::ElasticView(view) => view.params().seed(),
+        }
+    }
+
     /// Returns the name of the class.
     pub fn class(&self) -> &'static str {
         match self {
@@ -168,39 +203,60 @@ impl AnyFilter {
         }
     }
 
+    /// Writes the snapshot to `bytes`. Returns false if it has another length by now. The thread must be detached.
+    pub fn write_to(&self, bytes: &mut [u8]) -> PyResult<bool> {
+        let len = bytes.len() as u64;
+        Ok(unchanging!(self, filter => (filter.snapshot_bytes() == len).then(|| filter.write_to(bytes)))?.transpose()?.is_some())
+    }
+
+    /// Returns the snapshot. The thread must be detached.
+    pub fn to_vec(&self) -> PyResult<Vec<u8>> {
+        let written = unchanging!(self, filter => {
+            let (mut bytes, len) = (Vec::new(), filter.snapshot_bytes());
+            match usize::try_from(len).map(|len| bytes.try_reserve_exact(len)) {
+                Ok(Ok(())) => filter.write_to(&mut bytes).map(|()| bytes),
+                _ => Err(ErrorKind::OutOfMemory.into()),
+            }
+        });
+        Ok(written??)
+    }
+
     /// Returns a copy of a filter that can be changed; `None` for a view.
-    pub fn duplicate(&self) -> Option<Result<Self, OutOfMemory>> {
+    pub fn duplicate(&self) -> PyResult<Option<Result<Self, OutOfMemory>>> {
         change!(None, self, filter => filter.duplicate().map(Changeable::lock))
     }
 
     /// Compares filters of one kind, or a filter with a view; `None` for other kinds. Blocks, so the thread must be detached.
-    pub fn equals(&self, other: &Self) -> Option<io::Result<bool>> {
-        Some(Ok(match (self, other) {
-            (Self::Fixed(ours), Self::Fixed(theirs)) => compare(ours, theirs),
-            (Self::Elastic(ours), Self::Elastic(theirs)) => compare(ours, theirs),
-            (Self::Shared(ours), Self::Shared(theirs)) => compare(ours, theirs),
+    pub fn equals(&self, other: &Self) -> PyResult<Option<io::Result<bool>>> {
+        Ok(Some(Ok(match (self, other) {
+            (Self::Fixed(ours), Self::Fixed(theirs)) => ours.read_with(theirs, PartialEq::eq)?,
+            (Self::Elastic(ours), Self::Elastic(theirs)) => ours.read_with(theirs, PartialEq::eq)?,
+            (Self::Shared(ours), Self::Shared(theirs)) => ours.read_with(theirs, PartialEq::eq)?,
             (Self::View(ours), Self::View(theirs)) => ours == theirs,
             (Self::ElasticView(ours), Self::ElasticView(theirs)) => ours == theirs,
-            (Self::Fixed(lock), Self::View(view)) | (Self::View(view), Self::Fixed(lock)) => *read(lock, None) == *view,
+            (Self::Fixed(lock), Self::View(view)) | (Self::View(view), Self::Fixed(lock)) => {
+                lock.read(None, |filter| *filter == *view)?
+            }
             (filter @ (Self::Elastic(_) | Self::Shared(_)), Self::ElasticView(view))
             | (Self::ElasticView(view), filter @ (Self::Elastic(_) | Self::Shared(_))) => {
                 let mut expected = Expected(view.data().as_ref());
-                return Some(match look!(None, filter, filter => filter.write_to(&mut expected)) {
-                    Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(false),
+                let written = look!(None, filter, filter => filter.write_to(&mut expected))?;
+                return Ok(Some(match written {
+                    Err(error) if error.kind() == ErrorKind::InvalidData => Ok(false),
                     written => written.map(|()| expected.0.is_empty()),
-                });
+                }));
             }
-            _ => return None,
-        }))
+            _ => return Ok(None),
+        })))
     }
 
     /// Merges another filter into this one; `None` if the two are of different kinds. Blocks, so the thread must be detached.
-    pub fn combine(&self, other: &Self, is_union: bool) -> Option<Result<(), MergeError>> {
+    pub fn combine(&self, other: &Self, is_union: bool) -> PyResult<Option<Result<(), MergeError>>> {
         match (self, other) {
-            (Self::Fixed(ours), Self::Fixed(theirs)) => Some(combine(ours, theirs, is_union)),
-            (Self::Elastic(ours), Self::Elastic(theirs)) => Some(combine(ours, theirs, is_union)),
-            (Self::Shared(ours), Self::Shared(theirs)) => Some(combine(ours, theirs, is_union)),
-            _ => None,
+            (Self::Fixed(ours), Self::Fixed(theirs)) => combine(ours, theirs, is_union).map(Some),
+            (Self::Elastic(ours), Self::Elastic(theirs)) => combine(ours, theirs, is_union).map(Some),
+            (Self::Shared(ours), Self::Shared(theirs)) => combine(ours, theirs, is_union).map(Some),
+            _ => Ok(None),
         }
     }
 }
@@ -210,7 +266,7 @@ struct Expected<'a>(&'a [u8]);
 
 impl Write for Expected<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 = self.0.strip_prefix(bytes).ok_or(io::ErrorKind::InvalidData)?;
+        self.0 = self.0.strip_prefix(bytes).ok_or(ErrorKind::InvalidData)?;
         Ok(bytes.len())
     }
 
@@ -219,30 +275,12 @@ impl Write for Expected<'_> {
     }
 }
 
-/// Compares two filters. Threads lock two filters in the order of their addresses, so that they do not wait for each other.
-fn compare<F: PartialEq>(ours: &RwLock<F>, theirs: &RwLock<F>) -> bool {
-    let [first, second] = if (&raw const *ours) < (&raw const *theirs) { [ours, theirs] } else { [theirs, ours] };
-    if std::ptr::eq(first, second) {
-        return true;
-    }
-    let first = read(first, None);
-    *first == *read(second, None)
-}
-
-fn combine<F: Changeable>(ours: &RwLock<F>, theirs: &RwLock<F>, is_union: bool) -> Result<(), MergeError> {
-    if std::ptr::eq(ours, theirs) {
-        let mut filter = write(ours, None);
-        let copy = filter.duplicate()?;
-        return filter.combine(&copy, is_union);
-    }
-    // The order is that of `compare`.
-    let (mut filter, other);
-    if (&raw const *ours) < (&raw const *theirs) {
-        filter = write(ours, None);
-        other = read(theirs, None);
-    } else {
-        other = read(theirs, None);
-        filter = write(ours, None);
-    }
-    filter.combine(&other, is_union)
+fn combine<F: Changeable>(ours: &Lock<F>, theirs: &Lock<F>, is_union: bool) -> PyResult<Result<(), MergeError>> {
+    ours.write_with(theirs, |ours, theirs| {
+        let Some(theirs) = theirs else {
+            let copy = ours.duplicate()?;
+            return ours.combine(&copy, is_union);
+        };
+        ours.combine(theirs, is_union)
+    })
 }

@@ -6,7 +6,10 @@ mod classes;
 mod data;
 mod error;
 mod filter;
+mod fork;
 mod item;
+mod lock;
+mod options;
 
 use pyo3::prelude::*;
 
@@ -24,6 +27,7 @@ mod module {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        crate::fork::register(module)?;
         let class = module.py().get_type::<MutableFilter>();
         class.setattr("insert", class.getattr("add")?)
     }

@@ -5,9 +5,12 @@ import errno
 import itertools
 import mmap
 import multiprocessing
+import os
 import pickle
 import random
 import re
+import shutil
+import signal
 import subprocess
 import sys
 
@@ -148,6 +151,30 @@ def test_files(tmp_path):
         (tmp_path / "empty").write_bytes(b"")
         with pytest.raises(koel.SnapshotError, match="empty: at byte 0"):
             broken(tmp_path / "empty")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the commands are those of Linux")
+def test_files_that_change_under_a_view(tmp_path):
+    """What README.md says about tools, and about the end of a process whose file becomes shorter."""
+    old, new = koel.CuckooFilter(100_000, 0.001), koel.CuckooFilter(100_000, 0.001)
+    new.add("new")
+    path, source = tmp_path / "old.koel", tmp_path / "new.koel"
+    new.save(source)
+    replaces = ["mv {0}.copy {1}", "install {0} {1}", "cp --remove-destination {0} {1}"]
+    writes = ["cp {0} {1}", "cat {0} > {1}", "tee {1} < {0} > /dev/null", "dd if={0} of={1} status=none"]
+    replaces += ["rsync {0} {1}"] * bool(shutil.which("rsync"))
+    writes += ["rsync --inplace {0} {1}"] * bool(shutil.which("rsync"))
+    for command in [*replaces, *writes, lambda: shutil.copy(source, path), lambda: new.save(path), lambda: os.replace(copied, path)]:
+        old.save(path)
+        copied = shutil.copy(source, f"{source}.copy")
+        view = koel.FilterView(path)
+        command() if callable(command) else subprocess.run(["sh", "-c", command.format(source, path)], check=True)
+        assert "new" in koel.FilterView(path)
+        is_kept = command in replaces or callable(command) and "copy" not in command.__code__.co_names
+        assert (view == old and "new" not in view) == is_kept, command
+    program = "import koel, os, sys; v = koel.FilterView(sys.argv[1]); os.truncate(sys.argv[1], 100); v.contains_batch(range(100))"
+    ended = subprocess.run([sys.executable, "-c", program, path], stderr=subprocess.DEVNULL)
+    assert ended.returncode == -signal.SIGBUS
 
 
 # Functions of Rust, which Python does not have.

@@ -1,0 +1,100 @@
+//! The lock of a filter. No child of a fork inherits it locked by another thread ([`crate::fork`]), Ctrl-C ends the wait for it, and no
+//! Python code runs while it is held.
+
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use pyo3::prelude::*;
+
+use crate::fork::Pass;
+
+/// The longest wait before a look for signals.
+const WAIT: Duration = Duration::from_millis(50);
+
+/// A filter behind a lock.
+pub struct Lock<F>(RwLock<F>);
+
+impl<F: Send + Sync> Lock<F> {
+    /// Puts a filter behind a lock.
+    pub fn new(filter: F) -> Self {
+        Self(RwLock::new(filter))
+    }
+
+    /// Returns the filter, to which nobody else has a reference.
+    pub fn get_mut(&mut self) -> &mut F {
+        self.0.get_mut()
+    }
+
+    /// Calls `act` with the filter. If a thread that is attached gives `py`, this takes no pass unless it must wait, so `act` must be
+    /// short. Without `py`, the thread must be detached.
+    pub fn read<R: Send>(&self, py: Option<Python<'_>>, act: impl FnOnce(&F) -> R + Send) -> PyResult<R> {
+        match py {
+            None => wait(|| self.0.try_read_for(WAIT), |filter| act(filter)),
+            Some(py) => match self.0.try_read() {
+                Some(filter) => Ok(act(&filter)),
+                None => py.detach(|| self.read(None, act)),
+            },
+        }
+    }
+
+    /// Calls `act` with the filter to change, as `read` does.
+    pub fn write<R: Send>(&self, py: Option<Python<'_>>, act: impl FnOnce(&mut F) -> R + Send) -> PyResult<R> {
+        match py {
+            None => wait(|| self.0.try_write_for(WAIT), |filter| act(filter)),
+            Some(py) => match self.0.try_write() {
+                Some(mut filter) => Ok(act(&mut filter)),
+                None => py.detach(|| self.write(None, act)),
+            },
+        }
+    }
+
+    /// Calls `act` with two filters, one of them to change; `None` instead of the second one if it is the first one. The thread must
+    /// be detached.
+    pub fn write_with<R>(&self, other: &Self, act: impl FnOnce(&mut F, Option<&F>) -> R) -> PyResult<R> {
+        let (ours, theirs) = (&self.0, &other.0);
+        match self.is_before(other) {
+            None => wait(|| ours.try_write_for(WAIT), |filter| act(filter, None)),
+            Some(true) => wait(
+                || ours.try_write_for(WAIT).and_then(|ours| Some((ours, theirs.try_read_for(WAIT)?))),
+                |(ours, theirs)| act(ours, Some(theirs)),
+            ),
+            Some(false) => wait(
+                || theirs.try_read_for(WAIT).and_then(|theirs| Some((ours.try_write_for(WAIT)?, theirs))),
+                |(ours, theirs)| act(ours, Some(theirs)),
+            ),
+        }
+    }
+
+    /// Calls `act` with two filters that may be the same one. The thread must be detached.
+    pub fn read_with<R>(&self, other: &Self, act: impl FnOnce(&F, &F) -> R) -> PyResult<R> {
+        let (first, second) = if self.is_before(other) == Some(false) { (other, self) } else { (self, other) };
+        // A filter that is compared with itself is locked twice, ahead of threads that wait to change it.
+        let lock = || first.0.try_read_for(WAIT).and_then(|filter| Some((filter, second.0.try_read_recursive_for(WAIT)?)));
+        wait(lock, |(first, second)| act(first, second))
+    }
+
+    /// Returns whether the lock is taken ahead of another one; `None` if both are the same. With one order in all threads, two that
+    /// lock the same two filters do not wait for each other.
+    fn is_before(&self, other: &Self) -> Option<bool> {
+        let [ours, theirs] = [self, other].map(|lock| (&raw const *lock).addr());
+        (ours != theirs).then_some(ours < theirs)
+    }
+}
+
+/// Calls `act` with what `lock` returns, as soon as it returns something, unless a signal handler raises an exception meanwhile.
+fn wait<G, R>(mut lock: impl FnMut() -> Option<G>, act: impl FnOnce(&mut G) -> R) -> PyResult<R> {
+    loop {
+        let pass = Pass::wait();
+        if let Some(mut locked) = lock() {
+            return Ok(act(&mut locked));
+        }
+        drop(pass);
+        check_signals()?;
+    }
+}
+
+/// Calls the handlers of signals that have arrived, and returns the exception of one. The thread must be detached.
+pub fn check_signals() -> PyResult<()> {
+    #[allow(clippy::redundant_closure_for_method_calls, reason = "the method is not generic over the lifetime")]
+    Python::attach(|py| py.check_signals())
+}

@@ -1,0 +1,138 @@
+"""Ctrl-C ends long calls, and waits for other threads. The signals arrive at known places in the calls: no test waits for a time."""
+
+import _thread
+import builtins
+import functools
+import itertools
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import koel
+
+KINDS = [koel.CuckooFilter, koel.ElasticFilter, koel.SharedFilter]
+
+
+def interrupted(*values):
+    """An iterator that sends SIGINT before its first value. No Python code runs meanwhile, in which the interpreter would see it."""
+    return builtins.filter(None, itertools.chain(itertools.starmap(_thread.interrupt_main, [()]), values))
+
+
+def integer(value):
+    """An integer that sends SIGINT when it is read."""
+
+    class Integer:
+        __index__ = staticmethod(functools.partial(next, interrupted(value)))
+
+    return Integer()
+
+
+def filled(kind, items):
+    filter = kind(2 * items, 0.001)
+    filter.update(np.arange(items))
+    return filter
+
+
+@pytest.mark.parametrize("kind", [*KINDS, koel.FilterView])
+def test_measuring_a_rate(kind):
+    filter = koel.CuckooFilter(1000, 0.01) if kind is koel.FilterView else kind(1000, 0.01)
+    filter.update(range(1000))
+    filter = koel.FilterView(filter.to_bytes()) if kind is koel.FilterView else filter
+    with pytest.raises(KeyboardInterrupt):
+        filter.measure_false_positive_rate(integer(2**63))  # It would take millennia.
+    rate = filter.measure_false_positive_rate(3_000_000)
+    assert abs(rate - filter.false_positive_rate) < 0.001 and rate == filter.measure_false_positive_rate(3_000_000)
+    assert filter.measure_false_positive_rate(0) == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "method", ["update", "insert_batch", "insert_unique_batch", "remove_batch", "contains_batch", "count_batch", "count_members"]
+)
+def test_endless_batches(kind, method):
+    """Of equal items, so that they fit."""
+    filter = filled(kind, 1000)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        getattr(filter, method)(itertools.chain(interrupted(1), itertools.repeat(1)))
+    if method not in ("contains_batch", "count_batch", "count_members"):
+        assert f"{method} stopped after 32768 items, " in raised.value.__notes__[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_union_of_many(kind):
+    filter = filled(kind, 1000)
+    with pytest.raises(KeyboardInterrupt):
+        filter.union(*interrupted(filter, 5))
+    with pytest.raises(TypeError, match="int"):
+        filter.union(filter, 5)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+@pytest.mark.parametrize("kind", KINDS)
+def test_loading(kind, tmp_path):
+    path, data = tmp_path / "pipe", filled(kind, 300_000).to_bytes()
+    os.mkfifo(path)
+    is_interrupted = threading.Event()
+
+    def write(is_whole):
+        with open(path, "wb", buffering=0) as pipe:
+            # More than a pipe holds, so the reader is in the middle of the call.
+            for start in range(0, 200_000, 4096):
+                pipe.write(data[start : start + 4096])
+            if not is_whole:
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                is_interrupted.wait()
+                return
+            pipe.write(data[start + 4096 :])
+
+    for is_whole in (False, True):
+        writer = threading.Thread(target=write, args=[is_whole])
+        writer.start()
+        try:
+            if is_whole:
+                assert kind.load(path).to_bytes() == data
+            else:
+                with pytest.raises(KeyboardInterrupt):
+                    kind.load(path)
+        finally:
+            is_interrupted.set()
+            writer.join()
+    (tmp_path / "long").write_bytes(data + b"x")
+    with pytest.raises(koel.SnapshotError, match="long: .*goes on") as refused:
+        kind.load(tmp_path / "long")
+    assert refused.value.kind == "TrailingBytes"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_waiting_for_another_thread(kind):
+    """The other thread holds the lock in its call for much longer than the waiting thread takes to look for signals."""
+    filter, other = filled(kind, 1_000_000), filled(kind, 1_000_000)
+    calls = {
+        "in": lambda: filter.__contains__(integer(1)),
+        "batch": lambda: filter.contains_batch(interrupted(1, 2, 3)),
+        "==": lambda: filter.__eq__(*interrupted(other)),
+        "add": lambda: filter.add(integer(-1)),
+    }
+    for name, call in calls.items():
+        for _ in range(100):
+            begins, ended = threading.Lock(), []
+            begins.acquire()
+            # Releases the lock last of all, in the middle of the call.
+            others = builtins.filter(None, itertools.chain(itertools.starmap(begins.release, [()]), [other]))
+            thread = threading.Thread(target=lambda: ended.append(filter.__ior__(*others)))
+            thread.start()
+            begins.acquire()
+            with pytest.raises(KeyboardInterrupt):
+                call()
+            is_ended = bool(ended)
+            thread.join()
+            assert ended and not is_ended, name
+            # If the item was added, this thread was faster, and did not wait.
+            if name != "add" or not filter.discard(-1):
+                break
+        else:
+            pytest.fail("the item was added in every attempt")
+    assert len(filter) == 1_000_000
