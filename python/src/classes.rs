@@ -1,7 +1,5 @@
 //! The classes. What all filters can do is in `Filter`, and what changes them in `MutableFilter`.
 
-use std::path::Path;
-
 use koel::Prehashed;
 use numpy::{IntoPyArray as _, PyArray1};
 use pyo3::{
@@ -77,7 +75,6 @@ impl Filter {
             Some(theirs) => py.detach(|| ours.any.equals(&theirs.any))?,
             None => None,
         };
-        let equal = equal.transpose().map_err(|error| os_error(&error, Path::new("")))?;
         Ok(match (operator, equal) {
             (CompareOp::Eq, Some(equal)) => equal.into_pyobject(py)?.to_owned().into_any().unbind(),
             (CompareOp::Ne, Some(equal)) => (!equal).into_pyobject(py)?.to_owned().into_any().unbind(),

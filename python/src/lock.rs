@@ -66,17 +66,22 @@ impl<F: Send + Sync> Lock<F> {
     }
 
     /// Calls `act` with two filters that may be the same one. The thread must be detached.
-    pub fn read_with<R>(&self, other: &Self, act: impl FnOnce(&F, &F) -> R) -> PyResult<R> {
-        let (first, second) = if self.is_before(other) == Some(false) { (other, self) } else { (self, other) };
+    pub fn read_with<G, R>(&self, other: &Lock<G>, act: impl FnOnce(&F, &G) -> R) -> PyResult<R> {
+        let (ours, theirs) = (&self.0, &other.0);
         // A filter that is compared with itself is locked twice, ahead of threads that wait to change it.
-        let lock = || first.0.try_read_for(WAIT).and_then(|filter| Some((filter, second.0.try_read_recursive_for(WAIT)?)));
-        wait(lock, |(first, second)| act(first, second))
+        if self.is_before(other) == Some(false) {
+            let lock = || theirs.try_read_for(WAIT).and_then(|theirs| Some((ours.try_read_for(WAIT)?, theirs)));
+            wait(lock, |(ours, theirs)| act(ours, theirs))
+        } else {
+            let lock = || ours.try_read_for(WAIT).and_then(|ours| Some((ours, theirs.try_read_recursive_for(WAIT)?)));
+            wait(lock, |(ours, theirs)| act(ours, theirs))
+        }
     }
 
     /// Returns whether the lock is taken ahead of another one; `None` if both are the same. With one order in all threads, two that
     /// lock the same two filters do not wait for each other.
-    fn is_before(&self, other: &Self) -> Option<bool> {
-        let [ours, theirs] = [self, other].map(|lock| (&raw const *lock).addr());
+    fn is_before<G>(&self, other: &Lock<G>) -> Option<bool> {
+        let (ours, theirs) = ((&raw const *self).addr(), (&raw const *other).addr());
         (ours != theirs).then_some(ours < theirs)
     }
 }

@@ -88,7 +88,7 @@ class Model(RuleBasedStateMachine):
             assert filter.to_bytes() == before
             if is_union:
                 filter |= other
-                assert filter == united
+                assert filter == united and filter.to_bytes() == united.to_bytes()
             else:
                 filter.merge(other)
         self.model = self.model | Counter(items) if is_union else self.model + Counter(items)
@@ -145,6 +145,34 @@ TestModel.settings = settings(max_examples=25, stateful_step_count=30, deadline=
         (koel.SharedFilter, {"false_positive_rate": 0.1, "max_bytes": 5}, "empty filter"),
     ],
 )
+@pytest.mark.parametrize("size", [100, 5000])
+def test_equality_is_by_content(size):
+    """The order of items makes no difference, nor does the class, as long as both have a fixed size, or both grow."""
+    numbers = list(range(size)) + [7, 7]
+    fixed, growing = koel.CuckooFilter(size, 0.001), koel.SharedFilter(false_positive_rate=0.001)
+    groups = []
+    for filter in (fixed, growing):
+        group = []
+        for items in (numbers, numbers[::-1]):
+            one = filter.copy()
+            one.update(items)
+            group += [one, koel.FilterView(one.to_bytes())]
+            group.append(group[-1].to_filter())
+        assert group[0].to_bytes() != group[3].to_bytes() or size == 100
+        groups.append(group)
+    assert {type(one) for one in groups[1]} == {koel.SharedFilter, koel.ElasticFilter, koel.FilterView}
+    for group, others in (groups, groups[::-1]):
+        for one in group:
+            assert all(one == other and not one != other for other in group)
+            assert not any(one == other for other in others)
+    for group in groups:
+        for change in ({"remove": 7}, {"add": 5}, {"add": -1, "remove": 5}):
+            changed = group[0].copy()
+            for method, item in change.items():
+                getattr(changed, method)(item)
+            assert not any(changed == other or other == changed for other in group)
+
+
 def test_parameters_out_of_range(kind, options, message):
     with pytest.raises(ValueError, match=message):
         kind(**options)
