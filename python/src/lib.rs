@@ -1,12 +1,16 @@
 //! The Python package `koel-filter`: cuckoo filters for Python, numpy and Arrow.
 
+mod array;
 mod arrow;
 mod batch;
+mod cells;
 mod classes;
 mod data;
 mod error;
 mod filter;
 mod item;
+mod pandas;
+mod remedy;
 
 use pyo3::prelude::*;
 
