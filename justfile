@@ -32,7 +32,7 @@ _here: clippy features docs messages readme reader python (module "-k" "not redi
 _elsewhere: msrv no-std web (i686 "--lib --test hostile --test small_filters") (wasm32 "--lib") instructions code-size (fuzz "5")
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
-nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") module _portable report web-demo python-dask package semver aarch64 s390x
+nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") module _portable report web-demo python-dask python-pandas package semver aarch64 s390x
 
 # Fails where the command does, and notes what is not checked without it, and the line that installs it.
 [no-exit-message]
@@ -166,6 +166,13 @@ python-dask: python
     @! {{just}} _need "the example with Dask" "pip install -r python/requirements-examples.txt" \
         {{python}} -m pip install --quiet --disable-pip-version-check -r python/requirements-examples.txt \
         || target/wheel/venv/bin/python -m pytest -q -p no:cacheprovider python/tests/test_dask.py
+
+# Columns with pandas 2, which exports others than pandas 3: in an environment of its own, with the wheel of `python`.
+python-pandas: python
+    @{{python}} -m venv --without-pip --clear target/wheel/pandas
+    @! {{just}} _need "columns with pandas 2" "pip install -r python/requirements-pandas.txt" {{python}} -m pip \
+        --python target/wheel/pandas/bin/python install -r python/requirements-pandas.txt target/wheel/dist/koel_filter-*.whl \
+        || target/wheel/pandas/bin/python -m pytest -q -p no:cacheprovider python/tests/test_{items,columns,remedies}.py
 
 # Instructions of single operations and batches: at most 3 % more than in benches/instructions.tsv.
 instructions:

@@ -1,22 +1,27 @@
-//! Columns of other libraries, through Arrow's C data interface: strings, byte strings and integers, read in place.
+//! Columns of other libraries, through Arrow's C data interface: strings, byte strings and integers, and dictionaries of these, read in
+//! place.
 
 #![allow(unsafe_code, reason = "the interface consists of C structs with pointers")]
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
-    mem,
+    iter, mem,
     ops::Range,
     ptr, slice,
+    sync::OnceLock,
 };
 
-use koel::{Item, Prehashed, Xxh3};
 use pyo3::{
     exceptions::{PyException, PyValueError},
     prelude::*,
     types::PyCapsule,
 };
 
-use crate::{batch::NO_FLOATS, error::type_error};
+use crate::{
+    batch::{self, Column as _, STRETCH},
+    cells::{Cell, Cells, hash},
+    remedy::{Library, Nullable, Refused, Subject},
+};
 
 /// `struct ArrowSchema`.
 #[repr(C)]
@@ -113,197 +118,188 @@ impl<T: Released> Drop for Owned<T> {
     }
 }
 
-/// How a column stores its items.
+/// How an array stores its values.
 #[derive(Clone, Copy)]
 enum Layout {
-    /// Integers of so many bytes.
-    Integers { bytes: usize, is_signed: bool },
+    /// Integers, or byte strings of a fixed length.
+    Cells(Cell),
     /// Strings one after the other, between offsets of so many bytes.
     Offsets { bytes: usize },
     /// Views of 16 bytes.
-    Views,
-    /// No items, or only nulls.
+    Views { is_text: bool },
+    /// No values, or only nulls.
     Nulls,
 }
 
 impl Layout {
-    /// Returns the layout of the arrays that an object exports with this schema.
-    fn of(schema: &Schema, object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if !schema.dictionary.is_null() {
-            return Err(type_error(
-                "the column is dictionary-encoded; give its values (pyarrow: array.cast(array.type.value_type), polars: \
-                 series.cast(pl.String), pandas: series.dropna().astype(series.cat.categories.dtype))"
-                    .to_owned(),
-            ));
+    /// Returns the layout of the arrays of a schema, or why a batch cannot have it.
+    fn of(schema: &Schema) -> Result<Self, Refused> {
+        if is_extension(schema.metadata) {
+            return Err(Refused::Extension);
         }
+        let integer = |bytes, is_signed| Self::Cells(Cell::Integer { bytes, is_signed, is_swapped: false });
         // SAFETY: the format of a schema that was not released is a string.
         let format = if schema.format.is_null() { c"" } else { unsafe { CStr::from_ptr(schema.format) } };
         Ok(match format.to_bytes() {
-            [letter @ (b'c' | b's' | b'i' | b'l')] => Self::Integers { bytes: width(*letter), is_signed: true },
-            [letter @ (b'C' | b'S' | b'I' | b'L')] => {
-                Self::Integers { bytes: width(letter.to_ascii_lowercase()), is_signed: false }
-            }
+            b"c" => integer(1, true),
+            b"s" => integer(2, true),
+            b"i" => integer(4, true),
+            b"l" => integer(8, true),
+            b"C" => integer(1, false),
+            b"S" => integer(2, false),
+            b"I" => integer(4, false),
+            b"L" => integer(8, false),
             b"u" | b"z" => Self::Offsets { bytes: 4 },
             b"U" | b"Z" => Self::Offsets { bytes: 8 },
-            b"vu" | b"vz" => Self::Views,
+            b"vu" => Self::Views { is_text: true },
+            b"vz" => Self::Views { is_text: false },
             b"n" => Self::Nulls,
-            other => {
-                let remedy = match other {
-                    b"e" | b"f" | b"g" => NO_FLOATS,
-                    [b't', ..] => "cast it to int64 or int32, in the unit of the other items",
-                    b"+s" => "give one column of a table",
-                    _ => "cast it to one of these, or give a list of its items",
-                };
-                // Columns of a table may have any name.
-                let name = match other {
-                    b"+s" => object.get_type().name()?.to_string(),
-                    _ => ["dtype", "type"]
-                        .iter()
-                        .find_map(|name| object.getattr(name).ok())
-                        .map_or_else(String::new, |of| of.to_string()),
-                };
-                return Err(type_error(format!(
-                    "the column has the type {name}, but batches are strings, binary and integers; {remedy}"
-                )));
+            [b'w', b':', digits @ ..] => {
+                let bytes = str::from_utf8(digits).ok().and_then(|digits| digits.parse::<u32>().ok());
+                Self::Cells(Cell::Bytes(bytes.ok_or(Refused::Other)? as usize))
             }
+            b"e" | b"f" | b"g" => return Err(Refused::Float),
+            b"b" => return Err(Refused::Bool),
+            b"tdD" | b"tts" | b"ttm" => return Err(Refused::Time { bits: 32 }),
+            [b't', b'd' | b't' | b's' | b'D', ..] => return Err(Refused::Time { bits: 64 }),
+            [b'd', b':', ..] => return Err(Refused::Decimal),
+            b"_pli128" | b"_plu128" => return Err(Refused::LongInteger),
+            b"+s" => return Err(Refused::Struct),
+            b"+r" => return Err(Refused::Runs),
+            [b'+', b'l' | b'L' | b'w', ..] | b"+vl" | b"+vL" => return Err(Refused::List),
+            _ => return Err(Refused::Other),
         })
     }
 }
 
-/// Returns the bytes of an integer type, by the letter of its format.
-fn width(letter: u8) -> usize {
-    match letter {
-        b'c' => 1,
-        b's' => 2,
-        b'i' => 4,
-        _ => 8,
+/// Returns whether a schema's metadata names an extension type, whose values are not those of its storage.
+fn is_extension(metadata: *const c_char) -> bool {
+    let mut place = metadata.cast::<u8>();
+    // SAFETY: metadata is a number of pairs of keys and values, each with its length before it.
+    unsafe {
+        let pairs = if place.is_null() { 0 } else { length(&mut place).unwrap_or(0) };
+        for _ in 0..pairs {
+            let (key, value) = (text(&mut place), text(&mut place));
+            if key == Some(b"ARROW:extension:name") {
+                return true;
+            }
+            if key.is_none() || value.is_none() {
+                break;
+            }
+        }
+    }
+    false
+}
+
+/// Reads a length, and goes on behind it; `None` if it is negative.
+unsafe fn length(place: &mut *const u8) -> Option<usize> {
+    // SAFETY: the caller says that there is one.
+    unsafe {
+        let length = place.cast::<i32>().read_unaligned();
+        *place = place.add(size_of::<i32>());
+        usize::try_from(length).ok()
     }
 }
 
-/// An array of strings or integers without nulls, whose structure was checked.
-pub struct Column {
-    array: Owned<Array>,
+/// Reads a text behind its length, and goes on behind it.
+unsafe fn text<'a>(place: &mut *const u8) -> Option<&'a [u8]> {
+    // SAFETY: the caller says that there is one.
+    unsafe {
+        let length = length(place)?;
+        let text = slice::from_raw_parts(*place, length);
+        *place = place.add(length);
+        Some(text)
+    }
+}
+
+/// How a column stores its items.
+#[derive(Clone, Copy)]
+struct Form {
+    layout: Layout,
+    /// The layout of the values that the items are indices of.
+    dictionary: Option<Layout>,
+}
+
+impl Form {
+    /// Returns the form of the arrays of a schema, or why a batch cannot have it, and whether that is because of a dictionary's values.
+    fn of(schema: &Schema) -> Result<Self, (Refused, bool)> {
+        let layout = Layout::of(schema).map_err(|refused| (refused, false))?;
+        if schema.dictionary.is_null() {
+            return Ok(Self { layout, dictionary: None });
+        }
+        // SAFETY: a schema that was not released has a valid dictionary.
+        let dictionary = unsafe { &*schema.dictionary };
+        if !dictionary.dictionary.is_null() || !matches!(layout, Layout::Cells(Cell::Integer { .. })) {
+            return Err((Refused::Other, false));
+        }
+        let values = Layout::of(dictionary).map_err(|refused| (refused, true))?;
+        Ok(Self { layout, dictionary: Some(values) })
+    }
+}
+
+/// The values of an array, which something else keeps.
+struct Values {
     layout: Layout,
     start: usize,
     len: usize,
+    buffers: *const *const c_void,
+    n_buffers: usize,
+    /// The values, if they have a fixed width.
+    cells: Option<Cells>,
+    /// A bit for each value that is not null; none if there are no nulls.
+    validity: *const u8,
 }
 
-// SAFETY: exported arrays do not change, and may be read and released by any thread.
-unsafe impl Send for Column {}
-// SAFETY: as above.
-unsafe impl Sync for Column {}
-
-impl Column {
-    /// Imports the arrays of an object that exports some; `None` for other objects.
-    pub fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Self>>> {
-        if let Some(export) = object.getattr_opt("__arrow_c_array__")? {
-            let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = export.call0()?.extract()?;
-            let layout = Layout::of(&Owned::take(&schema)?.0, object)?;
-            return Ok(Some(vec![Self::new(Owned::take(&array)?, layout)?]));
-        }
-        let Some(export) = object.getattr_opt("__arrow_c_stream__")? else { return Ok(None) };
-        let exported = match export.call0() {
-            // Pandas cannot export without pyarrow, nor columns of different objects.
-            Err(error) if error.is_instance_of::<PyException>(object.py()) && object.hasattr("__array__")? => return Ok(None),
-            exported => exported?,
-        };
-        let mut stream = Owned::<Stream>::take(&exported)?;
-        let mut schema = Owned::<Schema>::empty();
-        stream.call(stream.0.get_schema, &mut schema)?;
-        let layout = Layout::of(&schema.0, object)?;
-        let mut columns = Vec::new();
-        loop {
-            let mut array = Owned::<Array>::empty();
-            stream.call(stream.0.get_next, &mut array)?;
-            if array.0.release.is_none() {
-                return Ok(Some(columns));
-            }
-            columns.push(Self::new(array, layout)?);
-        }
-    }
-
-    fn new(array: Owned<Array>, layout: Layout) -> PyResult<Self> {
-        let Array { length, offset, n_buffers, .. } = array.0;
+impl Values {
+    /// Checks the structure of an array, except what depends on its values.
+    fn of(array: &Array, layout: Layout) -> PyResult<Self> {
+        let Array { length, offset, n_buffers, null_count, buffers, .. } = *array;
         // A sum of these, in units of 16 bytes, must be a valid size.
         let most = i64::MAX >> 6;
-        let (Ok(len), Ok(start)) = (usize::try_from(length), usize::try_from(offset)) else {
-            return Err(invalid(&format!("length {length} and offset {offset}")));
-        };
         let needed = match layout {
-            Layout::Integers { .. } => 2..=2,
+            Layout::Cells(_) => 2..=2,
             Layout::Offsets { .. } => 3..=3,
-            Layout::Views => 3..=most,
+            Layout::Views { .. } => 3..=most,
             Layout::Nulls => 0..=1,
         };
-        let has_buffers = n_buffers == 0 || !array.0.buffers.is_null();
-        if length > most || offset > most || !needed.contains(&n_buffers) || !has_buffers {
+        let sizes = [length, offset, n_buffers].map(usize::try_from);
+        let [Ok(len), Ok(start), Ok(number)] = sizes else {
+            return Err(invalid(&format!("length {length}, offset {offset} and {n_buffers} buffers")));
+        };
+        if length > most || offset > most || !needed.contains(&n_buffers) || n_buffers > 0 && buffers.is_null() {
             return Err(invalid(&format!("length {length}, offset {offset} and {n_buffers} buffers")));
         }
-        let column = Self { array, layout, start, len };
-        if len > 0 && matches!(layout, Layout::Nulls) {
-            return Err(nulls(len, len));
+        let buffers = buffers.cast_const().cast::<*const c_void>();
+        let mut values = Self { layout, start, len, buffers, n_buffers: number, cells: None, validity: ptr::null() };
+        if len == 0 || matches!(layout, Layout::Nulls) {
+            return Ok(values);
         }
-        if len > 0 {
-            if column.buffer(1).is_null() {
-                return Err(invalid("no data"));
+        let bytes = if let Layout::Cells(cell) = layout { cell.bytes() } else { 16 };
+        if (start + len).checked_mul(bytes).is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+            return Err(invalid(&format!("length {length} and offset {offset} of {bytes} bytes each")));
+        }
+        if values.buffer(1).is_null() && bytes > 0 {
+            return Err(invalid("no data"));
+        }
+        if let Layout::Cells(cell) = layout {
+            let first = values.buffer(1).wrapping_add(start * bytes);
+            // SAFETY: the interface promises so many values, which stay as they are while the array is kept.
+            values.cells = Some(unsafe { Cells::new(first, bytes.cast_signed(), len, cell) });
+        }
+        if null_count != 0 {
+            values.validity = values.buffer(0);
+            if null_count > 0 && values.validity.is_null() {
+                return Err(invalid(&format!("{null_count} nulls, but does not say which")));
             }
-            column.check_nulls()?;
-            column.check_strings()?;
         }
-        Ok(column)
-    }
-
-    /// Returns the number of items.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns the items if they are integers of 64 bits, aligned.
-    #[allow(clippy::cast_ptr_alignment, reason = "it is checked before use")]
-    pub fn words(&self) -> Option<&[u64]> {
-        if !matches!(self.layout, Layout::Integers { bytes: 8, .. }) || self.len == 0 {
-            return None;
-        }
-        let data = self.buffer(1).cast::<u64>();
-        if !data.is_aligned() {
-            return None;
-        }
-        // SAFETY: the buffer has `start + len` integers, and is aligned.
-        Some(unsafe { slice::from_raw_parts(data.add(self.start), self.len) })
-    }
-
-    /// Appends the hashes of these items.
-    pub fn hash(&self, range: Range<usize>, seed: u64, hashes: &mut Vec<u64>) {
-        assert!(range.end <= self.len, "the caller stays within the column");
-        match self.layout {
-            Layout::Integers { bytes: 1, is_signed: true } => {
-                self.hash_integers::<i8>(range, seed, hashes, |n| i64::from(n).cast_unsigned());
-            }
-            Layout::Integers { bytes: 2, is_signed: true } => {
-                self.hash_integers::<i16>(range, seed, hashes, |n| i64::from(n).cast_unsigned());
-            }
-            Layout::Integers { bytes: 4, is_signed: true } => {
-                self.hash_integers::<i32>(range, seed, hashes, |n| i64::from(n).cast_unsigned());
-            }
-            Layout::Integers { bytes: 1, .. } => self.hash_integers::<u8>(range, seed, hashes, u64::from),
-            Layout::Integers { bytes: 2, .. } => self.hash_integers::<u16>(range, seed, hashes, u64::from),
-            Layout::Integers { bytes: 4, .. } => self.hash_integers::<u32>(range, seed, hashes, u64::from),
-            Layout::Integers { .. } => self.hash_integers::<u64>(range, seed, hashes, |n| n),
-            Layout::Offsets { bytes: 4 } => hashes.extend(range.map(|item| hash(seed, self.between::<i32>(item)))),
-            Layout::Offsets { .. } => hashes.extend(range.map(|item| hash(seed, self.between::<i64>(item)))),
-            Layout::Views => hashes.extend(range.map(|item| hash(seed, self.viewed(item)))),
-            Layout::Nulls => {}
-        }
-    }
-
-    fn hash_integers<T: Copy>(&self, range: Range<usize>, seed: u64, hashes: &mut Vec<u64>, widen: impl Fn(T) -> u64) {
-        hashes.extend(range.map(|item| hash(seed, &widen(self.read::<T>(1, self.start + item)))));
+        Ok(values)
     }
 
     /// Returns the start of a buffer.
     fn buffer(&self, number: usize) -> *const u8 {
-        // SAFETY: `new` has checked that there are so many buffers, and callers that there is this one.
-        unsafe { *self.array.0.buffers.add(number) }.cast()
+        debug_assert!(number < self.n_buffers);
+        // SAFETY: `of` has checked that there are so many buffers, and callers that there is this one.
+        unsafe { *self.buffers.add(number) }.cast()
     }
 
     /// Reads a number of a buffer. Callers stay within `start + len` numbers, or one more for offsets.
@@ -312,13 +308,39 @@ impl Column {
         unsafe { self.buffer(buffer).cast::<T>().add(place).read_unaligned() }
     }
 
-    /// Returns a string between two offsets, which `check_strings` has checked.
+    #[inline]
+    fn is_null(&self, item: usize) -> bool {
+        let bit = self.start + item;
+        // SAFETY: the interface promises a bit for each value.
+        matches!(self.layout, Layout::Nulls)
+            || !self.validity.is_null() && unsafe { *self.validity.add(bit / 8) } >> (bit % 8) & 1 == 0
+    }
+
+    fn has_nulls(&self) -> bool {
+        self.len > 0 && (matches!(self.layout, Layout::Nulls) || !self.validity.is_null())
+    }
+
+    /// Appends the hashes of these values.
+    fn hash(&self, items: impl Iterator<Item = usize>, seed: u64, hashes: &mut Vec<u64>) {
+        if let Some(cells) = &self.cells {
+            return cells.hash(items, seed, hashes);
+        }
+        match self.layout {
+            Layout::Offsets { bytes: 4 } => hashes.extend(items.map(|item| hash(seed, self.between::<i32>(item)))),
+            Layout::Offsets { .. } => hashes.extend(items.map(|item| hash(seed, self.between::<i64>(item)))),
+            Layout::Views { .. } => hashes.extend(items.map(|item| hash(seed, self.viewed(item)))),
+            // Without values, or with nulls only.
+            Layout::Cells(_) | Layout::Nulls => {}
+        }
+    }
+
+    /// Returns a string between two offsets, which `check` has checked.
     fn between<T: Copy + Into<i64>>(&self, item: usize) -> &[u8] {
         let [start, end] = [0, 1].map(|next| Into::<i64>::into(self.read::<T>(1, self.start + item + next)));
         self.bytes(2, start, end - start)
     }
 
-    /// Returns the string of a view, which `check_strings` has checked.
+    /// Returns the string of a view, which `check` has checked.
     #[allow(clippy::cast_possible_wrap, reason = "arrays have fewer than 2⁶³ items")]
     fn viewed(&self, item: usize) -> &[u8] {
         let place = 4 * (self.start + item);
@@ -339,57 +361,224 @@ impl Column {
         unsafe { slice::from_raw_parts(self.buffer(buffer).add(start as usize), len as usize) }
     }
 
-    /// Fails if an item is null.
-    fn check_nulls(&self) -> PyResult<()> {
-        let validity = self.buffer(0);
-        let count = match self.array.0.null_count {
-            0 => 0,
-            count if validity.is_null() => usize::try_from(count).unwrap_or(0),
-            _ => (self.start..self.start + self.len).filter(|bit| self.read::<u8>(0, bit / 8) >> (bit % 8) & 1 == 0).count(),
-        };
-        if count == 0 { Ok(()) } else { Err(nulls(count, self.len)) }
-    }
-
     /// Fails if a string is not within the data, as far as that is known.
-    fn check_strings(&self) -> PyResult<()> {
+    fn check(&self) -> PyResult<()> {
         match self.layout {
-            Layout::Integers { .. } | Layout::Nulls => Ok(()),
             Layout::Offsets { bytes: 4 } => self.check_offsets::<i32>(),
             Layout::Offsets { .. } => self.check_offsets::<i64>(),
-            Layout::Views => self.check_views(),
+            _ => self.check_some(0..self.len),
+        }
+    }
+
+    /// As `check`, for some of the strings.
+    fn check_some(&self, items: impl Iterator<Item = usize>) -> PyResult<()> {
+        match self.layout {
+            Layout::Cells(_) | Layout::Nulls => Ok(()),
+            Layout::Offsets { bytes: 4 } => self.check_some_offsets::<i32>(items),
+            Layout::Offsets { .. } => self.check_some_offsets::<i64>(items),
+            Layout::Views { .. } => self.check_views(items),
         }
     }
 
     fn check_offsets<T: Copy + Into<i64>>(&self) -> PyResult<()> {
         let offset = |place| Into::<i64>::into(self.read::<T>(1, self.start + place));
-        let is_sorted = (0..self.len).fold(offset(0) >= 0, |is_sorted, item| is_sorted & (offset(item) <= offset(item + 1)));
-        if !is_sorted || self.buffer(2).is_null() && offset(self.len) > offset(0) {
+        // Offsets that do not decrease are between the first and the last one.
+        let is_sorted = (0..self.len).fold(true, |is_sorted, item| is_sorted & (offset(item) <= offset(item + 1)));
+        if is_sorted { self.check_some_offsets::<T>(iter::empty()) } else { Err(invalid("offsets that decrease")) }
+    }
+
+    fn check_some_offsets<T: Copy + Into<i64>>(&self, mut items: impl Iterator<Item = usize>) -> PyResult<()> {
+        if self.len == 0 {
+            return Ok(());
+        }
+        let offset = |place| Into::<i64>::into(self.read::<T>(1, self.start + place));
+        let [first, last] = [0, self.len].map(offset);
+        let is_within = |item| first <= offset(item) && offset(item) <= offset(item + 1) && offset(item + 1) <= last;
+        if first < 0 || self.buffer(2).is_null() && last > first || !items.all(is_within) {
             return Err(invalid("offsets that decrease, or no data"));
         }
         Ok(())
     }
 
-    fn check_views(&self) -> PyResult<()> {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 3, as checked by `new`")]
-        let data = self.array.0.n_buffers as usize - 3;
-        let is_valid = |item| {
+    fn check_views(&self, mut items: impl Iterator<Item = usize>) -> PyResult<()> {
+        // The last buffer has the lengths of the data buffers.
+        let data = self.n_buffers - 3;
+        let is_outside = |&item: &usize| {
             let place = 4 * (self.start + item);
             let len: i32 = self.read(1, place);
             if len <= 12 {
-                return len >= 0;
+                // The view of a null may be anything.
+                return len < 0 && !self.is_null(item);
             }
             let (buffer, start): (i32, i32) = (self.read(1, place + 2), self.read(1, place + 3));
             let is_known = |buffer: usize| {
-                // The last buffer has the lengths of the data buffers.
                 buffer < data && !self.buffer(2 + buffer).is_null() && {
                     i64::from(start) + i64::from(len) <= self.read::<i64>(2 + data, buffer)
                 }
             };
-            start >= 0 && !(data > 0 && self.buffer(2 + data).is_null()) && usize::try_from(buffer).is_ok_and(is_known)
+            let is_within =
+                start >= 0 && !(data > 0 && self.buffer(2 + data).is_null()) && usize::try_from(buffer).is_ok_and(is_known);
+            !is_within && !self.is_null(item)
         };
-        match (0..self.len).find(|&item| !is_valid(item)) {
+        match items.find(is_outside) {
             Some(item) => Err(invalid(&format!("a view that leads outside its data, of item {item}"))),
             None => Ok(()),
+        }
+    }
+}
+
+/// An array whose structure was checked.
+pub struct Column {
+    values: Values,
+    dictionary: Option<Values>,
+    nulls: usize,
+    /// The hashes of the dictionary's values, from the first use on.
+    hashes: OnceLock<Vec<u64>>,
+    /// What keeps all these values.
+    _array: Owned<Array>,
+}
+
+// SAFETY: exported arrays do not change, and may be read and released by any thread.
+unsafe impl Send for Column {}
+// SAFETY: as above.
+unsafe impl Sync for Column {}
+
+impl Column {
+    /// Imports the arrays that an object exports; `None` for an object that exports none. `subject` is the object that a caller gave.
+    pub fn import(object: &Bound<'_, PyAny>, subject: &Subject<'_>) -> PyResult<Option<Vec<Self>>> {
+        let form = |schema: &Schema| match Form::of(schema) {
+            // polars has no such type, and exports the addresses of objects.
+            Ok(Form { layout: Layout::Cells(Cell::Bytes(_)), .. }) if subject.library() == Library::Polars => {
+                Err(subject.refused(Refused::Object))
+            }
+            Ok(form) => Ok(form),
+            Err((refused, false)) => Err(subject.refused(refused)),
+            Err((refused, true)) => Err(subject.decoded().refused(refused)),
+        };
+        if let Some(export) = object.getattr_opt("__arrow_c_array__")? {
+            let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = export.call0()?.extract()?;
+            let form = form(&Owned::take(&schema)?.0)?;
+            return Ok(Some(vec![Self::new(Owned::take(&array)?, form)?]));
+        }
+        let Some(export) = object.getattr_opt("__arrow_c_stream__")? else { return Ok(None) };
+        let exported = match export.call0() {
+            // The library may lack what it needs to export.
+            Err(error) if error.is_instance_of::<PyException>(object.py()) && object.hasattr("__array__")? => return Ok(None),
+            exported => exported?,
+        };
+        let mut stream = Owned::<Stream>::take(&exported)?;
+        let mut schema = Owned::<Schema>::empty();
+        stream.call(stream.0.get_schema, &mut schema)?;
+        let form = form(&schema.0)?;
+        let mut columns = Vec::new();
+        loop {
+            let mut array = Owned::<Array>::empty();
+            stream.call(stream.0.get_next, &mut array)?;
+            if array.0.release.is_none() {
+                return Ok(Some(columns));
+            }
+            columns.push(Self::new(array, form)?);
+        }
+    }
+
+    fn new(array: Owned<Array>, form: Form) -> PyResult<Self> {
+        let values = Values::of(&array.0, form.layout)?;
+        values.check()?;
+        let dictionary = match form.dictionary {
+            // SAFETY: the interface promises a valid dictionary, which lives as long as the array.
+            Some(layout) => Some(match unsafe { array.0.dictionary.as_ref() } {
+                Some(dictionary) => Values::of(dictionary, layout)?,
+                None => return Err(invalid("no dictionary")),
+            }),
+            None => None,
+        };
+        let mut column = Self { values, dictionary, nulls: 0, hashes: OnceLock::new(), _array: array };
+        column.check_indices()?;
+        if column.values.has_nulls() || column.dictionary.as_ref().is_some_and(Values::has_nulls) {
+            column.nulls = (0..column.len()).filter(|&item| column.is_null(item)).count();
+        }
+        Ok(column)
+    }
+
+    /// Fails if an index is not within the dictionary, or what it refers to is not valid.
+    fn check_indices(&self) -> PyResult<()> {
+        let Some((cells, dictionary)) = self.indices() else { return Ok(()) };
+        let present = || (0..self.len()).filter(|&item| !self.values.is_null(item));
+        let index = |item| cells.index(item).filter(|&index| index < dictionary.len);
+        if let Some(item) = present().find(|&item| index(item).is_none()) {
+            let len = dictionary.len;
+            return Err(invalid(&format!("an index that is not within the {len} values of its dictionary, of item {item}")));
+        }
+        // Columns of many short arrays may share a long dictionary.
+        if dictionary.len <= self.len() { dictionary.check() } else { dictionary.check_some(present().filter_map(index)) }
+    }
+
+    /// Returns the indices and the values of a column with a dictionary.
+    fn indices(&self) -> Option<(&Cells, &Values)> {
+        self.values.cells.as_ref().zip(self.dictionary.as_ref())
+    }
+
+    /// Returns how nulls can be left out of the column.
+    pub fn nullable(&self) -> Nullable {
+        match (self.values.layout, &self.dictionary) {
+            (_, Some(_)) => Nullable::Dictionary,
+            (Layout::Views { is_text: true }, None) => Nullable::TextViews,
+            (Layout::Views { is_text: false }, None) => Nullable::ByteViews,
+            _ => Nullable::Plain,
+        }
+    }
+
+    fn hash_items(&self, items: impl Iterator<Item = usize>, seed: u64, hashes: &mut Vec<u64>) {
+        let Some((cells, dictionary)) = self.indices() else { return self.values.hash(items, seed, hashes) };
+        // `check_indices` has checked them.
+        let indices = items.map(|item| cells.index(item).unwrap_or_default());
+        if dictionary.len > self.len().min(STRETCH) {
+            return dictionary.hash(indices, seed, hashes);
+        }
+        let known = self.hashes.get_or_init(|| {
+            let mut known = Vec::with_capacity(dictionary.len);
+            // Values of nulls need not be valid.
+            for index in 0..dictionary.len {
+                if dictionary.is_null(index) {
+                    known.push(0);
+                } else {
+                    dictionary.hash(iter::once(index), seed, &mut known);
+                }
+            }
+            known
+        });
+        hashes.extend(indices.map(|index| known[index]));
+    }
+}
+
+impl batch::Column for Column {
+    fn len(&self) -> usize {
+        self.values.len
+    }
+
+    fn nulls(&self) -> usize {
+        self.nulls
+    }
+
+    fn is_null(&self, item: usize) -> bool {
+        if self.values.is_null(item) {
+            return true;
+        }
+        let Some((cells, dictionary)) = self.indices() else { return false };
+        dictionary.has_nulls() && cells.index(item).is_some_and(|index| dictionary.is_null(index))
+    }
+
+    fn words(&self) -> Option<&[u64]> {
+        let cells = self.values.cells.as_ref().filter(|_| self.nulls == 0 && self.dictionary.is_none());
+        cells.and_then(Cells::words)
+    }
+
+    fn hash(&self, range: Range<usize>, seed: u64, hashes: &mut Vec<u64>) {
+        assert!(range.end <= self.values.len, "the caller stays within the column");
+        if self.nulls == 0 {
+            self.hash_items(range, seed, hashes);
+        } else {
+            self.hash_items(range.filter(|&item| !self.is_null(item)), seed, hashes);
         }
     }
 }
@@ -412,18 +601,6 @@ impl Owned<Stream> {
         let message = message.map_or(c"no reason given", |message| unsafe { CStr::from_ptr(message) });
         Err(PyValueError::new_err(format!("the Arrow stream failed: {}", message.to_string_lossy())))
     }
-}
-
-#[inline]
-fn hash<T: Item + ?Sized>(seed: u64, item: &T) -> u64 {
-    Prehashed::of(&Xxh3, seed, item).0
-}
-
-fn nulls(count: usize, len: usize) -> PyErr {
-    PyValueError::new_err(format!(
-        "{count} of {len} items in an array are null, and a filter stores no nulls; leave them out (pyarrow: drop_null(), polars: \
-         drop_nulls(), pandas: dropna()) or replace them"
-    ))
 }
 
 fn invalid(what: &str) -> PyErr {

@@ -3,28 +3,26 @@
 use std::ops::Range;
 
 use koel::InsertError;
-use numpy::{PyArray1, PyArrayDescrMethods as _, PyArrayMethods as _, PyUntypedArray, PyUntypedArrayMethods as _};
+use numpy::PyUntypedArray;
 use pyo3::{
-    exceptions::{PyMemoryError, PyValueError},
+    exceptions::PyMemoryError,
     prelude::*,
-    types::{PyByteArray, PyBytes, PyIterator, PyMemoryView, PyString},
+    types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple},
 };
 
 use crate::{
-    arrow::Column,
+    array::{self, Nulls, Objects},
+    arrow,
     error::{IntoPyErr as _, type_error},
-    item,
+    item, pandas,
+    remedy::{Library, Nullable, Subject},
 };
 
 /// The most items that are hashed before the filter is locked, where they are not integers of 64 bits.
-const PIECE: usize = 1 << 15;
+pub const PIECE: usize = 1 << 15;
 
 /// The most items of an array between two checks for Ctrl-C. It is longer than `PIECE` because a check may wait for the interpreter.
-const STRETCH: usize = 1 << 20;
-
-/// The remedy for floats, which no batch has.
-pub const NO_FLOATS: &str = "cast it to int64 (numpy, pandas: astype('int64'), polars: cast(pl.Int64)) if all its values are \
-                             integers; pandas reads integers as floats if some are missing: give series.dropna().astype('int64')";
+pub const STRETCH: usize = 1 << 20;
 
 /// A piece of a batch.
 #[derive(Clone, Copy)]
@@ -57,14 +55,42 @@ macro_rules! with_items {
     };
 }
 
+/// Items of a batch that can be read without the interpreter.
+pub trait Column: Send + Sync {
+    /// Returns the number of items, with nulls.
+    fn len(&self) -> usize;
+    /// Returns the number of nulls.
+    fn nulls(&self) -> usize;
+    /// Returns whether an item is null.
+    fn is_null(&self, item: usize) -> bool;
+    /// Returns the items if they are integers of 64 bits, in one piece, and none is null.
+    fn words(&self) -> Option<&[u64]>;
+    /// Appends the hashes of the items that are not null.
+    fn hash(&self, range: Range<usize>, seed: u64, hashes: &mut Vec<u64>);
+}
+
+/// Where the items of a batch are.
+pub enum Source<'py> {
+    /// In arrays.
+    Columns(Vec<Box<dyn Column>>),
+    /// In objects of Python.
+    Objects(Objects<'py>, Nulls),
+}
+
+impl Source<'_> {
+    /// Returns the items of one column.
+    pub fn column(column: impl Column + 'static) -> Self {
+        Self::Columns(vec![Box::new(column)])
+    }
+}
+
 /// The items of one call.
-pub enum Batch<'py> {
-    /// An array of 64-bit integers.
-    Words(Bound<'py, PyArray1<u64>>),
-    /// Arrays of other libraries.
-    Columns(Vec<Column>),
-    /// Python objects.
-    Objects(Bound<'py, PyIterator>),
+pub struct Batch<'py> {
+    source: Source<'py>,
+    subject: Subject<'py>,
+    nullable: Nullable,
+    /// The place of the first object that is no item, if that is known already, and its error.
+    wrong: Option<(usize, PyErr)>,
 }
 
 impl<'py> Batch<'py> {
@@ -77,53 +103,49 @@ impl<'py> Batch<'py> {
                 items.get_type().name()?
             )));
         }
-        if let Ok(array) = items.cast::<PyUntypedArray>() {
-            return Self::of_array(array);
+        if items.is_exact_instance_of::<PyList>() || items.is_exact_instance_of::<PyTuple>() {
+            // The most usual batches need no more checks.
+            let subject = Subject::new(items, Library::Numpy);
+            return Ok(Self::new(Source::Objects(Objects::of(items)?, Nulls::default()), subject));
         }
-        if let Some(columns) = Column::import(items)? {
-            return Ok(Self::Columns(columns));
+        if let Ok(array) = items.cast::<PyUntypedArray>() {
+            return Self::of_array(array, Subject::new(items, Library::Numpy));
+        }
+        if let Some(batch) = pandas::read(items)? {
+            return Ok(batch);
+        }
+        let subject = Subject::of_arrow(items)?;
+        if let Some(columns) = arrow::Column::import(items, &subject)? {
+            return Ok(Self::of_columns(columns, subject));
         }
         if items.hasattr("__array__")? {
             // Unlike `asarray`, this keeps masks.
-            return Self::of_array(items.py().import("numpy")?.call_method1("asanyarray", (items,))?.cast()?);
+            let array = items.py().import("numpy")?.call_method1("asanyarray", (items,))?;
+            return Self::of_array(array.cast()?, Subject::of_numpy(&array));
         }
-        Ok(Self::Objects(items.try_iter()?))
+        Ok(Self::new(Source::Objects(Objects::of(items)?, Nulls::default()), subject))
     }
 
-    /// Converts an array of integers to 64 bits, unless it has them. Strings and objects become those of Python.
-    fn of_array(array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
-        if array.ndim() != 1 {
-            let message = format!("array: {} dimensions given, but a batch has 1; give array.ravel()", array.ndim());
-            return Err(PyValueError::new_err(message));
-        }
-        let numpy = array.py().import("numpy")?;
-        if array.is_instance(&numpy.getattr("ma")?.getattr("MaskedArray")?)? {
-            return Err(type_error(
-                "a masked array is not a batch; give array.compressed(), which has the items that are not masked".to_owned(),
-            ));
-        }
-        if array.is_empty() {
-            // numpy gives an empty list the type float64.
-            return Ok(Self::Columns(Vec::new()));
-        }
-        let dtype = array.dtype();
-        let wide = match dtype.kind() {
-            b'i' => "int64",
-            b'u' => "uint64",
-            b'O' | b'U' | b'S' | b'T' => return Ok(Self::Objects(array.call_method0("tolist")?.try_iter()?)),
-            kind => {
-                let remedy = match kind {
-                    b'f' => NO_FLOATS,
-                    b'b' => "give array.astype('int64')",
-                    b'M' | b'm' => "give array.view('int64'), which counts units",
-                    _ => "give a list of items",
-                };
-                return Err(type_error(format!("an array of {dtype} is not a batch, which has integers or strings; {remedy}")));
-            }
-        };
-        // Without a copy if the array has this type, and no gaps.
-        let words = numpy.call_method1("require", (array, wide, "CA"))?;
-        Ok(Self::Words(words.call_method1("view", ("uint64",))?.cast_into()?))
+    /// Returns a batch whose nulls, if it has some, are left out in the usual way.
+    pub fn new(source: Source<'py>, subject: Subject<'py>) -> Self {
+        Self { source, subject, nullable: Nullable::Plain, wrong: None }
+    }
+
+    /// Returns the batch with the place of an object that is no item, and its error.
+    pub fn with_wrong(self, wrong: Option<(usize, PyErr)>) -> Self {
+        Self { wrong, ..self }
+    }
+
+    /// Reads an array as a batch.
+    pub fn of_array(array: &Bound<'py, PyUntypedArray>, subject: Subject<'py>) -> PyResult<Self> {
+        Ok(Self::new(array::read(array, &subject)?, subject))
+    }
+
+    /// Returns the batch of the arrays that an object has exported.
+    pub fn of_columns(columns: Vec<arrow::Column>, subject: Subject<'py>) -> Self {
+        let nullable = columns.first().map_or(Nullable::Plain, arrow::Column::nullable);
+        let columns = columns.into_iter().map(|column| Box::new(column) as Box<dyn Column>);
+        Self { nullable, ..Self::new(Source::Columns(columns.collect()), subject) }
     }
 
     /// Returns an empty vector with room for a result for each item, as far as their number is known.
@@ -137,16 +159,35 @@ impl<'py> Batch<'py> {
 
     /// Returns the number of items as far as it is known before they are read. Iterators may claim any.
     fn len_hint(&self) -> usize {
-        match self {
-            Self::Words(array) => array.len(),
-            Self::Columns(columns) => columns.iter().map(Column::len).sum(),
-            Self::Objects(objects) => objects.size_hint().0.min(STRETCH),
+        match &self.source {
+            Source::Columns(columns) => columns.iter().map(|column| column.len()).sum(),
+            Source::Objects(objects, _) => objects.len_hint(),
         }
     }
 
-    /// Calls `act` with one piece after the other, detached from the interpreter. `done` is the number of items in earlier batches of
-    /// a call, and counts those that `act` has processed: if an item fails, all before it, and if a signal handler raises an exception,
-    /// those of whole pieces.
+    /// Fails if an item is null. `start` is the number of items in earlier batches of a call.
+    fn refuse_nulls(&self, start: usize) -> PyResult<()> {
+        let count = match &self.source {
+            Source::Columns(columns) => columns.iter().map(|column| column.nulls()).sum(),
+            Source::Objects(_, nulls) => nulls.count(),
+        };
+        if count == 0 {
+            return Ok(());
+        }
+        let len = self.len_hint();
+        let first = match &self.source {
+            Source::Columns(columns) => {
+                let mut items = columns.iter().flat_map(|column| (0..column.len()).map(move |item| column.is_null(item)));
+                items.position(|is_null| is_null)
+            }
+            Source::Objects(_, nulls) => (0..len).find(|&item| nulls.is_null(item)),
+        };
+        Err(self.subject.null(start + first.unwrap_or(0), count, len, self.nullable))
+    }
+
+    /// Calls `act` with one piece after the other, detached from the interpreter. Nulls raise before the first. `done` is the number of
+    /// items in earlier batches of a call, and counts those that `act` has processed: if an item fails, all before it, and if a signal
+    /// handler raises an exception, those of whole pieces.
     pub fn each(
         self,
         py: Python<'_>,
@@ -154,47 +195,88 @@ impl<'py> Batch<'py> {
         done: &mut usize,
         mut act: impl FnMut(Keys<'_>) -> PyResult<Result<(), InsertError>> + Send,
     ) -> PyResult<()> {
-        let mut hashes = Vec::with_capacity(self.len_hint().min(PIECE));
-        match self {
-            Self::Words(array) => {
-                let array = array.try_readonly()?;
-                for words in array.as_slice()?.chunks(STRETCH) {
-                    py.detach(|| process(Keys::Words(words), done, &mut act))?;
-                    py.check_signals()?;
-                }
+        self.refuse_nulls(*done)?;
+        self.pieces(py, seed, done, |keys, _| act(keys))
+    }
+
+    /// Calls `look` with one piece after the other, without the nulls.
+    pub fn each_present(self, py: Python<'_>, seed: u64, mut look: impl FnMut(Keys<'_>) -> PyResult<()> + Send) -> PyResult<()> {
+        self.pieces(py, seed, &mut 0, |keys, _| look(keys).map(Ok))
+    }
+
+    /// Calls `look` with one piece after the other, and a slice for the results of these items. Those of nulls are the default.
+    pub fn look_up<T: Copy + Default + Send>(
+        self,
+        py: Python<'_>,
+        seed: u64,
+        mut look: impl FnMut(Keys<'_>, &mut [T]) -> PyResult<()> + Send,
+    ) -> PyResult<Vec<T>> {
+        let mut results = self.reserve()?;
+        self.pieces(py, seed, &mut 0, |keys, present| {
+            let (start, known) = (results.len(), keys.len());
+            results.resize(start + present.map_or(known, <[bool]>::len), T::default());
+            look(keys, &mut results[start..start + known])?;
+            if let Some(present) = present {
+                spread(&mut results[start..], known, present);
             }
-            Self::Columns(columns) => {
+            Ok(Ok(()))
+        })?;
+        Ok(results)
+    }
+
+    /// Calls `act` with one piece after the other, detached from the interpreter, and with which of its items are no nulls, if there
+    /// are nulls. `done` counts as in [`each`](Self::each).
+    fn pieces(
+        self,
+        py: Python<'_>,
+        seed: u64,
+        done: &mut usize,
+        mut act: impl FnMut(Keys<'_>, Option<&[bool]>) -> PyResult<Result<(), InsertError>> + Send,
+    ) -> PyResult<()> {
+        let (mut hashes, mut present) = (Vec::with_capacity(self.len_hint().min(PIECE)), Vec::new());
+        if let Some((place, error)) = self.wrong {
+            return Err(item::at(py, error, *done + place));
+        }
+        match self.source {
+            Source::Columns(columns) => {
                 for column in &columns {
                     for first in (0..column.len()).step_by(STRETCH) {
                         let stretch = first..column.len().min(first + STRETCH);
-                        py.detach(|| each_of_column(column, stretch, seed, &mut hashes, done, &mut act))?;
+                        py.detach(|| each_of_column(&**column, stretch, seed, &mut hashes, &mut present, done, &mut act))?;
                         py.check_signals()?;
                     }
                 }
             }
-            Self::Objects(mut objects) => loop {
-                hashes.clear();
-                let mut failed = None;
-                for object in objects.by_ref().take(PIECE) {
-                    match object
-                        .and_then(|object| item::hash(seed, &object).map_err(|error| item::at(py, error, *done + hashes.len())))
-                    {
-                        Ok(hash) => hashes.push(hash),
-                        Err(error) => {
-                            failed = Some(error);
-                            break;
+            Source::Objects(mut objects, nulls) => {
+                for first in (0..).step_by(PIECE) {
+                    hashes.clear();
+                    present.clear();
+                    let mut failed = None;
+                    for object in objects.by_ref().take(PIECE) {
+                        let (place, is_null) = (*done + present.len(), nulls.is_null(first + present.len()));
+                        let hash = |object| item::hash(seed, &object).map_err(|error| item::at(py, error, place));
+                        match object.and_then(|object| if is_null { Ok(None) } else { hash(object).map(Some) }) {
+                            Ok(hash) => {
+                                present.push(!is_null);
+                                hashes.extend(hash);
+                            }
+                            Err(error) => {
+                                failed = Some(error);
+                                break;
+                            }
                         }
                     }
+                    // Items before one that fails are processed, as by the methods of a set. They may be nowhere else: iterators do not
+                    // go back.
+                    let nulls = (hashes.len() < present.len()).then_some(&*present);
+                    py.detach(|| process(Keys::Hashes(&hashes), nulls, done, &mut act))?;
+                    failed.map_or(Ok(()), Err)?;
+                    py.check_signals()?;
+                    if present.len() < PIECE {
+                        break;
+                    }
                 }
-                // Items before one that fails are processed, as by the methods of a set. They may be nowhere else: iterators do not
-                // go back.
-                py.detach(|| process(Keys::Hashes(&hashes), done, &mut act))?;
-                failed.map_or(Ok(()), Err)?;
-                py.check_signals()?;
-                if hashes.len() < PIECE {
-                    break;
-                }
-            },
+            }
         }
         Ok(())
     }
@@ -203,12 +285,14 @@ impl<'py> Batch<'py> {
 /// Calls `act` with a piece, and counts the items that it processed.
 fn process(
     keys: Keys<'_>,
+    present: Option<&[bool]>,
     done: &mut usize,
-    act: &mut impl FnMut(Keys<'_>) -> PyResult<Result<(), InsertError>>,
+    act: &mut impl FnMut(Keys<'_>, Option<&[bool]>) -> PyResult<Result<(), InsertError>>,
 ) -> PyResult<()> {
-    match act(keys)? {
+    let len = present.map_or(keys.len(), <[bool]>::len);
+    match act(keys, present)? {
         Ok(()) => {
-            *done += keys.len();
+            *done += len;
             Ok(())
         }
         Err(error) => {
@@ -219,22 +303,41 @@ fn process(
     }
 }
 
+/// Moves the results of `known` items to the places of those that are present.
+fn spread<T: Copy + Default>(results: &mut [T], mut known: usize, present: &[bool]) {
+    for (place, &is_present) in present.iter().enumerate().rev() {
+        results[place] = if is_present {
+            known -= 1;
+            results[known]
+        } else {
+            T::default()
+        };
+    }
+}
+
 /// Calls `act` with one piece of a stretch after the other.
 fn each_of_column(
-    column: &Column,
+    column: &dyn Column,
     stretch: Range<usize>,
     seed: u64,
     hashes: &mut Vec<u64>,
+    present: &mut Vec<bool>,
     done: &mut usize,
-    act: &mut impl FnMut(Keys<'_>) -> PyResult<Result<(), InsertError>>,
+    act: &mut impl FnMut(Keys<'_>, Option<&[bool]>) -> PyResult<Result<(), InsertError>>,
 ) -> PyResult<()> {
     if let Some(words) = column.words() {
-        return process(Keys::Words(&words[stretch]), done, act);
+        return process(Keys::Words(&words[stretch]), None, done, act);
     }
     for first in stretch.clone().step_by(PIECE) {
+        let piece = first..stretch.end.min(first + PIECE);
         hashes.clear();
-        column.hash(first..stretch.end.min(first + PIECE), seed, hashes);
-        process(Keys::Hashes(hashes), done, act)?;
+        column.hash(piece.clone(), seed, hashes);
+        present.clear();
+        if column.nulls() > 0 {
+            present.extend(piece.clone().map(|item| !column.is_null(item)));
+        }
+        let nulls = (hashes.len() < piece.len()).then_some(&**present);
+        process(Keys::Hashes(hashes), nulls, done, act)?;
     }
     Ok(())
 }

@@ -109,7 +109,7 @@ impl Filter {
         look!(Some(item.py()), &self.any, filter => filter.count(&key))
     }
 
-    /// Looks up each item of a numpy or Arrow array or an iterable. Returns an array of bool.
+    /// Looks up each item of a numpy or Arrow array or an iterable. Returns an array of bool, which is False for a null.
     ///
     /// >>> filter = koel.CuckooFilter(1000, 0.001)
     /// >>> filter.update(range(3))
@@ -117,40 +117,35 @@ impl Filter {
     /// [True, True, True, False, False]
     #[pyo3(signature = (items, /))]
     fn contains_batch<'py>(&self, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let batch = Batch::of(items)?;
-        let mut found = batch.reserve()?;
-        batch.each(items.py(), self.seed, &mut 0, |keys| {
-            let start = found.len();
-            found.resize(start + keys.len(), false);
-            let found = &mut found[start..];
-            look!(None, &self.any, filter => with_items!(keys, items => filter.contains_batch(items, found))).map(Ok)
-        })?;
+        let found = Batch::of(items)?.look_up(
+            items.py(),
+            self.seed,
+            |keys, found| look!(None, &self.any, filter => with_items!(keys, items => filter.contains_batch(items, found))),
+        )?;
         Ok(found.into_pyarray(items.py()))
     }
 
-    /// Counts the copies of each item of a batch, as `count` does. Returns an array of uint32.
+    /// Counts the copies of each item of a batch, as `count` does. Returns an array of uint32, which is 0 for a null.
     #[pyo3(signature = (items, /))]
     fn count_batch<'py>(&self, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let batch = Batch::of(items)?;
-        let mut counts = batch.reserve()?;
-        batch.each(items.py(), self.seed, &mut 0, |keys| {
-            let counts = &mut counts;
+        let counts = Batch::of(items)?.look_up(items.py(), self.seed, |keys, counts| {
             look!(None, &self.any, filter => match keys {
-                Keys::Words(items) => counts.extend(items.iter().map(|item| filter.count(item))),
-                Keys::Hashes(hashes) => counts.extend(hashes.iter().map(|&hash| filter.count(&Prehashed(hash)))),
+                Keys::Words(items) => counts.iter_mut().zip(items).for_each(|(count, item)| *count = filter.count(item)),
+                Keys::Hashes(hashes) => {
+                    counts.iter_mut().zip(hashes).for_each(|(count, &hash)| *count = filter.count(&Prehashed(hash)));
+                }
             })
-            .map(Ok)
         })?;
         Ok(counts.into_pyarray(items.py()))
     }
 
-    /// Returns how many items of a batch are found, without an array of results.
+    /// Returns how many items of a batch are found, without an array of results. Nulls are not.
     #[pyo3(signature = (items, /))]
     fn count_members(&self, items: &Bound<'_, PyAny>) -> PyResult<usize> {
         let mut count = 0;
-        Batch::of(items)?.each(items.py(), self.seed, &mut 0, |keys| {
+        Batch::of(items)?.each_present(items.py(), self.seed, |keys| {
             count += look!(None, &self.any, filter => with_items!(keys, items => filter.count_members(items)))?;
-            Ok(Ok(()))
+            Ok(())
         })?;
         Ok(count)
     }
@@ -429,7 +424,8 @@ impl MutableFilter {
         if Self::discard(slf, item)? { Ok(()) } else { Err(PyKeyError::new_err((item.clone().unbind(),))) }
     }
 
-    /// Adds each item of a batch, or one more copy of it. If an item fails, those before it are in the filter.
+    /// Adds each item of a batch, or one more copy of it. Raises ValueError, and adds none, if an item is null. If another item fails,
+    /// those before it are in the filter.
     ///
     /// >>> filter = koel.ElasticFilter(false_positive_rate=0.001)
     /// >>> filter.insert_batch(numpy.arange(100_000))

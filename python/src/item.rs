@@ -2,7 +2,7 @@
 
 use koel::{Item, Prehashed, Xxh3};
 use pyo3::{
-    exceptions::{PyAttributeError, PyOverflowError, PyTypeError},
+    exceptions::{PyAttributeError, PyOverflowError, PyTypeError, PyUnicodeEncodeError},
     prelude::*,
     types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyTuple},
 };
@@ -138,12 +138,20 @@ pub fn hash(seed: u64, item: &Bound<'_, PyAny>) -> PyResult<u64> {
 /// Adds to the error for an object its place in a batch.
 #[cold]
 pub fn at(py: Python<'_>, error: PyErr, position: usize) -> PyErr {
-    let class = error.get_type(py);
-    // The messages of other exceptions come from elsewhere.
-    if !class.is(py.get_type::<PyTypeError>()) && !class.is(py.get_type::<PyOverflowError>()) {
-        return error;
+    let (class, place) = (error.get_type(py), format!("item {position}, counted from 0"));
+    if class.is(py.get_type::<PyTypeError>()) || class.is(py.get_type::<PyOverflowError>()) {
+        return PyErr::from_type(class, format!("{place}: {}", error.value(py)));
     }
-    PyErr::from_type(class, format!("item {position}, counted from 0: {}", error.value(py)))
+    // Other exceptions come from elsewhere, and stay as they are. Before Python 3.11, they had no notes.
+    let value = error.value(py);
+    let is_placed = match value.getattr_opt("reason") {
+        Ok(Some(reason)) if error.is_instance_of::<PyUnicodeEncodeError>(py) => {
+            value.setattr("reason", format!("{reason}; {place}"))
+        }
+        _ => value.call_method1("add_note", (place,)).map(drop),
+    };
+    drop(is_placed);
+    error
 }
 
 /// Returns the error for an object that has no bytes.
@@ -152,11 +160,14 @@ fn not_an_item(item: &Bound<'_, PyAny>) -> PyErr {
     let class = item.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
     let remedy = match &*class {
         "bool" | "bool_" => {
-            "pass int(x), which is another item than the bool of a Rust program, or bytes([x]), which is the same"
+            "pass int(x), which is another item than the bool of a Rust program, or bytes([int(x)]), which is the same"
         }
         "NoneType" | "NAType" | "NaTType" => "leave it out, or pass a string that stands for it",
+        "UUID" => "pass x.bytes or str(x)",
+        "void" => "pass x.tobytes()",
         "ndarray" => "pass x.tobytes(); for an array of items, call update or contains_batch",
         "set" | "frozenset" => "pass tuple(sorted(x)); for a batch of items, call update or contains_batch",
+        class if class.ends_with("Scalar") => "pass x.as_py()",
         class if class.contains("float") => "pass float(x).hex() or struct.pack('<d', x), and take care of -0.0 and nan",
         _ if item.hasattr("__iter__").unwrap_or(false) => {
             "for a batch of items, call update or contains_batch; for one item, pass a tuple"

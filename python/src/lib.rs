@@ -1,7 +1,9 @@
 //! The Python package `koel-filter`: cuckoo filters for Python, numpy and Arrow.
 
+mod array;
 mod arrow;
 mod batch;
+mod cells;
 mod classes;
 mod data;
 mod error;
@@ -10,6 +12,8 @@ mod fork;
 mod item;
 mod lock;
 mod options;
+mod pandas;
+mod remedy;
 
 use pyo3::prelude::*;
 
