@@ -171,8 +171,7 @@ pub fn type_error(message: String) -> PyErr {
     PyTypeError::new_err(message)
 }
 
-/// Adds to an exception that ended a call how many items were processed before, and what became of them. Exceptions of any origin have
-/// room for notes, which tracebacks show.
+/// Adds a note to an exception. Exceptions of any origin have room for notes, which tracebacks show.
 pub fn with_note(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
     let exception = error.value(py);
     let add = || match exception.getattr_opt("add_note")? {

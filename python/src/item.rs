@@ -7,7 +7,7 @@ use pyo3::{
     types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyTuple},
 };
 
-use crate::error::type_error;
+use crate::error::{type_error, with_note};
 
 /// Tuples nested deeper than this are refused, so that reading them needs little stack.
 const MAX_LEVELS: usize = 64;
@@ -142,16 +142,15 @@ pub fn at(py: Python<'_>, error: PyErr, position: usize) -> PyErr {
     if class.is(py.get_type::<PyTypeError>()) || class.is(py.get_type::<PyOverflowError>()) {
         return PyErr::from_type(class, format!("{place}: {}", error.value(py)));
     }
-    // Other exceptions come from elsewhere, and stay as they are. Before Python 3.11, they had no notes.
-    let value = error.value(py);
-    let is_placed = match value.getattr_opt("reason") {
-        Ok(Some(reason)) if error.is_instance_of::<PyUnicodeEncodeError>(py) => {
-            value.setattr("reason", format!("{reason}; {place}"))
-        }
-        _ => value.call_method1("add_note", (place,)).map(drop),
-    };
-    drop(is_placed);
-    error
+    if error.is_instance_of::<PyUnicodeEncodeError>(py) {
+        let value = error.value(py);
+        let placed = value.getattr("reason").and_then(|reason| value.setattr("reason", format!("{reason}; {place}")));
+        // Without memory for it, the exception itself says more than another one.
+        placed.unwrap_or_default();
+        return error;
+    }
+    // Other exceptions come from elsewhere, and stay as they are.
+    with_note(py, error, &place)
 }
 
 /// Returns the error for an object that has no bytes.

@@ -353,4 +353,5 @@ def test_the_place_of_an_item_with_another_error():
     assert refused.value.object == "\ud800"
     with pytest.raises(LookupError, match="no number") as refused:
         filled([1, 2, Broken()])
-    assert getattr(refused.value, "__notes__", ["item 2, counted from 0"]) == ["item 2, counted from 0"]
+    place, note = refused.value.__notes__
+    assert place == "item 2, counted from 0" and note.startswith("update stopped after 2 items")
