@@ -90,7 +90,7 @@ pub(crate) fn refused(place: &str, error: &InsertError, capacity: usize, command
                 Build { .. } => "give a --seed that nobody else knows",
                 Add | Uniq => "build a new filter with a seed that nobody else knows: `koel build --grow --seed N`",
             };
-            let reason = "too many items have hashes that begin with the same bits, as items do that somebody has chosen for it";
+            let reason = "too many items have hashes that begin with the same bits, as chosen items do";
             (String::from(reason), String::from(remedy))
         }
         InsertErrorKind::TooManyCopies => {

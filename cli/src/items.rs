@@ -96,7 +96,7 @@ pub(crate) struct Format {
     binary: bool,
 }
 
-/// What becomes of a short line, which has no field with the number of --key.
+/// The treatment of short lines, which have no field with the number of --key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Short {
     /// It is a line without an item.

@@ -42,8 +42,8 @@ use clap_complete::Shell;
 
 Exit status: 0 success, 1 nothing found, 2 error, 128 + N if signal N ended the command: 129 SIGHUP, 130 SIGINT (Ctrl-C), 143 SIGTERM. \
 After a signal, the file that a command replaces is unchanged, but `koel uniq` writes the lines that it has printed, and \
-`koel experiment` the cases that it has finished. A reader that closes standard output early is no error; for `koel uniq`, the \
-status is then 141, because the lines that were not printed are not remembered.
+`koel experiment` the cases that it has finished. A reader that closes standard output early is no error; for `koel uniq \
+--filter`, the status is then 141, because the lines that were not printed are not remembered.
 
 Environment: KOEL_KERNEL=portable, bmi2, avx2 or avx512 selects the instruction set; by default, the fastest that the \
 processor supports. Results do not depend on it.

@@ -212,11 +212,14 @@ fn watch_signals() -> anyhow::Result<()> {
                 bar.finish_and_clear();
             }
             let action = lock(&BEFORE_END).take();
-            if let Some(Err(error)) = action.map(|action| action()) {
-                failure(&error);
-                process::exit(i32::from(FAILED));
+            match action.map(|action| action()) {
+                // That nobody reads the output is no error, and does not hide the signal.
+                Some(Err(error)) if !error.is::<Closed>() => {
+                    failure(&error);
+                    process::exit(i32::from(FAILED));
+                }
+                _ => signal.end(),
             }
-            signal.end()
         })
     };
     let watched = WATCHED.get_or_init(|| watch().map_err(|error| format!("{error:#}")));

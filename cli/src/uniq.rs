@@ -40,8 +40,8 @@ const CLOSED: u8 = 141;
 /// never print the same line. If the command is killed, gets a second signal, or cannot print, the filter stays unchanged: the next
 /// run prints the lines again, and none is lost.
 ///
-/// Exit status: 0 if a line was new, 1 if none was, 2 on error, 128 + N after signal N (130 after Ctrl-C), 141 if standard output
-/// was closed, and the filter is unchanged.
+/// Exit status: 0 if a line was new, 1 if none was, 2 on error, 128 + N after signal N (130 after Ctrl-C), with --filter 141 if
+/// standard output was closed: the filter is then unchanged.
 #[derive(Args)]
 #[command(
     mut_arg("short", |short| short.value_parser(short_lines()).help(

@@ -281,7 +281,7 @@ fn remedies_for_full_filters_work() {
     assert!(first.stderr.contains("bytes, and --max-bytes is 300000; give a higher --max-bytes; the lines"), "{}", first.stderr);
     let second = koel.feed(numbers(0..100_000), "uniq --filter small.koel --max-bytes 10MB");
     assert!([first.stdout, second.ok().to_vec()].concat() == numbers(0..100_000).as_bytes());
-    // What would make a filter large enough for a merge is in the message.
+    // The message has a capacity that is large enough for the merge.
     let merged = koel.run("merge hundred.koel other.koel -o new");
     let needed = value_after(&merged.stderr, "build --capacity ");
     koel.feed(numbers(0..100), &format!("build - -o hundred.koel --capacity {needed}")).ok();

@@ -1,4 +1,4 @@
-//! What stays on a terminal after a command: its output and its messages, and nothing of a progress bar.
+//! After a command, its output and its messages stay on the terminal, and nothing of a progress bar.
 
 use std::{fs::OpenOptions, io::Write as _};
 

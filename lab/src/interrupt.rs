@@ -155,7 +155,12 @@ mod unix {
             change(libc::SIG_UNBLOCK, &set).ok();
             handler(number);
         };
-        thread::Builder::new().name(String::from("signals")).spawn(wait).map(|_| ())
+        let started = thread::Builder::new().name(String::from("signals")).spawn(wait).map(drop);
+        if started.is_err() {
+            // Nothing waits for the signals, so they end the process as before.
+            change(libc::SIG_UNBLOCK, &set).ok();
+        }
+        started
     }
 
     /// Sends a signal to this thread, which ends the process if the signal does so by default.

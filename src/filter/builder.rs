@@ -155,7 +155,7 @@ impl<H> Builder<H> {
     /// (docs/GROWTH.md, "Known sets and large batches").
     ///
     /// # Errors
-    /// The same as for [`build`](Self::build), if the items cannot be counted for lack of memory, and if not all items fit.
+    /// The errors of [`build`](Self::build); and an error if there is no memory to count the items, or if not all items fit.
     ///
     /// # Example
     /// ```

@@ -6,9 +6,9 @@
 //!
 //! Comparing classes one by one would look up each in both filters, with two reads that wait for memory, and later generations
 //! cannot look up a class of the first. So the copies are added up instead, each as a number of 128 bits that its class determines.
-//! Equal contents have equal sums. Different contents have equal sums with a probability of 2⁻¹²⁸, unless somebody has chosen the
-//! items, which takes little time for a known sum of so many terms (Wagner, "A Generalized Birthday Problem", CRYPTO 2002). So
-//! contents with equal sums are added up again, with a salt that depends on the order of all fingerprints in both filters.
+//! Equal contents have equal sums. Different contents have equal sums with a probability of 2⁻¹²⁸. But with known numbers, items with
+//! a given sum can be chosen quickly (Wagner, "A Generalized Birthday Problem", CRYPTO 2002). So contents with equal sums are added up
+//! again, with a salt that depends on the order of all fingerprints in both filters, and thus on all items.
 
 use crate::hash::split_mix;
 
@@ -45,7 +45,7 @@ const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(crate) fn same_content(of_both: impl Fn(u64) -> [Content; 2]) -> bool {
     let [ours, theirs] = of_both(0);
     ours.sum == theirs.sum && {
-        // The same salt whichever filter comes first.
+        // The salt does not depend on which filter comes first.
         let [ours, theirs] = of_both(split_mix(ours.order).wrapping_add(split_mix(theirs.order)));
         ours.sum == theirs.sum
     }

@@ -82,7 +82,7 @@ pub(crate) use {
 /// Filters of different lengths or parameters are told apart in constant time. Otherwise, both tables are read, like by
 /// [`distinct`](Self::distinct): once if the contents differ, twice if they are equal. If even the bytes are equal, they are
 /// compared instead, which takes a fraction of that time. No memory is allocated. Different contents pass for equal with a
-/// probability of 2⁻¹²⁸.
+/// probability of 2⁻¹²⁸, even if someone has chosen the items.
 ///
 /// ```
 /// use koel::{CuckooFilter, FilterView};

@@ -118,7 +118,7 @@ impl Load {
         match &mut self.chunks {
             Chunks::RedisBloom(loader) => {
                 let iterator = u64::try_from(iterator).map_err(|_| Failure::new("Invalid position"))?;
-                loader.load(iterator, bytes).map_err(|error| chunk_error(error))
+                loader.load(iterator, bytes).map_err(chunk_error)
             }
             Chunks::Own(pieces) => pieces.push(iterator, bytes, limit),
         }?;
