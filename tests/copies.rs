@@ -80,7 +80,7 @@ fn a_full_filter_names_its_distinct_items_and_its_length() {
             "{error}, distinct {}",
             filter.distinct()
         );
-        assert_eq!(error.to_string().contains(" with copies"), copies > 1, "{error}");
+        assert_eq!(error.to_string().contains("(length "), copies > 1, "{error}");
     }
 }
 

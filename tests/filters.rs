@@ -38,7 +38,7 @@ fn a_refused_batch_reports_the_position_of_the_refused_item() {
     assert_eq!(error.position(), filter.len());
     assert!(items[..error.position()].iter().all(|item| filter.contains(item)));
     let (message, len) = (error.to_string(), filter.len());
-    let full = format!("{} distinct items ({len} with copies)", filter.distinct());
+    let full = format!("{} distinct items (length {len})", filter.distinct());
     for part in [format!("item {len}, counted from 0"), full, "larger capacity".into()] {
         assert!(message.contains(&part), "{part:?} is not in {message:?}");
     }

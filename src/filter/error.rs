@@ -151,7 +151,7 @@ impl fmt::Display for InsertError {
             InsertErrorKind::Full { distinct, len } => {
                 write!(f, "the filter is full: {distinct} distinct items")?;
                 if len > distinct {
-                    write!(f, " ({len} with copies)")?;
+                    write!(f, " (length {len})")?;
                 }
                 f.write_str(" leave no room for another; build it with a larger capacity, or as an ElasticFilter")
             }
@@ -367,7 +367,7 @@ mod tests {
             ),
             (
                 InsertErrorKind::Full { distinct: 990, len: 5000 },
-                "the filter is full: 990 distinct items (5000 with copies) leave no room for another; build it with a larger \
+                "the filter is full: 990 distinct items (length 5000) leave no room for another; build it with a larger \
                  capacity, or as an ElasticFilter",
             ),
             (
