@@ -35,6 +35,24 @@ pub(super) fn is_loading() -> bool {
     flags() & LOADING != 0
 }
 
+/// Returns true if the server reads the copy of its primary from the connection, which may break at any byte. Otherwise, it has
+/// received the whole copy in a file.
+pub(super) fn is_reading_connection() -> bool {
+    if flags() & TRANSFERRING == 0 {
+        return false;
+    }
+    let (server, context) = (server(), ptr::null_mut());
+    // SAFETY: the functions allow a null context. The information is freed after its last use.
+    unsafe {
+        let info = (server.GetServerInfo)(context, c"replication".as_ptr());
+        let number = |name: &CStr| (server.ServerInfoGetFieldSigned)(info, name.as_ptr(), ptr::null_mut());
+        // For a file, servers count the bytes that they have received. Valkey 9 does so in another thread: the size stays −1.
+        let (size, received) = (number(c"master_sync_total_bytes"), number(c"master_sync_read_bytes"));
+        (server.FreeServerInfo)(context, info);
+        size >= 0 && received == 0
+    }
+}
+
 /// Logs the reason, and ends the server as it ends itself if a file is damaged. Needs no memory.
 pub(super) fn end_start(what: fmt::Arguments<'_>, failure: &Failure) -> ! {
     let is_copy = flags() & TRANSFERRING != 0;

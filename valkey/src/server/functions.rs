@@ -84,6 +84,7 @@ server_functions!({
     ReplicateVerbatim: unsafe extern "C" fn(*mut RawContext) -> c_int,
     Replicate: unsafe extern "C" fn(*mut RawContext, *const c_char, *const c_char, ...) -> c_int,
     GetServerInfo: unsafe extern "C" fn(*mut RawContext, *const c_char) -> *mut RawInfo,
+    ServerInfoGetFieldSigned: unsafe extern "C" fn(*mut RawInfo, *const c_char, *mut c_int) -> c_longlong,
     ServerInfoGetFieldUnsigned: unsafe extern "C" fn(*mut RawInfo, *const c_char, *mut c_int) -> c_ulonglong,
     ServerInfoGetFieldC: unsafe extern "C" fn(*mut RawInfo, *const c_char) -> *const c_char,
     FreeServerInfo: unsafe extern "C" fn(*mut RawContext, *mut RawInfo),

@@ -12,7 +12,7 @@ use std::{
 use super::{
     catch_panic,
     context::{NewText, Text},
-    ending::{Line, Name, end_start, is_loading},
+    ending::{Line, Name, end_start, is_loading, is_reading_connection},
     functions::{RawContext, RawDefrag, RawDigest, RawStream, RawText, RawType, server},
     memory::{DEFRAG, boxed},
 };
@@ -200,7 +200,9 @@ unsafe extern "C" fn load<V: Value>(raw: *mut RawStream, version: c_int) -> *mut
         Err(failure) => {
             // SAFETY: the stream belongs to this call, and so does the name, which may be missing.
             let key = Name(unsafe { NonNull::new((server().GetKeyNameFromIO)(raw)).map(|name| Text::new(name)) });
-            if is_loading() {
+            // After a broken connection, the server keeps running, and synchronizes again.
+            let is_broken = !Loading(raw).has_no_error() && is_reading_connection();
+            if is_loading() && !is_broken {
                 end_start(format_args!("the cuckoo filter of {key} cannot be read"), &failure);
             }
             let mut line = Line::new();
