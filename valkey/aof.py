@@ -2,10 +2,12 @@
 """Copies an append-only file without keys that the server could not load, so that it starts with all others.
 
 --without-other-types leaves out the keys of RedisBloom's other types (BF, CMS, TOPK, TDIGEST), and values of any other module: a server
-that has only koel stops at them. --without-key leaves out the filter of a key, in every database: a server stops at a damaged one.
+that has only koel stops at them. --without-key leaves out the filter of a key, in every database: a server stops at a damaged one. What
+depends on it is printed: its copies, also by RENAME, are left out, too, and a CF.UNION goes on without it. The union is incomplete: fill
+it again.
 
 FROM is the folder `appendonlydir` of a server that has been stopped, or of a copy; for Redis before 7, the file. The source is not
-changed. TO is new. All commands but the ones that are left out are copied byte for byte, and a summary is printed. The file must
+changed. TO is new. All other commands are copied byte for byte, and a summary is printed. The file must
 contain commands only: before, run CONFIG SET aof-use-rdb-preamble no and BGREWRITEAOF.
 
 Exit code: 0 if the copy is complete, 2 if there is none.
@@ -38,24 +40,112 @@ def module_type(payload):
     return "".join(CHARACTERS[number >> 6 * at & 63] for at in reversed(range(9)))
 
 
+EXPIRY = (b"EXPIRE", b"EXPIREAT", b"PEXPIRE", b"PEXPIREAT", b"PERSIST")
+"""The commands that change a key, but not its value."""
+
+COMPLETE, INCOMPLETE, LEFT_OUT = range(3)
+
+
 class Choice:
-    """Decides which commands are left out, and counts them."""
+    """Decides which commands are left out or replaced, and counts them."""
 
     def __init__(self, keys, without_other_types):
         self.keys, self.without_other_types = set(keys), without_other_types
         self.left_out, self.copied = collections.Counter(), 0
+        self.database, self.values = b"0", {}
+        self.notes = {}
+        """What becomes of keys that were not named: ordered, each once."""
 
-    def keeps(self, words):
-        name, key = words[0].upper(), words[1] if len(words) > 1 else None
-        is_other = name.startswith(OTHER_COMMANDS)
-        if name == b"RESTORE" and len(words) > 3:
-            is_other = module_type(words[3]) not in (None, OWN_TYPE)
-        is_named = key in self.keys and (name.startswith(b"CF.") or name == b"RESTORE")
-        if is_named or is_other and self.without_other_types:
-            self.left_out[name.decode(errors="replace")] += 1
-            return False
-        self.copied += 1
-        return True
+    def instead(self, words):
+        """Returns the commands that take the place of this one: `[words]` if it stays."""
+        kept = self.choose(words[0].upper(), words)
+        self.copied += len(kept)
+        if not kept:
+            self.left_out[words[0].upper().decode(errors="replace")] += 1
+        return kept
+
+    def choose(self, name, words):
+        place = (self.database, words[1]) if len(words) > 1 else None
+        kind = module_type(words[3]) if name == b"RESTORE" and len(words) > 3 else None
+        if name == b"SELECT" and place:
+            self.database = words[1]
+        elif name.startswith(OTHER_COMMANDS) or kind not in (None, OWN_TYPE):
+            if self.without_other_types or kind and words[1] in self.keys:
+                self.values[place] = LEFT_OUT
+                return []
+        elif place and (name.startswith(b"CF.") or kind):
+            return self.choose_filter(name, words, place)
+        elif name in (b"COPY", b"RENAME", b"RENAMENX", b"MOVE") and len(words) > 2:
+            return self.choose_copy(name, words, place)
+        elif name in (b"DEL", b"UNLINK"):
+            for key in words[1:]:
+                self.values.pop((self.database, key), None)
+        elif name == b"FLUSHALL":
+            self.values.clear()
+        elif name == b"FLUSHDB":
+            self.values = {other: state for other, state in self.values.items() if other[0] != self.database}
+        elif name == b"SWAPDB" and len(words) > 2:
+            swapped = {words[1]: words[2], words[2]: words[1]}
+            self.values = {(swapped.get(database, database), key): state for (database, key), state in self.values.items()}
+        elif name not in EXPIRY:
+            # Only a new value of another type takes other commands.
+            self.values.pop(place, None)
+        return [words]
+
+    def choose_filter(self, name, words, place):
+        state = self.values.get(place, COMPLETE)
+        if words[1] in self.keys or state == LEFT_OUT:
+            self.values[place] = LEFT_OUT
+            return []
+        if name == b"CF.UNION":
+            states = [self.values.get((self.database, source)) for source in words[2:]]
+            sources = [source for source, state in zip(words[2:], states) if state != LEFT_OUT]
+            if not sources and place not in self.values:
+                self.note(place, "is left out, too: it was a union of such filters only")
+                self.values[place] = LEFT_OUT
+                return []
+            if INCOMPLETE in states or LEFT_OUT in states:
+                self.note(place, "is incomplete: it was a union with a filter that is left out; fill it again")
+                state = INCOMPLETE
+                words = [*words[:2], *sources]
+        self.values[place] = state
+        return [words] if len(words) > 2 or name != b"CF.UNION" else []
+
+    def choose_copy(self, name, words, place):
+        """COPY, RENAME or MOVE of a filter that is left out is replaced by the removal of what was there before."""
+        options = [word.upper() for word in words[3:]]
+        database, key = (words[2], words[1]) if name == b"MOVE" else (self.database, words[2])
+        if b"DB" in options[:-1]:
+            database = words[3:][options.index(b"DB") + 1]
+        target, state = (database, key), self.values.get(place)
+        if target == place:
+            return [words]
+        if name != b"COPY":
+            self.values.pop(place, None)
+        self.values.pop(target, None)
+        if state is None:
+            return [words]
+        self.values[target] = LEFT_OUT if key in self.keys else state
+        if key not in self.keys and state == LEFT_OUT:
+            self.note(target, "is left out, too: it was a copy of such a filter, or had its name before")
+        elif key not in self.keys and state == INCOMPLETE:
+            self.note(target, "is incomplete: it was a copy of such a filter, or had its name before; fill it again")
+        if self.values[target] != LEFT_OUT:
+            return [words]
+        removals = [[b"DEL", place[1]]] if state != LEFT_OUT and name != b"COPY" else []
+        if name == b"RENAME" or b"REPLACE" in options:
+            removal = [b"DEL", key]
+            is_here = database == self.database
+            removals += [removal] if is_here else [[b"SELECT", database], removal, [b"SELECT", self.database]]
+        return removals
+
+    def note(self, place, text):
+        database, key = (word.decode("utf-8", "backslashreplace") for word in place)
+        self.notes[f'the key "{key}" of database {database} {text}'] = None
+
+
+def encode(words):
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
 
 
 def read_number(line, sign, at):
@@ -92,8 +182,8 @@ def copy(source, target, choice, may_be_cut_off):
                     print(f"{source}: {failure}; it is left out")
                     return
                 raise Failure(f"{source}: {failure}; check the file with redis-check-aof") from None
-            if not words or choice.keeps(words):
-                writer.writelines(parts)
+            for command in choice.instead(words) if words else [words]:
+                writer.writelines(parts if command is words else [encode(command)])
             at += sum(map(len, parts))
 
 
@@ -135,7 +225,7 @@ def main():
             remove(options.target)
         return 2
     names = ", ".join(f"{count} {name}" for name, count in sorted(choice.left_out.items()))
-    print(f"{choice.copied} commands copied; left out: {names or 'none'}")
+    print(f"{choice.copied} commands copied; left out: {names or 'none'}", *choice.notes, sep="\n")
     return 0
 
 

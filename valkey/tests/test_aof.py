@@ -143,6 +143,58 @@ def test_a_damaged_filter_is_left_out(start):
         same(call("GET", "bad \xff key"), b"a text")
 
 
+def test_what_depends_on_a_filter_that_is_left_out(start):
+    """The rest of the file loads, the script names the keys that are missing or incomplete, and no other key changes."""
+    server = start(*LOG)
+    server.stop()
+    rest = [("CF.ADD", key, item) for key in ("all", "other", "copied") for item in (key, "shared")]
+    commands = [
+        ("SELECT", 2), ("SET", "replaced", 1), ("SELECT", 0), ("CF.ADD", "seen", "lost"), ("CF.ADD", "seen", "shared"), *rest,
+        # A union with one of two sources, and unions without any.
+        ("CF.UNION", "all", "seen", "other"), ("CF.DEL", "all", "lost"), ("CF.UNION", "all", "seen"), ("CF.DEL", "other", "shared"),
+        ("CF.UNION", "new", "seen"), ("CF.ADD", "new", "n"), ("CF.DEL", "new", "lost"), ("CF.UNION", "other", "new", "copied"),
+        # Copies, with what they replace and what follows.
+        ("COPY", "seen", "second"), ("CF.DEL", "second", "lost"), ("COPY", "seen", "copied", "REPLACE"), ("CF.DEL", "copied", "lost"),
+        ("COPY", "second", "replaced", "DB", 2, "REPLACE"), ("RENAMENX", "second", "third"), ("CF.DEL", "third", "lost"),
+        ("COPY", "all", "unions copy"), ("CF.DEL", "unions copy", "lost"),
+        ("SET", "old", 1), ("RENAME", "seen", "old"), ("CF.DEL", "old", "lost"),
+        # New values with these names.
+        ("SET", "seen", "a text"), ("RENAME", "seen", "text"), ("DEL", "third"), ("CF.ADD", "third", "3"), ("PEXPIREAT", "third", 1 << 42),
+        # A filter that gets the name, and loses it.
+        ("CF.ADD", "late", "a"), ("RENAME", "late", "seen"), ("CF.DEL", "seen", "a"),
+        # Another database.
+        ("SELECT", 1), ("SET", "seen", "another text"), ("RENAME", "seen", "moved"), ("CF.ADD", "third", "3"), ("MOVE", "third", 3),
+        ("SELECT", 3), ("CF.DEL", "third", "3"), ("CF.ADD", "third", "4"),
+    ]  # fmt: skip
+    write_log(server, commands)
+    server.start()
+    server.stop()
+    write_log(server, [("CF.RESERVE", "seen", 0), *commands])
+    assert exit_code(server) == 1
+    output = replace(server, "--without-key", "seen")
+    server.start()
+    left_out = ("new", "second", "copied", "third", "old")
+    for key in left_out:
+        assert f'the key "{key}" of database 0 is left out, too' in output
+    for key in ("all", "other", "unions copy"):
+        assert f'the key "{key}" of database 0 is incomplete' in output
+    assert 'the key "replaced" of database 2 is left out, too' in output
+    assert len(output.splitlines()) == 10, output
+    with server.connect() as call:
+        assert set(call("KEYS", "*")) == {b"all", b"other", b"unions copy", b"text", b"third"}
+        for key in ("all", "unions copy"):
+            assert [call("CF.EXISTS", key, item) for item in ("all", "other", "shared", "lost")] == [1, 1, 1, 0]
+        assert [call("CF.EXISTS", "other", item) for item in ("other", "copied", "n")] == [1, 1, 0]
+        same(call("GET", "text"), b"a text")
+        same(call("CF.EXISTS", "third", "3"), 1)
+        call("SELECT", 1)
+        assert call("KEYS", "*") == [b"moved"]
+        call("SELECT", 2)
+        assert call("KEYS", "*") == []
+        call("SELECT", 3)
+        assert [call("CF.EXISTS", "third", item) for item in ("3", "4")] == [0, 1]
+
+
 def test_nothing_else_changes(start):
     """Without options, the copy is equal, times and incomplete commands at the end apart."""
     server = start(*LOG, "aof-timestamp-enabled yes")
