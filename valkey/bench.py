@@ -29,7 +29,7 @@ BATCH = 1000
 AT_A_TIME = 500
 ROUNDS = 3
 TRIES = 9
-"""Of calls that take long, the shortest of so many counts: another program interrupts most of them."""
+"""Long calls are repeated this often, and the shortest time counts: other programs interrupt most of them."""
 DUMPS = 5
 ABSENT = 5_000_000_000
 """Items from this number on are in no filter."""
@@ -305,11 +305,11 @@ def sizes(call, count, *_):
         yield f"RESERVE {count:,}, then {factor:g} × as many items: memory; false positives", figure
 
 
-# What blocks a server: commands whose time follows the number of items, or the size of a filter.
+# Commands that block the server: their time grows with the number of items, or with the size of the filter.
 
 
 def one_insert(call, size):
-    """Returns the milliseconds of a CF.INSERT of so many new items into a filter that was reserved for them."""
+    """Returns the milliseconds of a CF.INSERT of `size` new items into a filter that was reserved for them."""
     words = [b"%010d" % n for n in range(size)]
 
     def act():
@@ -321,16 +321,16 @@ def one_insert(call, size):
 
 
 def one_lookup(call, size):
-    """Returns the milliseconds of a CF.MEXISTS of so many items, which `one_insert` has added."""
+    """Returns the milliseconds of a CF.MEXISTS of `size` items, which `one_insert` has added."""
     words = [b"%010d" % n for n in range(size)]
     return minimum_time(call, "CF.MEXISTS", lambda: call("CF.MEXISTS", "f", *words), TRIES)
 
 
 def one_union(call, size):
-    """Returns the milliseconds of a CF.UNION of two filters with so many items, half of which are in both."""
+    """Returns the milliseconds of a CF.UNION of two filters with `size` items each. They share half of them."""
     call("FLUSHALL", "SYNC")
     for key, start in (("original", 0), ("other", size // 2)):
-        # Room for the items of both: so the tables of neither are full.
+        # Reserves room for the items of both, so that neither filter has full tables.
         call("CF.RESERVE", key, 2 * size)
         insert(call, key, range(start, start + size))
 
@@ -424,7 +424,7 @@ def main():
     for name in tables:
         columns = [one for one in subjects() if not prefixes or one.name.startswith(prefixes)]
         if name == "sizes":
-            # What keys take does not depend on the server, apart from a few bytes of its own records.
+            # The memory of keys does not depend on the server, apart from a few bytes of its own records.
             same = repr(redisbloom.binary() or servers.found()[-1])
             columns = [one for one in columns if one.name in (same, "redisbloom")]
         measured = [one.measure(TABLES[name], options.items, options.grown) for one in columns]

@@ -67,8 +67,8 @@ pub(crate) fn not_united(target: &Filter, source: &Filter, limit: Limit, error: 
              {needed}, or with a smaller one and an EXPANSION that makes up for it"
         )),
         MergeError::MaxCapacity { items, .. } => failed(&format_args!(
-            "together, they have {items} items, and no filter with an ERROR of {} can be planned for so many; reserve all with a higher \
-             ERROR",
+            "together, they have {items} items, and no filter with an ERROR of {} can be planned for that many; reserve all with a \
+             higher ERROR",
             target.plan.error_rate
         )),
         MergeError::Insert(error) => match error.kind() {

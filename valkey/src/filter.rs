@@ -15,8 +15,7 @@ use crate::{
     explain,
     plan::Plan,
     reply::{Failure, ItemResult, reserved},
-    server::allocation_count,
-    server::boxed,
+    server::{allocated_bytes, allocation_count, boxed},
 };
 
 /// The least capacity of an own filter beside an imported one.
@@ -368,7 +367,7 @@ impl Filter {
 
     /// Removes one copy of an item. Returns true if there was one.
     pub(crate) fn remove(&mut self, item: &[u8]) -> bool {
-        let allocations = allocation_count();
+        let (allocations, bytes) = (allocation_count(), allocated_bytes());
         // The own filter comes first: it distinguishes items better.
         let from_own = self.own.as_mut().is_some_and(|own| own.remove(item));
         if from_own {
@@ -382,7 +381,8 @@ impl Filter {
         if is_removed {
             self.record_change(0, 1);
         }
-        if allocation_count() != allocations {
+        // Other threads only free memory, so what a compaction frees always shows.
+        if (allocation_count(), allocated_bytes()) != (allocations, bytes) {
             self.record_memory();
         }
         is_removed

@@ -230,9 +230,9 @@ pub(crate) fn rate(text: &[u8]) -> Result<f64, Failure> {
     let rate: f64 = parse(text).ok_or_else(|| Failure::new("Couldn't parse ERROR"))?;
     match ElasticFilter::builder().capacity(1).max_capacity(1).false_positive_rate(rate).params() {
         Ok(_) => Ok(rate),
-        // The error names the lowest rate.
-        Err(error) if rate > 0.0 && rate < 1.0 => Err(Failure::new(format_args!("ERROR: {error}"))),
-        Err(error) => Err(Failure::new(format_args!("ERROR: value must be in the range (0, 1): {error}"))),
+        // The reason contains the lowest rate.
+        Err(error) if rate > 0.0 && rate < 1.0 => Err(Failure::new(format_args!("ERROR: {}", error.reason()))),
+        Err(error) => Err(Failure::new(format_args!("ERROR: value must be in the range (0, 1): {}", error.reason()))),
     }
 }
 
@@ -305,7 +305,7 @@ mod tests {
         }
         // The lowest rate that the message names works.
         let message = store(b"ERROR", b"1e-10").unwrap_err();
-        let lowest = message.split("ERROR: false-positive rate: 1e-10 given, but filters of this size keep rates from ").nth(1);
+        let lowest = message.split("ERROR: 1e-10 given, but filters of this size keep rates from ").nth(1);
         let lowest = lowest.and_then(|rest| rest.split(' ').next()).unwrap_or_else(|| panic!("{message}"));
         assert_eq!(store(b"ERROR", lowest.as_bytes()), Ok(()));
         plan.capacity = 1 << 40;

@@ -6,6 +6,7 @@ import pytest
 
 from filters import add_all, chunks_of, dump, fixture_named, info, insert, is_refused, items, load, make_large, make_zoo, refused
 from servers import COMMAND, MODULE, Server, wait_until
+from test_imports import remaining
 from test_persistence import WAYS, field, rewrite
 from test_replication import follow, wait_for_sync
 from wire import same
@@ -319,3 +320,16 @@ def test_debug(call):
     same(call("CF.DEBUG", "h"), call("CF.DEBUG", "g"))
     refused("ERR not found", call, "CF.DEBUG", "missing")
     refused("ERR wrong number", call, "CF.DEBUG")
+
+
+def test_the_largest_filter_after_removals_that_only_free_memory(call):
+    """RedisBloom's removals compact a filter: they free sub-filters, and allocate nothing."""
+    wait_until(lambda: section(call)["filters"] == 0)
+    chunks = fixture_named("rb_grown_e2.chunks")
+    load(call, "f", chunks_of(chunks))
+    before = call("MEMORY", "USAGE", "f")
+    for item in remaining(chunks):
+        call("CF.DEL", "f", item)
+    after = call("MEMORY", "USAGE", "f")
+    assert after < before / 2
+    assert after - 256 <= section(call)["largest_filter_bytes"] <= after * 9 / 8

@@ -84,7 +84,7 @@ def test_an_empty_filter_has_no_chunks(call):
 
 
 def test_a_loaded_filter_behaves_like_the_original(call):
-    """The same items give the same bytes as in the original."""
+    """With the same items, its bytes equal those of the original."""
     call("CF.RESERVE", "f", 5000, "SEED", 9)
     add_all(call, "f", items("item-", 3000))
     load(call, "g", dump(call, "f"), "EXPANSION", 1)

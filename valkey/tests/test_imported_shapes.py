@@ -66,7 +66,7 @@ def fields(call, key):
 
 
 class Expected:
-    """What RedisBloom says about a filter: as it was filled, and after removals and compaction."""
+    """RedisBloom's replies about a filter: after filling it, and after removals and compaction."""
 
     def __init__(self, bloom, shape):
         bloom("FLUSHALL", "SYNC")

@@ -23,7 +23,7 @@ SECONDS = float(os.environ.get("KOEL_VALKEY_SECONDS", "2"))
 FAILURES = [
     {"passed": 0}, {"passed": 2}, {"passed": 20}, {"least": 1000}, {"least": 50_000}, {"least": 50_000, "passed": 1},
 ]
-"""Of the allocations with at least `least` bytes, the first `passed` succeed, and all others fail."""
+"""The first `passed` allocations with at least `least` bytes succeed, and all others with as many bytes fail."""
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_a_replica_without_memory_ends(start_failing, command):
                 call.pipeline([(command, "f", "ITEMS", *batch) for batch in in_batches(members, 100)])
             replica.process.wait(30)
         expected = states(call)
-    # Of CF.INSERTNX, only the new items are replicated.
+    # CF.INSERTNX replicates only the new items.
     assert f"after processing the command '{command.lower().removesuffix('nx')}" in (replica.folder / "log").read_text(errors="replace")
     replica.restart()
     follow(primary, replica)

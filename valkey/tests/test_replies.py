@@ -25,7 +25,7 @@ COMMANDS = [
 
 TEXT = ("SET", "f", "text")
 STATES = [[], [TEXT], [TEXT, ("EXPIRE", "f", 100)], [("CF.ADD", "f", "1")], [("CF.RESERVE", "f", 1000)]]
-"""What the key is before a command: missing, of another type, a filter, an empty one."""
+"""States of the key before a command: missing, of another type, a filter, an empty one."""
 
 RESERVE_OPTIONS = [
     ["EXPANSION", "2", "MAXITERATIONS", "30", "BUCKETSIZE", "4"], ["BUCKETSIZE", "4", "EXPANSION", "2"],
@@ -185,7 +185,7 @@ def test_replies(both):
                 theirs, ours = (str(min(int(left), 0)) for left in (theirs, ours))
             compared += 1
             if not is_alike(theirs, ours):
-                # What follows depends on it.
+                # The commands that follow depend on this one.
                 one = difference(command, theirs, ours)
                 if one:
                     found.add(one)

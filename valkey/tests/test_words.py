@@ -104,7 +104,7 @@ def test_the_remedies_for_dumps(call, tmp_path):
 
 
 def test_values(server, call):
-    """What the log says of RESTORE."""
+    """Messages in the log about RESTORE."""
     add_all(call, "f", items("item-", 1000))
     payload = call("DUMP", "f")
     for changed in (with_checksum(newer(payload)), with_checksum(payload[:400] + payload[410:])):

@@ -45,7 +45,7 @@ impl Command for Reserve {
         }
         let capacity = capacity(number)?;
         let (plan, other_numbers) = parse_options(options, |option| !matches!(option, NumberOption::Deleted))?;
-        // What is replicated has no BUCKETSIZE, and was checked when a client sent it.
+        // A replicated command has no BUCKETSIZE: it was checked when a client sent it.
         check_capacity(capacity, if context.must_obey() { *BUCKET_SIZES.start() } else { other_numbers.bucket_size })?;
         let plan = Plan { capacity, ..plan };
         let mut key = context.write(arguments[1]);

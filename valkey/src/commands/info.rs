@@ -107,8 +107,8 @@ fn fields(filter: &Filter, most_counted: usize) -> [(&'static CStr, Field); 17] 
     ]
 }
 
-/// Returns the number of buckets, of which a filter always has enough for its capacity. A small one has a list of its items instead
-/// until it grows.
+/// Returns the number of buckets: at least enough for the capacity, although a small filter has a list of its items instead until it
+/// grows.
 fn buckets(own: &ElasticFilter) -> u64 {
     let params = own.params();
     own.buckets().max((params.capacity() as u64).div_ceil(params.bucket_size().into()))
