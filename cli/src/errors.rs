@@ -12,6 +12,7 @@ pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
         ParamError::FalsePositiveRate { .. } => "--fpr",
         ParamError::FingerprintBits { .. } => "--bits",
         ParamError::BucketSize { .. } => "--bucket-size",
+        ParamError::MaxBytes { .. } => "--max-bytes",
         _ => return anyhow::anyhow!("{error}"),
     };
     set_by(option, error)

@@ -165,9 +165,9 @@ impl Format {
         Self { short: self.short.or(Some(default)), ..self }
     }
 
-    /// Returns whether short lines are lines without an item.
-    pub(crate) fn passes_short(&self) -> bool {
-        self.short == Some(Short::Pass)
+    /// Returns the treatment of short lines.
+    pub(crate) fn short_lines(&self) -> Short {
+        self.short.unwrap_or(Short::Error)
     }
 
     /// Returns whether --short is given.

@@ -5,7 +5,10 @@ use std::{
     fmt,
     io::{self, BufWriter, ErrorKind, IsTerminal as _, StdinLock, Stdout, Write as _},
     process::{self, ExitCode},
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::{Context as _, bail};
@@ -28,8 +31,9 @@ impl Stream {
         }
     }
 
-    /// Fails if the stream is not open in the direction in which it is used. The check is needed because Rust's standard library
-    /// treats the error of reading or writing a stream that is not open (`EBADF`) as success.
+    /// Fails if the stream is not open in the direction in which it is used, or was closed when the command started. The check is
+    /// needed because Rust's standard library treats the error of reading or writing a stream that is not open (`EBADF`) as success,
+    /// and opens the null device in place of a closed stream.
     pub(crate) fn check(self) -> anyhow::Result<()> {
         if !has_access(self) {
             let (direction, remedy) = match self {
@@ -75,14 +79,41 @@ fn has_access(stream: Stream) -> bool {
         stdio::{stderr, stdin, stdout},
     };
 
-    let (stream, unusable) = match stream {
-        Stream::Stdin => (stdin(), OFlags::WRONLY),
-        Stream::Stdout => (stdout(), OFlags::RDONLY),
-        Stream::Stderr => (stderr(), OFlags::RDONLY),
+    let (number, stream, unusable) = match stream {
+        Stream::Stdin => (0, stdin(), OFlags::WRONLY),
+        Stream::Stdout => (1, stdout(), OFlags::RDONLY),
+        Stream::Stderr => (2, stderr(), OFlags::RDONLY),
     };
     // If the mode is unknown, the stream counts as open: reading or writing it fails later.
-    !fcntl_getfl(stream).is_ok_and(|flags| flags & OFlags::ACCMODE == unusable)
+    !CLOSED_AT_START[number].load(Ordering::Relaxed)
+        && !fcntl_getfl(stream).is_ok_and(|flags| flags & OFlags::ACCMODE == unusable)
 }
+
+/// For each stream, whether it was closed when the process started. Rust's standard library has opened the null device in its place
+/// before `main`, for reading and writing, so it looks like one that is redirected to `/dev/null`.
+#[cfg(unix)]
+static CLOSED_AT_START: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+
+/// The system calls the functions in this section before the standard library starts.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd", target_os = "macos"))]
+#[allow(unsafe_code, reason = "no safe code runs before the standard library starts")]
+#[used]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+#[cfg_attr(not(target_os = "macos"), unsafe(link_section = ".init_array"))]
+static AT_START: extern "C" fn() = {
+    extern "C" fn note_closed_streams() {
+        use rustix::{
+            fs::fcntl_getfl,
+            io::Errno,
+            stdio::{stderr, stdin, stdout},
+        };
+        // This must not use what the standard library sets up: it only calls the system and stores flags.
+        for (closed, stream) in CLOSED_AT_START.iter().zip([stdin(), stdout(), stderr()]) {
+            closed.store(fcntl_getfl(stream) == Err(Errno::BADF), Ordering::Relaxed);
+        }
+    }
+    note_closed_streams
+};
 
 /// Returns `true`: this system has no file descriptors to check.
 #[cfg(not(unix))]

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, builder::TypedValueParser};
-use koel::{ElasticFilter, ParamError, hash::AnyHasher};
+use koel::{ElasticBuilder, ElasticFilter, ParamError, hash::AnyHasher};
 
 use crate::{
     errors::{self, Inserting},
@@ -36,9 +36,10 @@ const CLOSED: u8 = 141;
 /// A new line is mistaken for a seen one, and left out, at most at the filter's false-positive rate: --fpr, for a new filter.
 ///
 /// The filter is written at the end, also after an error in the input and after a signal (Ctrl-C, SIGTERM, SIGHUP), so it has exactly
-/// the lines that were printed. Until then, other koel commands that change it wait, including another `koel uniq`, so two runs
-/// never print the same line. If the command is killed, gets a second signal, or cannot print, the filter stays unchanged: the next
-/// run prints the lines again, and none is lost.
+/// the lines that were printed, or that --count-only counted. Until then, other koel commands that change it wait, including another
+/// `koel uniq`, so two runs never print the same line. If the command is killed, gets a second signal, or cannot print, the filter
+/// stays unchanged: the next run prints the lines again, and none is lost. If there was no filter, an error before the first line
+/// creates none.
 ///
 /// Exit status: 0 if a line was new, 1 if none was, 2 on error, 128 + N after signal N (130 after Ctrl-C), with --filter 141 if
 /// standard output was closed: the filter is then unchanged.
@@ -64,7 +65,7 @@ pub(crate) struct Uniq {
     #[arg(long, value_name = "FILTER")]
     filter: Option<PathBuf>,
 
-    /// Print only the number of new lines
+    /// Print only the number of new lines, at the end, also after an error or a signal
     #[arg(long)]
     count_only: bool,
 
@@ -76,8 +77,8 @@ pub(crate) struct Uniq {
     #[arg(long, value_name = "E", value_parser = numbers::rate, allow_hyphen_values = true)]
     fpr: Option<f64>,
 
-    /// The maximum memory of a filter that grows, such as 100MB. When it is reached, the command writes the filter and ends with an
-    /// error that names the first line that it did not remember
+    /// The maximum memory of a filter that grows, such as 100MB; a new one needs about 200 kB with the default rate. When it is
+    /// reached, the command writes the filter and ends with an error that names the first line that it did not remember
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes, allow_hyphen_values = true)]
     max_bytes: Option<usize>,
 
@@ -99,10 +100,11 @@ struct Sieve {
     filter: Snapshot,
     /// The file that the filter is written to, if any.
     output: Option<Output>,
-    /// Standard output, unless lines are only counted.
-    out: Option<Out>,
+    out: Out,
+    /// Whether the number of new lines is printed, not the lines.
+    count_only: bool,
     has_summary: bool,
-    passes_short: bool,
+    short_lines: Short,
     /// The lines read so far, and of these: the short ones, the new ones with the short ones that were passed, and the others.
     lines: u64,
     short: u64,
@@ -122,22 +124,24 @@ impl Uniq {
             ParamError::FalsePositiveRate { given, min } => errors::rate(given, min, "a growing filter", ""),
             error => errors::parameter(&error),
         })?;
-        let new = || builder.clone().build().map_err(|error| errors::build(error, ""));
-        let output = self.filter.as_ref().map(|filter| Output::existing_or_new(filter, new)).transpose()?;
-        let mut filter = match &output {
-            Some(output) => output.load()?,
-            None => Snapshot::Growing(Box::new(new()?)),
+        let output = self.filter.as_ref().map(|filter| Output::existing_or_new(filter)).transpose()?;
+        let filter = match output.as_ref().filter(|output| !output.is_empty()) {
+            Some(output) => self.with_limits(output.load()?, output.name())?,
+            None => {
+                let builder = self.max_bytes.into_iter().fold(builder, ElasticBuilder::max_bytes);
+                Snapshot::Growing(Box::new(builder.build().map_err(|error| errors::build(error, ""))?))
+            }
         };
-        self.set_limits(&mut filter, output.as_ref().map_or("", Output::name))?;
         let list = self.file.as_deref().unwrap_or(Path::new("-"));
         output.as_ref().map_or(Ok(()), |output| items::check_distinct(list, output))?;
         let format = self.format.clone().or_short(Short::Pass);
         let sieve = Arc::new(Mutex::new(Sieve {
             filter,
             output,
-            out: (!self.count_only).then(Out::new),
+            out: Out::new(),
+            count_only: self.count_only,
             has_summary: self.summary,
-            passes_short: format.passes_short(),
+            short_lines: format.short_lines(),
             lines: 0,
             short: 0,
             new: 0,
@@ -147,27 +151,29 @@ impl Uniq {
         // Reading may block forever, so it does not hold the lock.
         let shared = Arc::clone(&sieve);
         terminal::before_end(move || lock(&shared).finish(End::Read(Ok(()))))?;
-        let mut items = Items::open(list, &format, self.count_only || terminal::is_stdout_apart())?;
-        let end = pass_lines(&mut items, &sieve);
-        items.hide_progress();
+        let (end, short) = match Items::open(list, &format, self.count_only || terminal::is_stdout_apart()) {
+            Ok(mut items) => {
+                let end = pass_lines(&mut items, &sieve);
+                items.hide_progress();
+                (end, items.short_lines().filter(|_| !self.format.has_short()))
+            }
+            Err(error) => (End::Read(Err(error)), None),
+        };
         let mut sieve = lock(&sieve);
         match sieve.finish(end) {
-            Err(error) if error.is::<Closed>() && sieve.output.is_some() => return Ok(ExitCode::from(CLOSED)),
+            Err(error) if error.is::<Closed>() && self.filter.is_some() => return Ok(ExitCode::from(CLOSED)),
             finished => finished?,
         }
-        if let Some(short) = items.short_lines().filter(|_| !self.format.has_short()) {
+        if let Some(short) = short {
             let fate = if self.count_only { "counted as new" } else { "printed as new" };
             terminal::say(format_args!("koel: {short}; {fate}, and not remembered; --short skip leaves out such lines\n"));
-        }
-        if self.count_only {
-            terminal::print(&format!("{}\n", sieve.new))?;
         }
         Ok(ExitCode::from(u8::from(sieve.new == 0)))
     }
 
     /// Applies the options to a filter that was read.
-    fn set_limits(&self, filter: &mut Snapshot, name: &str) -> anyhow::Result<()> {
-        match filter {
+    fn with_limits(&self, mut filter: Snapshot, name: &str) -> anyhow::Result<Snapshot> {
+        match &mut filter {
             Snapshot::Growing(filter) => {
                 let rate = filter.params().false_positive_rate();
                 if let Some(wanted) = self.fpr.filter(|wanted| wanted.to_bits() != rate.to_bits()) {
@@ -175,6 +181,12 @@ impl Uniq {
                 }
                 if let Some(bytes) = self.max_bytes {
                     filter.set_max_bytes(bytes);
+                    let taken = filter.charged_bytes();
+                    if taken > bytes {
+                        terminal::say(format_args!(
+                            "koel: {name}: takes {taken} bytes already, and --max-bytes is {bytes}, so it does not grow\n"
+                        ));
+                    }
                 }
             }
             Snapshot::Fixed(_) => {
@@ -183,7 +195,7 @@ impl Uniq {
                 }
             }
         }
-        Ok(())
+        Ok(filter)
     }
 }
 
@@ -213,10 +225,12 @@ fn pass_lines(items: &mut Items, sieve: &Mutex<Sieve>) -> End {
             Err(error) => return End::Read(Err(error)),
             Ok(is_new) => is_new,
         };
-        let Some(out) = &mut sieve.out else { continue };
-        let printed = if is_new { out.item(items.line(), items.separator()) } else { Ok(()) };
+        if sieve.count_only {
+            continue;
+        }
+        let printed = if is_new { sieve.out.item(items.line(), items.separator()) } else { Ok(()) };
         // The next line may take long to arrive, so this one is flushed.
-        let printed = if items.is_waiting() { printed.and_then(|()| out.flush()) } else { printed };
+        let printed = if items.is_waiting() { printed.and_then(|()| sieve.out.flush()) } else { printed };
         if let Err(error) = printed {
             return End::NotPrinted(error);
         }
@@ -244,25 +258,55 @@ impl Sieve {
         Ok(is_new)
     }
 
-    /// Ends the run: prints the buffered lines, and only then writes the filter. A second call does nothing.
+    /// Returns whether lines were read and remembered, in this run or before.
+    fn has_remembered(&self) -> bool {
+        self.seen > 0 || self.has_items()
+    }
+
+    /// Returns whether the run added items to the filter. Short lines have none.
+    fn has_items(&self) -> bool {
+        self.new > if self.short_lines == Short::Pass { self.short } else { 0 }
+    }
+
+    /// Prints the buffered lines, or the number of new lines unless an error came before the first one.
+    fn print(&mut self, has_failed: bool) -> anyhow::Result<()> {
+        if self.count_only && !(has_failed && self.new + self.seen == 0) {
+            self.out.item(self.new.to_string().as_bytes(), b'\n')?;
+        }
+        match self.out.flush() {
+            // Without a filter, nothing is lost.
+            Err(error) if error.is::<Closed>() && self.count_only && self.output.is_none() => Ok(()),
+            flushed => flushed,
+        }
+    }
+
+    /// Ends the run: prints what is to be printed, and only then writes the filter. A second call does nothing.
     fn finish(&mut self, end: End) -> anyhow::Result<()> {
         if self.is_finished {
             return Ok(());
         }
         self.is_finished = true;
         let read = match end {
-            End::Read(read) => self.out.as_mut().map_or(Ok(()), Out::flush).map(|()| read),
+            End::Read(read) => self.print(read.is_err()).map(|()| read),
             End::NotPrinted(error) => Err(error),
         };
-        let read = read.inspect_err(|_| {
-            if let Some(output) = &self.output {
-                let name = output.name();
-                terminal::say(format_args!("koel: {name}: is unchanged; the next run prints the same lines again\n"));
+        let read = match read {
+            Ok(read) => read,
+            Err(error) => {
+                // Dropping the output removes an empty file that this run created.
+                if let Some(output) = self.output.take() {
+                    let name = output.name();
+                    let verb = if self.count_only { "counts" } else { "prints" };
+                    terminal::say(format_args!("koel: {name}: is unchanged; the next run {verb} the same lines again\n"));
+                }
+                return Err(error);
             }
-        })?;
-        let passed = if self.passes_short { self.short } else { 0 };
-        if let Some(output) = self.output.as_ref().filter(|_| self.new > passed) {
-            let saved = output.save_snapshot(&self.filter).context("the lines that were printed are not remembered");
+        };
+        let is_new = self.output.as_ref().is_some_and(Output::is_empty) && read.is_ok();
+        if let Some(output) = self.output.as_ref().filter(|_| is_new || self.has_items()) {
+            let fate = if self.count_only { "counted" } else { "printed" };
+            let saved =
+                output.save_snapshot(&self.filter).with_context(|| format!("the lines that were {fate} are not remembered"));
             if let (Err(_), Err(error)) = (&saved, &read) {
                 terminal::failure(error);
             }
@@ -271,9 +315,9 @@ impl Sieve {
         if self.has_summary {
             terminal::say(format_args!("{}", self.summary()));
         }
-        match &self.output {
-            Some(_) => read.map_err(|error| anyhow!("{error:#}; the lines before it are remembered")),
-            None => read,
+        match self.output.take() {
+            Some(_) if self.has_remembered() => read.map_err(|error| anyhow!("{error:#}; the lines before it are remembered")),
+            _ => read,
         }
     }
 
@@ -281,7 +325,11 @@ impl Sieve {
         let Self { lines, short, new, seen, .. } = *self;
         let name = self.output.as_ref().map_or("not kept", Output::name);
         let mut facts = vec![("lines", lines.to_string()), ("  new", new.to_string())];
-        let fate = if self.passes_short { "counted as new" } else { "left out" };
+        let fate = match self.short_lines {
+            Short::Pass => "counted as new",
+            Short::Skip => "left out",
+            Short::Error => "an error",
+        };
         facts.extend((short > 0).then(|| ("  short", format!("{short}, without the field of --key; {fate}"))));
         facts.extend([
             ("  seen before", seen.to_string()),

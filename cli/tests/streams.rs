@@ -25,8 +25,7 @@ fn errors_keep_their_status_without_an_error_stream() {
     assert_eq!(refused(&koel, "koel info no.koel 2>&-"), "");
 }
 
-/// Python's `subprocess.DEVNULL` and `daemon(3)` open the null device this way, and so does Rust's standard library in place of a
-/// closed stream.
+/// Python's `subprocess.DEVNULL` and `daemon(3)` open the null device this way.
 #[test]
 fn null_devices_open_in_both_directions_work() {
     let koel = folder();
@@ -40,16 +39,33 @@ fn null_devices_open_in_both_directions_work() {
 fn a_stream_open_in_the_wrong_direction_is_an_error() {
     let koel = folder();
     let (before, filter) = (koel.names(), koel.read("f.koel"));
-    for command in ["build - -o x", "query f.koel", "info -"] {
-        let message = refused(&koel, &format!("koel {command} 0>/dev/null"));
-        let expected = "koel: standard input: is not open for reading; redirect it from a file or from /dev/null\n";
-        assert_eq!(message, expected, "{command}");
+    for command in ["build - -o x", "query f.koel", "info -", "uniq", "uniq --filter x"] {
+        for stream in ["0>/dev/null", "0<&-"] {
+            let message = refused(&koel, &format!("koel {command} {stream}"));
+            let expected = "koel: standard input: is not open for reading; redirect it from a file or from /dev/null\n";
+            assert_eq!(message, expected, "{command} {stream}");
+        }
     }
-    for command in ["build list.txt -o x", "build list.txt -o -", "query f.koel --item apple", "info f.koel", "--help"] {
-        let message = refused(&koel, &format!("koel {command} 1</dev/null"));
-        let expected = "koel: standard output: is not open for writing; redirect it to a file or to /dev/null\n";
-        assert_eq!(message, expected, "{command}");
+    for command in [
+        "build list.txt -o x",
+        "build list.txt -o -",
+        "add f.koel --item plum",
+        "query f.koel --item apple",
+        "query f.koel --item apple --count",
+        "uniq list.txt",
+        "uniq list.txt --filter x",
+        "info f.koel",
+        "tune --items 9 --fpr 0.1",
+        "--help",
+    ] {
+        for stream in ["1</dev/null", "1>&-"] {
+            let message = refused(&koel, &format!("koel {command} {stream}"));
+            let expected = "koel: standard output: is not open for writing; redirect it to a file or to /dev/null\n";
+            assert_eq!(message, expected, "{command} {stream}");
+        }
     }
+    // What prints nothing does not need it.
+    koel.shell("koel query f.koel --item apple --quiet >&-").ok();
     // The output must not be a real device: a faulty `koel` would replace the device of the whole machine.
     assert_eq!(refused(&koel, "koel build list.txt -o /dev/stderr 2<f.koel"), "");
     assert_eq!((koel.names(), koel.read("f.koel")), (before, filter));

@@ -1,6 +1,6 @@
 //! `koel uniq` prints each line once, however its runs end.
 
-use crate::common::{Koel, facts, numbers};
+use crate::common::{Koel, facts, numbers, value_after};
 
 #[test]
 fn lines_are_printed_once_across_runs() {
@@ -143,7 +143,8 @@ filter           seen.koel, 2 items (tables of ";
     // It comes before an error, too.
     let run = koel.feed("6 f\n\n", "uniq --key 2 --short error --filter seen.koel --summary");
     assert_eq!(run.status(2), b"6 f\n");
-    assert!(run.stderr.starts_with("lines            2\n  new            1\n  short          1, "), "{}", run.stderr);
+    let expected = "lines            2\n  new            1\n  short          1, without the field of --key; an error\n";
+    assert!(run.stderr.starts_with(expected), "{}", run.stderr);
     assert!(run.stderr.contains("\nkoel: line 2 of standard input"), "{}", run.stderr);
     let run = koel.feed("a\na\n", "uniq --summary");
     assert!(
@@ -160,7 +161,7 @@ fn no_line_is_lost_at_the_limit_of_the_filter() {
     // As the help says.
     assert!(koel.read("seen.koel").len() < 600_000);
     // A limit ends the run. The printed lines are remembered, and the next run prints the rest.
-    let first = koel.feed(&list, "uniq --filter small.koel --max-bytes 64KiB --summary");
+    let first = koel.feed(&list, "uniq --filter small.koel --max-bytes 300kB --summary");
     assert_eq!(first.status, 2, "{}", first.stderr);
     assert!(first.stderr.contains("\n  seen before    0\nfilter           small.koel, "), "{}", first.stderr);
     assert!(first.stderr.contains("of standard input") && first.stderr.contains("are remembered"), "{}", first.stderr);
@@ -245,7 +246,7 @@ fn an_interrupted_run_without_lines_has_the_same_status() {
     for (signal, status) in signals() {
         let koel = Koel::new();
         let run = koel.shell(&format!(
-            "mkfifo lines; koel uniq lines --filter seen.koel & exec 3> lines; until test -s seen.koel; do :; done
+            "mkfifo lines; koel uniq lines --filter seen.koel & exec 3> lines; until test -e seen.koel; do :; done
              kill -{signal} $!; wait $! || echo $?; printf 'ten\\n' | koel uniq --filter seen.koel",
         ));
         assert_eq!(run.status(0), format!("{status}\nten\n").as_bytes(), "{signal}");
@@ -320,4 +321,122 @@ fn a_hang_up_that_is_ignored_stays_ignored() {
          until grep -q ten printed; do :; done; kill -HUP $!; echo eleven >&3; exec 3>&-; wait $!; cat printed",
     );
     assert_eq!(run.status(0), b"ten\neleven\n");
+}
+
+/// The number is printed before the filter is written.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_cannot_be_printed_leaves_the_filter_unchanged() {
+    let koel = Koel::new();
+    koel.feed("old\n", "uniq --filter seen.koel").ok();
+    let before = koel.read("seen.koel");
+    for count in ["--count-only", ""] {
+        for (sink, said) in
+            [("> /dev/full", "standard output: No space left"), (">&-", "standard output: is not open for writing")]
+        {
+            for filter in ["seen.koel", "new.koel"] {
+                let run = koel.shell(&format!("seq 99 | {{ koel uniq --filter {filter} {count} {sink} || echo $? >&2; }}"));
+                assert!(run.stderr.contains(said) && run.stderr.ends_with("\n2\n"), "{sink} {count}: {}", run.stderr);
+                assert!(koel.read("seen.koel") == before && koel.names() == ["seen.koel"], "{sink} {count}");
+            }
+        }
+        // The reader has closed the pipe before the command has anything to print.
+        let run = koel.shell(&format!(
+            "mkfifo lines closed; {{ koel uniq lines --filter seen.koel {count} || echo $? >&2; }} > closed & {{ :; }} < closed
+             seq 99 > lines; wait; rm lines closed",
+        ));
+        assert!(run.stderr.starts_with("koel: seen.koel: is unchanged; ") && run.stderr.ends_with("\n141\n"), "{}", run.stderr);
+        assert!(koel.read("seen.koel") == before, "{count}");
+    }
+    assert_eq!(koel.shell("seq 99 | koel uniq --filter seen.koel --count-only").ok(), b"99\n");
+    // Without a filter, no line is lost.
+    let run = koel.shell(
+        "mkfifo lines closed; { koel uniq lines --count-only && echo 0 >&2; } > closed & { :; } < closed; seq 9 > lines; wait",
+    );
+    assert_eq!(run.stderr, "0\n");
+}
+
+/// The number of the lines that are remembered is always printed.
+#[test]
+fn a_count_comes_before_an_error() {
+    let koel = Koel::new();
+    let run = koel.feed("1 a\n2 b\n\n3 c\n", "uniq --key 2 --short error --count-only --filter seen.koel");
+    assert_eq!(run.status(2), b"2\n", "{}", run.stderr);
+    assert!(run.stderr.ends_with("; the lines before it are remembered\n"), "{}", run.stderr);
+    let run = koel.feed(numbers(0..100_000), "uniq --max-bytes 300kB --count-only --filter small.koel");
+    run.status(2);
+    assert_eq!(run.text(), format!("{}\n", facts(&koel, "small.koel")["items"]));
+    assert_eq!(koel.feed("a\na\n\n", "uniq --key 1 --short error --count-only").status(2), b"1\n");
+    koel.run("uniq no.txt --count-only").error(&["no.txt"]);
+}
+
+/// The number comes before the signal, too.
+#[test]
+#[cfg(unix)]
+fn an_interrupted_run_prints_its_count() {
+    let koel = Koel::new();
+    // The signal may come before or after the line is counted.
+    let run = koel.shell(
+        "mkfifo lines; koel uniq lines --filter seen.koel --count-only > count & exec 3> lines; echo ten >&3
+         kill -TERM $!; wait $! || echo $?; exec 3>&-; cat count",
+    );
+    let text = run.text();
+    let count = text.strip_prefix("143\n").expect("the status of the signal");
+    assert_eq!(count, format!("{}\n", facts(&koel, "seen.koel")["items"]));
+}
+
+/// A run that fails before its first line leaves no trace.
+#[test]
+fn a_failed_run_creates_no_filter() {
+    let koel = Koel::new();
+    koel.write("list.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\x03");
+    koel.write("short.txt", "\n1 a\n");
+    koel.write("empty", "");
+    let before = koel.names();
+    for filter in ["new.koel", "empty"] {
+        for rest in ["no.txt", "list.gz", "short.txt --key 2 --short error", "short.txt --max-bytes 1k", "short.txt --fpr 7"] {
+            let run = koel.run(&format!("uniq {rest} --filter {filter}"));
+            run.error(&[]);
+            assert!(!run.stderr.contains("remembered"), "{}", run.stderr);
+            assert!(koel.names() == before && koel.read("empty").is_empty(), "{rest} --filter {filter}");
+        }
+    }
+    // A run without lines is a success, and makes a filter.
+    koel.feed("", "uniq --filter new.koel").status(1);
+    assert_eq!(facts(&koel, "new.koel")["items"], 0);
+}
+
+#[test]
+#[cfg(unix)]
+fn the_target_of_a_link_is_created() {
+    let koel = Koel::new();
+    koel.shell("mkdir far; ln -s far/target far.koel; ln -s far.koel link.koel").ok();
+    koel.run("uniq no.txt --filter link.koel").error(&["no.txt"]);
+    assert!(!koel.path("far/target").exists());
+    assert_eq!(koel.feed("a\n", "uniq --filter link.koel").ok(), b"a\n");
+    assert_eq!(facts(&koel, "far/target")["items"], 1);
+    koel.shell("test -L link.koel && test -L far.koel").ok();
+}
+
+#[test]
+fn a_limit_below_the_smallest_filter_is_refused() {
+    let koel = Koel::new();
+    for filter in ["", "--filter seen.koel"] {
+        let refused = koel.feed(numbers(0..9), &format!("uniq {filter} --max-bytes 64KiB"));
+        refused.error(&["koel: --max-bytes: 65536 given, but an empty filter takes up to ", "; give at least as many"]);
+        assert!(koel.names().is_empty());
+    }
+    let refused = koel.run("uniq --max-bytes 0 --filter seen.koel");
+    let least = value_after(&refused.stderr, "takes up to ").parse::<usize>().expect("a number");
+    koel.run(&format!("uniq --max-bytes {} --filter seen.koel", least - 1)).error(&["--max-bytes"]);
+    let list = numbers(0..1_000_000);
+    let first = koel.feed(&list, &format!("uniq --max-bytes {least} --filter seen.koel"));
+    first.status(2);
+    assert!(koel.read("seen.koel").len() <= least);
+    // A filter that is larger already is used, but does not grow.
+    let second = koel.feed(&list, "uniq --max-bytes 0 --filter seen.koel");
+    assert_eq!(second.status(2), b"");
+    let note = format!("koel: seen.koel: takes {least} bytes already, and --max-bytes is 0, so it does not grow\n");
+    assert!(second.stderr.starts_with(&note), "{}", second.stderr);
+    koel.feed("1\n", "uniq --max-bytes 0 --filter seen.koel --count-only").status(1);
 }

@@ -56,35 +56,30 @@ impl Output {
 
     /// Opens a filter's file that will be read and replaced.
     pub(crate) fn existing(path: &Path) -> anyhow::Result<Self> {
-        Self::open(path, Access::Update { may_be_new: false })?.with_file()
+        Self::open(path, Access::Update { may_be_new: false })?.with_file("copy it to a file")
     }
 
-    /// Fails if there is no file to replace.
-    fn with_file(self) -> anyhow::Result<Self> {
+    /// Opens a filter's file that will be read and replaced. If there is none, creates an empty one, as `mktemp` does; if nothing is
+    /// saved, dropping the result removes it.
+    pub(crate) fn existing_or_new(path: &Path) -> anyhow::Result<Self> {
+        Self::open(path, Access::Update { may_be_new: true })?.with_file("give the name of a file, or leave --filter out")
+    }
+
+    /// Fails if there is no file to replace. `remedy` is for a stream or a device.
+    fn with_file(self, remedy: &str) -> anyhow::Result<Self> {
         let name = &self.name;
         match &self.kind {
             Kind::Regular(_, Some(_)) => Ok(self),
             Kind::Regular(_, None) => bail!("{name}: cannot be read: no such file; `koel build` creates one"),
             Kind::Pipe(_) | Kind::Stream(_) => {
-                bail!("{name}: is not a regular file, so it cannot be replaced by the changed filter; copy it to a file")
+                bail!("{name}: is not a regular file, so it cannot be replaced by the changed filter; {remedy}")
             }
         }
     }
 
-    /// Opens a filter's file that will be read and replaced. If there is none, or an empty one such as `mktemp` makes, creates it with
-    /// the filter that `new` returns.
-    pub(crate) fn existing_or_new(path: &Path, new: impl FnOnce() -> anyhow::Result<super::Growing>) -> anyhow::Result<Self> {
-        let output = Self::open(path, Access::Update { may_be_new: true })?;
-        match &output.kind {
-            Kind::Regular(_, None) => {
-                create(path, &new()?.to_bytes()).with_context(|| format!("{}: cannot be created", output.name))?;
-            }
-            Kind::Regular(_, Some(lock)) if lock.0.metadata().is_ok_and(|metadata| metadata.len() == 0) => {
-                output.save_snapshot(&Snapshot::Growing(Box::new(new()?)))?;
-            }
-            _ => return output.with_file(),
-        }
-        Self::open(path, Access::Update { may_be_new: true })?.with_file()
+    /// Returns whether the file was empty, and so has no filter yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(&self.kind, Kind::Regular(_, Some(lock)) if lock.is_empty())
     }
 
     fn open(path: &Path, access: Access) -> anyhow::Result<Self> {
@@ -159,7 +154,7 @@ impl Output {
     /// Reads and checks the koel snapshot that will be replaced.
     pub(crate) fn load(&self) -> anyhow::Result<Snapshot> {
         match &self.kind {
-            Kind::Regular(_, Some(lock)) => read::read_stored(&lock.0, &self.name)?.0.snapshot(&self.name),
+            Kind::Regular(_, Some(lock)) => read::read_stored(&lock.file, &self.name)?.0.snapshot(&self.name),
             _ => bail!("{}: is not a regular file; copy it to a file", self.name),
         }
     }
@@ -257,11 +252,7 @@ pub(crate) fn ignore_file_size_limit() {
 
 /// Checks that a file can be created in the folder of `path`. Reading the items may take hours, so this must fail early.
 fn check_folder(name: &str, path: &Path) -> anyhow::Result<()> {
-    // The links form no cycle: `fs::metadata` has followed them already, without an error other than "not found".
-    let mut target = path.to_owned();
-    while let Ok(link) = fs::read_link(&target) {
-        target = folder(&target).join(link);
-    }
+    let target = target(path);
     let folder = folder(&target);
     let Err(error) = tempfile::tempfile_in(folder) else { return Ok(()) };
     // The error's own message would name a temporary file.
@@ -272,19 +263,14 @@ fn check_folder(name: &str, path: &Path) -> anyhow::Result<()> {
     bail!("{name}: no file can be created in the folder {folder}: {kind}; give a name in another one")
 }
 
-/// Creates a file with these bytes atomically. Does nothing if another command has created the file in the meantime.
-fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".koel-").suffix(".tmp");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder(path))?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    match file.persist_noclobber(path) {
-        Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(error.error),
-        _ => Ok(()),
+/// Follows the links at `path`, whose target need not exist.
+fn target(path: &Path) -> PathBuf {
+    // The links form no cycle: `fs::metadata` has followed them already, without an error other than "not found".
+    let mut target = path.to_owned();
+    while let Ok(link) = fs::read_link(&target) {
+        target = folder(&target).join(link);
     }
+    target
 }
 
 /// A file descriptor that a path leads to, such as `/dev/fd/3`. It need not be open.
@@ -324,7 +310,7 @@ impl Descriptor {
 enum Access {
     /// The file will be replaced, but not read.
     Replace,
-    /// The file will be read, and then replaced. It may be created first, by `koel uniq` only.
+    /// The file will be read, and then replaced. If it may be new, an empty one is created, so that there is one to lock.
     Update { may_be_new: bool },
 }
 
@@ -355,10 +341,26 @@ impl Notice {
 ///
 /// A lock belongs to a file, not to its path, and commands change a file by renaming another over it. So the holder of a lock
 /// checks that the path still leads to the locked file: see [`Lock::is_at`].
-struct Lock(File);
+struct Lock {
+    file: File,
+    /// The file that was created to be locked, unless there was one.
+    created: Option<PathBuf>,
+}
+
+impl Drop for Lock {
+    /// Removes the file that was created, unless a filter replaced it. Commands that wait for the lock then create another one.
+    fn drop(&mut self) {
+        let is_unused = |path: &&PathBuf| self.is_at(path) && fs::metadata(path).is_ok_and(|found| found.len() == 0);
+        if let Some(path) = self.created.as_ref().filter(is_unused) {
+            // If this fails, the file stays, and is a new filter for the next run.
+            fs::remove_file(path).ok();
+        }
+    }
+}
 
 impl Lock {
-    /// Waits until no other command holds the lock of the file at `path`, and locks it. Returns `None` if there is no file.
+    /// Waits until no other command holds the lock of the file at `path`, and locks it. If there is no file, returns `None`, or
+    /// creates one if `access` permits that.
     ///
     /// Fails if the file is write-protected. Replacing it would need write access to the folder only, but that would defeat the
     /// protection.
@@ -366,9 +368,19 @@ impl Lock {
         let name = path.display();
         let mut notice = None;
         loop {
-            let file = match OpenOptions::new().read(access != Access::Replace).write(true).open(path) {
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-                opened => opened.with_context(|| format!("{name}: cannot be written"))?,
+            let (file, created) = match OpenOptions::new().read(access != Access::Replace).write(true).open(path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    if access != (Access::Update { may_be_new: true }) {
+                        return Ok(None);
+                    }
+                    let target = target(path);
+                    match OpenOptions::new().read(true).write(true).create_new(true).open(&target) {
+                        // Another command was faster.
+                        Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                        created => (created.with_context(|| format!("{name}: cannot be created"))?, Some(target)),
+                    }
+                }
+                opened => (opened.with_context(|| format!("{name}: cannot be written"))?, None),
             };
             let locked = match file.try_lock() {
                 Err(TryLockError::WouldBlock) => {
@@ -388,11 +400,16 @@ impl Lock {
                 _ => {}
             }
             // If the lock was held, its holder has probably renamed another file over this one.
-            let lock = Self(file);
+            let lock = Self { file, created };
             if lock.is_at(path) {
                 return Ok(Some(lock));
             }
         }
+    }
+
+    /// Returns whether the locked file is empty.
+    fn is_empty(&self) -> bool {
+        self.file.metadata().is_ok_and(|metadata| metadata.len() == 0)
     }
 
     /// Returns whether the path leads to the locked file.
@@ -400,7 +417,7 @@ impl Lock {
     fn is_at(&self, path: &Path) -> bool {
         use std::os::unix::fs::MetadataExt as _;
         let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-        self.0.metadata().is_ok_and(|locked| fs::metadata(path).is_ok_and(|found| identity(locked) == identity(found)))
+        self.file.metadata().is_ok_and(|locked| fs::metadata(path).is_ok_and(|found| identity(locked) == identity(found)))
     }
 
     /// Returns whether the path leads to a file. This system has no file identity to compare.
