@@ -12,11 +12,13 @@
 
 #![cfg_attr(unix, allow(unsafe_code, reason = "the system is asked to call functions"))]
 
+#[cfg(unix)]
+use std::sync::atomic::AtomicBool;
 use std::{
     cell::Cell,
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use pyo3::{prelude::*, types::PyDict};
@@ -47,16 +49,20 @@ thread_local! {
 pub struct Pass(());
 
 impl Pass {
-    /// Waits while another thread forks. The thread must be detached.
-    pub fn wait() -> Self {
+    /// Waits while another thread forks, and returns `None` if that takes longer than `limit`. The thread must be detached.
+    pub fn try_for(limit: Duration) -> Option<Self> {
+        let mut began = None;
         loop {
             PASSES.fetch_add(1, SeqCst);
             // Functions that Python calls around a fork may use filters. The child has their thread, so that fork need not wait.
             if [0, identity()].contains(&FORKING.load(SeqCst)) && OTHERS.load(SeqCst) == 0 {
                 OWN.set(OWN.get() + 1);
-                return Self(());
+                return Some(Self(()));
             }
             PASSES.fetch_sub(1, SeqCst);
+            if began.get_or_insert_with(Instant::now).elapsed() >= limit {
+                return None;
+            }
             thread::sleep(PAUSE);
         }
     }
@@ -124,6 +130,8 @@ fn after_in_child() {
 }
 
 /// Asks Python and the system to call these functions at each fork. Systems without forks have no function for that.
+///
+/// The module's init may run several times in a process. That Python then calls its functions several times at each fork does no harm.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? else { return Ok(()) };
@@ -139,6 +147,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Asks the system to call functions at each `fork`. They neither allocate nor call Python, as the child of a C program may do neither.
 #[cfg(unix)]
 fn register_in_system() -> std::io::Result<()> {
+    /// Whether the functions are registered. Called twice at a fork, they would count its thread twice, and uncount it once.
+    static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
+
     extern "C" fn ahead() {
         if FORKING.load(SeqCst) != identity() {
             IS_OTHER.set(true);
@@ -157,9 +168,15 @@ fn register_in_system() -> std::io::Result<()> {
         IS_OTHER.set(false);
         reset();
     }
+    if IS_REGISTERED.swap(true, SeqCst) {
+        return Ok(());
+    }
     // SAFETY: the functions have the right types, and stay where they are: Python never unloads a module.
     match unsafe { libc::pthread_atfork(Some(ahead), Some(in_parent), Some(in_child)) } {
         0 => Ok(()),
-        error => Err(std::io::Error::from_raw_os_error(error)),
+        error => {
+            IS_REGISTERED.store(false, SeqCst);
+            Err(std::io::Error::from_raw_os_error(error))
+        }
     }
 }

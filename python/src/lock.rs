@@ -86,14 +86,15 @@ impl<F: Send + Sync> Lock<F> {
     }
 }
 
-/// Calls `act` with what `lock` returns, as soon as it returns something, unless a signal handler raises an exception meanwhile.
+/// Calls `act` with what `lock` returns, as soon as no other thread forks and it returns something, unless a signal handler raises an
+/// exception meanwhile.
 fn wait<G, R>(mut lock: impl FnMut() -> Option<G>, act: impl FnOnce(&mut G) -> R) -> PyResult<R> {
     loop {
-        let pass = Pass::wait();
-        if let Some(mut locked) = lock() {
+        if let Some(_pass) = Pass::try_for(WAIT)
+            && let Some(mut locked) = lock()
+        {
             return Ok(act(&mut locked));
         }
-        drop(pass);
         check_signals()?;
     }
 }

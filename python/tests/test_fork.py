@@ -23,7 +23,7 @@ pytestmark = [
 
 MUTABLE = [koel.CuckooFilter, koel.ElasticFilter, koel.SharedFilter]
 ITEMS = np.arange(30_000)
-# A child that hangs is ended by the system after so many seconds, and then the test fails.
+# The system ends a child that hangs after this many seconds, and the test fails.
 LIMIT = 60
 
 
@@ -51,7 +51,7 @@ def in_child(act):
 
 
 def use(filters):
-    """Calls the methods of filters, of which none may hang, and each of which must be whole."""
+    """Calls the methods of filters. No call may hang, and each filter must be whole."""
     for filter in filters:
         assert 5 in filter and filter.contains_batch(ITEMS[:1000]).all() and filter.count(5) and len(filter) >= 30_000
         assert repr(filter) and filter.params and filter == filter and filter.distinct() > 29_000
@@ -338,6 +338,36 @@ thread.join()
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=2 * LIMIT)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_fork_in_c_after_a_second_import():
+    """Each import runs the module's init again. A fork concerns the filters of all imports."""
+    program = f"""
+import ctypes, os, signal, sys
+import koel
+
+filter = koel.CuckooFilter(1000, 0.001)
+for _ in range(3):
+    for name in [name for name in sys.modules if name.split(".")[0] == "koel"]:
+        del sys.modules[name]
+    import koel
+signal.alarm({LIMIT})
+fork = ctypes.PyDLL(None).fork
+for _ in range(3):
+    if (child := fork()) == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    if (child := os.fork()) == 0:
+        signal.alarm({LIMIT})
+        filter.update(["in the child"])
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    for each in (filter, koel.CuckooFilter(1000, 0.001)):
+        each.update(["after", "the fork"])
+print(len(filter))
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=2 * LIMIT)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "6\n", "")
 
 
 def test_items_that_fork():
