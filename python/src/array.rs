@@ -48,7 +48,7 @@ impl Nulls {
 pub struct Column {
     cells: Cells,
     nulls: Nulls,
-    /// What keeps the values.
+    /// Keeps the memory of the values.
     _array: Py<PyAny>,
 }
 

@@ -123,7 +123,7 @@ impl<T: Released> Drop for Owned<T> {
 enum Layout {
     /// Integers, or byte strings of a fixed length.
     Cells(Cell),
-    /// Strings one after the other, between offsets of so many bytes.
+    /// Strings one after the other, between offsets that have `bytes` bytes each.
     Offsets { bytes: usize },
     /// Views of 16 bytes.
     Views { is_text: bool },
@@ -283,7 +283,7 @@ impl Values {
         }
         if let Layout::Cells(cell) = layout {
             let first = values.buffer(1).wrapping_add(start * bytes);
-            // SAFETY: the interface promises so many values, which stay as they are while the array is kept.
+            // SAFETY: the interface promises `len` values, which stay as they are while the array is kept.
             values.cells = Some(unsafe { Cells::new(first, bytes.cast_signed(), len, cell) });
         }
         if null_count != 0 {
@@ -298,13 +298,13 @@ impl Values {
     /// Returns the start of a buffer.
     fn buffer(&self, number: usize) -> *const u8 {
         debug_assert!(number < self.n_buffers);
-        // SAFETY: `of` has checked that there are so many buffers, and callers that there is this one.
+        // SAFETY: `of` has checked that there are `n_buffers` buffers, and callers that this is one of them.
         unsafe { *self.buffers.add(number) }.cast()
     }
 
     /// Reads a number of a buffer. Callers stay within `start + len` numbers, or one more for offsets.
     fn read<T: Copy>(&self, buffer: usize, place: usize) -> T {
-        // SAFETY: the interface promises that the buffer has so many numbers. They need not be aligned.
+        // SAFETY: callers stay within the numbers that the interface promises. They need not be aligned.
         unsafe { self.buffer(buffer).cast::<T>().add(place).read_unaligned() }
     }
 
@@ -434,7 +434,7 @@ pub struct Column {
     nulls: usize,
     /// The hashes of the dictionary's values, from the first use on.
     hashes: OnceLock<Vec<u64>>,
-    /// What keeps all these values.
+    /// Keeps the memory of the values.
     _array: Owned<Array>,
 }
 
@@ -494,7 +494,10 @@ impl Column {
         };
         let mut column = Self { values, dictionary, nulls: 0, hashes: OnceLock::new(), _array: array };
         column.check_indices()?;
-        if column.values.has_nulls() || column.dictionary.as_ref().is_some_and(Values::has_nulls) {
+        if matches!(form.layout, Layout::Nulls) {
+            // Such a column may be of any length, as it takes no memory.
+            column.nulls = column.len();
+        } else if column.values.has_nulls() || column.dictionary.as_ref().is_some_and(Values::has_nulls) {
             column.nulls = (0..column.len()).filter(|&item| column.is_null(item)).count();
         }
         Ok(column)

@@ -89,7 +89,7 @@ pub struct Batch<'py> {
     source: Source<'py>,
     subject: Subject<'py>,
     nullable: Nullable,
-    /// The place of the first object that is no item, if that is known already, and its error.
+    /// The first place in the columns whose value is no item, and its error.
     wrong: Option<(usize, PyErr)>,
 }
 
@@ -131,7 +131,7 @@ impl<'py> Batch<'py> {
         Self { source, subject, nullable: Nullable::Plain, wrong: None }
     }
 
-    /// Returns the batch with the place of an object that is no item, and its error.
+    /// Returns the batch with the first place in its columns whose value is no item, and its error.
     pub fn with_wrong(self, wrong: Option<(usize, PyErr)>) -> Self {
         Self { wrong, ..self }
     }
@@ -234,18 +234,19 @@ impl<'py> Batch<'py> {
         mut act: impl FnMut(Keys<'_>, Option<&[bool]>) -> PyResult<Result<(), InsertError>> + Send,
     ) -> PyResult<()> {
         let (mut hashes, mut present) = (Vec::with_capacity(self.len_hint().min(PIECE)), Vec::new());
-        if let Some((place, error)) = self.wrong {
-            return Err(item::at(py, error, *done + place));
-        }
         match self.source {
             Source::Columns(columns) => {
+                let (mut left, error) = self.wrong.map_or((usize::MAX, None), |(place, error)| (place, Some(error)));
                 for column in &columns {
-                    for first in (0..column.len()).step_by(STRETCH) {
-                        let stretch = first..column.len().min(first + STRETCH);
+                    let len = column.len().min(left);
+                    left -= len;
+                    for first in (0..len).step_by(STRETCH) {
+                        let stretch = first..len.min(first + STRETCH);
                         py.detach(|| each_of_column(&**column, stretch, seed, &mut hashes, &mut present, done, &mut act))?;
                         py.check_signals()?;
                     }
                 }
+                error.map_or(Ok(()), |error| Err(item::at(py, error, *done)))?;
             }
             Source::Objects(mut objects, nulls) => {
                 for first in (0..).step_by(PIECE) {
@@ -342,7 +343,7 @@ fn each_of_column(
     Ok(())
 }
 
-/// Calls `act` with so many pseudo-random hashes, always the same ones, in pieces, detached from the interpreter.
+/// Calls `act` with `samples` pseudo-random hashes in pieces, detached from the interpreter. Every call generates the same hashes.
 pub fn each_sample(py: Python<'_>, samples: u64, mut act: impl FnMut(&[u64]) -> PyResult<()> + Send) -> PyResult<()> {
     let mut hashes = Vec::with_capacity(PIECE);
     let mut numbers = (1..=samples).peekable();

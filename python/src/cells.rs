@@ -6,7 +6,7 @@ use std::slice;
 
 use koel::{Item, Prehashed, Xxh3};
 
-/// What the values are.
+/// The type of a value.
 #[derive(Clone, Copy)]
 pub enum Cell {
     /// Integers of 1, 2, 4 or 8 bytes.
@@ -88,7 +88,7 @@ impl Cells {
         if !is_word || self.stride != 8 || self.len == 0 || !words.is_aligned() {
             return None;
         }
-        // SAFETY: `new` demands that there are so many.
+        // SAFETY: `new` demands that there are `len` values.
         Some(unsafe { slice::from_raw_parts(words, self.len) })
     }
 

@@ -322,7 +322,7 @@ fn length(bytes: u64) -> PyResult<usize> {
 pub struct MutableFilter;
 
 impl MutableFilter {
-    /// Calls an operation of a batch whose result is a bool for each item. `fate` is what happened to the items before one that fails.
+    /// Calls an operation of a batch whose result is a bool for each item. If an item fails, `fate` ends the note about those before it.
     fn results<'py>(
         slf: &Bound<'py, Self>,
         items: &Bound<'py, PyAny>,
@@ -351,7 +351,7 @@ impl MutableFilter {
         with_note(
             slf.py(),
             error,
-            &format!("{method} stopped after {done} {}, {fate}{others}", if done == 1 { "item" } else { "items" }),
+            &format!("{method} stopped after {done} {}{fate}{others}", if done == 1 { "item" } else { "items" }),
         )
     }
 
@@ -403,7 +403,7 @@ impl MutableFilter {
         }
     }
 
-    /// Adds an item unless it is found already. Returns whether it was added.
+    /// Adds an item unless the filter has it already. Returns whether it was added.
     #[pyo3(signature = (item, /))]
     fn insert_unique(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = Key::of(item)?;
@@ -436,14 +436,15 @@ impl MutableFilter {
         insert_all(slf, "insert_batch", [items.clone()])
     }
 
-    /// Adds each item of these batches, or one more copy of it. If an item fails, those before it are in the filter.
+    /// Adds each item of these batches, or one more copy of it. Raises ValueError, and adds none of its batch, if an item is null. If
+    /// another item fails, those before it are in the filter. Earlier batches stay in the filter.
     #[pyo3(signature = (*batches))]
     fn update(slf: &Bound<'_, Self>, batches: &Bound<'_, PyTuple>) -> PyResult<()> {
         insert_all(slf, "update", batches)
     }
 
-    /// Adds each item of a batch that is not found already. Returns an array of bool: which ones were added. New items that are found
-    /// by mistake are not added: at most their share `false_positive_rate`.
+    /// Adds each item of a batch, unless the filter has it already. Returns an array of bool: which ones were added. New items that are
+    /// mistaken for others are not added: at most the share `false_positive_rate`.
     #[pyo3(signature = (items, /))]
     fn insert_unique_batch<'py>(slf: &Bound<'py, Self>, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
         Self::results(
@@ -457,7 +458,7 @@ impl MutableFilter {
     /// Removes one copy of each item of a batch. Returns an array of bool: which ones were found.
     #[pyo3(signature = (items, /))]
     fn remove_batch<'py>(slf: &Bound<'py, Self>, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        Self::results(slf, items, ["remove_batch", "of each of which a copy is removed if it was found"], |any, keys, removed| {
+        Self::results(slf, items, ["remove_batch", "; a copy of each was removed if found"], |any, keys, removed| {
             Ok(change!(None, any, filter => with_items!(keys, items => filter.remove_batch(items, removed)))?.map(Ok))
         })
     }
@@ -501,8 +502,8 @@ impl MutableFilter {
     }
 }
 
-/// What happened to items before one that fails.
-const IN_FILTER: &str = "which are in the filter";
+/// Notes say this about the items before one that cannot be added.
+const IN_FILTER: &str = ", which are in the filter";
 
 /// Adds each item of these batches.
 fn insert_all<'py>(

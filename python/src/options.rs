@@ -131,9 +131,5 @@ pub fn message(error: &ParamError) -> String {
         // The library has the same name.
         _ => return error.to_string(),
     };
-    let text = error.to_string();
-    match text.split_once(": ") {
-        Some((_, rest)) => format!("{keyword}: {rest}"),
-        None => text,
-    }
+    format!("{keyword}: {}", error.reason())
 }

@@ -101,7 +101,7 @@ fn read_array<'py>(array: &Bound<'py, PyAny>, pandas: &Bound<'py, PyAny>, subjec
     Batch::of_array(&values, subject)
 }
 
-/// Reads the objects of an array. What pandas takes for missing is null.
+/// Reads the objects of an array. Objects that pandas takes for missing are null.
 fn objects<'py>(array: &Bound<'py, PyAny>, pandas: &Bound<'py, PyAny>, subject: Subject<'py>) -> PyResult<Batch<'py>> {
     let numpy = array.py().import("numpy")?;
     let values = numpy.call_method1("asarray", (array, "object"))?.cast_into::<PyUntypedArray>()?;
@@ -121,7 +121,7 @@ struct Categories {
     /// The bytes of each category.
     keys: Vec<Vec<u8>>,
     hashes: OnceLock<Vec<u64>>,
-    /// What keeps the codes.
+    /// Keeps the memory of the codes.
     _array: Py<PyAny>,
 }
 

@@ -27,7 +27,7 @@ pub enum Refused {
     Float,
     /// Bools, which Python takes for integers, and Rust does not.
     Bool,
-    /// Dates, times and durations, which count a unit in so many bits.
+    /// Dates, times and durations: integers of this many bits, which count a unit.
     Time { bits: u32 },
     /// As `Float`, and some are missing.
     MissingFloat,

@@ -1,4 +1,4 @@
-"""What several tests use."""
+"""Helpers of several tests."""
 
 import json
 import struct

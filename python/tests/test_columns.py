@@ -26,7 +26,7 @@ def filled(items):
 
 
 def lookups(filter, batch):
-    """What all lookups of a batch return, as a list with the count of each item."""
+    """Returns the count of each item of a batch. All lookups agree with it."""
     found, counts = filter.contains_batch(batch), filter.count_batch(batch)
     assert (found == (counts > 0)).all() and filter.count_members(batch) == found.sum() and len(found) == len(batch)
     return counts.tolist()
@@ -111,6 +111,34 @@ def test_pandas_categories():
     many = pd.Series(np.arange(70_000) % 1000, dtype="category")
     assert filled([7]).contains_batch(many).sum() == 70
     assert lookups(filled([0]), pd.Series([], dtype="category")) == []
+
+
+@pytest.mark.parametrize("count", [0, 1, 40_000, 2**20 + 3])
+@pytest.mark.parametrize(("wrong", "error"), [(1.5, TypeError), (2**64, OverflowError), ("\ud800", UnicodeEncodeError)])
+def test_pandas_items_before_a_wrong_category_are_processed(wrong, error, count):
+    codes = np.arange(count + 3) % 100 + 1
+    codes[[count, count + 2]] = 0
+    batch = pd.Categorical.from_codes(codes, pd.Index([wrong, *range(100)], dtype=object))
+    for form in (batch, list(batch)):
+        filter = koel.ElasticFilter(false_positive_rate=1e-7)
+        for method, fate in (("insert_batch", ", which are in the filter"), ("remove_batch", "; a copy of each was removed if found")):
+            with pytest.raises(error, match=f"item {count}, counted from 0") as failed:
+                getattr(filter, method)(form)
+            notes = [f"{method} stopped after {count} item{'s' * (count != 1)}{fate}"] if count else []
+            assert getattr(failed.value, "__notes__", []) == notes
+            assert filter.count(0) == (count + 99) // 100 * (method == "insert_batch")
+            assert len(filter) == count * (method == "insert_batch")
+        with pytest.raises(error, match=f"item {count + 2}, counted from 0") as failed:
+            filter.update(["a", "b"], form)
+        assert len(filter) == count + 2
+        for look in (filter.contains_batch, filter.count_batch, filter.count_members):
+            with pytest.raises(error, match=f"item {count}, counted from 0"):
+                look(form)
+    # A null raises first, and nothing is changed.
+    codes[-2] = -1
+    with pytest.raises(ValueError, match=f"item {count + 1}, counted from 0: it is null"):
+        filter.update(pd.Categorical.from_codes(codes, batch.categories))
+    assert len(filter) == count + 2
 
 
 @pytest.mark.parametrize(
@@ -209,6 +237,35 @@ def test_nulls_are_found_nowhere_and_inserted_nowhere():
     for nothing in (pa.nulls(3), pl.Series([None] * 3), pa.array([None] * 3, pa.string()), pa.chunked_array([pa.nulls(1), pa.nulls(2)])):
         assert lookups(filter, nothing) == [0, 0, 0]
     assert filter == filled(items)
+
+
+def test_a_null_changes_nothing_of_its_batch():
+    filter = filled([])
+    for batches, count in (([["a"], pa.array(["b", None])], 1), ([["a", "c"], pa.nulls(1), ["d"]], 2), ([pa.array([1, None]), ["e"]], 0)):
+        with pytest.raises(ValueError, match="it is null"):
+            filter.update(*batches)
+        assert len(filter) == count
+        filter.clear()
+
+
+WITHOUT_MEMORY = """
+import koel, pyarrow
+filter = koel.CuckooFilter(1000, 0.01)
+nulls = pyarrow.Array.from_buffers(pyarrow.null(), 10**15, [None])
+for nulls in (nulls, pyarrow.chunked_array([nulls, nulls])):
+    try:
+        filter.update(nulls)
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_nulls_that_take_no_memory_are_not_counted_one_by_one():
+    """Counting each would take days, so the time limit ends the process."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_MEMORY], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and [line.split(";")[0] for line in done.stdout.splitlines()] == [
+        f"item 0, counted from 0: it is null (nulls: {count} of {count} items), and a filter stores no nulls" for count in (10**15, 2 * 10**15)
+    ]
 
 
 def test_dictionaries_are_read_by_their_values():

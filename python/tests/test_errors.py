@@ -89,7 +89,7 @@ def test_other_arguments(tmp_path):
         with pytest.raises(error, match=message) as refused:
             act()
         assert not RUST.search(str(refused.value))
-    # What they say works.
+    # The remedies work.
     filter.save(pathlib.Path(str(path)))
     assert koel.FilterView(str(path)) == koel.CuckooFilter.load(path) == filter
     growing.set_max_bytes(None)
@@ -123,7 +123,7 @@ def failing(items, error):
 @pytest.mark.parametrize("method", ["update", "insert_batch", "insert_unique_batch"])
 @pytest.mark.parametrize("count", [1, 40_000])
 def test_a_failed_call_says_how_many_items_are_in_the_filter(kind, method, count):
-    """Each way to fail. The rate is so low that no item is found by mistake."""
+    """Items fail in every possible way. The rate is so low that no item is found by mistake."""
     text = f"^{method} stopped after {count} items?, which are in the filter$"
     broken, interrupt = Broken("no more"), KeyboardInterrupt()
     for items, error in (
@@ -184,5 +184,5 @@ def test_a_failed_removal_says_what_it_did():
     filter.update(range(10))
     with pytest.raises(TypeError) as failed:
         filter.remove_batch([0, 1, 5, None])
-    assert failed.value.__notes__ == ["remove_batch stopped after 3 items, of each of which a copy is removed if it was found"]
+    assert failed.value.__notes__ == ["remove_batch stopped after 3 items; a copy of each was removed if found"]
     assert len(filter) == 7

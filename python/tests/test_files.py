@@ -155,7 +155,7 @@ def test_files(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the commands are those of Linux")
 def test_files_that_change_under_a_view(tmp_path):
-    """What README.md says about tools, and about the end of a process whose file becomes shorter."""
+    """README.md is right about tools, and about the end of a process whose file becomes shorter."""
     old, new = koel.CuckooFilter(100_000, 0.001), koel.CuckooFilter(100_000, 0.001)
     new.add("new")
     path, source = tmp_path / "old.koel", tmp_path / "new.koel"

@@ -251,7 +251,7 @@ def test_filters_of_other_kinds_do_not_mix():
         with pytest.raises(error, match=message):
             filter |= other
         assert filter.to_bytes() == before
-    # What the message says works.
+    # The remedy of the message works.
     shared.add(1)
     growing.merge(koel.ElasticFilter.from_bytes(shared.to_bytes()))
     fixed.merge(koel.FilterView(fixed.to_bytes()).to_filter())

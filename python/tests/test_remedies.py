@@ -1,4 +1,4 @@
-"""What the messages about items and batches say to pass instead: every expression is evaluated, with `x` for what was passed."""
+"""Remedies in messages about items and batches. The tests evaluate every expression, with the refused object as `x`."""
 
 import datetime
 import decimal
