@@ -14,7 +14,7 @@ use crate::{
     numbers,
     options::{self, FilterArgs, RATE},
     terminal::Progress,
-    text::rounded_up,
+    text::{counted, rounded_up},
 };
 
 /// The number of slots per bucket if --bucket-size is not given.
@@ -24,7 +24,7 @@ const BUCKET_SIZE: u32 = 4;
 ///
 /// Reads the list once. With --capacity or --grow, items go straight into the filter, and only the filter takes memory. Without
 /// them, the command keeps 8 bytes per item until it has read them all, and then builds a filter for the distinct items; the report
-/// has their number. With --grow, the filter grows as items arrive, up to a thousand times its --max-capacity.
+/// has their number. With --grow, the filter grows as items arrive, to at least a thousand times its --max-capacity.
 ///
 /// An item that occurs twice is stored twice, and must be removed twice; --unique stores it once. Copies take hardly any
 /// room: only distinct items fill a filter or make it grow.
@@ -76,7 +76,7 @@ pub(crate) struct Build {
 
     /// Store an item once: skip it if the filter has it, or mistakes it for one that it has, which happens to new items at most at
     /// the filter's false-positive rate. A filter that grows compares more bits here than `koel query` does, and so skips fewer new
-    /// items than `koel query` would print
+    /// items than `koel query` would print, unless most items are in the same list: they are compared with each other, too
     #[arg(long)]
     unique: bool,
 }
@@ -154,12 +154,18 @@ impl Build {
             if self.capacity.is_some() && accepts(table, slots, Some(0)).is_ok() {
                 remedies.push(String::from(", or a smaller --capacity"));
             }
+            // Tables with buckets of one slot are planned for a low load, except the smallest, and so keep a lower rate.
+            let is_enough =
+                |&capacity: &usize| capacity > self.capacity.unwrap_or(0) && accepts(table, slots, Some(capacity)).is_ok();
+            let capacities = (3..9).map(|power| 10_usize.pow(power)).filter(|_| slots == 1 && !self.grow);
+            let enough = capacities.into_iter().find(is_enough);
+            remedies.extend(enough.map(|capacity| format!(", or --capacity {capacity} if no more items are distinct")));
         }
         if self.kind.fpr.is_none() {
             remedies.push(format!("; {RATE} is the default"));
         }
         let filter = if self.grow { "a growing filter" } else { "a filter" };
-        errors::rate(given, min, &format!("{filter} with {slots} slots per bucket"), &remedies.concat())
+        errors::rate(given, min, &format!("{filter} with {} per bucket", counted(slots, "slot")), &remedies.concat())
     }
 
     /// Returns the builder, with all options but the capacity.

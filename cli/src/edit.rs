@@ -35,7 +35,8 @@ pub(crate) struct Add {
 
     /// Store an item once: skip it if the filter has it, or mistakes it for one that it has, which happens to new items at most at
     /// the filter's false-positive rate. A filter that grows compares more bits here than `koel query` does, and so skips fewer new
-    /// items than `koel query` would print
+    /// items than `koel query` would print, unless the list is much larger than the filter: its items are compared with each other,
+    /// too
     #[arg(long)]
     unique: bool,
 }

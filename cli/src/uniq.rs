@@ -125,12 +125,11 @@ impl Uniq {
             error => errors::parameter(&error),
         })?;
         let output = self.filter.as_ref().map(|filter| Output::existing_or_new(filter)).transpose()?;
-        let filter = match output.as_ref().filter(|output| !output.is_empty()) {
-            Some(output) => self.with_limits(output.load()?, output.name())?,
-            None => {
-                let builder = self.max_bytes.into_iter().fold(builder, ElasticBuilder::max_bytes);
-                Snapshot::Growing(Box::new(builder.build().map_err(|error| errors::build(error, ""))?))
-            }
+        let filter = if let Some(output) = output.as_ref().filter(|output| !output.is_empty()) {
+            self.with_limits(output.load()?, output.name())?
+        } else {
+            let builder = self.max_bytes.into_iter().fold(builder, ElasticBuilder::max_bytes);
+            Snapshot::Growing(Box::new(builder.build().map_err(|error| errors::build(error, ""))?))
         };
         let list = self.file.as_deref().unwrap_or(Path::new("-"));
         output.as_ref().map_or(Ok(()), |output| items::check_distinct(list, output))?;

@@ -66,7 +66,7 @@ fn folders_are_refused_as_output() {
     koel.given("build f.koel -o").refuses(&[
         ("folder", &["folder: is a folder", "name of a file"]),
         ("missing/f.koel", &["missing/f.koel", "no folder missing", "make it first"]),
-        ("f.koel/f.koel", &["f.koel/f.koel", "Not a directory"]),
+        ("f.koel/f.koel", &["f.koel/f.koel", "f.koel is a file, not a folder; give a name in a folder"]),
         (&"x".repeat(300), &["xxx"]),
     ]);
     koel.run(["build", "f.koel", "-o", ""]).error(&["koel: "]);

@@ -66,6 +66,23 @@ fn every_example_works_when_pasted() {
     }
 }
 
+/// README's session prints what README shows.
+#[test]
+#[cfg(unix)]
+fn the_session_in_readme_works() {
+    let koel = Koel::new();
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+    let readme = std::fs::read_to_string(path).expect("README.md");
+    let (_, section) = readme.split_once("\n## The command\n").expect("its section");
+    let (_, block) = section.split_once("\n```text\n$ ").expect("a session");
+    let (session, _) = block.split_once("\n```\n").expect("its end");
+    let steps: Vec<_> = session.split("\n$ ").map(|step| step.split_once('\n').unwrap_or((step, ""))).collect();
+    assert!(steps.len() >= 5, "{steps:?}");
+    for (command, output) in steps {
+        assert_eq!(String::from_utf8_lossy(koel.shell(command).ok()).trim_end(), output, "{command}");
+    }
+}
+
 #[test]
 fn removal_help_has_a_warning() {
     let help = Koel::new().run("remove --help").text();

@@ -45,7 +45,11 @@ const ERRORS: &[(&str, &str)] = &[
     ("READS .", "is a folder"),
     ("CHANGES no.koel --item a", "`koel build` creates one"),
     ("CHANGES empty --item a", "is empty, and so is no filter"),
-    ("CHANGES text --item a", "neither a koel snapshot nor"),
+    ("CHANGES text --item a", "nor a dump of RedisBloom; give a file that `koel build` wrote\n"),
+    ("CHANGES text/f --item a", "text is a file, not a folder"),
+    ("CHANGES /dev/stdout --item a", "give the name of a file that `koel build` wrote"),
+    ("CHANGES /dev/stdin --item a", "give the name of a file that `koel build` wrote"),
+    ("merge f.koel text -o new", "nor a dump of RedisBloom; give a file that `koel build` wrote\n"),
     ("CHANGES damaged.koel --item a", "damaged.koel"),
     ("CHANGES go.bin --item a", "`koel convert --to koel` makes a snapshot of it"),
     ("CHANGES grown.chunks --item a", "is a dump of RedisBloom"),
@@ -77,6 +81,7 @@ const ERRORS: &[(&str, &str)] = &[
     ("build many.txt -o new --fpr 1e-9 --table packed", "or --bucket-size 2 and no --table"),
     ("build many.txt -o new --fpr 1e-12", "with --bucket-size 1"),
     ("build many.txt -o new --fpr 2", "to below 1"),
+    ("build many.txt -o new --fpr 2e-10 --bucket-size 1", "with 1 slot per bucket keeps rates from"),
     ("build many.txt -o new --fpr 1e-12 --grow", "a growing filter with 4 slots per bucket keeps rates from"),
     ("build many.txt -o new --capacity 9999999999999999", "or a smaller --capacity; 0.001 is the default"),
     ("build many.txt -o new --capacity 999999999999999", "give a smaller --capacity, or use a machine with more memory"),
@@ -97,7 +102,11 @@ const ERRORS: &[(&str, &str)] = &[
     ("uniq list.txt --filter -", "leave --filter out"),
     ("uniq list.txt --filter .", "is a folder"),
     ("uniq list.txt --filter pipe", "leave --filter out to remember nothing for the next run"),
-    ("uniq list.txt --filter text", "neither a koel snapshot nor"),
+    ("uniq list.txt --filter text", "; give a file that `koel uniq` or `koel build` wrote, or the name of a new one\n"),
+    ("uniq list.txt --filter text/f", "text is a file, not a folder; give a name in a folder"),
+    ("uniq list.txt --filter /dev/stdout", "leave --filter out to remember nothing for the next run"),
+    ("uniq list.txt --filter /dev/stdin", "leave --filter out to remember nothing for the next run"),
+    ("uniq list.txt --filter new --max-bytes 64KiB", "--max-bytes: 65536 given, but an empty filter takes up to"),
     ("uniq list.txt --filter go.bin", "`koel convert --to koel` makes a snapshot of it"),
     ("uniq list.txt --filter grown.chunks", "is a dump of RedisBloom"),
     ("uniq list.txt --filter damaged.koel", "damaged.koel"),
@@ -258,6 +267,14 @@ fn remedies_for_low_rates_work() {
     bucket_sizes.sort();
     bucket_sizes.dedup();
     assert_eq!(bucket_sizes, ["1", "2", "3"]);
+    // Small buckets keep lower rates with a given capacity.
+    let refused = koel.run("build list.txt -o new --fpr 2e-10 --bucket-size 1");
+    refused.error(&[" if no more items are distinct"]);
+    let capacity = value_after(&refused.stderr, "or --capacity ");
+    assert_eq!(capacity, "1000");
+    koel.run(&format!("build list.txt -o new --fpr 2e-10 --bucket-size 1 --capacity {capacity}")).ok();
+    let tuned = koel.run("tune --items 1000 --fpr 1e-9 --bucket-size 4").text();
+    assert!(tuned.contains("--fpr: 1e-9 given, but filters with 4 slots per bucket"), "{tuned}");
     // A smaller capacity is a remedy only where it helps.
     let refused = koel.run("build list.txt -o new --capacity 9999999999999999");
     refused.error(&["or a smaller --capacity; 0.001 is the default"]);

@@ -56,6 +56,9 @@ fn no_progress_bar_stays_after_a_signal() {
         terminal.read_until(" items");
         koel.shell(&format!("kill -TERM {}", terminal.child.id())).ok();
         let (screen, written) = terminal.finish();
-        assert!(screen.is_empty(), "{command}: {screen:?}, {written:?}");
+        // The count of `koel uniq` comes after the bar. The signal may come before or after the line is counted.
+        let is_count = |line: &String| command.starts_with("uniq ") && ["0", "1"].contains(&line.as_str());
+        let counts = usize::from(command.starts_with("uniq "));
+        assert!(screen.len() == counts && screen.iter().all(is_count), "{command}: {screen:?}, {written:?}");
     }
 }

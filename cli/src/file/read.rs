@@ -42,7 +42,10 @@ const GO_TABLE_TYPE: u64 = 13;
 const GO: &str = "a file of Go's linvon/cuckoo-filter";
 
 /// The remedy in messages where a filter is expected.
-const FILTER: &str = "a file that `koel build` wrote";
+pub(super) const FILTER: &str = "a file that `koel build` wrote";
+
+/// The remedy where files of other programs are read, too.
+const ANY_FILTER: &str = "a file that `koel build` or Go's `Encode` wrote";
 
 /// A filter of any format, read and checked.
 pub(crate) enum Stored {
@@ -80,13 +83,22 @@ fn not_a_snapshot(name: &str, filter: &RedisBloomFilter) -> anyhow::Error {
 
 /// Reads a filter of any format, from standard input for `-`, and checks all of it. Also returns the number of bytes read.
 pub(crate) fn load(path: &Path) -> anyhow::Result<(Stored, u64)> {
+    load_wanted(path, ANY_FILTER)
+}
+
+/// Reads a filter as [`load`] does. The remedy for a file that is no filter is to give `wanted`.
+fn load_wanted(path: &Path, wanted: &str) -> anyhow::Result<(Stored, u64)> {
     let name = name(path);
-    if is_dash(path) { read_stored(terminal::stdin()?, &name) } else { read_stored(open_file(path, FILTER)?, &name) }
+    if is_dash(path) {
+        read_stored(terminal::stdin()?, &name, wanted)
+    } else {
+        read_stored(open_file(path, FILTER)?, &name, wanted)
+    }
 }
 
 /// Reads a koel snapshot as [`load`] does. Other formats are errors.
 pub(crate) fn load_snapshot(path: &Path) -> anyhow::Result<Snapshot> {
-    load(path)?.0.snapshot(&name(path))
+    load_wanted(path, FILTER)?.0.snapshot(&name(path))
 }
 
 /// Opens a view of a mapped file, for queries.
@@ -169,8 +181,8 @@ pub(crate) fn open_file(path: &Path, wanted: &str) -> anyhow::Result<File> {
 }
 
 /// Reads a filter in the format that its first bytes show. A Go file has no magic number, so bytes that show no other format are
-/// read as one.
-pub(super) fn read_stored(mut reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
+/// read as one. The remedy for a file that is no filter is to give `wanted`.
+pub(super) fn read_stored(mut reader: impl Read, name: &str, wanted: &str) -> anyhow::Result<(Stored, u64)> {
     let mut head = Vec::new();
     reader.by_ref().take(HEAD).read_to_end(&mut head).with_context(|| format!("{name}: cannot be read"))?;
     if head.is_empty() {
@@ -180,7 +192,7 @@ pub(super) fn read_stored(mut reader: impl Read, name: &str) -> anyhow::Result<(
         return read_redisbloom(head.chain(reader), name);
     }
     match refusal(&head) {
-        Some(Kind::Magic) => read_other(head, reader, name),
+        Some(Kind::Magic) => read_other(head, reader, name, wanted),
         Some(Kind::OtherType) => {
             let (mut filter, end) = read(head.chain(reader), name, |reader| Growing::read_from_with(reader, AnyHasher::from_id))?;
             options::set_kernel(|kernel| filter.set_kernel(kernel))?;
@@ -216,7 +228,7 @@ fn read_redisbloom(reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64
 
 /// Reads a Go file from its first bytes and a reader of the rest.
 #[cfg(target_endian = "little")]
-fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
+fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str, wanted: &str) -> anyhow::Result<(Stored, u64)> {
     let error = loop {
         match go::decode(&bytes) {
             Ok(mut filter) => {
@@ -238,15 +250,12 @@ fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str) -> anyhow::
     match (error.kind(), error.offset()) {
         // Nothing suggests a Go file.
         (Kind::Length, ..=GO_TABLE_TYPE) | (Kind::Parameter, GO_TABLE_TYPE) => {
-            bail!(
-                "{name}: at byte 0: neither a koel snapshot nor {GO}, nor a dump of RedisBloom; give a file that `koel build` or Go's \
-                 `Encode` wrote"
-            )
+            bail!("{name}: at byte 0: neither a koel snapshot nor {GO}, nor a dump of RedisBloom; give {wanted}")
         }
         // The header is invalid. (The victim, which comes before the table type, is checked only if the header is valid.)
-        (Kind::Parameter, GO_TABLE_TYPE..) => bail!(
-            "{name}: at byte 0: neither a koel snapshot nor {GO} ({error}); give a file that `koel build` or Go's `Encode` wrote"
-        ),
+        (Kind::Parameter, GO_TABLE_TYPE..) => {
+            bail!("{name}: at byte 0: neither a koel snapshot nor {GO} ({error}); give {wanted}")
+        }
         // The file is longer than its header says. Its end was not read.
         (Kind::TrailingBytes, end) => Err(trailing_bytes(name, end)),
         _ => bail!("{name}: as {GO}: {error}"),
@@ -254,7 +263,7 @@ fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str) -> anyhow::
 }
 
 #[cfg(not(target_endian = "little"))]
-fn read_other(_: Vec<u8>, _: impl Read, name: &str) -> anyhow::Result<(Stored, u64)> {
+fn read_other(_: Vec<u8>, _: impl Read, name: &str, _: &str) -> anyhow::Result<(Stored, u64)> {
     bail!("{name}: at byte 0: not a koel snapshot; give a file that `koel build` wrote")
 }
 

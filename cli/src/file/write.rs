@@ -21,6 +21,7 @@ use crate::terminal::{self, Stream};
 pub(crate) struct Output {
     /// The name in messages.
     name: String,
+    access: Access,
     kind: Kind,
 }
 
@@ -56,18 +57,18 @@ impl Output {
 
     /// Opens a filter's file that will be read and replaced.
     pub(crate) fn existing(path: &Path) -> anyhow::Result<Self> {
-        Self::open(path, Access::Update { may_be_new: false })?.with_file("copy it to a file")
+        Self::open(path, Access::Update { may_be_new: false })?.with_file()
     }
 
     /// Opens a filter's file that will be read and replaced. If there is none, creates an empty one, as `mktemp` does; if nothing is
     /// saved, dropping the result removes it.
     pub(crate) fn existing_or_new(path: &Path) -> anyhow::Result<Self> {
-        Self::open(path, Access::Update { may_be_new: true })?.with_file("give the name of a file, or leave --filter out")
+        Self::open(path, Access::Update { may_be_new: true })?.with_file()
     }
 
-    /// Fails if there is no file to replace. `remedy` is for a stream or a device.
-    fn with_file(self, remedy: &str) -> anyhow::Result<Self> {
-        let name = &self.name;
+    /// Fails if there is no file to replace.
+    fn with_file(self) -> anyhow::Result<Self> {
+        let (name, remedy) = (&self.name, self.access.remedy());
         match &self.kind {
             Kind::Regular(_, Some(_)) => Ok(self),
             Kind::Regular(_, None) => bail!("{name}: cannot be read: no such file; `koel build` creates one"),
@@ -90,16 +91,21 @@ impl Output {
         if let Some(Descriptor::Own(number @ 1..=2)) = descriptor {
             let stream = if number == 1 { Stream::Stdout } else { Stream::Stderr };
             stream.check()?;
-            return Ok(Self { name: stream.name().to_owned(), kind: Kind::Stream(stream) });
+            return Ok(Self { name: stream.name().to_owned(), access, kind: Kind::Stream(stream) });
         }
         let metadata = match fs::metadata(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) if error.kind() == ErrorKind::NotADirectory => {
+                let is_file = |part: &&Path| fs::metadata(part).is_ok_and(|metadata| !metadata.is_dir());
+                let file = path.ancestors().skip(1).find(is_file).unwrap_or(path).display();
+                bail!("{name}: cannot be written: {file} is a file, not a folder; give a name in a folder")
+            }
             found => Some(found.with_context(|| format!("{name}: cannot be written"))?),
         };
         match (metadata, descriptor) {
             (Some(metadata), _) if metadata.is_dir() => bail!("{name}: is a folder; give the name of a file in it"),
             (Some(metadata), Some(Descriptor::Own(_))) if !metadata.is_file() => {
-                return Ok(Self { name, kind: Kind::Pipe(path.to_owned()) });
+                return Ok(Self { name, access, kind: Kind::Pipe(path.to_owned()) });
             }
             // Opening a pipe without a reader could block forever, so the pipe is left to the shell to open.
             (Some(metadata), _) if !metadata.is_file() => bail!(
@@ -109,10 +115,7 @@ impl Output {
                     Access::Replace => {
                         format!("give the name of a file; to write a filter into it, redirect standard output: `-o - > {name}`")
                     }
-                    Access::Update { may_be_new: true } => {
-                        String::from("give the name of a file, or leave --filter out to remember nothing for the next run")
-                    }
-                    Access::Update { may_be_new: false } => String::from("give the name of a file that `koel build` wrote"),
+                    Access::Update { .. } => String::from(access.remedy()),
                 }
             ),
             // Opening such a path would overwrite the file from its start, and replacing the file would detach it from the
@@ -130,7 +133,7 @@ impl Output {
         }
         check_folder(&name, path)?;
         let lock = Lock::wait(path, access)?;
-        Ok(Self { name, kind: Kind::Regular(path.to_owned(), lock) })
+        Ok(Self { name, access, kind: Kind::Regular(path.to_owned(), lock) })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -154,8 +157,16 @@ impl Output {
     /// Reads and checks the koel snapshot that will be replaced.
     pub(crate) fn load(&self) -> anyhow::Result<Snapshot> {
         match &self.kind {
-            Kind::Regular(_, Some(lock)) => read::read_stored(&lock.file, &self.name)?.0.snapshot(&self.name),
-            _ => bail!("{}: is not a regular file; copy it to a file", self.name),
+            Kind::Regular(_, Some(lock)) => {
+                let wanted = match self.access {
+                    Access::Update { may_be_new: true } => {
+                        "a file that `koel uniq` or `koel build` wrote, or the name of a new one"
+                    }
+                    _ => read::FILTER,
+                };
+                read::read_stored(&lock.file, &self.name, wanted)?.0.snapshot(&self.name)
+            }
+            _ => bail!("{}: is not a regular file; {}", self.name, self.access.remedy()),
         }
     }
 
@@ -312,6 +323,19 @@ enum Access {
     Replace,
     /// The file will be read, and then replaced. If it may be new, an empty one is created, so that there is one to lock.
     Update { may_be_new: bool },
+}
+
+impl Access {
+    /// Returns the remedy for what is not a regular file.
+    const fn remedy(self) -> &'static str {
+        match self {
+            Self::Replace => "give the name of a file",
+            Self::Update { may_be_new: true } => {
+                "give the name of a file, or leave --filter out to remember nothing for the next run"
+            }
+            Self::Update { may_be_new: false } => "give the name of a file that `koel build` wrote",
+        }
+    }
 }
 
 /// The time to wait for a lock in silence. Most commands take less.

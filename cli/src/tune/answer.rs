@@ -2,7 +2,7 @@
 
 use koel::{
     Addressing, Params, TableKind,
-    tuning::{Candidate, Recommendation},
+    tuning::{Candidate, Recommendation, Rejection},
 };
 use koel_lab::{percent, structures::Structure};
 use serde::Serialize;
@@ -100,7 +100,7 @@ impl Advice<'_> {
             json!({
                 "table": rejection.table().to_string(),
                 "bucket_size": rejection.bucket_size(),
-                "reason": rejection.reason(),
+                "reason": reason(rejection),
             })
         });
         json!({
@@ -244,7 +244,7 @@ impl Advice<'_> {
             let (kind, b) = (rejection.table(), rejection.bucket_size());
             let is_same = last.replace((kind, rejection.reason())) == Some((kind, rejection.reason()));
             let name = if is_same { b.to_string() } else { format!("{kind} b={b}") };
-            Rejected { name, reason: String::from(rejection.reason()) }
+            Rejected { name, reason: reason(rejection) }
         });
         let all: Vec<_> = filters.chain(others).collect();
         let groups = all.chunk_by(|one, other| one.reason == other.reason).map(|group| Rejected {
@@ -254,6 +254,12 @@ impl Advice<'_> {
         let text = left_out(&groups.collect::<Vec<_>>(), if self.request.all { usize::MAX } else { SHOWN });
         if text.is_empty() { text } else { format!("\n{text}") }
     }
+}
+
+/// Returns why a filter is left out. The library's message about a rate does not say that other buckets may keep it.
+fn reason(rejection: &Rejection) -> String {
+    let filters = format!("filters with {} per bucket", counted(rejection.bucket_size(), "slot"));
+    rejection.reason().replacen("false-positive rate: ", "--fpr: ", 1).replacen("filters of this size", &filters, 1)
 }
 
 /// Formats a line for each of the first `most`, and one that counts the rest.
