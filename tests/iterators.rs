@@ -93,7 +93,7 @@ fn iterators_are_refused_at_the_same_item_as_single_insertions() {
                 let refused = single.insert(&items[position]).expect_err("it was refused");
                 let full = all.insert_iter(&items).expect_err("there are more items than slots");
                 assert_eq!((full.position(), full.kind()), (position, refused.kind()));
-                let counts = format!("{} items in 32 slots", single.len());
+                let counts = format!("{} distinct items", single.table_len());
                 assert!(full.to_string().contains(&counts), "{full}");
                 assert!(same_bits(&all, &single));
                 assert!(items[..position].iter().all(|item| all.contains(item)));
@@ -120,7 +120,7 @@ fn the_refused_position_counts_skipped_items() {
         let position = items.iter().take_while(|item| single.insert_unique(*item).is_ok()).count();
         let full = all.insert_unique_iter(&items).expect_err("60 items and 32 slots");
         assert_eq!(full.position(), position);
-        assert!(full.to_string().contains(&format!("{} items in 32 slots", single.len())), "{full}");
+        assert!(full.to_string().contains(&format!("{} distinct items", single.table_len())), "{full}");
         assert!(position > 64 || repeats < 3, "beyond the first batch");
         assert!(same_bits(&all, &single) && full.to_string().contains(&format!("item {position}, counted from 0")), "{full}");
     }
