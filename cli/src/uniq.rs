@@ -42,7 +42,7 @@ const CLOSED: u8 = 141;
 /// creates none.
 ///
 /// Exit status: 0 if a line was new, 1 if none was, 2 on error, 128 + N after signal N (130 after Ctrl-C), with --filter 141 if
-/// standard output was closed: the filter is then unchanged.
+/// the reader of standard output has closed it: the filter is then unchanged.
 #[derive(Args)]
 #[command(
     mut_arg("short", |short| short.value_parser(short_lines()).help(
