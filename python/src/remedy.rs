@@ -247,7 +247,7 @@ impl<'py> Subject<'py> {
             (Library::Pandas, _) => {
                 let present = if refused == Refused::MissingTime { ".dropna()" } else { "" };
                 let accessor = if self.object.hasattr("dt").unwrap_or(false) { ".dt" } else { "" };
-                format!("give {x}{present}{accessor}.as_unit('us').astype('int64'), which counts microseconds")
+                format!("give {x}{present}{accessor}.as_unit('ns').astype('int64'), which counts nanoseconds")
             }
             (Library::Polars, _) => format!("give {x}.to_physical(), which counts the unit of the type"),
             (_, Refused::Time { bits }) => format!("give {}, which counts the unit of the type", self.integers(x, bits)),

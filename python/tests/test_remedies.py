@@ -21,6 +21,7 @@ NAMES = {
 UUIDS = [uuid.UUID(int=number) for number in (5, 2**100)]
 DATES = ["2026-11-27", "1969-01-02"]
 MICROSECONDS = [int(number) for number in numpy.array(DATES, "M8[us]").astype("int64")]
+NANOSECONDS = [1000 * number for number in MICROSECONDS]
 
 
 class Exports:
@@ -166,16 +167,16 @@ def types():
     for unit in ("s", "ms", "us", "ns"):
         for zone in (None, "UTC"):
             series = pandas.Series(pandas.to_datetime(DATES, utc=bool(zone))).dt.as_unit(unit)
-            yield series, "x.dt.as_unit('us').astype('int64')", MICROSECONDS
+            yield series, "x.dt.as_unit('ns').astype('int64')", NANOSECONDS
             for x in (series.array, pandas.Index(series)):
-                yield x, "x.as_unit('us').astype('int64')", MICROSECONDS
+                yield x, "x.as_unit('ns').astype('int64')", NANOSECONDS
     series = pandas.Series(pandas.to_timedelta([3], unit="s"))
-    yield series, "x.dt.as_unit('us').astype('int64')", [3_000_000]
-    yield series.array, "x.as_unit('us').astype('int64')", [3_000_000]
+    yield series, "x.dt.as_unit('ns').astype('int64')", [3_000_000_000]
+    yield series.array, "x.as_unit('ns').astype('int64')", [3_000_000_000]
     for series in (pandas.Series(pandas.to_datetime([*DATES, None])), pandas.Series(pandas.to_datetime([*DATES, None], utc=True))):
-        yield series, "x.dropna().dt.as_unit('us').astype('int64')", MICROSECONDS
+        yield series, "x.dropna().dt.as_unit('ns').astype('int64')", NANOSECONDS
         for x in (series.array, pandas.Index(series)):
-            yield x, "x.dropna().as_unit('us').astype('int64')", MICROSECONDS
+            yield x, "x.dropna().as_unit('ns').astype('int64')", NANOSECONDS
     series = pandas.Series(pandas.period_range("2026-11", periods=2, freq="M"))
     for x in (series, series.array, pandas.Index(series)):
         yield x, "[str(y) for y in x]", ["2026-11", "2026-12"]
