@@ -1,14 +1,13 @@
 //! The standard streams: checking that they are open, printing, and the exit status of errors. A reader may close standard output
 //! at any time.
 
+#[cfg(unix)]
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{
     fmt,
     io::{self, BufWriter, ErrorKind, IsTerminal as _, StdinLock, Stdout, Write as _},
     process::{self, ExitCode},
-    sync::{
-        Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use anyhow::{Context as _, bail};
