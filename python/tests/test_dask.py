@@ -110,7 +110,7 @@ def test_lines_are_the_items_of_strings(tmp_path, monkeypatch):
         (["{empty}/none.parquet", "--column", "key"], "none.parquet"),
         (["{keys}"], "--column is missing; give one of key"),
         (["{keys}", "--column", "name"], "no column 'name'; give one of key"),
-        (["{floats}", "--column", "key"], "cast it"),
+        (["{floats}", "--column", "key"], "cast('int64')"),
         (["{keys}", "--column", "key", "--false-positive-rate", "2"], "give one of those"),
         (["{keys}", "--column", "key", "--workers", "0"], "at least 1 is needed"),
     ],
