@@ -32,7 +32,7 @@ _here: clippy features docs messages readme reader python (module "-k" "not redi
 _elsewhere: msrv no-std web (i686 "--lib --test hostile --test small_filters") (wasm32 "--lib") instructions code-size (fuzz "5")
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
-nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") module _portable report web-demo python-dask python-pandas package semver aarch64 s390x
+nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") model module _portable report web-demo python-dask python-pandas package semver aarch64 s390x
 
 # Fails where the command does, and notes what is not checked without it, and the line that installs it.
 [no-exit-message]
@@ -197,6 +197,12 @@ _fuzz seconds name:
         -max_len=4096 -entropic_scale_per_exec_time=1 -print_final_stats=1 >$log 2>&1 || { cat $log; \
         echo "{{name}} crashed: run it again by KOEL_FUZZ={{name}} cargo +nightly fuzz run --target-dir target/fuzz all $artifacts..."; false; }; \
     printf '%-12s %s\n' {{name}} "$(grep -a '^#.*DONE' $log)"
+
+# Growing filters on all kernels in lockstep, compared with a multiset: random operations, chosen items, millions of copies. Prints one
+# shortened sequence for each kind of failure. Another seed gives other sequences.
+model seconds="600" seed="0":
+    KOEL_SECONDS={{seconds}} KOEL_SEED={{seed}} cargo test -p koel --all-features --release --locked --test suite -- \
+        --nocapture composed::random_sequences
 
 # The module for Valkey and Redis, on every server that there is; arguments go to pytest.
 module *arguments:

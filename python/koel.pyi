@@ -114,8 +114,6 @@ class ElasticFilter(MutableFilter):
         *,
         max_capacity: SupportsIndex | None = None,
         max_bytes: SupportsIndex | None = None,
-        table: str | None = None,
-        bucket_size: SupportsIndex | None = None,
         partitions: SupportsIndex | None = None,
         seed: SupportsIndex | None = None,
         kernel: str | None = None,

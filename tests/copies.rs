@@ -189,9 +189,6 @@ fn growing_filters_never_grow_for_copies() {
         ("beyond the plan", builder().false_positive_rate(0.001).capacity(500).max_capacity(1000), 6000),
         ("a high rate", builder().false_positive_rate(0.2).capacity(100), 6000),
         ("a low rate", builder().false_positive_rate(1e-6).capacity(100), 6000),
-        ("buckets of one", builder().false_positive_rate(0.01).bucket_size(1), 3000),
-        ("buckets of two", builder().false_positive_rate(0.01).bucket_size(2), 3000),
-        ("buckets of eight", builder().false_positive_rate(0.01).bucket_size(8), 3000),
     ] {
         for order in [Order::InARow, Order::ByPasses, Order::Zipf] {
             for copies in [2, 3, 8, 50, 1000] {
@@ -220,8 +217,7 @@ fn copies_do_not_raise_the_rate_above_the_promised_one() {
                 let numbers = sequence(Order::ByPasses, 20_000, copies);
                 let builder = CuckooFilter::builder().capacity(20_000).false_positive_rate(promised);
                 let mut fixed = builder.table(TableKind::Single).bucket_size(b).build().expect("valid parameters");
-                let builder = ElasticFilter::builder().false_positive_rate(promised).table(TableKind::Single);
-                let mut growing = builder.bucket_size(b).build().expect("valid parameters");
+                let mut growing = ElasticFilter::builder().false_positive_rate(promised).build().expect("valid parameters");
                 for number in numbers {
                     fixed.insert(&number).expect("there is room");
                     growing.insert(&number).expect("there is room");
@@ -290,8 +286,8 @@ fn a_million_copies_of_one_item_take_few_bytes() {
         filter.insert("alice").expect("copies always fit");
         shared.insert("alice").expect("copies always fit");
     }
-    assert_eq!((filter.count("alice"), filter.len(), filter.shards()), (1 << 20, 1 << 20, 0));
-    assert_eq!((shared.count("alice"), shared.len(), shared.shards()), ((1 << 20) - 1, (1 << 20) - 1, 0));
+    assert_eq!((filter.count("alice"), filter.len(), filter.buckets()), (1 << 20, 1 << 20, 0));
+    assert_eq!((shared.count("alice"), shared.len(), shared.buckets()), ((1 << 20) - 1, (1 << 20) - 1, 0));
     assert!(filter.table_len() == 1 && filter.load_factor() <= 1.0, "the list has one item");
     assert!(filter.size_in_bytes() <= bytes + 300, "{} and {bytes} bytes", filter.size_in_bytes());
     assert!((0..1 << 20).all(|_| filter.remove("alice")) && filter.is_empty() && !filter.remove("alice"));
@@ -305,7 +301,7 @@ fn growing_filters_refuse_more_than_four_billion_copies() {
         let copy = filter.clone();
         filter.merge(&copy).expect("there is room");
     }
-    assert_eq!((filter.count("alice"), filter.len(), filter.shards()), (1 << 31, 1 << 31, 0));
+    assert_eq!((filter.count("alice"), filter.len(), filter.buckets()), (1 << 31, 1 << 31, 0));
     let copy = filter.clone();
     let error = filter.merge(&copy).unwrap_err();
     assert_eq!(error.to_string(), "the item has 4294967295 copies, and no more are counted; insert_unique stores an item once");

@@ -387,8 +387,6 @@ fn refusing_parameters_does_not_allocate() {
     let refused = [
         ("no rate of a growing filter", ElasticFilter::builder()),
         ("a low rate of a growing filter", builder().false_positive_rate(1e-30)),
-        ("bucket size of a growing filter", builder().bucket_size(99)),
-        ("packed growing filter", builder().bucket_size(3).table(TableKind::Packed)),
         ("partitions of a growing filter", builder().partitions(3)),
         ("capacity above the maximum", builder().capacity(10).max_capacity(5)),
         ("huge capacity of a growing filter", builder().capacity(usize::MAX)),
@@ -460,19 +458,19 @@ fn clearing_growing_filters_survives_failed_allocations() {
 #[test]
 fn changing_between_list_and_tables_survives_failed_allocations() {
     let before = grown(100);
-    assert_eq!(before.shards(), 0);
+    assert_eq!(before.buckets(), 0);
     operation("insert into a filter of few items", &|| before.clone()).run(
-        |filter| filter.insert_iter((100..400).chain(0..20).map(key)).map_err(|error| error.position()),
+        |filter| filter.insert_iter((100..900).chain(0..20).map(key)).map_err(|error| error.position()),
         |filter, inserted| {
-            let items = 100 + inserted.map_or_else(|&position| position as u64, |_| 320);
+            let items = 100 + inserted.map_or_else(|&position| position as u64, |_| 820);
             assert_eq!(filter.len() as u64, items);
-            assert_has_all(filter, items.min(400));
+            assert_has_all(filter, items.min(900));
             filter.assert_consistent();
-            assert!(filter.shards() > 0 || items < 400);
+            assert!(filter.buckets() > 0 || items < 900);
         },
     );
     let before = grown(400);
-    assert!(before.shards() > 0);
+    assert!(before.buckets() > 0);
     let remove = |filter: &mut ElasticFilter| {
         (0..390).for_each(|n| assert!(filter.remove(&key(n)), "item {n}"));
         Ok::<(), koel::OutOfMemory>(())

@@ -11,6 +11,8 @@ mod growing;
 mod redisbloom;
 #[path = "../fuzz/src/repair.rs"]
 mod repair;
+#[path = "../fuzz/src/sections.rs"]
+pub(crate) mod sections;
 #[cfg(feature = "serde")]
 #[path = "../fuzz/src/serde.rs"]
 mod serde;

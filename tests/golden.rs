@@ -41,7 +41,7 @@ fn a_snapshot_is_read_only_with_its_hasher() {
     assert_eq!(any.to_bytes(), bytes);
 }
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
 }
 

@@ -200,11 +200,11 @@ fn structured_numbers_keep_the_rate_of_a_growing_filter() {
         ("golden", |n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         ("addresses", |n| 0x7f00_0000_0000 + 64 * n),
     ];
-    for (rate, capacity, max_capacity, items, b) in
-        [(0.01, 1000, 1000, 64_000, 4), (0.001, 1000, 1_000_000, 200_000, 4), (0.3, 300, 6000, 3000, 16)]
+    for (rate, capacity, max_capacity, items) in
+        [(0.01, 1000, 1000, 64_000), (0.001, 1000, 1_000_000, 200_000), (0.3, 300, 6000, 3000)]
     {
         for (shape, number) in SHAPES {
-            let builder = koel::ElasticFilter::builder().false_positive_rate(rate).capacity(capacity).bucket_size(b);
+            let builder = koel::ElasticFilter::builder().false_positive_rate(rate).capacity(capacity);
             let mut filter = builder.max_capacity(max_capacity).build().expect("valid parameters");
             (0..items).try_for_each(|n| filter.insert(&Prehashed(number(n)))).unwrap_or_else(|error| panic!("{shape}: {error}"));
             let found = (items..items + PROBES as u64).filter(|&n| filter.contains(&Prehashed(number(n)))).count() as f64;

@@ -19,7 +19,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # No __pycache__ in tests.
 
 import reader
-from reader import RECORD, GrowingSnapshot, Snapshot, SnapshotError, metrohash64, murmurhash64a
+from reader import RECORD, SECTION, GrowingSnapshot, Snapshot, SnapshotError, metrohash64, murmurhash64a
 from xxhash import xxh3_64_intdigest
 
 HERE = Path(__file__).resolve().parent
@@ -33,11 +33,12 @@ ERRORS |= {"table checksum", "shards", "table", "count", "copies"}
 reader.Table = lru_cache(maxsize=1000)(reader.Table)
 
 
-def item(items, prefix, n):
-    """Returns item or probe n, as tests/common/golden.rs defines it."""
-    number = n + (1_000_000 if prefix == "probe" else 0)
+def item(golden, prefix, n):
+    """Returns item or probe n of a golden file, as tests/common/golden.rs and growing.rs define it."""
+    items, number = golden["items"], n + (1_000_000 if prefix == "probe" else 0)
     if items == "hash":
-        return number
+        hashes = golden.get("hashes", ()) if prefix == "item" else ()
+        return int(hashes[n]) if n < len(hashes) else number
     if items == "u32":
         return struct.pack("<I", number)
     if items == "keys" and prefix == "item":
@@ -57,16 +58,16 @@ def check_contents(golden, snapshot, probes):
     assert snapshot.items == sum((end - first) * copies for first, end, copies in golden["holds"])
     for first, end, copies in golden["holds"]:
         for n in range(first, end):
-            assert item(golden["items"], "item", n) in snapshot, f"item {n} is lost"
-            assert snapshot.count(item(golden["items"], "item", n)) >= copies, f"copies of item {n} are lost"
-    found = [n for n in range(probes) if item(golden["items"], "probe", n) in snapshot]
+            assert item(golden, "item", n) in snapshot, f"item {n} is lost"
+            assert snapshot.count(item(golden, "item", n)) >= copies, f"copies of item {n} are lost"
+    found = [n for n in range(probes) if item(golden, "probe", n) in snapshot]
     assert found == golden["found"], "the probes found differ from the library's"
 
 
 def check_growing_answers(golden, data, probes):
     snapshot = GrowingSnapshot(data)
-    assert snapshot.kind == KINDS[golden["table"]] + 2 and snapshot.hasher == HASHERS["xxh3"]
-    assert snapshot.b == golden["bucket_size"] and len(snapshot.partitions) == golden["partitions"]
+    assert snapshot.kind == reader.GROWING_KIND and snapshot.b == 4 and snapshot.hasher == HASHERS["xxh3"]
+    assert len(snapshot.partitions) == golden["partitions"]
     for name in ("seed", "rate", "capacity", "max_capacity"):
         assert getattr(snapshot, name) == golden[name], name
     check_contents(golden, snapshot, probes)
@@ -105,40 +106,48 @@ def check_refusals(data, choose):
         refused(data[:length], "length")
     refused(data + b"\0", "trailing bytes")
     refused(data + data, "trailing bytes")
-    for version in (0, 2, 256, 65535):
+    for version in (0, 1, 3, 256, 65535):
         # The checksums do not matter: another version could have them elsewhere.
         refused(changed(data, 8, struct.pack("<H", version)), "version")
         refused(forge(changed(data, 8, struct.pack("<H", version))), "version")
     for hasher in (0, 4, 0x7FFF, 0x8000, 0xFFFF):
         refused(forge(changed(data, 14, struct.pack("<H", hasher))), "hasher")
     refused(forge(changed(data, 10, b"\2")), "other type")
-    for at, new in ((10, b"\4"), (11, b"\1"), (11, b"\x21"), (12, b"\0"), (12, b"\x11"), (13, b"\2"), (55, b"\1")):
+    for at, new in ((10, b"\3"), (11, b"\1"), (11, b"\x21"), (12, b"\0"), (12, b"\x11"), (13, b"\2"), (55, b"\1")):
         refused(forge(changed(data, at, new)), "parameter")
     for at in (24, 40):
-        for value in {0, 1, 2**64 - 1} - {int.from_bytes(data[at : at + 8], "little")}:
+        for value in {24: {0, 3, 2**64 - 1}, 40: {1, 9, 2**64 - 1}}[at] - {int.from_bytes(data[at : at + 8], "little")}:
             refused(forge(changed(data, at, struct.pack("<Q", value))), "parameter")
     items = int.from_bytes(data[32:40], "little")
     refused(forge(changed(data, 32, struct.pack("<Q", items + 1))), "count", "parameter")
     refused(forge(changed(data, 32, struct.pack("<Q", 2**64 - 1))), "parameter")
-    entries, table_bytes = (int.from_bytes(data[at : at + 8], "little") for at in (48, 40))
-    refused(forge(changed(data, 48, struct.pack("<Q", entries + 1))), "length", "parameter")
+    listed = int.from_bytes(data[40:48], "little")
+    refused(forge(changed(data, 40, struct.pack("<Q", listed + 12))), "length", "parameter")
     check_table_refusals(data)
-    if entries == 0:
+    if listed == 0:
         check_bare_table(data, items, choose)
     else:
-        check_list_refusals(data, 64 + table_bytes, entries)
+        check_list_refusals(data, len(data) - 8 - listed, Snapshot(data).key_bytes)
 
 
-def check_list_refusals(data, start, entries):
+def check_list_refusals(data, start, size):
     """Checks that invalid lists of extra copies are refused."""
     refused(forge(changed(data, start, b"\xff" * 8)), "count")
-    for at in range(start + 8, start + 8 + 12 * entries, 12):
-        for offset, new in ((0, bytes(8)), (0, b"\xff" * 8), (8, bytes(4)), (8, b"\xff" * 4), (8, bytes([data[at + 8] ^ 1]))):
-            refused(forge(changed(data, at + offset, new)), "copies")
-    for at in range(start + 8, start + 8 + 12 * (entries - 1), 12):
-        first, second = data[at : at + 12], data[at + 12 : at + 24]
+    width, end = data[start + 8], len(data) - 8
+    entries = (end - start - 9) // (size + width)
+    for other in {0, 1, 2, 3, 4, 255} - {width}:
+        refused(forge(changed(data, start + 8, bytes([other]))), "copies")
+    keys = [start + 9 + size * n for n in range(entries)]
+    for at in keys:
+        refused(forge(changed(data, at, bytes(size))), "copies")
+        refused(forge(changed(data, at, b"\xff" * size)), "copies")
+    for at in keys[:-1]:
+        first, second = data[at : at + size], data[at + size : at + 2 * size]
         refused(forge(changed(data, at, second + first)), "copies")
         refused(forge(changed(data, at, first + first)), "copies")
+    for at in range(end - width * entries, end, width or 1):
+        refused(forge(changed(data, at, bytes(width))), "copies")
+        refused(forge(changed(data, at, bytes([data[at] ^ 1]))), "copies")
 
 
 def check_bare_table(data, items, choose):
@@ -173,44 +182,48 @@ def check_table_refusals(data):
 
 
 def sections(data):
-    """Yields each partition's section offset, its record count, and the ranges of its extra copies and of its lists."""
-    at, snapshot = 64, GrowingSnapshot(data)
-    for listed, copies in zip(snapshot.listed, snapshot.copies):
-        _, shards, length = struct.unpack_from("<QQQ", data, at)
-        end = at + 32 + length
-        entries = range(end - 8 - 16 * len(copies), end - 8) if copies else range(0)
-        yield at, shards, entries, range(at + 40, end - 8) if listed else entries
-        at = end
+    """Returns each partition's section: its offset, and the offset, the fields, the generation and the body of each of its records."""
+    at, snapshot, found = 64, GrowingSnapshot(data), []
+    for generations in snapshot.partitions:
+        _, number, length, _ = SECTION.unpack_from(data, at)
+        records, end = [], at + 32 + 24 * number
+        for place in range(at + 32, end, 24):
+            n, d, kind, width, prefix, entries, _ = fields = RECORD.unpack_from(data, place)
+            plan = generations[n].generation
+            size = plan.size(kind, d, entries, width)
+            records.append((place, fields, plan, range(end, end + size)))
+            end += size + -size % 8
+        found.append((at, records))
+        at += 32 + length
+    return found
 
 
-def seal(data, partitions):
-    """Recomputes the checksums of the header, the sections and the trailer."""
+def seal(data, partitions, bodies=True):
+    """Recomputes the checksums of the header, the bodies, the sections and the trailer. Lengths must be as before."""
     header, checksums = xxh3_64_intdigest(data[:56]), b""
     data = changed(data, 56, header.to_bytes(8, "little"))
-    for partition, (at, _, _, lists) in enumerate(partitions):
-        _, shards, length = struct.unpack_from("<QQQ", data, at)
-        covered = data[at : at + 24] + data[at + 32 : at + 32 + (24 * shards if shards or not length else 8)]
+    for partition, (at, records) in enumerate(partitions):
+        for place, _, _, body in records if bodies else []:
+            data = changed(data, place + 16, xxh3_64_intdigest(data[body.start : body.stop]).to_bytes(8, "little"))
+        covered = data[at : at + 24] + data[at + 32 : at + 32 + 24 * len(records)]
         checksum = xxh3_64_intdigest(covered, seed=(header + partition) % 2**64).to_bytes(8, "little")
         data, checksums = changed(data, at + 24, checksum), checksums + checksum
-        if lists:
-            seed, covered = int.from_bytes(checksum, "little"), data[lists.start : lists.stop]
-            data = changed(data, lists.stop, xxh3_64_intdigest(covered, seed=seed).to_bytes(8, "little"))
     return data[:-8] + xxh3_64_intdigest(checksums, seed=header).to_bytes(8, "little")
 
 
 def check_growing_refusals(data, choose):
     """Checks that invalid variants of a growing filter's snapshot are refused."""
-    partitions = list(sections(data))
+    partitions = sections(data)
 
-    def refused_as(kinds, *changes):
+    def refused_as(kinds, *changes, bodies=True):
         """Asserts that the snapshot with these changes, and valid checksums, is refused with one of `kinds`, joined by " or "."""
         forged = data
         for at, new in changes:
             forged = changed(forged, at, new)
-        refused(seal(forged, partitions), *kinds.split(" or "), read=GrowingSnapshot)
+        refused(seal(forged, partitions, bodies), *kinds.split(" or "), read=GrowingSnapshot)
 
     assert seal(data, partitions) == data, "seal differs from the library"
-    # Table: a table's padding has no checksum. Length: a record count may exceed the bytes.
+    # Table: padding has no checksum. Length: a record count may exceed the bytes.
     damage = ("magic", "version", "header checksum", "length", "shards", "table checksum", "table")
     for bit in choose.sample(range(8 * len(data)), 60):
         refused(changed(data, bit // 8, bytes([data[bit // 8] ^ 1 << bit % 8])), *damage, read=GrowingSnapshot)
@@ -218,110 +231,102 @@ def check_growing_refusals(data, choose):
         refused(data[:length], "length", read=GrowingSnapshot)
     for more in (b"\0", data):
         refused(data + more, "trailing bytes", read=GrowingSnapshot)
-    for version in (0, 2, 65535):
+    for version in (0, 1, 3, 65535):
         refused_as("version", (8, struct.pack("<H", version)))
     for hasher in (0, 4, 0x8000):
         refused_as("hasher", (14, struct.pack("<H", hasher)))
     refused_as("other type", (10, b"\0"))
     refused_as("other type", (10, b"\1"))
-    for at, new in ((10, b"\4"), (11, b"\1"), (11, b"\x21"), (12, b"\0"), (12, b"\x11"), (13, b"\x09"), (24, b"\1")):
+    for at, new in ((10, b"\3"), (11, b"\1"), (11, b"\x21"), (12, b"\0"), (12, b"\x03"), (13, b"\x09"), (24, b"\1")):
         refused_as("parameter", (at, new))
-    for at, new in ((24, bytes(4)), (24, b"\2\0\0\x80"), (28, b"\x1c"), (29, b"\x1c"), (30, b"\x0d"), (31, b"\2")):
+    for at, new in ((24, bytes(4)), (24, b"\2\0\0\x80"), (28, b"\x1c"), (29, b"\x1c"), (30, b"\x08"), (31, b"\2")):
         refused_as("parameter", (at, new))
+    refused_as("parameter", (24, struct.pack("<IBB", 2**25, 0, 27)))
     refused_as("parameter", (32, struct.pack("<QQ", 2, 1)))
     for rate in (0.0, 1.0, -0.5, float("nan"), float("inf")):
         refused_as("parameter", (48, struct.pack("<d", rate)))
-    if len(partitions) > 1:
-        check_without_records(data, partitions)
-    for at, shards, entries, lists in partitions:
-        chosen = choose.sample(range(shards), min(shards, 4))
-        check_section_refusals(GrowingSnapshot(data), data, refused_as, at, shards, chosen, entries)
-        check_long_entries(data, refused_as, at, entries)
-        if not shards and lists:
-            check_listed_items(GrowingSnapshot(data), data, refused_as, at)
+    for at, records in partitions:
+        check_section_refusals(data, refused_as, at, records)
+        for place, fields, plan, body in choose.sample(records, min(len(records), 4)):
+            check_record_refusals(data, refused_as, place, fields, plan)
+            if len(body) % 8:
+                refused_as("table", (body.stop, b"\1"))
+            if fields[2] == reader.TABLE:
+                check_shard_refusals(refused_as, plan, plan.known - fields[1], body)
+            else:
+                check_entry_refusals(data, refused_as, fields, plan, body)
 
 
-def check_without_records(data, partitions):
-    """Checks that a last partition without records is refused if its section states items or a length."""
-    start, *_ = partitions[-1]
-    kinds = ("count", "shards", "table checksum")
-    for items, length in ((2**64 - 1, 0), (1, 0), (0, 1)):
-        forged = data[:start] + struct.pack("<QQQQ", items, 0, length, 0) + data[-8:]
-        refused(seal(forged, [*partitions[:-1], (start, 0, range(0), range(0))]), *kinds, read=GrowingSnapshot)
+def check_section_refusals(data, refused_as, at, records):
+    """Checks that a section with a wrong number of items, or a wrong length, is refused."""
+    items, _, length, _ = SECTION.unpack_from(data, at)
+    refused_as("count", (at, struct.pack("<Q", items + 1)))
+    refused_as("count", (at, struct.pack("<Q", 2**64 - 1)))
+    for other in (length + 8, length + 7, 0, 2**64 - 1):
+        refused_as("shards", (at + 16, struct.pack("<Q", other)))
+    # Without records, or with fewer or more of them, streams have no shard, or bodies are taken for records.
+    for number in (0, len(records) - 1):
+        covered = struct.pack("<QQQ", items, number, length) + data[at + 32 : at + 32 + 24 * number]
+        partition = next(n for n, (start, _) in enumerate(sections(data)) if start == at)
+        seed = (xxh3_64_intdigest(data[:56]) + partition) % 2**64
+        forged = changed(data, at, covered[:24] + xxh3_64_intdigest(covered, seed=seed).to_bytes(8, "little"))
+        refused(forged, "shards", read=GrowingSnapshot)
+    refused(changed(data, at + 8, struct.pack("<Q", 2**63)), "shards", read=GrowingSnapshot)
+    refused(changed(data, at + 8, struct.pack("<Q", 2**40)), "length", read=GrowingSnapshot)
 
 
-def check_listed_items(snapshot, data, refused_as, at):
-    """Checks that an invalid list of a partition without records is refused."""
-    number, size = int.from_bytes(data[at + 32 : at + 40], "little"), snapshot._key_bytes()
-    keys, end = at + 40, at + 40 + number * size
-    refused_as("shards", (at + 32, bytes(8)))
-    for other in (number - 1, number + 1, 2**64 - 1):
-        refused_as("shards or count or table", (at + 32, struct.pack("<Q", other)))
-    refused_as("count", (at + 16, bytes(8)))
-    refused_as("table", (end - size, b"\xff" * size))
-    if number > 1:
-        refused_as("table", (keys, data[end - size : end]))
-        refused_as("table", (keys, data[keys + size : keys + 2 * size]))
-    if number * size % 8:
-        refused_as("table", (end, b"\1"))
+def check_record_refusals(data, refused_as, place, fields, plan):
+    """Checks that an invalid record is refused."""
+    n, d, kind, width, prefix, entries, _ = fields
+    for generation in (n + 1, 255):
+        refused_as("shards", (place, bytes([generation])))
+    for depth in {plan.least - 1, plan.greatest + 1, 255} - {-1}:
+        refused_as("shards", (place + 1, bytes([depth])))
+    refused_as("shards", (place + 2, b"\3"))
+    refused_as("shards", (place + 3, b"\1" if kind == reader.TABLE else b"\3"))
+    refused_as("shards", (place + 4, struct.pack("<I", prefix + 1)))
+    refused_as("shards", (place + 8, struct.pack("<Q", 2**64 - 1)))
+    refused_as("table checksum", (place + 16, bytes([data[place + 16] ^ 1])), bodies=False)
+    if kind == reader.COPIES:
+        refused_as("shards", (place + 1, b"\1"))
+        refused_as("shards", (place + 8, bytes(8)))
+        return
+    refused_as("shards", (place + 2, bytes([reader.COPIES])))
+    if kind == reader.TABLE:
+        refused_as("shards", (place + 8, struct.pack("<Q", 4 * plan.m + 1)))
+        if entries < 4 * plan.m:
+            refused_as("count", (place + 8, struct.pack("<Q", entries + 1)))
 
 
-def check_long_entries(data, refused_as, at, entries):
-    """Checks that invalid entries of extra copies of a partition are refused."""
-    items = int.from_bytes(data[at : at + 8], "little")
-    for start in {*entries[:1], *entries[-16:-15]}:
-        number = int.from_bytes(data[start + 12 : start + 16], "little")
-        for wrong in (0, number + 1, 2**32 - 1):
-            refused_as("copies", (start + 12, struct.pack("<I", wrong)))
-        refused_as("copies", (start, b"\xff" * 11))
-        refused_as("copies", (start + 11, b"\xff"))
-        if len(entries) > 16:
-            other = entries.start if start > entries.start else start + 16
-            refused_as("copies", (start, data[other : other + 12]))
-    if entries:
-        refused_as("copies", (at, struct.pack("<Q", items + 1)))
-        refused_as("count", (at, struct.pack("<Q", 2**64 - 1)))
-        refused_as("count", (at, bytes(8)))
+def check_shard_refusals(refused_as, plan, upper, body):
+    """Checks that a table is refused if it has a fingerprint without low bits: the last bit of the first bucket's column."""
+    column = 8 * reader.bytes_of(plan.m * reader.bits_of_bucket(reader.PACKED, plan.f, 4))
+    if upper > 0:
+        refused_as("table", (body.start, (1 << column + 4 * upper - 1).to_bytes(len(body), "little")))
 
 
-def check_section_refusals(snapshot, data, refused_as, at, shards, chosen, entries):
-    items, _, length = struct.unpack_from("<QQQ", data, at)
-    # With entries, one more item could be an extra copy, so the entries' sum reveals the error.
-    wrong = "copies" if entries else "count"
-    refused_as(wrong, (at, struct.pack("<Q", items + 1)))
-    # A section without shards but with a length has a list, so the bytes behind an empty section are read as a number of items.
-    kinds = "count or shards" if entries else "shards" if length else "count or shards or table checksum"
-    for other in (length + 8, length + 7, 2**64 - 1):
-        refused_as(kinds, (at + 16, struct.pack("<Q", other)))
-    if shards:
-        refused_as("count or shards", (at + 16, bytes(8)))
-    table = at + 32 + 24 * shards
-    for n in range(shards):
-        place = at + 32 + 24 * n
-        generation, d, _, prefix, here, _, _ = RECORD.unpack_from(data, place)
-        f, upper, size = snapshot.size(generation, d)
-        this, table = table, table + size + -size % 8
-        if n not in chosen:
-            continue
-        least, greatest, _ = snapshot.depths(generation)
-        for depth in {least - 1, greatest + 1} - {-1}:
-            refused_as("shards", (place + 1, bytes([depth])))
-        refused_as("shards", (place + 2, b"\1"))
-        refused_as("shards", (place + 4, struct.pack("<I", prefix + 1)))
-        refused_as("shards", (place + 8, struct.pack("<I", snapshot.m * snapshot.b + 1)))
-        refused_as("shards", (place + 12, b"\1"))
-        refused_as("table checksum", (place + 16, bytes([data[place + 16] ^ 1])))
-        if here < snapshot.m * snapshot.b:
-            refused_as("count", (place + 8, struct.pack("<I", here + 1)))
-            refused_as("count", (place + 8, struct.pack("<I", here + 1)), (at, struct.pack("<Q", items + 1)))
-        if size % 8:
-            refused_as("table", (this + size, b"\1"))
-        # A fingerprint without low bits. The last bit of the first bucket, in the table or in the column, is an upper bit.
-        bits = reader.bits_of_bucket(snapshot.kind, f, snapshot.b)
-        column = 8 * reader.bytes_of(snapshot.m * bits)
-        for last in [bits] * (f > snapshot.f) + [column + snapshot.b * upper] * (upper > 0):
-            bucket = (1 << last - 1).to_bytes(size, "little")
-            refused_as("table", (this, bucket), (place + 16, xxh3_64_intdigest(bucket).to_bytes(8, "little")))
+def check_entry_refusals(data, refused_as, fields, plan, body):
+    """Checks that an invalid list is refused."""
+    _, _, kind, width, _, entries, _ = fields
+    error, size, start = "table" if kind == reader.LIST else "copies", plan.key_bytes(kind), body.start
+    if entries == 0:
+        return
+    counts = start + entries * size
+    # A key above all, and one that no item has: its low fingerprint is 0.
+    refused_as(error, (counts - size, b"\xff" * size))
+    first = int.from_bytes(data[start : start + size], "little") >> plan.extra * (kind == reader.COPIES)
+    without_fingerprint = first >> plan.f << plan.f + plan.extra * (kind == reader.COPIES)
+    refused_as(error, (start, without_fingerprint.to_bytes(size, "little")))
+    if entries > 1:
+        one, two = data[start : start + size], data[start + size : start + 2 * size]
+        refused_as(error, (start, two + one))
+        refused_as(error, (start, one + one))
+    if width > 0:
+        refused_as(error, (counts, bytes(width)))
+        # Counts of one are as many as keys, and take no bytes.
+        refused_as(error, (counts, (1).to_bytes(width, "little") * entries))
+    if kind == reader.COPIES and width == 4:
+        refused_as(error, (counts, b"\xff" * 4))
 
 
 def check_metrohash():
@@ -349,6 +354,13 @@ def check_document():
         assert line in document, f"docs/FORMAT.md lacks: {line}"
 
 
+def check_development_version():
+    """Checks that a snapshot of version 1 is refused as one of another version."""
+    data = (HERE / "data/version_1/growing.koel").read_bytes()
+    for read in (Snapshot, GrowingSnapshot):
+        refused(data, "version", read=read)
+
+
 def check_folder(path, read, check_answers, check_refusals, choose, counts):
     """Checks all snapshots of a list."""
     manifest = json.loads(path.read_text())
@@ -373,6 +385,7 @@ def main(*folders):
     check_metrohash()
     check_murmurhash()
     check_document()
+    check_development_version()
     for folder in map(Path, folders):
         check_folder(folder / "goldens.json", Snapshot, check_answers, check_refusals, choose, counts)
         growing = folder / "growing/growing.json"

@@ -113,7 +113,7 @@ class Filter {
 
     constructor(handle, header) {
         const kind = header.getUint8(10);
-        const isGrowing = kind >= 2;
+        const isGrowing = kind === 2;
         this.#handle = handle;
         this.kind = isGrowing ? "growing" : "fixed";
         this.bytes = header.byteLength;
@@ -122,7 +122,7 @@ class Filter {
             ? { bucketsPerShard: header.getUint32(24, true) }
             : { buckets: Number(header.getBigUint64(24, true)) };
         this.parameters = Object.freeze({
-            table: kind % 2 === 0 ? "single" : "packed",
+            table: kind === 0 ? "single" : "packed",
             f: header.getUint8(11),
             b: header.getUint8(12),
             ...buckets,

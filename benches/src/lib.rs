@@ -28,6 +28,29 @@ pub fn time(items: usize, action: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / items as f64
 }
 
+/// Returns the nanoseconds for which this thread has used a processor. On systems other than Unix, it is the time of day, which
+/// includes pauses of the thread.
+///
+/// # Panics
+/// Panics if there is no such clock.
+#[cfg(feature = "times")]
+#[must_use]
+pub fn processor_time() -> u64 {
+    #[cfg(unix)]
+    {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the pointer is valid, and the clock exists on every Unix.
+        #[allow(unsafe_code, reason = "reading the clock is unsafe")]
+        let status = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+        assert_eq!(status, 0, "the clock can be read");
+        time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+    }
+    #[cfg(not(unix))]
+    {
+        std::time::UNIX_EPOCH.elapsed().map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
 /// Returns the median of the values: of an even number of values, the higher one in the middle.
 ///
 /// # Panics

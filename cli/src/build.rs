@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use koel::{Addressing, BuildError, Builder, CuckooFilter, ElasticBuilder, ParamError, Prehashed, TableKind, hash::AnyHasher};
+use koel::{Addressing, BuildError, Builder, CuckooFilter, ParamError, Prehashed, TableKind, hash::AnyHasher};
 
 use crate::{
     errors::{self, Inserting},
@@ -62,7 +62,7 @@ pub(crate) struct Build {
     capacity: Option<usize>,
 
     /// Build a filter that grows: the number of items need not be known and may increase later, but each item takes more space
-    #[arg(long, conflicts_with_all = ["bits", "addressing"])]
+    #[arg(long, conflicts_with_all = ["bits", "addressing", "table", "bucket_size"])]
     grow: bool,
 
     /// With --grow, the number of items up to which a lookup reads two buckets; beyond it, it reads four or more [default: 1000
@@ -87,18 +87,19 @@ impl Build {
         let growing = self.kind.growing(self.capacity, self.max_capacity)?;
         let fixed = self.builder()?;
         if self.grow {
-            let accepts = |table: Option<TableKind>, size, capacity| {
-                let builder = self.kind.growing_of_any_table(capacity, self.max_capacity).bucket_size(size);
-                table.into_iter().fold(builder, ElasticBuilder::table).params().map(|_| ())
-            };
-            growing.clone().params().map_err(|error| self.parameter_error(&error, accepts))?;
+            growing.clone().params().map_err(|error| match error {
+                ParamError::FalsePositiveRate { given, min } => {
+                    errors::rate(given, min, "a growing filter", &self.default_rate_remedy())
+                }
+                error => errors::parameter(&error),
+            })?;
         } else {
             let accepts = |table: Option<TableKind>, size, capacity: Option<usize>| {
                 let builder = self.builder_of_any_table().capacity(capacity.unwrap_or(0)).bucket_size(size);
                 table.into_iter().fold(builder, Builder::table).params().map(|_| ())
             };
             let builder = fixed.clone().capacity(self.capacity.unwrap_or(0));
-            builder.params().map_err(|error| self.parameter_error(&error, accepts))?;
+            builder.params().map_err(|error| self.fixed_error(&error, accepts))?;
         }
         let output = self.output.open()?;
         let mut items = self.list.open_for(&output)?;
@@ -125,9 +126,14 @@ impl Build {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the error about a parameter. `accepts` tells whether a filter with the same other options can have this kind of table,
-    /// bucket size and capacity.
-    fn parameter_error(
+    /// Returns the remedy that names the default rate, if that is the one in use.
+    fn default_rate_remedy(&self) -> String {
+        if self.kind.fpr.is_none() { format!("; {RATE} is the default") } else { String::new() }
+    }
+
+    /// Returns the error about a parameter of a fixed filter. `accepts` tells whether a filter with the same other options can have
+    /// this kind of table, bucket size and capacity.
+    fn fixed_error(
         &self,
         error: &ParamError,
         accepts: impl Fn(Option<TableKind>, u32, Option<usize>) -> Result<(), ParamError>,
@@ -157,15 +163,12 @@ impl Build {
             // Tables with buckets of one slot are planned for a low load, except the smallest, and so keep a lower rate.
             let is_enough =
                 |&capacity: &usize| capacity > self.capacity.unwrap_or(0) && accepts(table, slots, Some(capacity)).is_ok();
-            let capacities = (3..9).map(|power| 10_usize.pow(power)).filter(|_| slots == 1 && !self.grow);
+            let capacities = (3..9).map(|power| 10_usize.pow(power)).filter(|_| slots == 1);
             let enough = capacities.into_iter().find(is_enough);
             remedies.extend(enough.map(|capacity| format!(", or --capacity {capacity} if no more items are distinct")));
         }
-        if self.kind.fpr.is_none() {
-            remedies.push(format!("; {RATE} is the default"));
-        }
-        let filter = if self.grow { "a growing filter" } else { "a filter" };
-        errors::rate(given, min, &format!("{filter} with {} per bucket", counted(slots, "slot")), &remedies.concat())
+        remedies.push(self.default_rate_remedy());
+        errors::rate(given, min, &format!("a filter with {} per bucket", counted(slots, "slot")), &remedies.concat())
     }
 
     /// Returns the builder, with all options but the capacity.

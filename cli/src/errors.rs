@@ -77,15 +77,6 @@ pub(crate) fn refused(place: &str, error: &InsertError, capacity: usize, command
             format!("the filter would take {needed} bytes, and --max-bytes is {max_bytes}"),
             String::from("give a higher --max-bytes"),
         ),
-        InsertErrorKind::Generations => {
-            let remedy = match command {
-                Build { .. } => "give a higher --max-capacity",
-                Add => "build a new filter: `koel build --grow`, without `koel build --max-capacity` or with a higher one",
-                Uniq => OTHER_FILE,
-            };
-            let reason = "the filter holds many times its maximum capacity, and cannot keep its rate with more items";
-            (String::from(reason), String::from(remedy))
-        }
         InsertErrorKind::Crowded => {
             let remedy = match command {
                 Build { .. } => "give a --seed that nobody else knows",

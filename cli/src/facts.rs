@@ -92,7 +92,8 @@ impl Facts {
         let (table, hasher, seed) = (params.table().to_string(), filter.hasher().id().to_string(), params.seed());
         let (capacity, most, bucket_size) = (params.capacity(), params.max_capacity(), params.bucket_size());
         let in_shards = counted(shards, "shard");
-        let (in_table, shown) = match shards {
+        let (in_table, shown) = match filter.buckets() {
+            // All shards are lists.
             0 => (format!("{table}, once there are more items"), String::from("a list of a few items")),
             _ => (format!("{table}, in {in_shards}"), format!("{table} table in {in_shards}")),
         };

@@ -66,18 +66,11 @@ impl FilterArgs {
         capacity: Option<usize>,
         max_capacity: Option<usize>,
     ) -> anyhow::Result<ElasticBuilder<AnyHasher>> {
-        let builder = self.growing_of_any_table(capacity, max_capacity);
-        let builder = self.table.into_iter().fold(builder, ElasticBuilder::table);
-        let builder = self.bucket_size.into_iter().fold(builder, ElasticBuilder::bucket_size);
-        Ok(kernel()?.into_iter().fold(builder, ElasticBuilder::kernel))
-    }
-
-    /// Returns the builder of a growing filter, without the options about its tables and the kernel.
-    pub(crate) fn growing_of_any_table(&self, capacity: Option<usize>, max_capacity: Option<usize>) -> ElasticBuilder<AnyHasher> {
         let rate = self.fpr.unwrap_or(RATE);
         let builder = ElasticFilter::builder().hasher(self.hasher).seed(self.seed).false_positive_rate(rate);
         let builder = capacity.into_iter().fold(builder, ElasticBuilder::capacity);
-        max_capacity.into_iter().fold(builder, ElasticBuilder::max_capacity)
+        let builder = max_capacity.into_iter().fold(builder, ElasticBuilder::max_capacity);
+        Ok(kernel()?.into_iter().fold(builder, ElasticBuilder::kernel))
     }
 }
 

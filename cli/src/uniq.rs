@@ -29,9 +29,9 @@ const CLOSED: u8 = 141;
 
 /// Print the lines that have not been seen before.
 ///
-/// Each new line is printed as it arrives; with --key, each line whose field is new. A filter remembers the lines in about 5 bytes
-/// each, at least 200 kB, however long they are. With --filter, it remembers them from one run to the next, in a file. The first run
-/// creates it; it grows, and is a koel snapshot like any other.
+/// Each new line is printed as it arrives; with --key, each line whose field is new. A filter remembers the lines in 5 to 8 bytes
+/// each, however long they are. With --filter, it remembers them from one run to the next, in a file. The first run creates it; it
+/// grows, and is a koel snapshot like any other.
 ///
 /// A new line is mistaken for a seen one, and left out, at most at the filter's false-positive rate: --fpr, for a new filter.
 ///
@@ -77,7 +77,7 @@ pub(crate) struct Uniq {
     #[arg(long, value_name = "E", value_parser = numbers::rate, allow_hyphen_values = true)]
     fpr: Option<f64>,
 
-    /// The maximum memory of a filter that grows, such as 100MB; a new one needs about 200 kB with the default rate. When it is
+    /// The maximum memory of a filter that grows, such as 100MB; a new one needs up to 1.6 kB with the default rate. When it is
     /// reached, the command writes the filter and ends with an error that names the first line that it did not remember
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes, allow_hyphen_values = true)]
     max_bytes: Option<usize>,

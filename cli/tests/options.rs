@@ -27,6 +27,8 @@ fn parameters_have_limits() {
         ("--hasher md5", &["--hasher", "'md5'", "xxh3, metrohash64"]),
         ("--seed 0xyz", &["--seed", "'0xyz'", "hexadecimal"]),
         ("--grow --bits 12", &["cannot be used with"]),
+        ("--grow --table packed", &["--table", "cannot be used with"]),
+        ("--grow --bucket-size 4", &["--bucket-size", "cannot be used with"]),
         ("--max-capacity 10", &["--grow"]),
         ("--grow --fpr 2", &["--fpr: 2 given"]),
         ("--grow --capacity 10 --max-capacity 9", &["--capacity: 10 given"]),

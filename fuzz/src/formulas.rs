@@ -102,10 +102,18 @@ impl Formulas {
     /// Adds the copies in a list to `items`. Returns false if the list is invalid.
     fn add_copies(&self, items: &mut BTreeMap<Key, u32>, listed: &[u8]) -> bool {
         let Some((total, list)) = listed.split_at_checked(8) else { return true };
-        let (mut last, mut sum) = (None, 0);
+        let Some((&[width], entries)) = list.split_first_chunk() else { return false };
+        let (key_bytes, width) = (self.list_key_bytes(), usize::from(width));
+        let len = entries.len() / (key_bytes + width);
+        if len == 0 || entries.len() != len * (key_bytes + width) || ![0, 1, 2, 4].contains(&width) {
+            return false;
+        }
+        let (list_keys, counts) = entries.split_at(len * key_bytes);
+        let (mut last, mut sum, mut largest) = (None, 0, 0);
         let keys: BTreeMap<u64, Key> = items.keys().map(|&key| (self.list_key(key), key)).collect();
-        for entry in list.chunks_exact(12) {
-            let (list_key, more) = (number(entry, 0), u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]));
+        for (at, key) in list_keys.chunks_exact(key_bytes).enumerate() {
+            let list_key = short_number(key);
+            let more = if width == 0 { 1 } else { short_number(&counts[at * width..][..width]) as u32 };
             let copies = keys.get(&list_key).and_then(|key| items.get_mut(key));
             let Some((copies, more)) = copies.and_then(|copies| copies.checked_add(more).map(|sum| (copies, sum))) else {
                 return false;
@@ -113,22 +121,29 @@ impl Formulas {
             if last >= Some(list_key) || *copies == more {
                 return false;
             }
+            largest = largest.max(more - *copies);
             (last, sum) = (Some(list_key), sum + u64::from(more - *copies));
             *copies = more;
         }
-        sum == number(total, 0)
+        let needed = [1, 0xff, 0xffff].iter().position(|&most| largest <= most).map_or(4, |width| width);
+        sum == number(total, 0) && width == needed
     }
 
     /// Gives the entries of a list the keys of the first items in these buckets, and sets the total, which it returns. The list
     /// stays invalid if there are fewer items than entries, or an entry has no copies.
     pub fn repair_copies(&self, buckets: &[Vec<u32>], listed: &mut [u8]) -> u64 {
         let Some((total, list)) = listed.split_at_mut_checked(8) else { return 0 };
+        let Some((&mut [width], entries)) = list.split_first_chunk_mut() else { return 0 };
+        let (key_bytes, width) = (self.list_key_bytes(), usize::from(width));
+        let len = entries.len() / (key_bytes + width);
+        let (list_keys, counts) = entries.split_at_mut(len * key_bytes);
         let mut keys: Vec<u64> = self.items(buckets).keys().map(|&key| self.list_key(key)).collect();
         keys.sort_unstable();
         let mut sum = 0_u64;
-        for (entry, key) in list.chunks_exact_mut(12).zip(keys) {
-            entry[..8].copy_from_slice(&key.to_le_bytes());
-            sum += u64::from(u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]));
+        for (at, (entry, key)) in list_keys.chunks_exact_mut(key_bytes).zip(keys).enumerate() {
+            entry.copy_from_slice(&key.to_le_bytes()[..key_bytes]);
+            let count = counts.get(at * width..(at + 1) * width).unwrap_or_default();
+            sum = sum.wrapping_add(if width == 0 { 1 } else { short_number(&count[..width.min(8)]) });
         }
         total.copy_from_slice(&sum.to_le_bytes());
         sum
@@ -136,8 +151,12 @@ impl Formulas {
 
     /// Returns the key of an item in the list of copies.
     fn list_key(&self, (fingerprint, bucket): Key) -> u64 {
-        let bits = self.f + (u64::BITS - (self.m - 1).leading_zeros());
-        (bucket << self.f | u64::from(fingerprint)).wrapping_mul(C) & (u64::MAX >> (64 - bits.min(64)))
+        bucket << self.f | u64::from(fingerprint)
+    }
+
+    /// Returns the length of such a key.
+    pub fn list_key_bytes(&self) -> usize {
+        (self.f + (u64::BITS - self.m.saturating_sub(1).leading_zeros())).div_ceil(8).max(1) as usize
     }
 
     /// Returns the parameters in a header, valid or not.
@@ -264,4 +283,9 @@ fn codebook() -> &'static [[u8; 4]] {
         let nibbles = |word: u16| [12, 8, 4, 0].map(|shift| (word >> shift & 15) as u8);
         (0..=u16::MAX).map(nibbles).filter(|nibbles| nibbles.is_sorted()).collect()
     })
+}
+
+/// Reads a number of at most eight bytes.
+fn short_number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }

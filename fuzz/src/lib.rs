@@ -3,6 +3,8 @@
 //! Tests include these files, too: tests/fuzz_corpus.rs runs them on the stored inputs, tests/operations.rs and
 //! tests/elastic/composed.rs on random ones.
 
+#[path = "../../tests/common/chosen.rs"]
+mod chosen;
 pub mod composed;
 pub mod foreign;
 mod formulas;
@@ -13,6 +15,7 @@ mod redisbloom;
 mod repair;
 #[path = "../../tests/common/same_bits.rs"]
 mod same_bits;
+mod sections;
 pub mod serde;
 pub mod snapshot;
 #[path = "../../tests/common/split_mix.rs"]

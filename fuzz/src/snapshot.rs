@@ -5,6 +5,7 @@ use super::{
     formulas::{Formulas, Key},
     growing, repair,
     same_bits::same_bits,
+    sections::is_growing,
     split_mix::SplitMix64,
 };
 use koel::{Contains, CuckooFilter, FilterView, Kernel, Prehashed, SnapshotError, hash::AnyHasher};
@@ -25,7 +26,7 @@ pub fn check(input: &[u8]) {
     let (mut bytes, odd) = repair::snapshot(input);
     let start = odd % 8;
     bytes.splice(0..0, vec![0; start]);
-    if bytes.get(start + 10).is_some_and(|&kind| repair::is_growing(kind)) {
+    if bytes.get(start + 10).is_some_and(|&kind| is_growing(kind)) {
         growing::check(&bytes[start..], odd);
     }
     check_snapshot(&bytes[start..], odd);

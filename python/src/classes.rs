@@ -232,8 +232,6 @@ impl Filter {
             dict.set_item("capacity", params.capacity())?;
             dict.set_item("false_positive_rate", params.false_positive_rate())?;
             dict.set_item("max_capacity", params.max_capacity())?;
-            dict.set_item("table", params.table().to_string())?;
-            dict.set_item("bucket_size", params.bucket_size())?;
             dict.set_item("partitions", params.partitions())?;
         }
         dict.set_item("seed", self.seed)?;
@@ -601,7 +599,7 @@ impl CuckooFilter {
 ///   times the capacity, and at least 16 million. If it is close to the number of items, the filter takes fewer bytes.
 /// - `max_bytes`: the memory that the filter may take. Beyond it, `add` raises FullError.
 /// - `partitions`: a power of two from 1 to 256, by default 1, and 64 in a SharedFilter, which has a lock for each.
-/// - `table`, `bucket_size`, `seed`, `kernel`: as in CuckooFilter. The table is packed by default.
+/// - `seed`, `kernel`: as in CuckooFilter.
 ///
 /// >>> seen = koel.ElasticFilter(false_positive_rate=0.001)
 /// >>> seen.update(range(100_000))
@@ -616,16 +614,13 @@ macro_rules! growing {
         #[pymethods]
         impl $class {
             #[new]
-            #[pyo3(signature = (capacity=None, false_positive_rate=None, *, max_capacity=None, max_bytes=None, table=None,
-                bucket_size=None, partitions=None, seed=None, kernel=None))]
-            #[allow(clippy::too_many_arguments, reason = "they are keywords")]
+            #[pyo3(signature = (capacity=None, false_positive_rate=None, *, max_capacity=None, max_bytes=None,
+                partitions=None, seed=None, kernel=None))]
             fn new(
                 capacity: Given<'_>,
                 false_positive_rate: Given<'_>,
                 max_capacity: Given<'_>,
                 max_bytes: Given<'_>,
-                table: Given<'_>,
-                bucket_size: Given<'_>,
                 partitions: Given<'_>,
                 seed: Given<'_>,
                 kernel: Given<'_>,
@@ -635,8 +630,6 @@ macro_rules! growing {
                 let builder = set(builder, rate(&false_positive_rate)?, koel::ElasticBuilder::false_positive_rate);
                 let builder = set(builder, number("max_capacity", &max_capacity)?, |builder, items| builder.max_capacity(items.size()));
                 let builder = set(builder, number("max_bytes", &max_bytes)?, |builder, bytes| builder.max_bytes(bytes.size()));
-                let builder = set(builder, parse("table", &table)?, koel::ElasticBuilder::table);
-                let builder = set(builder, options::bucket_size(&bucket_size)?, koel::ElasticBuilder::bucket_size);
                 let builder = set(builder, number("partitions", &partitions)?, |builder, number| builder.partitions(number.size()));
                 let builder = set(builder, parse("kernel", &kernel)?, koel::ElasticBuilder::kernel);
                 let $filter = builder.$build().map_err(IntoPyErr::into_py_err)?;

@@ -46,6 +46,8 @@ RUST = re.compile(r"::|max bytes|false-positive rate:|fingerprint bits|bucket si
         (koel.CuckooFilter, {**SIZED, "kernel": 1}, TypeError, "kernel: .*portable.*, not int"),
         (koel.CuckooFilter, {**SIZED, "seed": 1.0}, TypeError, "seed: 1.0 given; give an int"),
         (koel.ElasticFilter, {}, ValueError, "false_positive_rate: none given"),
+        (koel.ElasticFilter, {**RATE, "table": "packed"}, TypeError, ".*unexpected keyword argument 'table'"),
+        (koel.ElasticFilter, {**RATE, "bucket_size": 4}, TypeError, ".*unexpected keyword argument 'bucket_size'"),
         (koel.ElasticFilter, {**RATE, "partitions": 3}, ValueError, "partitions: 3 given"),
         (koel.ElasticFilter, {**RATE, "max_bytes": 5}, ValueError, "max_bytes: 5 given, .* [0-9]+; give at least"),
         (koel.ElasticFilter, {**RATE, "max_capacity": 2**63}, ValueError, "max_capacity: 9223372036854775808 given"),

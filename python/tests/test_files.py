@@ -59,7 +59,7 @@ def test_the_same_steps_give_the_bytes_of_rust(golden):
     if class_of(entry) is koel.CuckooFilter:
         options = {"buckets": "buckets", "fingerprint_bits": "f", "bucket_size": "b", "table": "table", "addressing": "addressing"}
     else:
-        options = {name: name for name in ("capacity", "max_capacity", "table", "bucket_size", "partitions")}
+        options = {name: name for name in ("capacity", "max_capacity", "partitions")}
         options["false_positive_rate"] = "rate"
     filter = class_of(entry)(seed=entry["seed"], **{name: entry[of] for name, of in options.items()})
     for step, start, end in entry["steps"]:

@@ -10,7 +10,7 @@ use crate::{
     filter::BuildError,
     hash::{HashItem, Xxh3},
     kernel::{Dispatch, Kernel},
-    params::{ParamError, TableKind},
+    params::ParamError,
     storage::{OutOfMemory, check_memory, reserved},
 };
 
@@ -50,15 +50,16 @@ impl ElasticFilter {
 }
 
 impl<H> ElasticBuilder<H> {
-    /// Sets the highest false-positive rate ε at any size, between 0 and 1. With buckets of four slots, a rate below about 10⁻⁷ is
-    /// refused: a filter stores at most 32 bits of an item, too few to keep such a rate up to 1,000 times `max_capacity`.
+    /// Sets the highest false-positive rate ε at any size, below 1. The lowest possible rate is about 2 × 10⁻⁹: lookups compare at
+    /// most 32 bits of an item, and a small part of the rate is left for items beyond [`max_capacity`](Self::max_capacity).
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.request.false_positive_rate = Some(rate);
         self
     }
 
-    /// Sets the number of distinct items that fit before a shard splits. By default, the filter starts without tables, as a list of
-    /// about four bytes per item, until it has a thousand items. So does any filter whose capacity needs at most eight shards.
+    /// Sets the number of distinct items that fit before a shard splits. The tables for them are allocated at the start if they
+    /// are more than eight, or if no growth is planned ([`max_capacity`](Self::max_capacity)). Otherwise, and by default, each
+    /// partition starts as an empty list: see [Growth](ElasticFilter#growth).
     pub fn capacity(mut self, items: usize) -> Self {
         self.request.capacity = Some(wide(items));
         self
@@ -79,22 +80,12 @@ impl<H> ElasticBuilder<H> {
     /// [`ElasticParams::size_in_bytes`], the most that an empty filter takes. An item that needs more is refused. By default,
     /// there is no limit.
     ///
-    /// Shards and lists of copies are charged their maximum size, so filters with equal content refuse the same items. An item may
-    /// therefore be refused while the filter takes a tenth less than the limit, or about half of it if most items have copies.
+    /// The limit is compared with [`charged_bytes`](ElasticFilter::charged_bytes), which depend on the content alone, so filters
+    /// with equal content refuse the same items. Tables are charged with unused memory beside them, and extra copies as if all
+    /// counts were long. An item may therefore be refused while the filter takes less than the limit. A removal never raises the
+    /// charge.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
-        self
-    }
-
-    /// Sets the kind of table. The default is packed, or single if buckets do not have four slots.
-    pub fn table(mut self, table: TableKind) -> Self {
-        self.request.table = Some(table);
-        self
-    }
-
-    /// Sets the number of slots in a bucket, b: 1 to 16 in the single table, 4 in the packed one. The default is 4.
-    pub fn bucket_size(mut self, slots: u32) -> Self {
-        self.request.bucket_size = Some(slots);
         self
     }
 
@@ -102,7 +93,8 @@ impl<H> ElasticBuilder<H> {
     /// [`SharedFilter`](crate::SharedFilter) has one lock for each. The default is 1, or 64 for
     /// [`build_shared`](Self::build_shared).
     ///
-    /// An empty partition takes about 360 bytes; with up to 256 items, it also has a list of about four bytes per item.
+    /// An empty partition takes about 400 bytes, unless [`capacity`](Self::capacity) calls for tables. Against
+    /// [`max_bytes`](Self::max_bytes), it is charged little more than a KiB.
     pub fn partitions(mut self, partitions: usize) -> Self {
         self.request.partitions = Some(partitions);
         self
@@ -188,7 +180,7 @@ impl<H> ElasticFilter<H> {
 fn empty_partitions(params: &ElasticParams, dispatch: Dispatch) -> Result<Vec<Partition>, OutOfMemory> {
     let mut partitions = reserved(params.partitions())?;
     for _ in 0..params.partitions() {
-        partitions.push(Partition::new(params, dispatch)?);
+        partitions.push(Partition::new(params.generation(0), dispatch)?);
     }
     Ok(partitions)
 }

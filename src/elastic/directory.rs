@@ -38,18 +38,12 @@ impl<P: Copy> Directory<P> {
     }
 
     fn from_entries(entries: Vec<P>, global_depth: u8) -> Self {
-        Self { entries, first_bits: Window::new(0, global_depth.into(), 0) }
+        Self { entries, first_bits: Window::new(0, global_depth.into()) }
     }
 
     #[inline]
     pub fn global_depth(&self) -> u8 {
         self.first_bits.len()
-    }
-
-    /// Returns true if the directory has no entries.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
     }
 
     /// Returns the place to which a stream leads, or `None` if there are no entries.
@@ -81,6 +75,7 @@ impl<P: Copy> Directory<P> {
     }
 
     /// Writes `place` to all entries of a shard's row.
+    #[inline(never)]
     pub fn point(&mut self, depth: u8, prefix: u32, place: P) {
         let (first, row) = (self.first_entry(depth, prefix), 1 << (self.global_depth() - depth));
         self.entries[first..first + row].fill(place);
@@ -126,7 +121,7 @@ impl<P: Copy> Directory<P> {
             at % 2 == 1
         });
         shrink_to(&mut self.entries, 0);
-        self.first_bits = Window::new(0, u32::from(self.global_depth()) - 1, 0);
+        self.first_bits = Window::new(0, u32::from(self.global_depth()) - 1);
     }
 
     /// Returns a copy, or an error if memory cannot be allocated.
@@ -187,6 +182,6 @@ mod tests {
     #[test]
     fn an_empty_directory_finds_no_place() {
         let directory = Directory::<u32>::empty(3);
-        assert!(directory.is_empty() && directory.find(u64::MAX).is_none() && directory.size_in_bytes() == 0);
+        assert!(directory.entries().is_empty() && directory.find(u64::MAX).is_none() && directory.size_in_bytes() == 0);
     }
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{ElasticFilter, ElasticParams, partition::Partition, pool::initial_table_bytes};
+use super::{ElasticFilter, ElasticParams, partition::Partition, pool::initial_table_bytes, shard::BUCKET_SIZE};
 use crate::{
     bits::{in_memory, wide},
     params::TableKind,
@@ -15,15 +15,15 @@ pub(crate) const FILTER_BYTES: usize = 1 << 9;
 macro_rules! grows {
     (impl [$($generics:tt)*] $filter:ty) => {
         impl<$($generics)*> $filter {
-            /// Returns the bytes of all tables with their padding, and of the item lists of small partitions. For a view, this is
+            /// Returns the bytes of all tables with their padding, and of the keys of shards that are lists. For a view, this is
             /// the length of the snapshot.
             #[must_use]
             pub fn table_bytes(&self) -> usize {
                 self.core.table_bytes()
             }
 
-            /// Returns the number of items in the tables: all items except the extra copies, which are counted beside the tables
-            /// ([Duplicates](crate::ElasticFilter#duplicates)).
+            /// Returns the number of items in the tables, and of distinct items in lists: all items except the extra copies, which
+            /// are only counted ([Duplicates](crate::ElasticFilter#duplicates)).
             #[must_use]
             pub fn table_len(&self) -> usize {
                 self.core.table_len()
@@ -35,20 +35,21 @@ macro_rules! grows {
                 self.params().partitions()
             }
 
-            /// Returns the number of shards. A partition that keeps its items in a list has none.
+            /// Returns the number of shards: tables and lists, of all generations. An empty filter has one for each partition,
+            /// unless its capacity calls for tables.
             #[must_use]
             pub fn shards(&self) -> usize {
                 self.core.shards()
             }
 
-            /// Returns the number of buckets in all shards.
+            /// Returns the number of buckets in all tables: 0 as long as all shards are lists.
             #[must_use]
             pub fn buckets(&self) -> u64 {
-                u64::from(self.params().buckets) * self.shards() as u64
+                self.core.buckets()
             }
 
             /// Returns the most buckets that a lookup reads: two, and two more for each generation that was added beyond
-            /// `max_capacity`.
+            /// `max_capacity`. (Where a shard is a list, a lookup searches that instead.)
             #[must_use]
             pub fn buckets_per_lookup(&self) -> usize {
                 2 * self.core.generations()
@@ -112,11 +113,6 @@ impl<H> ElasticFilter<H> {
 }
 
 impl ElasticParams {
-    /// Returns the number of slots in this many shards.
-    pub(crate) fn slots_of(&self, shards: usize) -> u64 {
-        u64::from(self.buckets) * u64::from(self.bucket_size) * wide(shards)
-    }
-
     /// Returns the number of items that fit before a shard splits.
     #[must_use]
     pub fn capacity(&self) -> usize {
@@ -136,7 +132,7 @@ impl ElasticParams {
     }
 
     /// Returns the bytes of an empty filter's tables with their padding, or `usize::MAX` if they do not fit into a `usize`.
-    /// Returns 0 if partitions start as lists of items. Takes constant time.
+    /// Returns 0 if partitions start as empty lists. Takes constant time.
     ///
     /// # Example
     /// ```
@@ -149,9 +145,9 @@ impl ElasticParams {
         initial_table_bytes(&self.generation(0)).saturating_mul(self.partitions())
     }
 
-    /// Returns the most bytes that an empty filter with these parameters takes, including its first tables, even if it starts as
-    /// lists of items. [`max_bytes`](super::ElasticBuilder::max_bytes) must be at least this. Returns `usize::MAX` if the bytes do
-    /// not fit into a `usize`. Takes constant time.
+    /// Returns the most bytes that an empty filter with these parameters takes, including its first tables or lists.
+    /// [`max_bytes`](super::ElasticBuilder::max_bytes) must be at least this. Returns `usize::MAX` if the bytes do not fit into a
+    /// `usize`. Takes constant time.
     ///
     /// # Example
     /// ```
@@ -170,16 +166,16 @@ impl ElasticParams {
         wide(Partition::empty_charged_bytes(self)).saturating_mul(wide(self.partitions())).saturating_add(wide(FILTER_BYTES))
     }
 
-    /// Returns the kind of table.
+    /// Returns the kind of table: growing filters have packed tables.
     #[must_use]
     pub fn table(&self) -> TableKind {
-        self.table
+        TableKind::Packed
     }
 
-    /// Returns the number of slots in a bucket, b.
+    /// Returns the number of slots in a bucket, b: four.
     #[must_use]
     pub fn bucket_size(&self) -> u32 {
-        self.bucket_size.into()
+        BUCKET_SIZE
     }
 
     /// Returns the hasher's seed.

@@ -13,7 +13,7 @@ use crate::{
 
 /// The shards of a partition, a filter or a snapshot, which can look up hashes. Their [`Tables`] are those of the first generation.
 pub(crate) trait Shards<'a>: Tables<'a> {
-    /// Returns the table of the first generation for a hash with this stream, or `None` if its partition has an item list instead.
+    /// Returns the table of the first generation for a hash with this stream, or `None` if its shard is a list.
     fn table(self, hash: Uniform, stream: u64) -> Option<&'a [u8]>;
 
     /// Returns true if there is a table for every hash.
@@ -55,7 +55,7 @@ pub(crate) trait Shards<'a>: Tables<'a> {
 impl<'a> Tables<'a> for &'a Partition {
     #[inline]
     fn address(self) -> AnySize {
-        self.params().address()
+        self.plan().address()
     }
 
     fn geometry(self) -> &'a Geometry {
@@ -64,7 +64,7 @@ impl<'a> Tables<'a> for &'a Partition {
 
     #[inline]
     fn stream(self, hash: Uniform) -> u64 {
-        self.params().shares().stream(hash)
+        self.plan().shares.stream(hash)
     }
 
     #[cfg(x86_kernels)]
@@ -87,7 +87,7 @@ impl<'a> Shards<'a> for &'a Partition {
     }
 
     fn has_all_tables(self) -> bool {
-        !self.is_list()
+        Partition::has_all_tables(self)
     }
 
     fn later_contains(self, hash: Uniform) -> bool {
@@ -160,7 +160,7 @@ impl<'a> Shards<'a> for Partitions<'a> {
     }
 
     fn has_all_tables(self) -> bool {
-        !self.partitions.iter().any(Partition::is_list)
+        self.partitions.iter().all(Partition::has_all_tables)
     }
 
     fn later_contains(self, hash: Uniform) -> bool {
@@ -190,24 +190,40 @@ pub(crate) fn contains_all<'a>(
     hashes: &impl Hashes,
     mut answer: impl FnMut(u64),
 ) {
-    if !shards.has_all_tables() {
-        // Partitions with item lists are small, so this need not be fast.
-        hashes.each_batch(0..hashes.len(), |batch| {
-            answer(to_bits(batch.iter().map(|&hash| shards.contains(Uniform(hash)))));
-            true
-        });
-        return;
-    }
     let has_later = shards.has_later();
     let mut answer = |hashes: &[u64], found: u64| {
         answer(if has_later { found | look_up_later(shards, hashes, !found) } else { found });
     };
     let prefetches = prefetches && hashes.len() >= MIN_FOR_VECTORS;
+    if shards.has_all_tables() {
+        return contains_all_in_tables(dispatch, shards, prefetches, hashes, &mut answer);
+    }
+    // Somebody may have chosen the items of a list in a large filter. Batches that do not need it are as fast as without it.
+    hashes.each_batch(0..hashes.len(), |batch| {
+        // Vectors look up as many hashes as a whole batch has, even if there are fewer.
+        let has_table = |&hash: &u64| shards.table(Uniform(hash), shards.stream(Uniform(hash))).is_some();
+        if batch.len() == BATCH && batch.iter().all(has_table) {
+            contains_all_in_tables(dispatch, shards, prefetches, &batch, &mut answer);
+        } else {
+            answer(batch, to_bits(batch.iter().map(|&hash| shards.contains(Uniform(hash)))));
+        }
+        true
+    });
+}
+
+/// Looks up hashes in the first generation, where all of them lead to tables.
+fn contains_all_in_tables<'a>(
+    dispatch: Dispatch,
+    shards: impl Shards<'a>,
+    prefetches: bool,
+    hashes: &impl Hashes,
+    answer: &mut impl FnMut(&[u64], u64),
+) {
     #[cfg(x86_kernels)]
-    if dispatch.contains_all_in(shards, prefetches, hashes, &mut answer) {
+    if dispatch.contains_all_in(shards, prefetches, hashes, &mut *answer) {
         return;
     }
-    dispatch.run(ScalarLookup { shards, prefetches, hashes, answer: &mut answer });
+    dispatch.run(ScalarLookup { shards, prefetches, hashes, answer });
 }
 
 /// Looks up the hashes whose bits in `missing` are set in later generations. Bit i of the result is set if the i-th was found.

@@ -1,16 +1,45 @@
 //! Merging and uniting filters that may have grown differently.
+//!
+//! ```text
+//! first generation   ours, in the shards that its items would have grown ◀── theirs, shard by shard
+//! later generations  ◀── ours and theirs: an item that an earlier generation has by now is counted there
+//! ```
+//!
+//! So the result depends on the items alone up to `max_capacity`, not on how the filters have grown and shrunk.
 
 use alloc::vec::Vec;
 use core::ops::Deref;
 
 #[cfg(feature = "std")]
 use super::shared::{Shared, add_locks};
-use super::{Elastic, ElasticParams, partition::Partition};
-use crate::{
-    bits::{in_memory, wide},
-    filter::{Combine, Core as _, InsertError, InsertErrorKind, MergeError},
-    storage::reserved,
+use super::{
+    Elastic, ElasticParams,
+    generation::{Generation, fill_part},
+    partition::Partition,
+    shard::{Key, Shard, ShardMut},
 };
+use crate::{
+    bits::{in_memory, index, wide},
+    filter::{Combine, Core as _, InsertError, MergeError},
+    storage::reserved,
+    table::copies::ClassKey,
+};
+
+/// Why partitions cannot be merged.
+enum Refused {
+    /// A generation has no room for an item.
+    Full,
+    Insertion(InsertError),
+}
+
+impl<E: Into<InsertError>> From<E> for Refused {
+    fn from(error: E) -> Self {
+        Self::Insertion(error.into())
+    }
+}
+
+/// The number of items after which a merge checks its limit, and of common items from which they are frequent.
+const CHECK_INTERVAL: u32 = 1 << 8;
 
 impl Elastic {
     /// Returns an error unless the other filter has equal parameters.
@@ -21,9 +50,9 @@ impl Elastic {
     /// Merges a filter with equal parameters into this one. On failure, nothing changes.
     pub fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
         let partitions = self.partitions.iter().zip(&other.partitions);
-        self.partitions = merged(partitions, how, self.budget()).map_err(|error| {
+        self.partitions = merged(partitions, how, self.budget()).map_err(|refused| {
             let items = self.len().saturating_add(other.len());
-            merge_error(error, items, &self.params, |error| self.with_limit(error))
+            merge_error(refused, items, &self.params, |error| self.with_limit(error))
         })?;
         Ok(())
     }
@@ -42,9 +71,9 @@ impl Shared {
         let partitions = self.partitions.iter().zip(&other.partitions).map(|(ours, theirs)| (ours.read(), theirs.read()));
         let locked = merged(partitions, how, self.budget())
             .and_then(|partitions| Ok(add_locks(partitions, reserved(self.partitions.len())?)));
-        self.partitions = locked.map_err(|error| {
+        self.partitions = locked.map_err(|refused| {
             let items = self.len().saturating_add(other.len());
-            merge_error(error, items, &self.params, |error| self.with_limit(error))
+            merge_error(refused, items, &self.params, |error| self.with_limit(error))
         })?;
         Ok(())
     }
@@ -60,7 +89,7 @@ fn merged<L: Deref<Target = Partition>>(
     pairs: impl ExactSizeIterator<Item = (L, L)>,
     how: Combine,
     budget: usize,
-) -> Result<Vec<Partition>, InsertError> {
+) -> Result<Vec<Partition>, Refused> {
     let (mut partitions, mut budget) = (reserved(pairs.len())?, budget);
     for (ours, theirs) in pairs {
         let max_charge = ours.charged_bytes().saturating_add(budget);
@@ -74,17 +103,224 @@ fn merged<L: Deref<Target = Partition>>(
 /// Returns the error of a failed merge. `items` is the number of items in both filters. `with_limit` adds the filter's limit to an
 /// insertion error.
 fn merge_error(
-    error: InsertError,
+    refused: Refused,
     items: usize,
     params: &ElasticParams,
     with_limit: impl FnOnce(InsertError) -> InsertError,
 ) -> MergeError {
-    if error.kind() != InsertErrorKind::Generations {
-        return MergeError::Insert(with_limit(error));
+    match refused {
+        Refused::Insertion(error) => MergeError::Insert(with_limit(error)),
+        Refused::Full => MergeError::MaxCapacity {
+            items,
+            max_capacity: params.max_capacity(),
+            needed: params.sufficient_capacity(wide(items)).map(in_memory),
+        },
     }
-    MergeError::MaxCapacity {
-        items,
-        max_capacity: params.max_capacity(),
-        needed: params.sufficient_capacity(wide(items)).map(in_memory),
+}
+
+impl Partition {
+    /// Returns the merge of this partition and the one with the same index in another filter. `how` determines the number of
+    /// copies of each item. The result may be charged at most `max_charge` bytes.
+    ///
+    /// Inserting an item takes longer than copying it, so a sum begins with a copy of the larger first generation.
+    fn merged(&self, other: &Self, how: Combine, max_charge: usize) -> Result<Self, Refused> {
+        let is_other_copied = how == Combine::Sum && self.first.table_len() < other.first.table_len();
+        let (copied, inserted) = if is_other_copied { (other, self) } else { (self, other) };
+        let mut first = copied.first.try_clone()?;
+        first.set_dispatch(self.dispatch());
+        first.normalize();
+        let partition = Self::with_first(first);
+        let mut merging =
+            Merging { partition, how, max_charge, until_check: 1, has_new_items: is_other_copied, items: 0, common: 0 };
+        merging.insert_all(&inserted.first)?;
+        for at in 0..self.later.len().max(other.later.len()) {
+            let [ours, theirs] = [self, other].map(|partition| partition.later.get(at));
+            match ours {
+                // An item that one filter has in an earlier generation than the other must be there first.
+                Some(ours) if merging.has_new_items => merging.insert_all(ours)?,
+                Some(ours) => merging.push_copy(ours)?,
+                None => {}
+            }
+            theirs.map_or(Ok(()), |theirs| merging.insert_all(theirs))?;
+        }
+        let Merging { mut partition, .. } = merging;
+        partition.drop_empty_generations();
+        match partition.charged_bytes().checked_sub(max_charge) {
+            Some(more) if more > 0 => Err(InsertError::limit(more).into()),
+            _ => Ok(partition),
+        }
+    }
+}
+
+/// A partition into which others are merged.
+struct Merging {
+    partition: Partition,
+    how: Combine,
+    max_charge: usize,
+    /// The number of items before the next check of the limit.
+    until_check: u32,
+    /// True if a generation has items that this filter has not.
+    has_new_items: bool,
+    /// The number of items that have been inserted, and of those that both filters have.
+    items: u64,
+    common: u64,
+}
+
+impl Merging {
+    /// Inserts all items of a generation. On failure, some have been inserted.
+    fn insert_all(&mut self, theirs: &Generation) -> Result<(), Refused> {
+        while self.partition.later.len() < theirs.number().into() {
+            let generation = self.partition.next_generation()?;
+            self.partition.push_generation(generation)?;
+            self.has_new_items = true;
+        }
+        for (place, prefix) in theirs.places_bit_reversed() {
+            match theirs.shard(place) {
+                Some(table) => self.insert_table(theirs, &table, prefix)?,
+                None => theirs.each_item_of_list(place, &mut |key, copies| self.insert(theirs, key, copies))?,
+            }
+        }
+        // After all items, because lists do not tell extra bits apart, and some are tables by now.
+        for (class_key, extra, copies) in theirs.counted_with_extra_bits() {
+            self.insert_counted(theirs, class_key, extra, copies)?;
+        }
+        Ok(())
+    }
+
+    /// Inserts all items of a table of a generation, or of a part of one.
+    fn insert_table(&mut self, theirs: &Generation, table: &Shard<'_>, prefix: u64) -> Result<(), Refused> {
+        if self.add_table(theirs, table, prefix)? {
+            return self.check_limit();
+        }
+        table.each_item(prefix, &mut |key, copies| self.insert(theirs, key, copies))
+    }
+
+    /// Inserts all items of a table bucket by bucket, which takes a fraction of the time. They go into a table of ours with the same
+    /// prefix, or without its last bit. Tables of ours that have no room for all items split first, as with single insertions, and
+    /// if ours are deeper, parts of the table go there. Returns false, and inserts nothing, if there are copies or lists.
+    fn add_table(&mut self, theirs: &Generation, table: &Shard<'_>, prefix: u64) -> Result<bool, Refused> {
+        let has_copies = theirs.has_extra_copies() || !self.partition.has_one_generation_without_copies();
+        if self.how != Combine::Sum || theirs.number() > 0 || has_copies {
+            return Ok(false);
+        }
+        let (first, depth) = (&mut self.partition.first, table.params().depth);
+        while let Some((place, ours)) = first.table_with(depth, prefix) {
+            if ours.params().depth > depth {
+                let part = theirs.plan().shard(depth + 1);
+                for bit in 0..2 {
+                    let mut bytes = reserved(part.padded_bytes())?;
+                    bytes.resize(part.padded_bytes(), 0);
+                    let mut half = ShardMut::from_parts(part, &mut bytes, 0).with_dispatch(table.dispatch());
+                    fill_part(&mut half, table, bit);
+                    let items = wide(half.len());
+                    let half = Shard::from_parts(part, &bytes, items).with_dispatch(table.dispatch());
+                    self.insert_table(theirs, &half, prefix << 1 | u64::from(bit))?;
+                }
+                return Ok(true);
+            }
+            if first.are_partly_present(table, prefix) {
+                break;
+            }
+            let (depth_of_ours, items) = (ours.params().depth, ours.len() + table.len());
+            if items <= index(first.plan().full_at(depth_of_ours).into()) {
+                return Ok(depth_of_ours + 1 >= depth && first.add_table(place, table, prefix)?);
+            }
+            if depth_of_ours >= first.plan().max_depth
+                || !first.split(place, depth_of_ours + 1, prefix << 1 << (63 - depth), usize::MAX, |_, _| true)?
+            {
+                break;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Adds a copy of this filter's next generation.
+    fn push_copy(&mut self, ours: &Generation) -> Result<(), Refused> {
+        let mut copy = ours.try_clone()?;
+        copy.set_dispatch(self.partition.dispatch());
+        copy.normalize();
+        Ok(self.partition.push_generation(copy)?)
+    }
+
+    /// Checks the limit now and then: computing the charge takes time.
+    fn check(&mut self) -> Result<(), Refused> {
+        self.until_check -= 1;
+        if self.until_check > 0 { Ok(()) } else { self.check_limit() }
+    }
+
+    /// Fails if the limit is exceeded.
+    fn check_limit(&mut self) -> Result<(), Refused> {
+        self.until_check = CHECK_INTERVAL;
+        match self.partition.charged_bytes().checked_sub(self.max_charge) {
+            Some(more) if more > 0 => Err(InsertError::limit(more).into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Inserts an item of a generation, of which that has `stored` copies in its table or list, and all copies that it counts
+    /// beside the table.
+    fn insert(&mut self, theirs: &Generation, key: Key, stored: u32) -> Result<(), Refused> {
+        self.check()?;
+        let (plan, number, class_key) = (theirs.plan(), theirs.number(), theirs.plan().class_key(key));
+        let counted = || theirs.entries_of(class_key);
+        let sum = |sum: u32, (_, copies)| sum.saturating_add(copies);
+        for generation in self.partition.generations_mut().take(number.into()) {
+            let earlier = plan.earlier(key, generation.plan());
+            if generation.contains_exactly(earlier) {
+                let (extra, theirs) = (generation.plan().extra(earlier), counted().fold(stored, sum));
+                let added = self.how.added(generation.count(earlier, extra), theirs);
+                return if added > 0 { Ok(generation.add_copies(earlier, extra, added, usize::MAX)?) } else { Ok(()) };
+            }
+        }
+        let has_frequent_copies = self.partition.note_copies();
+        let Some(generation) = self.partition.generations_mut().nth(number.into()) else { return Ok(()) };
+        let is_present = generation.contains_exactly(key);
+        self.has_new_items |= !is_present;
+        let ours = if is_present { generation.count(key, 0) } else { 0 };
+        let theirs = counted().filter(|&(extra, _)| extra == 0).fold(stored, sum);
+        let mut added = self.how.added(ours, theirs);
+        (self.items, self.common) = (self.items + 1, self.common + u64::from(is_present));
+        let are_mostly_common = self.common > (self.items / 2).max(CHECK_INTERVAL.into());
+        // As many copies go into tables as with single insertions, or nearly as many if the filters are nearly equal.
+        let insert = |generation: &mut Generation| match is_present {
+            true if are_mostly_common => generation.insert_copy(key),
+            true => generation.insert_even_if_full(key),
+            false => generation.insert(key),
+        };
+        while added > 0 && !has_frequent_copies && insert(generation) {
+            added -= 1;
+        }
+        let is_stored = is_present || added < self.how.added(ours, theirs);
+        if added > 0 && !generation.add(key, added, is_stored, usize::MAX)? && !generation.insert_even_if_full(key) {
+            return Err(Refused::Full);
+        }
+        // Copies that are counted with their extra bits come on top of those whose extra bits are unknown. In a union, the other
+        // filter may have counted the same copies without them.
+        if self.how == Combine::Union {
+            generation.take_from_each_entry(class_key, theirs.saturating_sub(ours));
+        }
+        Ok(())
+    }
+
+    /// Inserts copies that a generation has counted with extra bits. Its other copies of the item have been inserted.
+    fn insert_counted(&mut self, theirs: &Generation, class_key: ClassKey, extra: u32, copies: u32) -> Result<(), Refused> {
+        self.check()?;
+        let (plan, number) = (theirs.plan(), theirs.number());
+        let Some(key) = plan.item_of(class_key) else { return Ok(()) };
+        let is_earlier = |generation: &Generation| generation.contains_exactly(plan.earlier(key, generation.plan()));
+        if self.partition.generations().take(number.into()).any(is_earlier) {
+            // All copies are there.
+            return Ok(());
+        }
+        let Some(generation) = self.partition.generations_mut().nth(number.into()) else { return Ok(()) };
+        let added = match self.how {
+            Combine::Sum => copies,
+            Combine::Union => {
+                let others = generation.count(key, 0);
+                let own = generation.count(key, extra) - others;
+                copies.saturating_sub(others.saturating_sub(theirs.count(key, 0))).saturating_sub(own)
+            }
+        };
+        if added > 0 { Ok(generation.add_copies(key, extra, added, usize::MAX)?) } else { Ok(()) }
     }
 }

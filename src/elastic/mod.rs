@@ -1,13 +1,15 @@
-//! Filters that grow and shrink. They consist of many small tables, the shards: full shards split, and underfull ones are merged.
+//! Filters that grow and shrink. They consist of shards, which are small tables, or lists of few items: full shards split, and
+//! underfull ones are merged.
 //!
 //! ```text
-//! ElasticFilter ──hash──▶ Partition ──stream──▶ Generation ──directory──▶ place in a Pool ──▶ a shard's table
+//! ElasticFilter ──hash──▶ Partition ──stream──▶ Generation ──directory──▶ place in a Pool ──▶ a shard's table or list
 //! ```
 
 mod builder;
 mod directory;
 mod facts;
 mod generation;
+mod generation_plan;
 mod grouping;
 mod look_up;
 mod merge;
@@ -18,7 +20,6 @@ mod pool;
 mod shard;
 #[cfg(feature = "std")]
 mod shared;
-mod small_list;
 mod stream;
 
 use alloc::vec::Vec;
@@ -36,13 +37,13 @@ pub use {builder::ElasticBuilder, plan::ElasticParams};
 pub(crate) use {
     directory::Directory,
     facts::{equal, grows, summarize},
-    generation::Generation,
+    generation::{Generation, ShardBytes},
+    generation_plan::GenerationPlan,
     look_up::{Shards, contains_all},
     partition::Partition,
-    plan::GenerationPlan,
+    plan::MAX_DEPTH,
     pool::{DepthLayout, times_in_table},
-    shard::{Key, LookupLayout, Shard, ShardParams},
-    small_list::SmallListInSnapshot,
+    shard::{BUCKET_SIZE, Key, Shard},
     stream::Shares,
 };
 
@@ -67,33 +68,36 @@ pub(crate) use {
 /// - The [`false_positive_rate`](Self::false_positive_rate) never exceeds the requested one, at any size.
 ///
 /// # Growth
-/// A small filter is a sorted list of what its tables would store: about four bytes per item, for up to a thousand items, or up to
-/// 256 per partition if there are several partitions.
+/// The filter consists of shards, each with a range of the hashes. A shard with few items is a sorted list of what a table would
+/// store: five bytes per item at a rate of 0.1 %, up to about 700 items. Other shards are small tables with equal numbers of
+/// buckets. An empty filter is an empty list, unless it is planned for many items ([`capacity`](ElasticBuilder::capacity)).
 ///
-/// A larger filter consists of shards: small tables with equal numbers of buckets. A full shard splits in two. Each item gives up
-/// one bit of its fingerprint, which selects its half, so a split does not need the items. It takes a fraction of a millisecond.
-/// Fingerprints start long enough for all splits up to [`max_capacity`](ElasticBuilder::max_capacity). Beyond it, the filter adds
-/// a second generation of shards for new items, and lookups of absent items read two more buckets. Further generations follow as
-/// long as fingerprints have enough bits to keep the rate: up to at least 1,000 times `max_capacity`. (docs/GROWTH.md)
+/// A full shard splits in two. Each item gives up one of its stored bits, which selects its half, so a split does not need the
+/// items. It takes a fraction of a millisecond. Items have enough stored bits for all splits up to
+/// [`max_capacity`](ElasticBuilder::max_capacity).
+///
+/// Beyond it, the filter adds a second generation of shards for new items. It starts as an empty list, too, and may have eight
+/// times as many slots as the first one. Lookups of absent items then read two more buckets. Further generations follow, and the
+/// rate holds at any size. An item that is in an earlier generation is counted there. (docs/GROWTH.md)
 ///
 /// # Refusals
 /// An item is refused only for one of these reasons ([`InsertErrorKind`](crate::InsertErrorKind)):
 /// - `Limit`: the filter would exceed [`max_bytes`](ElasticBuilder::max_bytes). There is no limit by default.
 /// - `OutOfMemory`: memory cannot be allocated.
-/// - `Generations`: the filter holds at least 1,000 times its `max_capacity`, and no further generation could keep the rate.
-/// - `Crowded`: too many items have hashes that begin with the same bits. Uniform hashes never cause this; chosen ones may. Use a
-///   secret [`seed`](ElasticBuilder::seed) for untrusted input.
+/// - `Crowded`: too many items share a shard or two buckets, and splits do not separate them. Uniform hashes never cause this;
+///   chosen ones may, for items of their own shard. Use a secret [`seed`](ElasticBuilder::seed) for untrusted input.
 /// - `TooManyCopies`: the item has 2³² − 1 copies.
 ///
 /// # Duplicates
 /// An item can be inserted up to 2³² − 1 times. [`count`](Self::count) returns how often it was inserted, and each copy can be
-/// removed. Copies do not make the filter grow. Tables hold every item and a few copies; extra copies are counted beside the
-/// tables ([`table_len`](Self::table_len)). At a rate of 0.1 %, extra copies take 7 to 9 bytes for each item that has some.
-/// They make insertions and removals slower (docs/DESIGN.md, "Copies"). [`insert_unique`](Self::insert_unique) stores an item only
-/// once.
+/// removed. Copies do not make the filter grow. A list counts them. Tables hold every item and a few copies; extra copies are
+/// counted beside the tables ([`table_len`](Self::table_len)). At a rate of 0.1 %, they take 6 to 8 bytes for each item that has
+/// some, as long as none has more than 255. They make insertions and removals slower (docs/DESIGN.md, "Copies").
+/// [`insert_unique`](Self::insert_unique) stores an item only once.
 ///
 /// # Removal
-/// Remove only items that were inserted, as with a [`CuckooFilter`](crate::CuckooFilter#removal). Two underfull shards are merged.
+/// Remove only items that were inserted, as with a [`CuckooFilter`](crate::CuckooFilter#removal). Two underfull shards are merged,
+/// a table that is left with few items becomes a list, and an empty last generation is dropped.
 ///
 /// # Comparison
 /// `==` compares contents, as for a [`CuckooFilter`](crate::CuckooFilter#comparison): how far the filters have grown does not matter,

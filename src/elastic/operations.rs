@@ -11,11 +11,10 @@ use super::{
     generation::Pending,
     look_up::{Partitions, Shards as _, contains_all},
     partition::Partition,
-    pool::Place,
     shard::Key,
 };
 use crate::{
-    filter::{Content, Core, CoreMut, InsertError},
+    filter::{Content, Core, CoreMut, InsertError, InsertErrorKind},
     hash::Uniform,
     kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM, Task},
     storage::{OutOfMemory, reserved},
@@ -73,7 +72,8 @@ impl Core for Elastic {
 impl CoreMut for Elastic {
     #[inline]
     fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
-        self.insert_into(self.partition_of(hash), hash)
+        let partition = self.partition_of(hash);
+        if self.partitions[partition].insert(hash) { Ok(()) } else { self.add(partition, hash) }
     }
 
     #[inline]
@@ -121,27 +121,30 @@ impl Task for InsertSome<'_> {
         let Self { core, hashes, prefetches } = self;
         let (address, shares) = (core.params.address(), core.params.shares());
         let partition_of = |hash: u64| shares.partition(Uniform(hash));
+        let pending = |core: &Elastic, hash| {
+            let key = Key::new(&address, shares.stream(Uniform(hash)), Uniform(hash));
+            core.partitions[partition_of(hash)].simple().map_or(Pending::NONE, |first| first.pending(key))
+        };
         let mut items = [Pending::NONE; BATCH];
         for (item, &hash) in items.iter_mut().zip(hashes) {
-            let key = Key::new(&address, shares.stream(Uniform(hash)), Uniform(hash));
-            *item = core.partitions[partition_of(hash)].last().pending(key);
+            *item = pending(core, hash);
         }
         if prefetches {
             for (item, &hash) in items.iter().zip(hashes) {
-                core.partitions[partition_of(hash)].last().prefetch_pending(instructions, *item);
+                if let Some(first) = core.partitions[partition_of(hash)].simple() {
+                    first.prefetch_pending(instructions, *item);
+                }
             }
         }
-        let (is_limited, mut has_grown) = (core.is_limited(), false);
+        let mut has_grown = false;
         for (position, (item, &hash)) in items.iter_mut().zip(hashes).enumerate() {
-            let partition = partition_of(hash);
             if has_grown {
                 // Shards may have moved.
-                *item = core.partitions[partition].last().pending(item.key);
+                *item = pending(core, hash);
             }
-            if !core.partitions[partition].last_mut().insert_pending(instructions, *item)
-                && !core.partitions[partition].insert_after_lookup(Uniform(hash), item.place, is_limited)
-            {
-                core.grow(partition, Uniform(hash), item.place).map_err(|error| error.at(position))?;
+            let first = core.partitions[partition_of(hash)].simple_mut();
+            if !first.is_some_and(|first| first.insert_pending(instructions, *item)) {
+                core.add(partition_of(hash), Uniform(hash)).map_err(|error| error.at(position))?;
                 has_grown = true;
             }
         }
@@ -159,7 +162,7 @@ impl Elastic {
         &self.params
     }
 
-    /// Returns the number of distinct items. An item counts once in each generation that has it.
+    /// Returns the number of distinct items.
     pub fn distinct(&self) -> usize {
         self.partitions.iter().map(Partition::distinct).sum()
     }
@@ -191,6 +194,10 @@ impl Elastic {
         self.partitions.iter().map(Partition::shards).sum()
     }
 
+    pub fn buckets(&self) -> u64 {
+        self.partitions.iter().map(Partition::buckets).sum()
+    }
+
     /// Returns the most generations that any partition has.
     pub fn generations(&self) -> usize {
         self.partitions.iter().map(|partition| partition.generations().count()).max().unwrap_or(0)
@@ -215,34 +222,19 @@ impl Elastic {
         Ok(Self { partitions, ..*self })
     }
 
-    /// Inserts a hash into the partition with this index.
-    #[inline]
-    fn insert_into(&mut self, partition: usize, hash: Uniform) -> Result<(), InsertError> {
-        match self.partitions[partition].insert(hash) {
-            Ok(()) => Ok(()),
-            Err(place) => self.insert_growing(partition, hash, place),
-        }
-    }
-
-    #[cold]
-    fn insert_growing(&mut self, partition: usize, hash: Uniform, place: Place) -> Result<(), InsertError> {
-        let is_limited = self.is_limited();
-        // Tries this first, because computing the budget takes time.
-        if self.partitions[partition].insert_after_lookup(hash, place, is_limited) {
-            Ok(())
-        } else {
-            self.grow(partition, hash, place)
-        }
-    }
-
     /// Inserts a hash for which the partition may have to grow.
-    fn grow(&mut self, partition: usize, hash: Uniform, place: Place) -> Result<(), InsertError> {
+    #[cold]
+    #[inline(never)]
+    fn add(&mut self, partition: usize, hash: Uniform) -> Result<(), InsertError> {
+        if self.max_bytes < usize::MAX {
+            // Most insertions need no memory. Computing how much there is takes time.
+            match self.partitions[partition].add(hash, 0) {
+                Err(error) if matches!(error.kind(), InsertErrorKind::Limit { .. }) => {}
+                result => return result.map_err(|error| self.with_limit(error)),
+            }
+        }
         let budget = self.budget();
-        self.partitions[partition].insert_growing(hash, place, budget).map_err(|error| self.with_limit(error))
-    }
-
-    fn is_limited(&self) -> bool {
-        self.max_bytes < usize::MAX
+        self.partitions[partition].add(hash, budget).map_err(|error| self.with_limit(error))
     }
 
     /// Returns by how many bytes the charge may rise.

@@ -8,21 +8,22 @@
 //!
 //! Removing a table moves the last table of the same depth into its place, and freeing a block gives its number to the last block.
 //! So tables stay contiguous, and no list holds unused entries.
+//!
+//! A shard with few items has no table but an ordered list of its items. The places of lists are the last ones, in descending
+//! order. They are beyond all blocks, so a lookup that finds no table at a place knows that a list is there.
 
 use alloc::vec::Vec;
 
 use super::{
-    plan::GenerationPlan,
-    shard::{Key, Shard, ShardParams},
-    stream::Window,
+    generation_plan::GenerationPlan,
+    shard::{Key, Shard, ShardParams, Upper},
 };
 use crate::{
     bits::{PADDING, beyond, index, low_half, wide},
-    filter::{Slots, slots},
+    filter::slots,
     kernel::Dispatch,
-    params::{mean_matches, rate_beside_copies},
     storage::{OutOfMemory, Owned, reserve_exact, reserved, shrink_to},
-    table::{DeepGeometry, Instructions, TableParams as _},
+    table::{DeepGeometry, Instructions, TableParams, copies::ClassKey, list::List},
 };
 
 /// The least bytes of the largest blocks. They are shorter than twice this, unless they have only one table. Blocks of 2 MiB and
@@ -32,7 +33,10 @@ const MAX_BLOCK: usize = if cfg!(huge_pages) { 2 << 20 } else { 128 << 10 };
 
 /// Log₂ of the number of blocks that hold all tables of a depth, unless these would exceed [`MAX_BLOCK`]. With this many
 /// blocks, an incomplete one wastes little space.
-const LOG2_BLOCKS: u32 = 5;
+const LOG2_BLOCKS: u32 = 6;
+
+/// Shards of uniform items are at most this much deeper than log₂ of the number of tables.
+const MOST_ABOVE_MEAN: u32 = 3;
 
 /// The bytes of a record. The record of the next table, or the padding of the block, serves as a table's padding.
 const RECORD_BYTES: usize = PADDING;
@@ -43,16 +47,18 @@ const BLOCK_ENTRY_BYTES: usize = size_of::<Owned>() + size_of::<u8>();
 /// The smallest unit of offsets in places, in bytes.
 const MIN_UNIT: u64 = 8;
 
-/// The position of a table in a pool.
+/// The position of a shard's table or list in a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u32);
 
 impl Place {
-    /// The place of no table.
-    pub const NONE: Self = Self(u32::MAX);
+    /// The place of the list with this index. There is always one with index 0 in a directory that is being built.
+    pub const fn of_list(index: u32) -> Self {
+        Self(u32::MAX - index)
+    }
 }
 
-/// The properties of a shard that are stored in front of its table.
+/// The properties of a shard, which are stored in front of its table. In a list, `items` is the number of different items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShardRecord {
     /// The prefix, with a one above it.
@@ -75,6 +81,11 @@ impl ShardRecord {
 
     pub fn prefix(self) -> u32 {
         self.path ^ 1 << self.depth()
+    }
+
+    /// Returns the record with this number of items.
+    pub fn with_items(self, items: usize) -> Self {
+        Self { items: low_half(wide(items)), ..self }
     }
 
     /// Returns the number of items in the table.
@@ -113,7 +124,7 @@ impl RecordMut<'_> {
 
     #[inline]
     pub fn set_items(self, items: usize) {
-        *self.bytes = ShardRecord { items: low_half(wide(items)), ..self.record }.encode();
+        *self.bytes = self.record.with_items(items).encode();
     }
 }
 
@@ -123,12 +134,22 @@ pub(crate) struct DepthLayout {
     pub params: ShardParams,
     pub geometry: DeepGeometry,
     /// The window of stream bits that the shards store.
-    pub upper: Window,
+    pub upper: Upper,
+    /// The number of items from which a table is full: it splits, or a further generation follows.
+    pub full_at: u32,
 }
 
 impl DepthLayout {
-    pub fn new(params: ShardParams) -> Self {
-        Self { geometry: DeepGeometry::new(&params), upper: params.upper(), params }
+    /// Returns the layout of tables that change.
+    pub fn new(plan: &GenerationPlan, depth: u8) -> Self {
+        Self { full_at: plan.full_at(depth), ..Self::read_only(plan, depth) }
+    }
+
+    /// Returns the layout of tables that are only read, without the number of items from which they are full, so that views do not
+    /// contain the measured loads.
+    pub fn read_only(plan: &GenerationPlan, depth: u8) -> Self {
+        let params = plan.shard(depth);
+        Self { geometry: DeepGeometry::new(&params), upper: params.upper(), params, full_at: 0 }
     }
 
     /// Returns the shard with this table and this many items.
@@ -143,16 +164,8 @@ impl DepthLayout {
 
     /// Returns the slots of a bucket in such a shard.
     #[inline(never)]
-    pub fn slots(&self, dispatch: Dispatch, bytes: &[u8], bucket: u64) -> Slots {
-        slots(bucket, |copy| dispatch.read_deep(&self.geometry, bytes, copy))
-    }
-
-    /// Returns the probability that a shard with this many items finds an absent item. `times` is the ratio of items,
-    /// extra copies included, to those in the tables ([`times_in_table`]).
-    pub fn false_positive_rate(&self, items: usize, times: f64) -> f64 {
-        let load = items as f64 / self.params.slots() as f64;
-        let mean = mean_matches(self.params.low_bits.into(), self.params.bucket_size(), load);
-        rate_beside_copies(mean / (1_u64 << self.params.spare_bits) as f64, times)
+    pub fn slots(&self, dispatch: Dispatch, bytes: &[u8], bucket: u64) -> <ShardParams as TableParams>::Slots {
+        slots::<ShardParams>(bucket, |copy| dispatch.read_deep(&self.geometry, bytes, copy))
     }
 }
 
@@ -183,7 +196,7 @@ pub(crate) struct Level {
 impl Level {
     /// Returns a level without tables.
     pub fn new(plan: &GenerationPlan, depth: u8) -> Self {
-        let layout = DepthLayout::new(plan.shard(depth));
+        let layout = DepthLayout::new(plan, depth);
         let unit = index(place_unit(plan));
         let stride = (RECORD_BYTES + layout.params.table_bytes()).next_multiple_of(unit);
         let is_one_block = plan.min_depth == plan.max_depth;
@@ -267,7 +280,7 @@ impl Places {
 }
 
 impl<'a> Blocks<'a> {
-    /// Returns a table with all that follows it in its block (cutting that off costs time), or `None` if the place is invalid.
+    /// Returns a table with all that follows it in its block (cutting that off costs time), or `None` if a list is at this place.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     pub fn get(self, place: Place) -> Option<&'a [u8]> {
@@ -276,9 +289,20 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// The tables of a generation.
+/// A shard that is a list: its record, without items, and for each of these its class key and the number of its copies.
+#[derive(Clone)]
+struct ListShard {
+    record: ShardRecord,
+    list: List,
+}
+
+/// The tables and lists of a generation.
 #[derive(Clone)]
 pub(crate) struct Pool {
+    lists: Vec<ListShard>,
+    /// What the lists' contents are charged in all, and the number of copies in them beyond the first of each item.
+    charged_lists: usize,
+    copies_in_lists: u64,
     blocks: Vec<Owned>,
     /// The level of each block. Records also store the depth, but an operation that took the layout from the record could not read
     /// record and table at the same time.
@@ -300,22 +324,38 @@ impl Pool {
         #[expect(clippy::cast_possible_truncation, reason = "below 64")]
         let log2_unit = unit.trailing_zeros() as u8;
         let places = Places { log2_unit, start_bits };
-        Self { blocks: Vec::new(), block_levels: Vec::new(), levels: Vec::new(), min_depth: plan.min_depth, places }
+        Self {
+            lists: Vec::new(),
+            charged_lists: 0,
+            copies_in_lists: 0,
+            blocks: Vec::new(),
+            block_levels: Vec::new(),
+            levels: Vec::new(),
+            min_depth: plan.min_depth,
+            places,
+        }
     }
 
-    /// Adds levels up to this depth. On failure, nothing changes.
-    pub fn add_levels(&mut self, plan: &GenerationPlan, depth: u8) -> Result<(), OutOfMemory> {
+    /// Adds levels up to this depth. `tables` is the number of tables of all levels. On failure, nothing changes.
+    pub fn add_levels(&mut self, plan: &GenerationPlan, depth: u8, tables: usize) -> Result<(), OutOfMemory> {
         let wanted = usize::from(depth - self.min_depth) + 1;
         let missing = wanted.saturating_sub(self.levels.len());
         reserve_exact(&mut self.levels, missing)?;
         self.levels.extend((0..missing).map(|level| Level::new(plan, depth - low_byte(missing - 1 - level))));
+        // Chosen items can make one shard far deeper than the others, and its level should not have blocks for many tables. Uniform
+        // items never do, so that the blocks for them depend on depths alone, not on the order in which levels were added.
+        let log2_tables = tables.max(1).ilog2();
+        let first = self.levels.len() - missing;
+        let too_deep = |level: &&mut Level| u32::from(level.layout.params.depth) > log2_tables + MOST_ABOVE_MEAN;
+        for level in self.levels[first..].iter_mut().filter(too_deep).filter(|level| !level.is_one_block) {
+            level.log2_per_block = level.log2_per_block.min(low_byte(index(log2_tables.saturating_sub(LOG2_BLOCKS - 1).into())));
+        }
         Ok(())
     }
 
-    /// Removes the levels beyond this depth, which must have no tables.
-    pub fn drop_levels(&mut self, depth: u8) {
-        debug_assert!(self.levels[self.level_of(depth) + 1..].iter().all(|level| level.blocks.is_empty()));
-        self.levels.truncate(self.level_of(depth) + 1);
+    /// Removes the last levels if they have no tables.
+    pub fn drop_unused_levels(&mut self) {
+        while self.levels.pop_if(|level| level.blocks.is_empty()).is_some() {}
         shrink_to(&mut self.levels, 0);
     }
 
@@ -327,13 +367,10 @@ impl Pool {
             level.log2_per_block.min(low_byte(index(tables.max(1).next_power_of_two().trailing_zeros().into())));
     }
 
-    /// Returns the depth of the last level.
+    /// Returns the depth of the deepest shard.
     pub fn greatest_depth(&self) -> u8 {
-        self.min_depth + low_byte(self.levels.len().saturating_sub(1))
-    }
-
-    pub fn levels(&self) -> &[Level] {
-        &self.levels
+        let in_lists = self.lists.iter().map(|shard| shard.record.depth()).max().unwrap_or(0);
+        in_lists.max(self.min_depth + low_byte(self.levels.len().saturating_sub(1)))
     }
 
     fn level_of(&self, depth: u8) -> usize {
@@ -346,7 +383,7 @@ impl Pool {
     }
 
     /// Returns the number of tables.
-    pub fn len(&self) -> usize {
+    pub fn tables(&self) -> usize {
         self.levels.iter().map(Level::len).sum()
     }
 
@@ -356,12 +393,7 @@ impl Pool {
         Blocks { blocks: &self.blocks, places: self.places }
     }
 
-    #[inline]
-    pub fn table(&self, place: Place) -> &[u8] {
-        self.blocks().get(place).unwrap_or_else(|| beyond())
-    }
-
-    /// Prefetches a record and the start of its table.
+    /// Prefetches a record and the start of its table, if there is one.
     #[allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions")]
     #[inline(always)]
     pub fn prefetch_record(&self, instructions: impl Instructions, place: Place) {
@@ -377,18 +409,22 @@ impl Pool {
         &mut self.blocks[block][start..]
     }
 
-    /// Returns a shard to change: the layout of its depth, its record, and its table with all that follows it in the block.
+    /// Returns a shard to change: the layout of its depth, its record, and its table with all that follows it in the block; `None`
+    /// if it is a list.
     #[inline]
-    pub fn open(&mut self, place: Place) -> (&DepthLayout, RecordMut<'_>, &mut [u8]) {
+    pub fn open(&mut self, place: Place) -> Option<(&DepthLayout, RecordMut<'_>, &mut [u8])> {
         let (block, start) = self.places.split(place);
-        let level = self.block_levels.get(block).and_then(|&level| self.levels.get(usize::from(level)));
-        let opened = self.blocks.get_mut(block).and_then(|block| block.get_mut(start.wrapping_sub(RECORD_BYTES)..));
-        match (level, opened.and_then(<[u8]>::split_first_chunk_mut)) {
-            (Some(level), Some((bytes, table))) => {
-                (&level.layout, RecordMut { record: ShardRecord::decode(*bytes), bytes }, table)
-            }
-            _ => beyond(),
-        }
+        let level = self.levels.get(usize::from(*self.block_levels.get(block)?))?;
+        let (bytes, table) = self.blocks.get_mut(block)?.get_mut(start.wrapping_sub(RECORD_BYTES)..)?.split_first_chunk_mut()?;
+        Some((&level.layout, RecordMut { record: ShardRecord::decode(*bytes), bytes }, table))
+    }
+
+    /// Returns the layout of a shard's table and the table with all that follows it in the block, or `None` if it is a list.
+    #[inline]
+    pub fn layout_and_table(&self, place: Place) -> Option<(&DepthLayout, &[u8])> {
+        let (block, start) = self.places.split(place);
+        let level = self.levels.get(usize::from(*self.block_levels.get(block)?))?;
+        Some((&level.layout, self.blocks.get(block)?.get(start..)?))
     }
 
     /// Returns one table to read and one to write. They must have different depths.
@@ -404,14 +440,14 @@ impl Pool {
     #[inline]
     pub fn depth(&self, place: Place) -> u8 {
         let (block, _) = self.places.split(place);
-        self.block_levels.get(block).map_or_else(|| beyond(), |level| self.min_depth + level)
+        self.block_levels.get(block).map_or_else(|| self.record(place).depth(), |level| self.min_depth + level)
     }
 
-    #[inline]
+    #[inline(never)]
     pub fn record(&self, place: Place) -> ShardRecord {
         let (block, start) = self.places.split(place);
         let record = self.blocks.get(block).and_then(|block| block.get(start.wrapping_sub(RECORD_BYTES)..)?.first_chunk());
-        record.map_or_else(|| beyond(), |&bytes| ShardRecord::decode(bytes))
+        record.map_or_else(|| self.list_record(place), |&bytes| ShardRecord::decode(bytes))
     }
 
     fn set_record(&mut self, place: Place, record: ShardRecord) {
@@ -420,11 +456,11 @@ impl Pool {
     }
 
     pub fn set_items(&mut self, place: Place, record: ShardRecord, items: usize) {
-        self.set_record(place, ShardRecord { items: low_half(wide(items)), ..record });
+        self.set_record(place, record.with_items(items));
     }
 
     /// Returns the place of the table with this depth and index.
-    pub fn place(&self, depth: u8, table: usize) -> Place {
+    pub fn place_of_table(&self, depth: u8, table: usize) -> Place {
         let level = self.level(depth);
         let in_block = table & ((1 << level.log2_per_block) - 1);
         let start = level.unit + in_block * level.stride;
@@ -432,16 +468,11 @@ impl Pool {
         Place(low_half(block << self.places.start_bits | wide(start >> self.places.log2_unit)))
     }
 
-    /// Returns a shard and its prefix.
-    pub fn shard(&self, dispatch: Dispatch, place: Place) -> (Shard<'_>, u32) {
+    /// Returns the table of a shard and its prefix, or `None` if it is a list.
+    pub fn shard(&self, dispatch: Dispatch, place: Place) -> Option<(Shard<'_>, u32)> {
+        let (layout, table) = self.layout_and_table(place)?;
         let record = self.record(place);
-        (self.level(record.depth()).layout.shard(dispatch, self.table(place), record.items()), record.prefix())
-    }
-
-    /// Returns a shard's record, and its table without padding.
-    pub fn record_and_table(&self, place: Place) -> (ShardRecord, &[u8]) {
-        let record = self.record(place);
-        (record, &self.table(place)[..self.level(record.depth()).layout.params.table_bytes()])
+        Some((layout.shard(dispatch, table, record.items()), record.prefix()))
     }
 
     /// Allocates room for this many more tables. On failure, nothing changes.
@@ -454,7 +485,8 @@ impl Pool {
             return Ok(());
         }
         let bytes = level.block_bytes();
-        let last = wide(self.blocks.len() + missing - 1) << self.places.start_bits;
+        // The last places are those of lists.
+        let last = wide(self.blocks.len() + missing) << self.places.start_bits;
         if last > u32::MAX.into() {
             return Err(OutOfMemory::of(bytes));
         }
@@ -478,16 +510,19 @@ impl Pool {
     pub fn push(&mut self, record: ShardRecord) -> Place {
         let (depth, level) = (record.depth(), self.level_of(record.depth()));
         self.levels[level].len += 1;
-        let place = self.place(depth, self.levels[level].len - 1);
+        let place = self.place_of_table(depth, self.levels[level].len - 1);
         self.set_record(place, record);
         place
     }
 
-    /// Removes a table. Calls `moved` with the record, the old place and the new place of each table that has moved.
+    /// Removes a table or a list. Calls `moved` with the record, the old place and the new place of each one that has moved.
     pub fn remove(&mut self, place: Place, moved: &mut dyn FnMut(ShardRecord, Place, Place)) {
+        if self.list_shard(place).is_some() {
+            return self.remove_list(place, moved);
+        }
         let depth = self.depth(place);
         let level = self.level_of(depth);
-        let last = self.place(depth, self.levels[level].len - 1);
+        let last = self.place_of_table(depth, self.levels[level].len - 1);
         let [(block, start), (last_block, last_start)] = [place, last].map(|place| {
             let (block, start) = self.places.split(place);
             (block, start - RECORD_BYTES)
@@ -504,12 +539,13 @@ impl Pool {
             moved(record, last, place);
         }
         self.free_empty_blocks(depth, moved);
+        self.drop_unused_levels();
     }
 
     /// Frees the blocks of this depth that have no tables. Calls `moved` as [`remove`](Self::remove) does.
     pub fn free_empty_blocks(&mut self, depth: u8, moved: &mut dyn FnMut(ShardRecord, Place, Place)) {
         let level = self.level_of(depth);
-        let needed = self.levels[level].blocks_for(self.levels[level].len);
+        let Some(needed) = self.levels.get(level).map(|level| level.blocks_for(level.len)) else { return };
         while self.levels[level].blocks.len() > needed {
             let Some(free) = self.levels[level].blocks.pop() else { return };
             self.blocks.swap_remove(index(free.into()));
@@ -535,7 +571,7 @@ impl Pool {
         });
         let Some((depth, tables)) = found else { return };
         for table in tables {
-            let place = self.place(depth, table);
+            let place = self.place_of_table(depth, table);
             let in_block = place.0 & low_half((1 << self.places.start_bits) - 1);
             let before = Place(low_half(u64::from(from) << self.places.start_bits) | in_block);
             moved(self.record(place), before, place);
@@ -545,6 +581,10 @@ impl Pool {
     /// Returns a copy, or an error if memory cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
         let (mut blocks, mut levels) = (reserved(self.blocks.len())?, reserved(self.levels.len())?);
+        let mut lists = reserved(self.lists.len())?;
+        for ListShard { record, list } in &self.lists {
+            lists.push(ListShard { record: *record, list: list.try_clone()? });
+        }
         let mut block_levels = reserved(self.blocks.len())?;
         block_levels.extend_from_slice(&self.block_levels);
         for block in &self.blocks {
@@ -556,11 +596,16 @@ impl Pool {
             numbers.extend_from_slice(&level.blocks);
             levels.push(Level { blocks: numbers, ..*level });
         }
-        Ok(Self { blocks, block_levels, levels, ..*self })
+        Ok(Self { lists, blocks, block_levels, levels, ..*self })
     }
 
-    /// Returns the bytes of all blocks.
+    /// Returns the bytes of all blocks, and of the different items in lists.
     pub fn table_bytes(&self) -> usize {
+        let in_lists = |shard: &ListShard| shard.list.len() * usize::from(shard.list.key_bytes());
+        self.block_bytes() + self.lists.iter().map(in_lists).sum::<usize>()
+    }
+
+    fn block_bytes(&self) -> usize {
         self.blocks.iter().map(|block| block.len()).sum()
     }
 
@@ -568,25 +613,162 @@ impl Pool {
     /// count.
     pub fn size_in_bytes(&self) -> usize {
         let numbers = self.levels.iter().map(|level| level.blocks.len() * size_of::<u32>()).sum::<usize>();
-        self.table_bytes() + self.blocks.len() * BLOCK_ENTRY_BYTES + self.levels.len() * size_of::<Level>() + numbers
+        let lists = self.lists.iter().map(|shard| size_of::<ListShard>() + shard.list.size_in_bytes()).sum::<usize>();
+        self.block_bytes() + self.blocks.len() * BLOCK_ENTRY_BYTES + self.levels.len() * size_of::<Level>() + numbers + lists
     }
 
     /// Returns the bytes that all tables are charged against a limit: at least [`size_in_bytes`](Self::size_in_bytes), and equal
     /// for pools with equal numbers of tables at each depth.
     pub fn charged_bytes(&self) -> usize {
-        self.levels.iter().map(|level| level.charge_for(level.len)).fold(0, usize::saturating_add)
+        let lists = self.charged_lists.saturating_add(self.lists.len() * size_of::<ListShard>());
+        self.levels.iter().map(|level| level.charge_for(level.len)).fold(lists, usize::saturating_add)
     }
 
     /// Returns what this many more tables of this depth add to [`charged_bytes`](Self::charged_bytes).
     pub fn charge_for_more(&self, plan: &GenerationPlan, depth: u8, tables: usize) -> usize {
-        match self.levels.get(self.level_of(depth)) {
-            Some(level) => level.charge_per_table().saturating_mul(tables),
-            None => Level::new(plan, depth).charge_for(tables),
+        if let Some(level) = self.levels.get(self.level_of(depth)) {
+            return level.charge_per_table().saturating_mul(tables);
         }
+        let missing = self.min_depth + low_byte(self.levels.len())..depth;
+        let between = missing.map(|depth| Level::new(plan, depth).charge_for(0));
+        between.fold(Level::new(plan, depth).charge_for(tables), usize::saturating_add)
+    }
+
+    /// Returns what a shard is charged: its table and its entries in lists of blocks, or its list.
+    pub fn charge_of(&self, place: Place) -> usize {
+        let list = self.list(place).map(|list| EMPTY_LIST_BYTES.saturating_add(charge_for_list(list)));
+        list.unwrap_or_else(|| self.level(self.depth(place)).charge_per_table())
+    }
+
+    /// Returns true if merging this many pairs of shards of this depth takes no memory.
+    pub fn merging_frees_memory(&self, depth: u8, pairs: usize) -> bool {
+        let [Some(level), Some(merged)] = [depth, depth - 1].map(|depth| self.levels.get(self.level_of(depth))) else {
+            return true;
+        };
+        let blocks = |level: &Level, tables| level.blocks_for(tables) * (level.block_bytes() + BLOCK_ENTRY_BYTES);
+        let freed = blocks(level, level.len).saturating_sub(blocks(level, level.len.saturating_sub(2 * pairs)));
+        blocks(merged, merged.len + pairs) - blocks(merged, merged.len) <= freed
     }
 }
 
-/// Returns the bytes of a generation's first blocks; 0 if it starts as an item list.
+// Lists.
+
+impl Pool {
+    fn list_shard(&self, place: Place) -> Option<&ListShard> {
+        self.lists.get(index((u32::MAX - place.0).into()))
+    }
+
+    /// Returns the list at a place, or `None` if there is a table.
+    #[inline(never)]
+    pub fn list(&self, place: Place) -> Option<&List> {
+        self.list_shard(place).map(|shard| &shard.list)
+    }
+
+    #[cold]
+    fn list_record(&self, place: Place) -> ShardRecord {
+        self.list_shard(place).map_or_else(|| beyond(), |ListShard { record, list }| record.with_items(list.len()))
+    }
+
+    /// Adds copies of an item to the list at a place, as [`List::add`] does.
+    pub fn add_to_list(&mut self, place: Place, key: ClassKey, copies: u32, most: u32) -> Result<bool, OutOfMemory> {
+        let Some(shard) = self.lists.get_mut(index((u32::MAX - place.0).into())) else { beyond() };
+        let (charged, len) = (charge_for_list(&shard.list), shard.list.len());
+        let is_added = shard.list.add(key, copies, most)?;
+        if is_added {
+            self.charged_lists = self.charged_lists - charged + charge_for_list(&shard.list);
+            self.copies_in_lists = self.copies_in_lists + u64::from(copies) - wide(shard.list.len() - len);
+        }
+        Ok(is_added)
+    }
+
+    /// Removes copies of an item from the list at a place, as [`List::take`] does.
+    pub fn take_from_list(&mut self, place: Place, key: ClassKey, most: u32) -> u32 {
+        let Some(shard) = self.lists.get_mut(index((u32::MAX - place.0).into())) else { return 0 };
+        let (charged, len) = (charge_for_list(&shard.list), shard.list.len());
+        let taken = shard.list.take(key, most);
+        self.charged_lists = self.charged_lists - charged + charge_for_list(&shard.list);
+        self.copies_in_lists = self.copies_in_lists + wide(len - shard.list.len()) - u64::from(taken);
+        taken
+    }
+
+    /// Removes all items of the list at a place.
+    pub fn clear_list(&mut self, place: Place) {
+        if let Some(shard) = self.lists.get_mut(index((u32::MAX - place.0).into())) {
+            self.charged_lists -= charge_for_list(&shard.list);
+            self.copies_in_lists -= extra_copies(&shard.list);
+            shard.list = List::new(shard.list.key_bytes());
+        }
+    }
+
+    /// Returns the number of lists.
+    pub fn lists_len(&self) -> usize {
+        self.lists.len()
+    }
+
+    /// Returns all lists with the records of their shards.
+    pub fn lists(&self) -> impl Iterator<Item = (ShardRecord, &List)> {
+        self.lists.iter().map(|ListShard { record, list }| (record.with_items(list.len()), list))
+    }
+
+    /// Returns the place of the shard with this index: tables come first, then lists. `None` if there are fewer shards.
+    pub fn place(&self, mut shard: usize) -> Option<Place> {
+        for (depth, level) in (self.min_depth..).zip(&self.levels) {
+            if shard < level.len {
+                return Some(self.place_of_table(depth, shard));
+            }
+            shard -= level.len;
+        }
+        (shard < self.lists.len()).then(|| Place::of_list(low_half(wide(shard))))
+    }
+
+    /// Returns the number of copies in lists beyond the first of each item.
+    pub fn copies_in_lists(&self) -> u64 {
+        self.copies_in_lists
+    }
+
+    /// Allocates room for this many more lists. On failure, nothing changes.
+    pub fn reserve_lists(&mut self, more: usize) -> Result<(), OutOfMemory> {
+        // The places of lists share the number of a block that does not exist.
+        if wide(self.lists.len() + more) > 1 << self.places.start_bits {
+            return Err(OutOfMemory::of(size_of::<ListShard>()));
+        }
+        reserve_exact(&mut self.lists, more)
+    }
+
+    /// Adds a list. Call [`reserve_lists`](Self::reserve_lists) first.
+    pub fn push_list(&mut self, depth: u8, prefix: u32, list: List) -> Place {
+        self.charged_lists += charge_for_list(&list);
+        self.copies_in_lists += extra_copies(&list);
+        self.lists.push(ListShard { record: ShardRecord::new(depth, prefix, 0), list });
+        Place::of_list(low_half(wide(self.lists.len() - 1)))
+    }
+
+    fn remove_list(&mut self, place: Place, moved: &mut dyn FnMut(ShardRecord, Place, Place)) {
+        let last = Place::of_list(low_half(wide(self.lists.len() - 1)));
+        let ListShard { list, .. } = self.lists.swap_remove(index((u32::MAX - place.0).into()));
+        self.charged_lists -= charge_for_list(&list);
+        self.copies_in_lists -= extra_copies(&list);
+        if last != place {
+            moved(self.record(place), last, place);
+        }
+        shrink_to(&mut self.lists, 0);
+    }
+}
+
+/// Returns what the contents of a list are charged: a function of the contents.
+fn charge_for_list(list: &List) -> usize {
+    List::bytes_for(list.key_bytes(), list.len(), list.view().count_bytes())
+}
+
+/// Returns the number of copies in a list beyond the first of each item.
+fn extra_copies(list: &List) -> u64 {
+    list.iter().map(|(_, copies)| u64::from(copies - 1)).sum()
+}
+
+/// Returns the bytes that an empty list is charged.
+pub(crate) const EMPTY_LIST_BYTES: usize = size_of::<ListShard>();
+
+/// Returns the bytes of a generation's first blocks; 0 if it starts as a list.
 pub(crate) fn initial_table_bytes(plan: &GenerationPlan) -> usize {
     if plan.begins_as_list() {
         return 0;
@@ -595,9 +777,9 @@ pub(crate) fn initial_table_bytes(plan: &GenerationPlan) -> usize {
     level.blocks_for(1 << plan.min_depth).saturating_mul(level.block_bytes())
 }
 
-/// Returns the bytes that a generation's first tables are charged.
+/// Returns the bytes that a generation's first shards are charged.
 pub(crate) fn empty_charged_bytes(plan: &GenerationPlan) -> usize {
-    Level::new(plan, plan.min_depth).charge_for(1 << plan.min_depth)
+    if plan.begins_as_list() { EMPTY_LIST_BYTES } else { Level::new(plan, plan.min_depth).charge_for(1 << plan.min_depth) }
 }
 
 fn low_byte(number: usize) -> u8 {
@@ -610,12 +792,17 @@ impl Pool {
     /// must be empty. Calls `check` with each table's place and record.
     pub fn assert_consistent(&self, mut check: impl FnMut(Place, ShardRecord)) {
         let mut numbers: Vec<u32> = Vec::new();
+        assert!(self.levels.last().is_none_or(|level| level.len > 0), "the last level has no tables");
+        let lists = self.lists.iter().map(|shard| (charge_for_list(&shard.list), extra_copies(&shard.list)));
+        let sums = lists.fold((0, 0), |sums, (charge, copies)| (sums.0 + charge, sums.1 + copies));
+        assert_eq!(sums, (self.charged_lists, self.copies_in_lists), "charge and copies of lists");
+        (0..low_half(wide(self.lists.len()))).map(Place::of_list).for_each(|place| check(place, self.record(place)));
         for (depth, level) in (self.min_depth..).zip(&self.levels) {
             let per_block = 1 << level.log2_per_block;
             assert_eq!(level.blocks.len(), level.len.div_ceil(per_block), "blocks of {per_block} for {} tables", level.len);
             numbers.extend(&level.blocks);
             for table in 0..level.blocks.len() * per_block {
-                let place = self.place(depth, table);
+                let place = self.place_of_table(depth, table);
                 if table < level.len {
                     let depths = [self.record(place).depth(), self.depth(place)];
                     assert_eq!(depths, [depth; 2], "the depth of table {table}");
@@ -638,6 +825,12 @@ mod tests {
     use super::{super::plan::ElasticRequest, *};
     use alloc::vec;
 
+    /// Returns a table without padding.
+    fn table_at(pool: &Pool, place: Place) -> &[u8] {
+        let (layout, table) = pool.layout_and_table(place).expect("there is a table");
+        &table[..layout.params.table_bytes()]
+    }
+
     fn plan(request: ElasticRequest) -> GenerationPlan {
         ElasticRequest { false_positive_rate: Some(0.001), ..request }.params().unwrap().generation(0)
     }
@@ -648,15 +841,15 @@ mod tests {
         let plan = plan(ElasticRequest { capacity: Some(50_000), max_capacity: Some(10_000_000), ..ElasticRequest::default() });
         let depths = [plan.min_depth, plan.min_depth + 1, plan.min_depth + 2];
         let mut pool = Pool::new(&plan);
-        pool.add_levels(&plan, depths[2]).unwrap();
         let mut model: Vec<(Place, u8, u32)> = Vec::new();
         for step in 1..if cfg!(miri) { 60 } else { 2000_u32 } {
             let random = index((step.wrapping_mul(0x9e37_79b9) >> 8).into());
             if model.is_empty() || random % 5 < if step % 400 < 200 { 4 } else { 2 } && model.len() < 60 {
                 let depth = depths[random % 3];
+                pool.add_levels(&plan, depth, usize::MAX).unwrap();
                 pool.reserve(depth, 1).unwrap();
                 let place = pool.push(ShardRecord::new(depth, step & 1, step));
-                assert!(pool.record_and_table(place).1.iter().all(|&byte| byte == 0));
+                assert!(table_at(&pool, place).iter().all(|&byte| byte == 0));
                 let bytes = plan.shard(depth).table_bytes();
                 pool.table_mut(place)[..bytes].fill(step.to_le_bytes()[0] | 1);
                 model.push((place, depth, step));
@@ -670,17 +863,17 @@ mod tests {
             }
             let mut tables = 0;
             pool.assert_consistent(|_, _| tables += 1);
-            assert_eq!((tables, pool.len()), (model.len(), model.len()));
+            assert_eq!((tables, pool.tables()), (model.len(), model.len()));
             for &(place, depth, step) in &model {
                 assert_eq!(pool.record(place), ShardRecord::new(depth, step & 1, step));
                 let content = step.to_le_bytes()[0] | 1;
-                assert_eq!(pool.record_and_table(place).1, vec![content; plan.shard(depth).table_bytes()]);
+                assert_eq!(table_at(&pool, place), vec![content; plan.shard(depth).table_bytes()]);
             }
             assert!(pool.size_in_bytes() <= pool.charged_bytes());
         }
     }
 
-    /// Checks that a block has a 32nd of the tables of its depth and at most a few MiB, or all tables if the filter does not grow.
+    /// Checks that a block has a 64th of the tables of its depth and at most a few MiB, or all tables if the filter does not grow.
     #[test]
     fn block_sizes_are_bounded() {
         let growing = plan(ElasticRequest { max_capacity: Some(1_000_000_000), ..ElasticRequest::default() });
@@ -688,7 +881,7 @@ mod tests {
             let level = Level::new(&growing, depth);
             let bytes = level.block_bytes();
             assert!(
-                level.log2_per_block == depth.saturating_sub(5) || bytes >= MAX_BLOCK && bytes < 2 * MAX_BLOCK + level.stride
+                level.log2_per_block == depth.saturating_sub(6) || bytes >= MAX_BLOCK && bytes < 2 * MAX_BLOCK + level.stride
             );
         }
         let planned =
@@ -705,13 +898,13 @@ mod tests {
         for capacity in [None, Some(800_000_000_000)] {
             let plan = plan(ElasticRequest { capacity, max_capacity: Some(800_000_000_000), ..ElasticRequest::default() });
             let mut pool = Pool::new(&plan);
-            pool.add_levels(&plan, plan.max_depth).unwrap();
+            pool.add_levels(&plan, plan.max_depth, usize::MAX).unwrap();
             let last = (1_usize << plan.max_depth) - 1;
             let level = pool.level_of(plan.max_depth);
             let blocks = pool.levels[level].blocks_for(last + 1);
             pool.levels[level].blocks = (0..blocks as u32).collect();
             let (stride, per_block) = (pool.levels[level].stride, 1 << pool.levels[level].log2_per_block);
-            let (block, start) = pool.places.split(pool.place(plan.max_depth, last));
+            let (block, start) = pool.places.split(pool.place_of_table(plan.max_depth, last));
             assert_eq!((block, start), (last / per_block, pool.levels[level].unit + last % per_block * stride));
             assert!(block * per_block * stride + start > 1 << 40);
         }
@@ -726,8 +919,8 @@ mod tests {
             ..ElasticRequest::default()
         });
         let mut pool = Pool::new(&plan);
-        pool.add_levels(&plan, plan.min_depth).unwrap();
+        pool.add_levels(&plan, plan.min_depth, usize::MAX).unwrap();
         assert!(pool.reserve(plan.min_depth, 1 << plan.min_depth).is_err());
-        assert_eq!((pool.table_bytes(), pool.len()), (0, 0));
+        assert_eq!((pool.table_bytes(), pool.tables()), (0, 0));
     }
 }

@@ -3,54 +3,48 @@
 //! ```text
 //! hash ─┬─ bucket, low fingerprint ──▶ which two buckets of the shard
 //!       └─ stream ─┬─ prefix ─┬─ upper bits ─┬─ not used
-//!                  └ depth    └ spare bits stored in the table, the others in a column behind it
+//!                  └ depth    └ in a column behind the table
 //! ```
 //!
 //! A shard splits by giving up the first upper bit of each item, which selects one of the two halves; buckets stay the same.
 //! Merging two halves is the reverse. Neither needs hashes. docs/GROWTH.md has the arithmetic.
 
-use super::stream::Window;
+use super::{generation_plan::GenerationPlan, stream::Window};
 use crate::{
-    bits::{PADDING, low_half, mask},
+    bits::{PADDING, mask},
     filter::{Content, Located, Occurrences, RawFilter, Store},
     params::TableKind,
-    table::{AnySize, CopyPolicy, Fingerprint, Geometry, Pair, TableParams, Uniform},
+    table::{AnySize, CopyPolicy, Fingerprint, Pair, TableParams, Uniform},
 };
+
+/// The number of slots in a bucket. Growing filters have packed tables only.
+pub(crate) const BUCKET_SIZE: u32 = 4;
+
+/// The most upper bits of a shard: the longest field of a column.
+pub(crate) const MAX_UPPER_BITS: u8 = 32;
 
 /// The parameters of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShardParams {
-    /// The number of buckets, the same for all shards of a partition.
+    /// The number of buckets, the same for all shards of a generation.
     pub buckets: u32,
-    /// The length of the low fingerprint, which determines the alternate bucket.
+    /// The length of the low fingerprint, which determines the alternate bucket. It is in the table, and lookups compare it.
     pub low_bits: u8,
-    /// The number of upper bits: the stream bits that are stored above the low fingerprint.
+    /// The number of upper bits: the stream bits that are stored in the column.
     pub upper_bits: u8,
-    /// The number of spare bits: the last upper bits, which are never given up and keep the false-positive rate. They are in the
-    /// table; the other upper bits are in its column.
-    pub spare_bits: u8,
     /// The length of the prefix: the first bits of the stream, which all items of the shard share.
     pub depth: u8,
-    pub table: TableKind,
-    pub bucket_size: u8,
 }
 
 impl ShardParams {
-    /// Returns the window of the upper bits, at their position in a fingerprint.
+    /// Returns the range of the stream's bits that are stored.
     #[inline]
-    pub fn upper(self) -> Window {
-        Window::new(self.depth.into(), self.upper_bits.into(), self.low_bits.into())
-    }
-
-    /// Returns the window of the spare bits, at their position in a fingerprint. Lookups compare them.
-    #[inline]
-    pub fn spare(self) -> Window {
-        let before = self.depth + self.upper_bits - self.spare_bits;
-        Window::new(before.into(), self.spare_bits.into(), self.low_bits.into())
+    pub fn upper(self) -> Upper {
+        Upper { bits: Window::new(self.depth.into(), self.upper_bits.into()), low_bits: self.low_bits }
     }
 
     /// Returns the bytes of a table with its padding.
-    pub fn padded_bytes(&self) -> usize {
+    pub fn padded_bytes(self) -> usize {
         self.table_bytes() + PADDING
     }
 
@@ -60,28 +54,25 @@ impl ShardParams {
     }
 }
 
-/// The layout that lookups use for all tables of a generation. Only the columns differ between depths, and lookups do not read
-/// them.
-#[derive(Clone, Copy)]
-pub(crate) struct LookupLayout {
-    pub geometry: Geometry,
-    /// The spare bits, which lookups compare.
-    spare: Window,
+/// The stream bits that a shard stores, and their position in a fingerprint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Upper {
+    bits: Window,
+    low_bits: u8,
 }
 
-impl LookupLayout {
-    pub fn new(params: &ShardParams) -> Self {
-        Self { geometry: Geometry::new(params), spare: params.spare() }
-    }
-
-    /// Returns the fingerprint and buckets to look up for `key`.
+impl Upper {
+    /// Returns these bits of a stream, at their position in a fingerprint.
     #[inline]
-    pub fn locate(&self, key: Key) -> Located {
-        key.locate(self.spare.extract(key.stream))
+    pub fn extract(self, stream: u64) -> u64 {
+        self.bits.extract(stream) << self.low_bits
     }
 }
 
 impl TableParams for ShardParams {
+    type Slot = u64;
+    type Slots = [u64; 4];
+    const EMPTY_SLOTS: Self::Slots = [0; 4];
     const HAS_COLUMN: bool = true;
 
     /// Returns the alternate bucket, which depends on the low fingerprint alone.
@@ -92,20 +83,20 @@ impl TableParams for ShardParams {
     }
 
     fn table(&self) -> TableKind {
-        self.table
+        TableKind::Packed
     }
 
     fn fingerprint_bits(&self) -> u32 {
-        u32::from(self.low_bits) + u32::from(self.spare_bits)
+        self.low_bits.into()
     }
 
     fn column_bits(&self) -> u32 {
-        u32::from(self.upper_bits) - u32::from(self.spare_bits)
+        self.upper_bits.into()
     }
 
     #[inline]
     fn bucket_size(&self) -> u32 {
-        self.bucket_size.into()
+        BUCKET_SIZE
     }
 
     #[inline]
@@ -115,7 +106,7 @@ impl TableParams for ShardParams {
 
     /// Returns the mask of the low fingerprint, since that is never 0; `None` if there are no upper bits above it.
     fn nonzero_mask(&self) -> Option<Fingerprint> {
-        if self.upper_bits > 0 { Fingerprint::new((1 << self.low_bits) - 1) } else { None }
+        if self.upper_bits > 0 { Fingerprint::new(mask(self.low_bits.into())) } else { None }
     }
 }
 
@@ -126,10 +117,22 @@ pub(crate) type Shard<'a> = RawFilter<&'a [u8], ShardParams>;
 pub(crate) type ShardMut<'a> = RawFilter<&'a mut [u8], ShardParams>;
 
 impl Shard<'_> {
-    /// Adds all copies in a table to the content of a partition whose first generation is `whole`, undivided.
-    pub fn add_to(&self, content: &mut Content, whole: &ShardParams, prefix: u64) {
+    /// Calls `act` with each different item of the shard with this prefix, and with the number of its copies, until it returns an
+    /// error.
+    pub fn each_item<E>(&self, prefix: u64, act: &mut dyn FnMut(Key, u32) -> Result<(), E>) -> Result<(), E> {
+        let mut result = Ok(());
+        self.each_class(&mut |(bucket, _), fingerprint, copies| {
+            result = act(Key::from_stored(*self.params(), prefix, bucket, fingerprint), copies);
+            result.is_ok()
+        });
+        result
+    }
+
+    /// Adds all copies in a table of the generation `plan` to the content of a partition with this first generation.
+    pub fn add_to(&self, content: &mut Content, plan: &GenerationPlan, first: &GenerationPlan, prefix: u64) {
         self.each_fingerprint(|bucket, fingerprint| {
-            Key::from_stored(self.params(), prefix, bucket, fingerprint).add_to(content, whole, 1);
+            let key = Key::from_stored(*self.params(), prefix, bucket, fingerprint);
+            plan.earlier(key, first).add_to(content, first.whole, 1);
             true
         });
     }
@@ -139,7 +142,7 @@ impl Shard<'_> {
 #[derive(Clone, Copy)]
 pub(crate) struct Key {
     pub buckets: Pair,
-    low: Fingerprint,
+    pub low: Fingerprint,
     /// The item's stream. Unknown bits are 0.
     pub stream: u64,
 }
@@ -160,7 +163,7 @@ impl Key {
     }
 
     /// Returns the key of an item whose fingerprint is stored in `bucket` of the shard with this prefix.
-    pub fn from_stored(params: &ShardParams, prefix: u64, bucket: u64, fingerprint: Fingerprint) -> Self {
+    pub fn from_stored(params: ShardParams, prefix: u64, bucket: u64, fingerprint: Fingerprint) -> Self {
         let known = prefix << params.upper_bits | fingerprint.wide() >> params.low_bits;
         let stream = known << 1 << (63 - u32::from(params.depth) - u32::from(params.upper_bits));
         let buckets = (bucket, params.alternate(bucket, fingerprint));
@@ -169,7 +172,7 @@ impl Key {
 
     /// Returns the fingerprint that a shard with this window of upper bits stores.
     #[inline]
-    pub fn fingerprint(self, upper: Window) -> Fingerprint {
+    pub fn fingerprint(self, upper: Upper) -> Fingerprint {
         self.low.with(upper.extract(self.stream))
     }
 
@@ -181,31 +184,28 @@ impl Key {
 
     /// Returns the operation that inserts the item into a shard with these parameters and this window of upper bits.
     #[inline]
-    pub fn store(self, params: &ShardParams, upper: Window) -> Store<'_, ShardParams> {
-        Store { params, buckets: self.buckets, fingerprint: self.fingerprint(upper), among_copies: CopyPolicy::Continue }
+    pub fn store(self, params: &ShardParams, upper: Upper, among_copies: CopyPolicy) -> Store<'_, ShardParams> {
+        Store { params, buckets: self.buckets, fingerprint: self.fingerprint(upper), among_copies }
     }
 
     /// Returns all bits that a generation knows of the item besides its buckets: the low fingerprint, and above it the first bits
     /// of the stream, as many as a shard of depth 0, with parameters `whole`, stores. They do not depend on the item's shard.
-    pub fn known_bits(self, whole: &ShardParams) -> u64 {
-        let bits = self.stream >> 1 >> (63 - u32::from(whole.upper_bits));
-        self.low.wide() | bits << whole.low_bits
+    pub fn known_bits(self, whole: ShardParams) -> u64 {
+        self.low.wide() | self.known_stream(whole) << whole.low_bits
+    }
+
+    /// Returns the first bits of the stream, as many as a shard of depth 0, with parameters `whole`, stores.
+    pub fn known_stream(self, whole: ShardParams) -> u64 {
+        self.stream >> 1 >> (63 - u32::from(whole.upper_bits))
     }
 
     /// Adds copies of the item to the content of a partition whose first generation is `whole`, undivided.
-    pub fn add_to(self, content: &mut Content, whole: &ShardParams, copies: u32) {
+    pub fn add_to(self, content: &mut Content, whole: ShardParams, copies: u32) {
         content.add(self.buckets.0.min(self.buckets.1), self.known_bits(whole), copies);
     }
 
-    /// Returns the key of the item with these [`known_bits`](Self::known_bits) and this bucket, or `None` if no item has them.
-    pub fn from_known_bits(whole: &ShardParams, bucket: u64, known: u64) -> Option<Self> {
-        let low = Fingerprint::new(low_half(known & mask(whole.low_bits.into())))?;
-        let stream = known >> whole.low_bits << 1 << (63 - u32::from(whole.upper_bits));
-        (bucket < whole.buckets()).then(|| Self { buckets: (bucket, whole.alternate(bucket, low)), low, stream })
-    }
-
     /// Returns the operation that counts the item's copies in a shard with this window of upper bits.
-    pub fn occurrences(self, upper: Window) -> Occurrences {
+    pub fn occurrences(self, upper: Upper) -> Occurrences {
         Occurrences { buckets: self.buckets, fingerprint: self.fingerprint(upper) }
     }
 }

@@ -19,11 +19,10 @@ use super::{
     grouping::{FirstRefused, GROUPING, Group, GroupSize, group},
     look_up::contains_all,
     partition::{PARTITION_BYTES, Partition},
-    pool::Place,
 };
 use crate::{
     bits::index,
-    filter::{Content, Core, CoreMut, InsertError, insert_by_own_methods, lookups, merges, planned},
+    filter::{Content, Core, CoreMut, InsertError, InsertErrorKind, insert_by_own_methods, lookups, merges, planned},
     hash::{HashItem, Hashed, Items, Uniform, Xxh3, assert_same_length},
     kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM},
     storage::{OutOfMemory, reserved},
@@ -399,6 +398,10 @@ impl Shared {
         self.partitions.iter().map(|partition| partition.read().shards()).sum()
     }
 
+    fn buckets(&self) -> u64 {
+        self.partitions.iter().map(|partition| partition.read().buckets()).sum()
+    }
+
     /// Returns the most generations that any partition has.
     fn generations(&self) -> usize {
         self.partitions.iter().map(|partition| partition.read().generations().count()).max().unwrap_or(0)
@@ -482,28 +485,28 @@ impl Shared {
     /// Inserts a hash into its locked partition.
     #[inline]
     fn insert_into(&self, partition: &mut Writer<'_>, hash: Uniform) -> Result<(), InsertError> {
-        match partition.insert(hash) {
-            Ok(()) => Ok(()),
-            Err(place) => self.insert_growing(partition, hash, place),
-        }
+        if partition.insert(hash) { Ok(()) } else { self.add(partition, hash) }
     }
 
     /// Inserts a hash for which its partition may have to grow. If there is a limit, only one partition grows at a time, so that
     /// together they do not exceed it. A thread that waits for the growth lock holds the lock of its partition; this cannot
     /// deadlock, because the thread with the growth lock takes no further lock.
     #[cold]
-    fn insert_growing(&self, partition: &mut Writer<'_>, hash: Uniform, place: Place) -> Result<(), InsertError> {
+    #[inline(never)]
+    fn add(&self, partition: &mut Writer<'_>, hash: Uniform) -> Result<(), InsertError> {
         let is_limited = self.max_bytes() < usize::MAX;
-        // An insertion that needs no memory does not need the growth lock.
-        let entries = partition.items_with_extra_copies();
-        if partition.insert_after_lookup(hash, place, is_limited) {
-            if partition.items_with_extra_copies() != entries {
-                partition.publish_charge();
+        if is_limited {
+            // An insertion that needs no memory does not need the growth lock.
+            match partition.add(hash, 0) {
+                Err(error) if matches!(error.kind(), InsertErrorKind::Limit { .. }) => {}
+                result => {
+                    partition.publish_charge();
+                    return result.map_err(|error| self.with_limit(error));
+                }
             }
-            return Ok(());
         }
         let growth_lock = is_limited.then(|| self.growth.lock().unwrap_or_else(PoisonError::into_inner));
-        let result = partition.insert_growing(hash, place, self.budget());
+        let result = partition.add(hash, self.budget());
         partition.publish_charge();
         drop(growth_lock);
         result.map_err(|error| self.with_limit(error))

@@ -1,7 +1,7 @@
 //! The stream of a hash: the bits that select its shard within a partition and lengthen its fingerprint.
 
 use crate::{
-    bits::{index, low_half, wide},
+    bits::{index, low_half, mask, wide},
     table::Uniform,
 };
 
@@ -12,7 +12,7 @@ const MULTIPLIER: u64 = 0xb504_f333_f9de_6485;
 /// The spread hash bits that select a quarter of a partition. They have 2⁵ values, the choices.
 const CHOICE_BITS: u32 = 5;
 /// The bits of a quarter's index.
-const QUARTER_BITS: u32 = 2;
+pub(crate) const QUARTER_BITS: u32 = 2;
 
 /// The choices of each quarter in a staggered partition: as close to the ratio 2⁰ : 2^¼ : 2^½ : 2^¾ as possible.
 const STAGGERED: [u8; 1 << QUARTER_BITS] = [6, 7, 9, 10];
@@ -111,7 +111,22 @@ fn spread(Uniform(hash): Uniform) -> u64 {
     hash.wrapping_mul(MULTIPLIER)
 }
 
-/// A range of a stream's bits, and the position at which they are returned.
+/// Returns a stream with `count` more bits after the quarter, 1 to 31.
+pub(crate) fn insert_bits(stream: u64, bits: u64, count: u32) -> u64 {
+    let rest = stream & AFTER_QUARTER;
+    stream & !AFTER_QUARTER | bits << (64 - QUARTER_BITS - count) | rest >> count
+}
+
+/// Returns the `count` bits after the quarter, 1 to 31, and the stream without them: the reverse of [`insert_bits`].
+pub(crate) fn remove_bits(stream: u64, count: u32) -> (u64, u64) {
+    let rest = stream & AFTER_QUARTER;
+    (rest >> (64 - QUARTER_BITS - count), stream & !AFTER_QUARTER | rest << count & AFTER_QUARTER)
+}
+
+/// The bits of a stream after the quarter.
+const AFTER_QUARTER: u64 = u64::MAX >> QUARTER_BITS;
+
+/// A range of a stream's bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     shift: u8,
@@ -119,12 +134,11 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Returns a window on the `bits` bits after the first `skipped` ones. Extracted bits have `below` zeros below them.
-    pub fn new(skipped: u32, bits: u32, below: u32) -> Self {
-        debug_assert!(skipped + bits + below <= 64 && bits + below <= 32);
-        let mask = ((1_u64 << bits) - 1) << below;
+    /// Returns a window on the `bits` ≤ 32 bits after the first `skipped` ones.
+    pub fn new(skipped: u32, bits: u32) -> Self {
+        debug_assert!(skipped + bits <= 64 && bits <= 32);
         #[expect(clippy::cast_possible_truncation, reason = "64 at most")]
-        Self { shift: (64 - skipped - bits - below) as u8, mask: low_half(mask) }
+        Self { shift: (64 - skipped - bits) as u8, mask: low_half(mask(bits)) }
     }
 
     /// Returns the number of bits.
@@ -161,7 +175,7 @@ mod tests {
                 let hash = Uniform(split_mix(n.into()));
                 let place = shares.first_bits(hash, bits);
                 assert_eq!(place >> 4, shares.partition(hash));
-                assert_eq!(place & 15, index(Window::new(0, 4, 0).extract(shares.stream(hash))));
+                assert_eq!(place & 15, index(Window::new(0, 4).extract(shares.stream(hash))));
                 counts[place] += 1;
             }
             for (place, &count) in counts[..1 << bits].iter().enumerate() {

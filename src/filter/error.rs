@@ -57,10 +57,8 @@ pub enum InsertErrorKind {
         /// The limit in bytes.
         max_bytes: usize,
     },
-    /// The filter holds at least a thousand times its maximum capacity, and has no bits left for another generation.
-    Generations,
-    /// Too many items have hashes that begin with the same bits, so that splitting their shard makes no room for them. Either the
-    /// hashes are not uniform, or an attacker who knows the seed chose the items.
+    /// Too many items share the shard or the two buckets of this one, and splitting the shard does not separate them. Either the
+    /// hashes are not uniform, or an attacker who knows the seed chose the items. Items of other shards are not affected.
     Crowded,
     /// Memory could not be allocated.
     OutOfMemory {
@@ -168,10 +166,6 @@ impl fmt::Display for InsertError {
                 "the filter would take {needed} bytes, and the limit is {max_bytes}; remove items, or build the filter with a \
                  higher max_bytes"
             ),
-            InsertErrorKind::Generations => f.write_str(
-                "the filter holds many times its maximum capacity, and a further generation could not keep its false-positive rate; \
-                 build it with a higher max_capacity",
-            ),
             InsertErrorKind::Crowded => f.write_str(
                 "no room for the item: too many items have hashes that begin with the same bits; insert items instead of \
                  hashes, use another hasher, or a seed that nobody else knows",
@@ -270,10 +264,12 @@ pub enum MergeError {
         /// items that collide at this size and may be distinct at a larger one.
         needed: usize,
     },
-    /// Together, the growing filters hold more items than their maximum capacity.
+    /// Together, the growing filters hold more distinct items than their maximum capacity, and a generation has no room for those of
+    /// both. A stored item has too few bits of its hash to move to a later generation, as an inserted one would. A union of filters
+    /// with the same items may fail, too, if these came in other orders.
     #[non_exhaustive]
     MaxCapacity {
-        /// The number of items in both filters together.
+        /// The number of items in both filters together, copies included.
         items: usize,
         /// The maximum capacity of the filters.
         max_capacity: usize,
@@ -378,11 +374,6 @@ mod tests {
             (
                 InsertErrorKind::Limit { needed: 101, max_bytes: 100 },
                 "the filter would take 101 bytes, and the limit is 100; remove items, or build the filter with a higher max_bytes",
-            ),
-            (
-                InsertErrorKind::Generations,
-                "the filter holds many times its maximum capacity, and a further generation could not keep its false-positive rate; \
-                 build it with a higher max_capacity",
             ),
             (
                 InsertErrorKind::Crowded,

@@ -19,8 +19,8 @@ macro_rules! planned {
             }
 
             /// Returns the number of distinct items: what [`capacity`](Self::capacity) counts, while [`len`](Self::len) also counts
-            /// copies. Items with the same fingerprint and the same two buckets count as one. An item in several generations of a
-            /// growing filter counts once in each.
+            /// copies. Items with the same fingerprint and the same two buckets count as one; in a growing filter, those that are
+            /// equal in all known bits.
             ///
             /// Takes time proportional to the number of items: each is looked up in its other bucket.
             ///

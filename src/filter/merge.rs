@@ -20,11 +20,12 @@ macro_rules! merges {
             ///
             /// The merged filter keeps the false-positive rate. A growing filter stores only some bits of an item's hash, too few
             /// to move the item to a later generation. So a merge may be refused if the filters together have more than
-            /// [`max_capacity`](crate::ElasticBuilder::max_capacity) items, even if these could be inserted.
+            /// [`max_capacity`](crate::ElasticBuilder::max_capacity) distinct items, even if these could be inserted
+            /// ([`MergeError::MaxCapacity`](crate::MergeError::MaxCapacity)).
             ///
             /// # Errors
             /// If the filters have different hashers or different parameters, including the seed; if not all items fit (a growing
-            /// filter may have no room beyond its maximum capacity, or may refuse an item, as [`insert`](Self::insert) does); or if
+            /// filter may have no room beyond its maximum capacity, or may refuse an item as [`insert`](Self::insert) does); or if
             /// memory for the copy cannot be allocated. This filter is then unchanged, bit for bit.
             ///
             /// # Example
@@ -41,9 +42,9 @@ macro_rules! merges {
                 self.combine(other, $crate::filter::Combine::Sum)
             }
 
-            /// Inserts the items of `other` that this filter lacks. Afterwards, each item has the larger of its two counts. (In
-            /// growing filters beyond their maximum capacity, an item that the two have in different generations keeps the copies
-            /// of both.) The union of a filter with itself is the filter. In all other respects, this is [`merge`](Self::merge).
+            /// Inserts the items of `other` that this filter lacks. Afterwards, each item has the larger of its two counts, however
+            /// the filters have grown. The union of a filter with itself is the filter. In all other respects, this is
+            /// [`merge`](Self::merge).
             ///
             /// With probability ε, this filter already finds an item of `other` that it does not have. That item is not stored, as
             /// with [`insert_unique`](Self::insert_unique): it is found, but removing it removes the item that it collides with.

@@ -38,9 +38,7 @@ macro_rules! lookups {
             /// items with the same fingerprint and buckets make the count too high, with probability at most ε.
             ///
             /// A growing filter compares all stored bits, including those kept for growth. So the count of an item that
-            /// [`contains`](Self::contains) finds by chance is usually 0. If a growing filter holds copies, and more items than its
-            /// `max_capacity`, then items that match an early one by chance are counted as its copies: its count may be too high
-            /// with a higher probability than ε. With distinct items alone, ε holds for all of them on average.
+            /// [`contains`](Self::contains) finds by chance is usually 0.
             ///
             /// # Example
             /// ```
@@ -170,8 +168,8 @@ macro_rules! lookups {
                 self.core.capacity()
             }
 
-            /// Returns the number of slots in all tables: m·b for a table of m buckets of b slots. Where a small growing filter
-            /// stores its items in a list instead of tables, each item counts as one slot.
+            /// Returns the number of slots in all tables: m·b for a table of m buckets of b slots. Where a shard of a growing filter
+            /// is a list, each of its distinct items counts as one slot.
             #[must_use]
             pub fn slots(&self) -> usize {
                 $crate::bits::in_memory(self.core.slots())

@@ -11,9 +11,7 @@ use super::{
 };
 use crate::{
     params::Params,
-    table::{
-        Change, Deep, DeepGeometry, Form, Geometry, Instructions, Narrow, Portable, Read, Single, SingleDeep, Wide, WideDeep,
-    },
+    table::{Change, Deep, DeepGeometry, Form, Geometry, Instructions, Narrow, Portable, Read, Single, Wide, WideDeep},
 };
 
 /// A kernel that the processor supports. Only detection makes the tokens.
@@ -125,34 +123,29 @@ impl Dispatch {
 
     /// Runs a [`Read`] on a table with its column.
     #[inline(always)]
-    pub fn read_deep<R: Read>(self, geometry: &DeepGeometry, bytes: &[u8], read: R) -> R::Output {
-        let column = geometry.column;
-        match geometry.table {
+    pub fn read_deep<R: Read>(self, &DeepGeometry { table, column }: &DeepGeometry, bytes: &[u8], read: R) -> R::Output {
+        match column.width() {
             // A filter that was planned for its final size has no column. All others have one most of the time.
-            Geometry::Narrow(geometry) if column.width() == 0 => self.read_form(Narrow, &geometry, bytes, read),
-            Geometry::Narrow(geometry) if column.width() <= Deep::MAX_COLUMN_BITS => {
-                self.read_form(Deep, &(geometry, column), bytes, read)
-            }
+            0 if table.is_narrow() => self.read_form(Narrow, &table, bytes, read),
+            1..=Deep::MAX_COLUMN_BITS if table.is_narrow() => self.read_form(Deep, &(table, column), bytes, read),
             // This encoding spreads and gathers nothing, so portable code is as fast.
-            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => read_portably(WideDeep, &(geometry, column), bytes, read),
-            Geometry::Single(geometry) => self.read_form(SingleDeep, &(geometry, column), bytes, read),
+            _ => read_portably(WideDeep, &(table, column), bytes, read),
         }
     }
 
     /// Runs a [`Change`] on a table with its column.
     #[inline(always)]
-    pub fn change_deep<C: Change>(self, geometry: &DeepGeometry, bytes: &mut [u8], change: C) -> C::Output {
-        let column = geometry.column;
-        match geometry.table {
+    pub fn change_deep<C: Change>(
+        self,
+        &DeepGeometry { table, column }: &DeepGeometry,
+        bytes: &mut [u8],
+        change: C,
+    ) -> C::Output {
+        match column.width() {
             // As in `read_deep`.
-            Geometry::Narrow(geometry) if column.width() == 0 => self.change_form(Narrow, &geometry, bytes, change),
-            Geometry::Narrow(geometry) if column.width() <= Deep::MAX_COLUMN_BITS => {
-                self.change_form(Deep, &(geometry, column), bytes, change)
-            }
-            Geometry::Narrow(geometry) | Geometry::Wide(geometry) => {
-                change_portably(WideDeep, &(geometry, column), bytes, change)
-            }
-            Geometry::Single(geometry) => self.change_form(SingleDeep, &(geometry, column), bytes, change),
+            0 if table.is_narrow() => self.change_form(Narrow, &table, bytes, change),
+            1..=Deep::MAX_COLUMN_BITS if table.is_narrow() => self.change_form(Deep, &(table, column), bytes, change),
+            _ => change_portably(WideDeep, &(table, column), bytes, change),
         }
     }
 

@@ -148,7 +148,7 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
 
 /// Returns the header that a snapshot would have, and its checksum.
 fn header<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, hasher: HasherId) -> (HeaderBytes, u64) {
-    Header::<Fixed>::encode(&Fixed { items: wide(filter.table_len()), entries: 0, params: *filter.params() }, hasher)
+    Header::<Fixed>::encode(&Fixed { items: wide(filter.table_len()), listed_bytes: 0, params: *filter.params() }, hasher)
 }
 
 /// Returns the checksum that is stored behind a bare table.

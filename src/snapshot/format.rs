@@ -1,4 +1,4 @@
-//! Version 1 of the format: the layout and validation of headers, sections and records. A second version would begin here, in
+//! Version 2 of the format: the layout and validation of headers, sections and records. Another version would begin here, in
 //! [`Header::decode`].
 //!
 //! ```text
@@ -8,14 +8,14 @@
 //! ├────────────────┤       ├────────────────┤ ┐
 //! │ table          │       │ section, 32    │ │
 //! ├────────────────┤       │ records, 24 ×n │ │ for each partition
-//! │ copies, if any │       │ tables, n      │ │
-//! │                │       │ copies, if any │ │
+//! │ copies, if any │       │ bodies, n      │ │
 //! ├────────────────┤       ├────────────────┤ ┘
 //! │ checksum, 8    │       │ checksum, 8    │ of the sections' checksums
 //! └────────────────┘       └────────────────┘
 //! ```
 //!
-//! A partition without shards has the number of its items and their keys instead of records and tables.
+//! A record is that of a shard, whose body is a table or a list of items, or that of a generation's extra copies, whose body is a
+//! list, too.
 //!
 //! Up to the seed, both headers have the same fields, except for the byte at offset 13; the checksum has the same offset in both.
 //! The header's checksum seeds those of the table or the sections, so a header does not match the tables of another snapshot. A
@@ -26,18 +26,23 @@ use core::ops::Deref;
 
 use crate::{
     bits::{PADDING, wide},
-    elastic::{ElasticParams, Shares},
+    elastic::{ElasticParams, GenerationPlan, Shares},
     filter::RawFilter,
     hash::{Hasher, HasherId},
     params::{Addressing, ParamError, Params, TableKind},
     snapshot::{SnapshotError, SnapshotErrorKind as Kind},
     storage,
-    table::copies::{self, LONG_ENTRY_BYTES},
+    table::{
+        TableParams as _,
+        copies::{ClassKeys, KEYS_AT},
+    },
 };
 
 /// The name of the format, followed by bytes that a transfer in text mode would alter, as in PNG.
 pub(crate) const MAGIC: [u8; 8] = *b"KOEL\r\n\x1a\n";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
+/// The version of builds before the first release. Their growing filters had other keys.
+const DEVELOPMENT_VERSION: u16 = 1;
 
 // Each field begins where the previous one ends.
 const MAGIC_AT: usize = 0;
@@ -50,9 +55,9 @@ const HASHER_AT: usize = ADDRESSING_AT + 1;
 const SEED_AT: usize = HASHER_AT + 2;
 const BUCKETS_AT: usize = SEED_AT + 8;
 pub(super) const ITEMS_AT: usize = BUCKETS_AT + 8;
-const TABLE_BYTES_AT: usize = ITEMS_AT + 8;
-pub(super) const ENTRIES_AT: usize = TABLE_BYTES_AT + 8;
-pub(super) const CHECKSUM_AT: usize = ENTRIES_AT + 8;
+pub(super) const LISTED_BYTES_AT: usize = ITEMS_AT + 8;
+const RESERVED_AT: usize = LISTED_BYTES_AT + 8;
+pub(super) const CHECKSUM_AT: usize = RESERVED_AT + 8;
 /// The length of the header and the offset of the table. It is a multiple of 64, so the table begins at a cache line in a mapped
 /// file.
 pub(crate) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
@@ -71,22 +76,21 @@ const _: () = assert!(RATE_AT + 8 == CHECKSUM_AT);
 
 /// The length of a section's header.
 pub(crate) const SECTION_BYTES: usize = 32;
-/// The length of a shard's record.
+/// The length of a record.
 pub(crate) const RECORD_BYTES: usize = 24;
 
 /// The length of the trailer. It equals the padding that lookups need behind a table, so that a snapshot can be queried in place.
 pub(crate) const TRAILER_BYTES: usize = 8;
 const _: () = assert!(TRAILER_BYTES == PADDING);
 
-/// The length of a checksum.
-pub(super) const CHECKSUM_BYTES: usize = 8;
+/// Zeros pad each body of a section to a multiple of this.
+pub(super) const ALIGNMENT: usize = 8;
 
-/// Zeros pad each table and key list of a section to a multiple of this.
-const TABLE_ALIGNMENT: usize = 8;
-
-/// The number that a growing filter's header adds to its table kind.
+/// The table kind of a growing filter: its packed tables have columns.
 const GROWING: u8 = 2;
-const GROWING_PACKED: u8 = GROWING + 1;
+/// The number of slots in its buckets.
+const BUCKET_SIZE: u8 = 4;
+const _: () = assert!(BUCKET_SIZE as u32 == crate::elastic::BUCKET_SIZE);
 
 pub(super) type HeaderBytes = [u8; HEADER_BYTES];
 
@@ -100,16 +104,11 @@ pub(crate) struct Header<F> {
 
 impl<F> Header<F> {
     /// Encodes a header with the fields that `put_fields` writes. Also returns its checksum.
-    fn encode_with(
-        is_growing: bool,
-        table: TableKind,
-        hasher: HasherId,
-        put_fields: impl FnOnce(&mut HeaderBytes),
-    ) -> (HeaderBytes, u64) {
+    fn encode_with(table: u8, hasher: HasherId, put_fields: impl FnOnce(&mut HeaderBytes)) -> (HeaderBytes, u64) {
         let mut header = [0; HEADER_BYTES];
         put(&mut header, MAGIC_AT, MAGIC);
         put(&mut header, VERSION_AT, VERSION.to_le_bytes());
-        put(&mut header, TABLE_AT, [table as u8 + if is_growing { GROWING } else { 0 }]);
+        put(&mut header, TABLE_AT, [table]);
         put(&mut header, HASHER_AT, hasher.number().to_le_bytes());
         put_fields(&mut header);
         let checksum = checksum(&header[..CHECKSUM_AT], 0);
@@ -121,12 +120,18 @@ impl<F> Header<F> {
     fn decode_with(
         expects_growing: bool,
         header: &HeaderBytes,
-        decode_fields: impl FnOnce(TableKind, &HeaderBytes) -> Result<F, SnapshotError>,
+        decode_fields: impl FnOnce(&HeaderBytes) -> Result<F, SnapshotError>,
     ) -> Result<Self, SnapshotError> {
         if bytes_at(header, MAGIC_AT) != MAGIC {
             return Err(not_a_snapshot());
         }
         let version = u16::from_le_bytes(bytes_at(header, VERSION_AT));
+        if version == DEVELOPMENT_VERSION {
+            let message =
+                "a snapshot of version {}, written by a development version of this library, but this release reads version {}";
+            let error = SnapshotError::new(Kind::Version, wide(VERSION_AT), message, [version.into(), VERSION.into()]);
+            return Err(error.with_remedy("write it again with this release"));
+        }
         if version != VERSION {
             let message = "a snapshot of version {}, but this release reads version {}";
             return Err(SnapshotError::new(Kind::Version, wide(VERSION_AT), message, [version.into(), VERSION.into()]));
@@ -135,14 +140,10 @@ impl<F> Header<F> {
         if stored != computed {
             return Err(SnapshotError::altered(Kind::HeaderChecksum, wide(CHECKSUM_AT), "header", stored, computed));
         }
-        let table = match header[TABLE_AT] {
-            0 | GROWING => TableKind::Single,
-            1 | GROWING_PACKED => TableKind::Packed,
-            kind => {
-                let message = "table kind {}: 0 is single, 1 is packed, 2 and 3 are those of filters that grow";
-                return Err(parameter(TABLE_AT, message, [kind.into()]));
-            }
-        };
+        if header[TABLE_AT] > GROWING {
+            let message = "table kind {}: 0 is single, 1 is packed, 2 is that of filters that grow";
+            return Err(parameter(TABLE_AT, message, [header[TABLE_AT].into()]));
+        }
         if is_growing(header) != expects_growing {
             let (message, remedy) = if expects_growing {
                 ("this is a filter of fixed size", "read it with CuckooFilter or FilterView")
@@ -151,7 +152,7 @@ impl<F> Header<F> {
             };
             return Err(SnapshotError::new(Kind::OtherType, wide(TABLE_AT), message, []).with_remedy(remedy));
         }
-        let fields = decode_fields(table, header)?;
+        let fields = decode_fields(header)?;
         Ok(Self { fields, hasher: HasherId::from_number(u16::from_le_bytes(bytes_at(header, HASHER_AT))), checksum: stored })
     }
 
@@ -164,7 +165,7 @@ impl<F> Header<F> {
 
 /// Returns true if the header is that of a growing filter. Validates nothing.
 pub(super) fn is_growing(header: &HeaderBytes) -> bool {
-    matches!(header[TABLE_AT], GROWING | GROWING_PACKED)
+    header[TABLE_AT] == GROWING
 }
 
 /// The fields of a fixed filter's header.
@@ -172,14 +173,14 @@ pub(crate) struct Fixed {
     pub(super) params: Params,
     /// The number of items, copies included.
     pub(super) items: u64,
-    /// The number of items with extra copies, whose entries follow the table.
-    pub(super) entries: u64,
+    /// The length of the extra copies, which follow the table.
+    pub(super) listed_bytes: u64,
 }
 
 impl Header<Fixed> {
     /// Encodes a header. Also returns its checksum.
     pub fn encode(fields: &Fixed, hasher: HasherId) -> (HeaderBytes, u64) {
-        Self::encode_with(false, fields.params.table(), hasher, |header| fields.encode_into(header))
+        Self::encode_with(fields.params.table() as u8, hasher, |header| fields.encode_into(header))
     }
 
     /// Decodes and validates a header. It is not inlined, so that views of all data types share its code.
@@ -192,7 +193,7 @@ impl Header<Fixed> {
 impl Header<ElasticParams> {
     /// Encodes a header. Also returns its checksum.
     pub fn encode(params: &ElasticParams, hasher: HasherId) -> (HeaderBytes, u64) {
-        Self::encode_with(true, params.table, hasher, |header| params.encode_into(header))
+        Self::encode_with(GROWING, hasher, |header| params.encode_into(header))
     }
 
     /// Decodes and validates a header.
@@ -205,16 +206,16 @@ impl Header<ElasticParams> {
 impl Fixed {
     /// Returns the header fields of a filter.
     pub(super) fn of<S: Deref<Target = [u8]>>(filter: &RawFilter<S>) -> Self {
-        Self { params: *filter.params(), items: filter.items(), entries: wide(filter.extra_totals().1) }
+        Self { params: *filter.params(), items: filter.items(), listed_bytes: wide(filter.listed_bytes()) }
     }
 
     /// Returns the length of the snapshot.
     pub(super) fn snapshot_bytes(&self) -> u64 {
-        self.params.snapshot_bytes().saturating_add(copies::snapshot_bytes(self.entries))
+        self.params.snapshot_bytes().saturating_add(self.listed_bytes)
     }
 
     fn encode_into(&self, header: &mut HeaderBytes) {
-        let Self { params, items, entries } = self;
+        let Self { params, items, listed_bytes } = self;
         #[expect(clippy::cast_possible_truncation, reason = "neither exceeds 32")]
         let (fingerprint_bits, bucket_size) = (params.fingerprint_bits() as u8, params.bucket_size() as u8);
         put(header, FINGERPRINT_BITS_AT, [fingerprint_bits]);
@@ -223,12 +224,12 @@ impl Fixed {
         put(header, SEED_AT, params.seed().to_le_bytes());
         put(header, BUCKETS_AT, params.buckets().to_le_bytes());
         put(header, ITEMS_AT, items.to_le_bytes());
-        put(header, TABLE_BYTES_AT, wide(params.table_bytes()).to_le_bytes());
-        put(header, ENTRIES_AT, entries.to_le_bytes());
+        put(header, LISTED_BYTES_AT, listed_bytes.to_le_bytes());
     }
 
     #[inline]
-    fn decode(table: TableKind, header: &HeaderBytes) -> Result<Self, SnapshotError> {
+    fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
+        let table = if header[TABLE_AT] == TableKind::Single as u8 { TableKind::Single } else { TableKind::Packed };
         let addressing = match header[ADDRESSING_AT] {
             0 => Addressing::AnySize,
             1 => Addressing::PowerOfTwo,
@@ -247,19 +248,21 @@ impl Fixed {
             SnapshotError::params(Kind::Parameter, at, error)
         })?;
         let (items, slots) = (u64_at(header, ITEMS_AT), params.slots());
-        let entries = u64_at(header, ENTRIES_AT);
+        let listed_bytes = u64_at(header, LISTED_BYTES_AT);
+        let key_bytes = ClassKeys::new(params.buckets(), params.fingerprint_bits(), 0).bytes();
+        let entries = listed_bytes.saturating_sub(wide(KEYS_AT)) / wide(key_bytes);
         // Each entry belongs to an item in the table and counts at most 2³² − 1 copies.
-        let most = wide(slots).saturating_add(entries.saturating_mul(u32::MAX.into()));
-        if entries > wide(slots) || items > most {
-            let message = "{} items in {} slots, and {} with extra copies";
-            return Err(parameter(ITEMS_AT, message, [items, wide(slots), entries]));
+        let most = wide(slots).saturating_add(entries.min(wide(slots)).saturating_mul(u32::MAX.into()));
+        let most_bytes = wide(slots).saturating_mul(wide(key_bytes) + 4).saturating_add(wide(KEYS_AT));
+        if listed_bytes > most_bytes || listed_bytes > 0 && entries == 0 || items > most {
+            let message = "{} items in {} slots, and {} bytes of extra copies";
+            return Err(parameter(ITEMS_AT, message, [items, wide(slots), listed_bytes]));
         }
-        let table_bytes = u64_at(header, TABLE_BYTES_AT);
-        if table_bytes != wide(params.table_bytes()) {
-            let message = "a table of {} bytes, but {} follow from the other fields";
-            return Err(parameter(TABLE_BYTES_AT, message, [table_bytes, wide(params.table_bytes())]));
+        let reserved = u64_at(header, RESERVED_AT);
+        if reserved != 0 {
+            return Err(parameter(RESERVED_AT, "a reserved field is {}; it must be 0", [reserved]));
         }
-        Ok(Self { params, items, entries })
+        Ok(Self { params, items, listed_bytes })
     }
 }
 
@@ -267,7 +270,7 @@ impl Fixed {
 impl ElasticParams {
     fn encode_into(&self, header: &mut HeaderBytes) {
         put(header, FINGERPRINT_BITS_AT, [self.low_bits]);
-        put(header, BUCKET_SIZE_AT, [self.bucket_size]);
+        put(header, BUCKET_SIZE_AT, [BUCKET_SIZE]);
         put(header, PARTITION_BITS_AT, [self.shares.partition_bits()]);
         put(header, SEED_AT, self.seed.to_le_bytes());
         put(header, BUCKETS_AT, self.buckets.to_le_bytes());
@@ -280,7 +283,11 @@ impl ElasticParams {
         put(header, RATE_AT, self.false_positive_rate.to_le_bytes());
     }
 
-    fn decode(table: TableKind, header: &HeaderBytes) -> Result<Self, SnapshotError> {
+    fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
+        if header[BUCKET_SIZE_AT] != BUCKET_SIZE {
+            let message = "buckets of {} slots, but those of filters that grow have {}";
+            return Err(parameter(BUCKET_SIZE_AT, message, [header[BUCKET_SIZE_AT].into(), BUCKET_SIZE.into()]));
+        }
         let is_staggered = match header[STAGGERED_AT] {
             flag @ (0 | 1) => flag == 1,
             other => return Err(parameter(STAGGERED_AT, "staggered {}: 0 is no, 1 is yes", [other.into()])),
@@ -292,8 +299,6 @@ impl ElasticParams {
             seed: u64_at(header, SEED_AT),
             buckets: u32::from_le_bytes(bytes_at(header, BUCKETS_AT)),
             low_bits: header[FINGERPRINT_BITS_AT],
-            table,
-            bucket_size: header[BUCKET_SIZE_AT],
             shares: Shares::new(header[PARTITION_BITS_AT], is_staggered),
             min_depth: header[MIN_DEPTH_AT],
             max_depth: header[MAX_DEPTH_AT],
@@ -305,41 +310,19 @@ impl ElasticParams {
 
 /// The header of a partition's section.
 pub(super) struct Section {
+    /// The number of items, copies included.
     pub items: u64,
-    pub shards: u64,
-    /// The number of bytes that follow in the section: the records and tables or the key list, then the extra copies.
+    pub records: u64,
+    /// The number of bytes that follow in the section: the records and the bodies.
     pub length: u64,
 }
 
-/// Returns the length of a key list, padding included.
-pub(crate) fn padded_keys(keys: u64, key_bytes: usize) -> u64 {
-    let (alignment, bytes) = (wide(TABLE_ALIGNMENT), keys.saturating_mul(wide(key_bytes)));
-    bytes.checked_next_multiple_of(alignment).unwrap_or(u64::MAX)
-}
-
-/// Returns the length of a partition's key list, its entries of extra copies, and the checksum of both; 0 if there are neither.
-/// The section's checksum seeds this one, which is separate so that a view is opened without reading the lists.
-pub(crate) fn list_bytes(keys: u64, key_bytes: usize, entries: u64) -> u64 {
-    let lists = padded_keys(keys, key_bytes).saturating_add(entries.saturating_mul(wide(LONG_ENTRY_BYTES)));
-    if lists == 0 { 0 } else { lists.saturating_add(wide(CHECKSUM_BYTES)) }
-}
-
-/// Returns the number of entries in lists of `bytes` bytes, or `None` if no number of entries takes exactly these.
-pub(super) fn list_entries(keys: u64, key_bytes: usize, bytes: u64) -> Option<u64> {
-    let entries = bytes.checked_sub(list_bytes(keys, key_bytes, 0))?;
-    let entries = if keys == 0 { entries.saturating_sub(wide(CHECKSUM_BYTES)) } else { entries } / wide(LONG_ENTRY_BYTES);
-    (list_bytes(keys, key_bytes, entries) == bytes).then_some(entries)
-}
-
-/// The length of the field with the number of keys, which precedes a key list in place of records.
-pub(crate) const KEY_COUNT_BYTES: usize = 8;
-
 impl Section {
-    /// Encodes the section header of `partition`, where `list` is its records or its number of keys. Also returns the checksum.
+    /// Encodes the section header of `partition`, where `list` is its records. Also returns the checksum.
     pub fn encode(&self, list: impl Iterator<Item = impl AsRef<[u8]>>, partition: u64, seed: u64) -> ([u8; SECTION_BYTES], u64) {
         let mut bytes = [0; SECTION_BYTES];
         put(&mut bytes, 0, self.items.to_le_bytes());
-        put(&mut bytes, 8, self.shards.to_le_bytes());
+        put(&mut bytes, 8, self.records.to_le_bytes());
         put(&mut bytes, 16, self.length.to_le_bytes());
         let checksum = section_checksum(&bytes, list, partition, seed);
         put(&mut bytes, 24, checksum.to_le_bytes());
@@ -348,7 +331,7 @@ impl Section {
 
     /// Decodes the fields and the stored checksum.
     pub fn decode(bytes: &[u8; SECTION_BYTES]) -> (Self, u64) {
-        (Self { items: u64_at(bytes, 0), shards: u64_at(bytes, 8), length: u64_at(bytes, 16) }, u64_at(bytes, 24))
+        (Self { items: u64_at(bytes, 0), records: u64_at(bytes, 8), length: u64_at(bytes, 16) }, u64_at(bytes, 24))
     }
 }
 
@@ -366,43 +349,78 @@ pub(super) fn section_checksum(
     checksum.finish()
 }
 
-/// The record of a shard in its section.
+/// What the body of a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Body {
+    /// The table of a shard.
+    Table,
+    /// The items of a shard: an ordered list of class keys, with counts of this many bytes.
+    List { count_bytes: u8 },
+    /// The extra copies of a generation: an ordered list, with counts of this many bytes.
+    Copies { count_bytes: u8 },
+}
+
+/// A record in a section: that of a shard, or that of a generation's extra copies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) generation: u8,
+    pub(crate) body: Body,
+    /// The depth and prefix of a shard; 0 for extra copies.
     pub(crate) depth: u8,
     pub(crate) prefix: u32,
-    pub(crate) items: u32,
-    /// The checksum of the shard's table and column.
+    /// The number of items in a table, or of entries in a list.
+    pub(crate) entries: u64,
+    /// The checksum of the body, without padding.
     pub(crate) checksum: u64,
 }
 
 impl Record {
     pub(super) fn encode(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
-        put(&mut bytes, 0, [self.generation, self.depth]);
+        let (body, count_bytes) = match self.body {
+            Body::Table => (0, 0),
+            Body::List { count_bytes } => (1, count_bytes),
+            Body::Copies { count_bytes } => (2, count_bytes),
+        };
+        put(&mut bytes, 0, [self.generation, self.depth, body, count_bytes]);
         put(&mut bytes, 4, self.prefix.to_le_bytes());
-        put(&mut bytes, 8, self.items.to_le_bytes());
+        put(&mut bytes, 8, self.entries.to_le_bytes());
         put(&mut bytes, 16, self.checksum.to_le_bytes());
         bytes
     }
 
-    /// Decodes a record. Returns `None` if reserved bytes are not zero.
+    /// Decodes a record. Returns `None` if its body is none of those that there are.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        let [generation, depth] = bytes_at(bytes, 0);
-        (bytes_at(bytes, 2) == [0; 2] && bytes_at(bytes, 12) == [0; 4]).then(|| Self {
-            generation,
-            depth,
-            prefix: u32::from_le_bytes(bytes_at(bytes, 4)),
-            items: u32::from_le_bytes(bytes_at(bytes, 8)),
-            checksum: u64_at(bytes, 16),
-        })
+        let [generation, depth, body, count_bytes] = bytes_at(bytes, 0);
+        let body = match (body, count_bytes) {
+            (0, 0) => Body::Table,
+            (1, 0 | 1 | 2 | 4) => Body::List { count_bytes },
+            (2, 0 | 1 | 2 | 4) => Body::Copies { count_bytes },
+            _ => return None,
+        };
+        let prefix = u32::from_le_bytes(bytes_at(bytes, 4));
+        Some(Self { generation, body, depth, prefix, entries: u64_at(bytes, 8), checksum: u64_at(bytes, 16) })
     }
-}
 
-/// Returns the length of a shard's table and column, padding included.
-pub(crate) fn padded(table_bytes: usize) -> usize {
-    table_bytes.next_multiple_of(TABLE_ALIGNMENT)
+    /// Returns the length of the body in bytes, without padding; `u64::MAX` if it is longer than any snapshot.
+    pub(crate) fn body_bytes(&self, plan: &GenerationPlan) -> u64 {
+        let list = |key_bytes: u8, count_bytes: u8| self.entries.saturating_mul(u64::from(key_bytes) + u64::from(count_bytes));
+        match self.body {
+            Body::Table => wide(plan.shard(self.depth).table_bytes()),
+            Body::List { count_bytes } => list(plan.key_bytes(), count_bytes),
+            Body::Copies { count_bytes } => list(plan.entry_key_bytes(), count_bytes),
+        }
+    }
+
+    /// Returns the length of the body with its padding.
+    pub(crate) fn padded_bytes(&self, plan: &GenerationPlan) -> u64 {
+        self.body_bytes(plan).checked_next_multiple_of(wide(ALIGNMENT)).unwrap_or(u64::MAX)
+    }
+
+    /// Returns true if the record is that of a shard.
+    pub(crate) fn is_shard(&self) -> bool {
+        !matches!(self.body, Body::Copies { .. })
+    }
 }
 
 /// Computes the 64-bit XXH3, the function of [`Xxh3`](crate::Xxh3), so that other readers need only one hash function.
@@ -469,5 +487,86 @@ impl Params {
     #[must_use]
     pub fn snapshot_bytes(&self) -> u64 {
         wide(HEADER_BYTES) + wide(self.table_bytes()) + wide(TRAILER_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::Uniform;
+    use alloc::{format, string::String, vec::Vec};
+    use core::fmt::Write as _;
+
+    /// The version, and the digest of the numbers in [`layout`]. They may change only together.
+    const LAYOUT: (u16, u64) = (2, 0x1060_7a45_8351_18a9);
+
+    #[test]
+    fn the_layout_changes_only_with_the_version() {
+        let layout = layout();
+        let digest = checksum(layout.as_bytes(), 0);
+        assert_eq!((VERSION, digest), LAYOUT, "the digest is {digest:#018x}:\n{layout}");
+    }
+
+    /// Lists the numbers from which other readers compute where a field is and what it means.
+    fn layout() -> String {
+        let shared = [MAGIC_AT, VERSION_AT, TABLE_AT, FINGERPRINT_BITS_AT, BUCKET_SIZE_AT, HASHER_AT, SEED_AT, CHECKSUM_AT];
+        let fixed = [ADDRESSING_AT, BUCKETS_AT, ITEMS_AT, LISTED_BYTES_AT, RESERVED_AT, KEYS_AT];
+        let growing = [PARTITION_BITS_AT, BUCKETS_AT, MIN_DEPTH_AT, MAX_DEPTH_AT, SPARE_BITS_AT, STAGGERED_AT];
+        let growing = [&growing[..], &[CAPACITY_AT, MAX_CAPACITY_AT, RATE_AT]].concat();
+        let sizes = [HEADER_BYTES, SECTION_BYTES, RECORD_BYTES, TRAILER_BYTES, ALIGNMENT];
+        let kinds = [TableKind::Single as u8, TableKind::Packed as u8, GROWING];
+        let mut lines = format!("{MAGIC:?} {shared:?} {fixed:?} {growing:?} {sizes:?} {kinds:?}\n");
+        for body in [0, 1, 2, 3] {
+            let widths: Vec<u8> = (0..=u8::MAX).filter(|&width| record([7, 5, body, width]).is_some()).collect();
+            let _ = writeln!(lines, "body {body} {widths:?}");
+        }
+        let lists = [Body::Table, Body::List { count_bytes: 2 }, Body::Copies { count_bytes: 4 }];
+        for body in lists {
+            let record = Record { generation: 1, body, depth: 2, prefix: 0x0304_0506, entries: 0x0708_090a, checksum: 0x0b0c };
+            let plan = plans()[0].generation(1);
+            let _ = writeln!(lines, "{:?} {}", record.encode(), record.padded_bytes(&plan));
+        }
+        for params in plans() {
+            let _ = writeln!(lines, "{:?}", Header::<ElasticParams>::encode(&params, HasherId::XXH3));
+            for number in [0, 1, 2, 3, 9, 255] {
+                lines += &generation(&params.generation(number));
+            }
+        }
+        lines
+    }
+
+    fn record(start: [u8; 4]) -> Option<Record> {
+        let mut bytes = [0; RECORD_BYTES];
+        put(&mut bytes, 0, start);
+        Record::decode(&bytes)
+    }
+
+    /// Parameters with small and large shards, with and without growth.
+    fn plans() -> Vec<ElasticParams> {
+        let shapes = [(32, 4, 0, 3), (268, 13, 0, 8), (270, 20, 4, 4), (868, 27, 0, 0), (65_892, 32, 2, 9), (1 << 24, 8, 0, 0)];
+        let plan = |(buckets, low_bits, min_depth, max_depth)| ElasticParams {
+            capacity: 1000,
+            max_capacity: 2000,
+            false_positive_rate: 0.01,
+            seed: 7,
+            buckets,
+            low_bits,
+            shares: Shares::new(low_bits % 3, max_depth > min_depth),
+            min_depth,
+            max_depth,
+            spare_bits: low_bits % 8,
+        };
+        shapes.map(|shape| plan(shape).checked().expect("valid parameters")).into()
+    }
+
+    /// Lists what follows from the header for a generation: its sizes, and the class key and the extra bits of a hash.
+    fn generation(plan: &GenerationPlan) -> String {
+        let tables = [plan.min_depth, plan.max_depth].map(|depth| plan.shard(depth).table_bytes());
+        let bytes = [plan.key_bytes(), plan.entry_key_bytes()];
+        let depths = [plan.min_depth, plan.max_depth, plan.known_bits(), plan.extra_bits, plan.dropped_bits];
+        let key = plan.key(Uniform(0xfedc_ba98_7654_3210));
+        let (class_key, extra) = (plan.class_key(key), plan.extra(key));
+        let entry = plan.entry_key(class_key, extra);
+        format!("{} {} {depths:?} {tables:?} {bytes:?} {class_key:x} {entry:x}\n", plan.number, plan.whole.buckets)
     }
 }

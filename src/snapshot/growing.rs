@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{
-    ElasticView, ListedGeneration, Reading, Record, SnapshotError, Source, reads, reject_trailing_bytes, snapshot_bytes,
+    Body, ElasticView, ListedGeneration, Reading, Record, SnapshotError, Source, reads, reject_trailing_bytes, snapshot_bytes,
     view::SnapshotShards, views, write, writes,
 };
 #[cfg(feature = "std")]
@@ -14,53 +14,55 @@ use crate::{
     hash::{Hasher, HasherId},
     kernel::Dispatch,
     storage::{OutOfMemory, reserved},
+    table::list::List,
 };
 
 impl Partition {
-    /// Returns the record of each shard, with a checksum of 0, and its table without padding.
-    pub fn records(&self) -> impl Iterator<Item = (Record, &[u8])> + Clone {
-        self.tables().map(|(generation, record, table)| {
-            let (depth, prefix, items) = (record.depth(), record.prefix(), low_half(wide(record.items())));
-            (Record { generation, depth, prefix, items, checksum: 0 }, table)
-        })
-    }
-
     /// Reads the section of the partition `number`.
     fn read(reading: &mut Reading<'_>, number: u64) -> Result<Self, SnapshotError> {
         let (listing, params) = (reading.listing(number)?, reading.header.fields);
-        let mut generations = listing.generations(&params);
-        let first = match generations.next() {
-            Some(listed) => Generation::read(reading, listed)?,
-            None => Generation::without_shards(params.generation(0), Dispatch::best()),
-        };
-        let mut partition = Self::with_first(&params, first);
-        for listed in generations {
-            partition.push_generation(Generation::read(reading, listed)?)?;
+        let mut partition: Option<Self> = None;
+        for listed in listing.generations(&params) {
+            let generation = Generation::read(reading, listed)?;
+            match &mut partition {
+                Some(partition) => partition.push_generation(generation)?,
+                None => partition = Some(Self::with_first(generation)),
+            }
         }
-        let lists = reading.lists(&listing)?;
-        if listing.keys > 0 {
-            partition =
-                Self::with_first(&params, Generation::from_list(params.generation(0), lists.key_list.keys(), Dispatch::best())?);
-        }
-        let copies = lists.copies(|generation, key| partition.count_class_in_table(generation, key))?;
-        partition.set_extra_copies(copies)?;
+        let mut partition = partition.map_or_else(|| Self::new(params.generation(0), Dispatch::best()), Ok)?;
+        partition.note_copies();
+        listing.check_items(partition.item_count())?;
         Ok(partition)
     }
 }
 
 impl Generation {
-    /// Reads the shards of a generation.
+    /// Reads the shards and the extra copies of a generation.
     fn read(
         reading: &mut Reading<'_>,
         ListedGeneration { plan, depth, records }: ListedGeneration<'_>,
     ) -> Result<Self, SnapshotError> {
-        let mut generation = Self::with_levels(plan, &records.iter().map(|record| record.depth), Dispatch::best())?;
+        let tables = records.iter().filter(|record| record.body == Body::Table).map(|record| record.depth);
+        let mut generation = Self::with_levels(plan, &tables, Dispatch::best())?;
         for record in records {
-            let table = reading.table(plan.shard(record.depth), record)?;
-            generation.push(record.depth, record.prefix, record.items, table)?;
+            match record.body {
+                Body::Table => {
+                    let table = reading.table(&plan, record)?;
+                    generation.push_table(record.depth, record.prefix, low_half(record.entries), table)?;
+                }
+                Body::List { count_bytes } => {
+                    let list = reading.list(&plan, record, count_bytes)?;
+                    generation.push_list(record.depth, record.prefix, List::from_sorted(plan.key_bytes(), list.iter())?)?;
+                }
+                Body::Copies { .. } => {}
+            }
         }
         reading.allow_directory(depth)?;
-        generation.make_directory()?;
+        generation.make_directory(depth)?;
+        if let Some(record @ &Record { body: Body::Copies { count_bytes }, .. }) = records.last() {
+            let copies = reading.copies(&plan, record, count_bytes, |class_key| generation.count_in_tables(class_key))?;
+            generation.set_extra_copies(&copies.iter())?;
+        }
         Ok(generation)
     }
 }
@@ -161,7 +163,7 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         let mut reading = Reading::<ElasticParams>::start(Source::Slice(self.snapshot().all()))?;
         for partition in 0..wide(self.params().partitions()) {
             let listing = reading.listing(partition)?;
-            reading.verify_partition(&listing, |generation, key| self.count_class_in_table(partition, generation, key))?;
+            reading.verify_partition(&listing, |generation, key| self.count_in_tables(partition, generation, key))?;
         }
         reading.finish().map(|_| ())
     }
@@ -198,7 +200,7 @@ impl<H: Hasher + Clone> ElasticFilter<H> {
         let partitions = &self.core.partitions;
         assert_eq!(partitions.len(), self.core.params.partitions(), "partitions");
         for (number, partition) in partitions.iter().enumerate() {
-            assert!(*partition.params() == self.core.params, "partition {number} has other parameters");
+            assert_eq!(*partition.plan(), self.core.params.generation(0), "the plan of partition {number}");
             partition.assert_consistent();
         }
         let view = ElasticView::over_with(self.to_bytes(), |_| Some(self.hasher.clone()));

@@ -51,7 +51,7 @@ pub use {
 pub(crate) use {file::replace, filters::read_file, read::stream};
 pub(crate) use {
     filters::{in_memory_or_abort, reads, reject_trailing_bytes, views, writes, xxh3},
-    format::{Record, padded, padded_keys},
+    format::{Body, Record},
     read::{ListedGeneration, Reading, Source},
     write::{snapshot_bytes, write},
 };

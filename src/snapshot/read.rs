@@ -12,20 +12,20 @@ use std::{
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
     format::{
-        CHECKSUM_BYTES, Checksum, Fixed, HEADER_BYTES, Header, HeaderBytes, KEY_COUNT_BYTES, MAGIC, RECORD_BYTES, Record,
-        SECTION_BYTES, Section, TRAILER_BYTES, checksum, list_bytes, list_entries, not_a_snapshot, padded, padded_keys,
-        section_checksum, u64_at,
+        Body, Checksum, Fixed, HEADER_BYTES, Header, HeaderBytes, MAGIC, RECORD_BYTES, Record, SECTION_BYTES, Section,
+        TRAILER_BYTES, checksum, not_a_snapshot, section_checksum,
     },
     verify,
 };
 use crate::{
-    bits::{PADDING, in_memory, index, wide},
-    elastic::{ElasticParams, GenerationPlan, Shard, ShardParams, SmallListInSnapshot},
+    bits::{PADDING, in_memory, wide},
+    elastic::{ElasticParams, GenerationPlan, Shard},
     filter::RawFilter,
     storage::{OutOfMemory, Owned, reserved},
     table::{
         TableParams as _,
-        copies::{self, ClassKey, LongEntries},
+        copies::{ClassKey, SnapshotCopies},
+        list::ListView,
     },
 };
 
@@ -157,17 +157,16 @@ impl<'a> Reading<'a, Fixed> {
     /// Reads the table, the extra copies and the trailer. The buffer becomes the table's memory. Also returns the length of the
     /// snapshot.
     pub(super) fn into_filter(mut self) -> Result<(RawFilter, u64), SnapshotError> {
-        let Fixed { params, items, entries } = self.header.fields;
+        let Fixed { params, items, listed_bytes } = self.header.fields;
         let whole = params.table_bytes();
         self.read_bytes(whole, Checksum::update)?;
         let mut table = mem::take(&mut self.buffer);
-        let listed = in_memory(copies::snapshot_bytes(entries));
-        self.read_bytes(listed, Checksum::update)?;
+        self.read_bytes(in_memory(listed_bytes), Checksum::update)?;
         let end = self.trailer("table")?;
         table.resize(whole + PADDING, 0);
         let storage = Owned::from_vec(table).ok_or_else(|| OutOfMemory::of(whole + PADDING))?;
         let mut raw = RawFilter::from_parts(params, storage, items);
-        let listed = copies::SnapshotCopies::new(&self.buffer);
+        let listed = SnapshotCopies::new(&self.buffer, raw.keys());
         verify::table(&raw, listed)?;
         raw.set_listed(listed)?;
         Ok((raw, end))
@@ -188,74 +187,87 @@ impl<'a> Reading<'a> {
         let mut bytes = [0; SECTION_BYTES];
         bytes.copy_from_slice(&self.buffer);
         let (section, stored) = Section::decode(&bytes);
-        let len = match section.shards {
-            0 if section.length > 0 => Some(KEY_COUNT_BYTES),
-            shards => usize::try_from(shards).ok().and_then(|shards| shards.checked_mul(RECORD_BYTES)),
-        };
+        let len = usize::try_from(section.records).ok().and_then(|records| records.checked_mul(RECORD_BYTES));
         let Some(len) = len else {
-            let message = "partition {} has {} shards, more than this machine can address";
-            return Err(SnapshotError::new(Kind::Shards, start, message, [partition, section.shards]));
+            let message = "partition {} has {} records, more than this machine can address";
+            return Err(SnapshotError::new(Kind::Shards, start, message, [partition, section.records]));
         };
         self.read_bytes(len, |_, _| {})?;
         let computed = section_checksum(&bytes, iter::once(&self.buffer), partition, self.header.checksum);
         verify_checksum(start, "header of a partition, or its list of shards,", stored, computed)?;
         self.checksum.update(&stored.to_le_bytes());
-        Listing::decode(&self.header.fields, &self.buffer, partition, &section, start, stored)
+        Listing::decode(&self.header.fields, &self.buffer, partition, &section, start)
     }
 
-    /// Reads and validates the next table, that of a shard with these parameters. Returns it with padding for lookups.
-    pub fn table(&mut self, params: ShardParams, record: &Record) -> Result<&[u8], SnapshotError> {
-        let (start, bytes) = (self.offset, params.table_bytes());
-        self.read_bytes(padded(bytes), |_, _| {})?;
-        verify_checksum(start, "table of a shard", record.checksum, checksum(&self.buffer[..bytes], 0))?;
+    /// Reads the body of the next record into the buffer, and validates its checksum and its padding.
+    fn body(&mut self, plan: &GenerationPlan, record: &Record, part: &'static str) -> Result<(), SnapshotError> {
+        // A body that is longer than the address space is longer than the input, too.
+        let (start, bytes) = (self.offset, in_memory(record.body_bytes(plan)));
+        self.read_bytes(in_memory(record.padded_bytes(plan)), |_, _| {})?;
+        verify_checksum(start, part, record.checksum, checksum(&self.buffer[..bytes], 0))?;
         if self.buffer[bytes..].iter().any(|&byte| byte != 0) {
-            return Err(SnapshotError::new(Kind::Table, start + wide(bytes), "the bytes behind a table are not zero", []));
+            let message = "the bytes behind a table or a list are not zero";
+            return Err(SnapshotError::new(Kind::Table, start + wide(bytes), message, []));
         }
-        self.buffer.resize(bytes + PADDING, 0);
-        verify::shard(&Shard::from_parts(params, &self.buffer, record.items.into()), start)?;
+        self.buffer.truncate(bytes);
+        Ok(())
+    }
+
+    /// Reads and validates the next body, the table of a shard. Returns it with padding for lookups.
+    pub fn table(&mut self, plan: &GenerationPlan, record: &Record) -> Result<&[u8], SnapshotError> {
+        let start = self.offset;
+        self.body(plan, record, "table of a shard")?;
+        self.buffer.resize(self.buffer.len() + PADDING, 0);
+        verify::shard(&Shard::from_parts(plan.shard(record.depth), &self.buffer, record.entries), start)?;
         Ok(&self.buffer)
     }
 
-    /// Reads the lists of a partition, which follow its tables. Validates the key list; [`Lists::copies`] validates the extra
-    /// copies.
-    pub fn lists(&mut self, listing: &Listing) -> Result<Lists<'_>, SnapshotError> {
-        let (start, plan) = (self.offset, self.header.fields.generation(0));
-        let key_bytes = plan.class_keys().bytes();
-        let len = list_bytes(listing.keys, key_bytes, listing.entries);
-        self.buffer.clear();
-        if len > 0 {
-            // A list that is longer than the address space is longer than the input, too.
-            self.read_bytes(in_memory(len), |_, _| {})?;
-            let end = self.buffer.len() - CHECKSUM_BYTES;
-            let stored = u64_at(&self.buffer, end);
-            self.buffer.truncate(end);
-            verify_checksum(start, "list of items or extra copies", stored, checksum(&self.buffer, listing.checksum))?;
-        }
-        let (keys, copies) = self.buffer.split_at(index(padded_keys(listing.keys, key_bytes)));
-        let copies_at = start + wide(keys.len());
-        let (keys, zeros) = keys.split_at(index(listing.keys) * key_bytes);
-        let key_list = SmallListInSnapshot::new(keys, key_bytes);
-        verify::key_list(key_list, start, &plan)?;
-        if zeros.iter().any(|&byte| byte != 0) {
-            let message = "the bytes behind a list of items are not zero";
-            return Err(SnapshotError::new(Kind::Table, start + wide(keys.len()), message, []));
-        }
-        Ok(Lists { key_list, copies: LongEntries::new(copies), start: copies_at, extra_copies: listing.extra_copies })
+    /// Reads and validates the next body, the list of a shard's items with counts of this many bytes.
+    pub fn list(&mut self, plan: &GenerationPlan, record: &Record, count_bytes: u8) -> Result<ListView<'_>, SnapshotError> {
+        let start = self.offset;
+        self.body(plan, record, "list of a shard's items")?;
+        let list = ListView::new(&self.buffer, plan.key_bytes(), count_bytes, in_memory(record.entries));
+        verify::list(list, start, plan, record)?;
+        Ok(list)
     }
 
-    /// Reads and validates all tables and lists of a partition. `occurrences` is as for [`Lists::copies`].
+    /// Reads and validates the next body, the extra copies of a generation with counts of this many bytes. For a class key,
+    /// `occurrences` returns how many copies of that item are in a table.
+    pub fn copies(
+        &mut self,
+        plan: &GenerationPlan,
+        record: &Record,
+        count_bytes: u8,
+        occurrences: impl Fn(ClassKey) -> u32,
+    ) -> Result<ListView<'_>, SnapshotError> {
+        let start = self.offset;
+        self.body(plan, record, "list of extra copies")?;
+        let list = ListView::new(&self.buffer, plan.entry_key_bytes(), count_bytes, in_memory(record.entries));
+        verify::copies_of_generation(list, start, plan, occurrences)?;
+        Ok(list)
+    }
+
+    /// Reads and validates all bodies of a partition. `occurrences` is as for [`copies`](Self::copies), with the number of the
+    /// generation.
     pub fn verify_partition(
         &mut self,
         listing: &Listing,
         occurrences: impl Fn(u8, ClassKey) -> u32,
     ) -> Result<(), SnapshotError> {
-        let params = self.header.fields;
-        for generation in listing.generations(&params) {
-            for record in generation.records {
-                self.table(generation.plan.shard(record.depth), record)?;
+        let (params, mut found) = (self.header.fields, 0_u64);
+        let total = |list: ListView<'_>| list.iter().map(|(_, count)| u64::from(count)).fold(0, u64::saturating_add);
+        for ListedGeneration { plan, records, .. } in listing.generations(&params) {
+            for record in records {
+                found = found.saturating_add(match record.body {
+                    Body::Table => self.table(&plan, record).map(|_| record.entries)?,
+                    Body::List { count_bytes } => total(self.list(&plan, record, count_bytes)?),
+                    Body::Copies { count_bytes } => {
+                        total(self.copies(&plan, record, count_bytes, |key| occurrences(plan.number, key))?)
+                    }
+                });
             }
         }
-        self.lists(listing)?.copies(occurrences).map(|_| ())
+        listing.check_items(found)
     }
 
     /// Skips `len` bytes. If the source is a stream, its owner must seek past them.
@@ -304,56 +316,31 @@ pub(super) fn check_lists(mut file: &File, len: u64) -> Result<(), SnapshotError
     let params = reading.header.fields;
     for partition in 0..wide(params.partitions()) {
         let listing = reading.listing(partition)?;
-        let end = reading.offset.saturating_add(listing.rest());
+        let end = reading.offset.saturating_add(listing.rest);
         if end > len {
             return Err(too_short(len, end));
         }
         let moved = file.seek(SeekFrom::Start(end));
         moved.map_err(|error| SnapshotError::io(end, "the file cannot be read further", error))?;
-        reading.skip(listing.rest())?;
+        reading.skip(listing.rest)?;
         listing.generations(&params).try_for_each(|generation| reading.allow_directory(generation.depth))?;
     }
     reading.finish_at_end()
 }
 
-/// The lists behind the tables of a partition.
-pub(crate) struct Lists<'a> {
-    /// The key list, which is empty if there are shards.
-    pub key_list: SmallListInSnapshot<'a>,
-    copies: LongEntries<'a>,
-    /// The offset of the entries in `copies`.
-    start: u64,
-    /// The number of extra copies by the section's header.
-    extra_copies: u64,
-}
-
-impl<'a> Lists<'a> {
-    /// Validates and returns the extra copies. For a generation's number and a key, `occurrences` returns how many copies of that
-    /// item are in the tables or the key list.
-    pub fn copies(self, occurrences: impl Fn(u8, ClassKey) -> u32) -> Result<LongEntries<'a>, SnapshotError> {
-        verify::copies_of_generations(self.copies, self.start, self.extra_copies, occurrences)?;
-        Ok(self.copies)
-    }
-}
-
-/// A validated list of a partition's shards.
+/// A validated list of a partition's records.
 pub(crate) struct Listing {
     records: Vec<Record>,
-    /// The length of all tables, padding included.
-    pub table_bytes: u64,
-    /// The number of items with extra copies.
-    pub entries: u64,
-    /// The number of extra copies.
-    pub extra_copies: u64,
-    /// The number of keys in the key list, which only a partition without shards has.
-    pub keys: u64,
-    /// The length of the lists behind the tables.
-    list_bytes: u64,
-    /// The checksum of the section.
-    checksum: u64,
+    /// The number of the partition, and the offset of its section.
+    partition: u64,
+    start: u64,
+    /// The length of all bodies, padding included.
+    pub rest: u64,
+    /// The number of items by the section's header, copies included.
+    pub items: u64,
 }
 
-/// The shards of a generation: at least one.
+/// The records of a generation: at least one shard, and after all shards those of extra copies, if there are any.
 pub(crate) struct ListedGeneration<'a> {
     pub plan: GenerationPlan,
     /// The global depth of the generation's directory.
@@ -362,71 +349,37 @@ pub(crate) struct ListedGeneration<'a> {
 }
 
 impl Listing {
-    /// Decodes and validates the records, or the number of keys, of a partition. Its section begins at `start` and has this
-    /// checksum.
-    fn decode(
-        params: &ElasticParams,
-        list: &[u8],
-        partition: u64,
-        section: &Section,
-        start: u64,
-        checksum: u64,
-    ) -> Result<Self, SnapshotError> {
-        let may_be_unused = params.generation(0).begins_as_list();
-        let is_unused = may_be_unused && section.shards == 0;
-        let keys = if is_unused && !list.is_empty() { u64_at(list, 0) } else { 0 };
-        let records = if is_unused { Vec::new() } else { records(params, list, start + wide(SECTION_BYTES))? };
-        let found = records.iter().map(|record| u64::from(record.items)).sum::<u64>() + keys;
-        let mut listing = Self { records, table_bytes: 0, entries: 0, extra_copies: 0, keys, list_bytes: 0, checksum };
-        if may_be_unused && found == 0 && !list.is_empty() {
-            return Err(SnapshotError::new(
-                Kind::Shards,
-                start,
-                "partition {} has no items, but shards or a list for them",
-                [partition],
-            ));
-        }
-        if keys > u32::MAX.into() {
-            let message = "partition {} has {} items in its list, but a list has at most {}";
-            return Err(SnapshotError::new(Kind::Count, start, message, [partition, keys, u32::MAX.into()]));
-        }
-        let in_generation = |generation: ListedGeneration<'_>| {
-            let tables = generation.records.iter().map(|record| wide(padded(generation.plan.shard(record.depth).table_bytes())));
-            tables.fold(0, u64::saturating_add)
+    /// Decodes and validates the records of a partition. Its section begins at `start`.
+    fn decode(params: &ElasticParams, list: &[u8], partition: u64, section: &Section, start: u64) -> Result<Self, SnapshotError> {
+        let records = records(params, list, start + wide(SECTION_BYTES))?;
+        let mut listing = Self { records, partition, start, rest: 0, items: section.items };
+        let in_generation = |ListedGeneration { plan, records, .. }: ListedGeneration<'_>| {
+            records.iter().map(|record| record.padded_bytes(&plan)).fold(0, u64::saturating_add)
         };
-        listing.table_bytes = listing.generations(params).map(in_generation).fold(0, u64::saturating_add);
-        // If the sum of the tables saturated, adding the records overflows, so no length in the header is accepted.
-        let known = listing.table_bytes.checked_add(wide(list.len()));
-        let key_bytes = params.generation(0).class_keys().bytes();
-        let entries = known.and_then(|known| list_entries(keys, key_bytes, section.length.checked_sub(known)?));
-        let entries = entries.filter(|&entries| entries <= found);
-        listing.entries = entries.unwrap_or(0);
-        listing.list_bytes = list_bytes(keys, key_bytes, listing.entries);
-        // Each entry belongs to an item in the tables or the key list, and counts 1 to 2³² − 1 copies.
-        let extra_copies = section.items.checked_sub(found);
-        let is_possible = |copies: &u64| (listing.entries..=listing.entries.saturating_mul(u32::MAX.into())).contains(copies);
-        let Some(extra_copies) = extra_copies.filter(is_possible) else {
-            let message = "partition {} holds {} items without extra copies, but its header says {} with them";
-            return Err(SnapshotError::new(Kind::Count, start, message, [partition, found, section.items]));
-        };
-        listing.extra_copies = extra_copies;
-        if entries.is_some() {
-            return Ok(listing);
+        listing.rest = listing.generations(params).map(in_generation).fold(0, u64::saturating_add);
+        // If the sum saturated, adding the records overflows, so no length in the header is accepted.
+        let expected = listing.rest.checked_add(wide(list.len()));
+        if expected != Some(section.length) {
+            let message = "partition {} takes {} bytes, but its header says {}";
+            let expected = expected.unwrap_or(u64::MAX);
+            return Err(SnapshotError::new(Kind::Shards, start, message, [partition, expected, section.length]));
         }
-        let message = "partition {} takes {} bytes without extra copies, but its header says {}";
-        let least = known.map_or(u64::MAX, |known| known.saturating_add(list_bytes(keys, key_bytes, 0)));
-        Err(SnapshotError::new(Kind::Shards, start, message, [partition, least, section.length]))
+        // Each entry of a list counts 1 to 2³² − 1 copies.
+        let entries = listing.records.iter().map(|record| record.entries).fold(0, u64::saturating_add);
+        let lists = listing.records.iter().filter(|record| record.body != Body::Table);
+        let listed = lists.map(|record| record.entries).fold(0, u64::saturating_add);
+        let most = entries.saturating_add(listed.saturating_mul((u32::MAX - 1).into()));
+        if (entries..=most).contains(&section.items) { Ok(listing) } else { Err(listing.wrong_items(entries)) }
     }
 
-    /// Returns the length of tables and lists.
-    pub fn rest(&self) -> u64 {
-        self.table_bytes.saturating_add(self.list_bytes)
+    /// Fails unless the bodies have as many items as the section's header says.
+    pub fn check_items(&self, found: u64) -> Result<(), SnapshotError> {
+        if found == self.items { Ok(()) } else { Err(self.wrong_items(found)) }
     }
 
-    /// Returns the number of items, extra copies included.
-    pub fn items(&self) -> u64 {
-        let found: u64 = self.records.iter().map(|record| u64::from(record.items)).sum();
-        found.saturating_add(self.extra_copies).saturating_add(self.keys)
+    fn wrong_items(&self, found: u64) -> SnapshotError {
+        let message = "partition {} holds {} items, but its header says {}";
+        SnapshotError::new(Kind::Count, self.start, message, [self.partition, found, self.items])
     }
 
     /// Returns the generations in order.
@@ -442,9 +395,9 @@ impl Listing {
 /// Decodes and validates the records in `bytes`, which begin at offset `start`.
 fn records(params: &ElasticParams, bytes: &[u8], start: u64) -> Result<Vec<Record>, SnapshotError> {
     let mut list = reserved(bytes.len() / RECORD_BYTES)?;
-    let mut expected = ExpectedRecords { params, plan: params.generation(0), next: 0 };
+    let mut expected = ExpectedRecords { params, plan: params.generation(0), next: 0, may_have_copies: false };
     for (bytes, at) in bytes.chunks_exact(RECORD_BYTES).zip((start..).step_by(RECORD_BYTES)) {
-        let record = Record::decode(bytes).ok_or("the record of a shard: its reserved bytes are not zero");
+        let record = Record::decode(bytes).ok_or("a record is neither that of a table nor that of a list");
         let record = record.and_then(|record| expected.accept(&record).map(|()| record));
         list.push(record.map_err(|message| SnapshotError::new(Kind::Shards, at, message, []))?);
     }
@@ -458,25 +411,29 @@ fn records(params: &ElasticParams, bytes: &[u8], start: u64) -> Result<Vec<Recor
 /// The number of streams, told apart by their first 32 bits.
 const STREAMS: u64 = 1 << 32;
 
-/// A check of a partition's records: in each generation, their prefixes cover all streams, in order.
+/// A check of a partition's records: in each generation, their prefixes cover all streams, in order, and extra copies follow.
 struct ExpectedRecords<'a> {
     params: &'a ElasticParams,
     plan: GenerationPlan,
     /// The first stream without a shard so far.
     next: u64,
+    /// True if the extra copies of the generation may follow.
+    may_have_copies: bool,
 }
 
 impl ExpectedRecords<'_> {
     fn accept(&mut self, record: &Record) -> Result<(), &'static str> {
         let number = record.generation;
-        if usize::from(number) >= self.params.max_generations() {
-            return Err("the record of a shard: its generation is beyond the last one that keeps the rate");
-        }
         if self.next == STREAMS && Some(number) == self.plan.number.checked_add(1) {
             (self.plan, self.next) = (self.params.generation(number), 0);
         }
         if number != self.plan.number {
-            return Err("the record of a shard: its generation is not the next one");
+            return Err("the generation of a record is not the next one");
+        }
+        if !record.is_shard() {
+            let is_expected = mem::replace(&mut self.may_have_copies, false) && self.next == STREAMS && record.entries > 0;
+            let is_valid = is_expected && record.depth == 0 && record.prefix == 0;
+            return if is_valid { Ok(()) } else { Err("the record of extra copies is not behind those of the shards") };
         }
         if !(self.plan.min_depth..=self.plan.max_depth).contains(&record.depth) {
             return Err("the record of a shard: its depth is out of range");
@@ -485,10 +442,20 @@ impl ExpectedRecords<'_> {
         if u64::from(record.prefix) * unit != self.next {
             return Err("the record of a shard: its prefix is not the next one");
         }
-        if index(record.items.into()) > self.plan.whole.slots() {
-            return Err("the record of a shard: it has more items than slots");
+        match record.body {
+            Body::Table if record.entries > wide(self.plan.whole.slots()) => {
+                return Err("the record of a shard: it has more items than slots");
+            }
+            Body::List { .. } if !self.plan.allows_lists() => {
+                return Err("the record of a shard: it is a list, but the filter does not grow");
+            }
+            Body::List { .. } if record.entries > u32::MAX.into() => {
+                return Err("the record of a shard: its list has 2³² items or more");
+            }
+            _ => {}
         }
         self.next += unit;
+        self.may_have_copies = true;
         Ok(())
     }
 }

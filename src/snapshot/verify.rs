@@ -4,18 +4,19 @@ use core::ops::{Deref, Range};
 
 use super::{
     SnapshotError, SnapshotErrorKind as Kind, bare,
-    format::{CHECKSUM_AT, Checksum, HEADER_BYTES, ITEMS_AT, TRAILER_BYTES, u64_at},
+    format::{CHECKSUM_AT, Checksum, HEADER_BYTES, ITEMS_AT, Record, TRAILER_BYTES, u64_at},
     read::verify_checksum,
 };
 use crate::{
     bits::{index, wide},
-    elastic::{GenerationPlan, SmallListInSnapshot},
+    elastic::GenerationPlan,
     filter::RawFilter,
     hash::HasherId,
-    storage::Snapshot,
+    storage::{Snapshot, reserved},
     table::{
         Corrupt, TableParams,
-        copies::{ClassKey, ENTRY_BYTES, LONG_ENTRY_BYTES, LongEntries, SnapshotCopies},
+        copies::{ClassKey, KEYS_AT, SnapshotCopies},
+        list::ListView,
     },
 };
 
@@ -32,9 +33,11 @@ pub(super) fn verify<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: Hash
 /// Returns a validated copy of a view. It validates the copy, not the view, because mapped bytes may change at any time.
 pub(super) fn verified_copy<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Result<RawFilter, SnapshotError> {
     let mut copy = view.copied_table()?;
-    let listed = view.listed().copied()?;
-    context(view, hasher).verify(&copy, SnapshotCopies::new(&listed))?;
-    copy.set_listed(SnapshotCopies::new(&listed))?;
+    let bytes = view.listed().bytes();
+    let mut listed = reserved(bytes.len())?;
+    listed.extend_from_slice(bytes);
+    context(view, hasher).verify(&copy, SnapshotCopies::new(&listed, view.keys()))?;
+    copy.set_listed(SnapshotCopies::new(&listed, view.keys()))?;
     Ok(copy)
 }
 
@@ -90,7 +93,7 @@ fn context<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> T
 /// Validates the table of a shard. It begins at `start`, and its checksum has been compared.
 pub(super) fn shard<S: Deref<Target = [u8]>, P: TableParams>(shard: &RawFilter<S, P>, start: u64) -> Result<(), SnapshotError> {
     let items = (start, "the table of a shard holds {} items, but the list says {}");
-    buckets(shard, SnapshotCopies::new(&[]), TableContext { start, expected: None, items })
+    buckets(shard, SnapshotCopies::new(&[], shard.keys()), TableContext { start, expected: None, items })
 }
 
 /// Validates a table. Reports a wrong checksum rather than a corrupt bucket, since it shows that the bytes were altered after they
@@ -149,8 +152,11 @@ fn piece<S: Deref<Target = [u8]>, P: TableParams>(
 /// Validates the extra copies of a fixed filter, whose list begins at `start`: the entries are in order, the table has each of
 /// their items, and the total is their sum.
 fn copies<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, listed: SnapshotCopies<'_>, start: u64) -> Result<(), SnapshotError> {
+    if !listed.is_canonical() {
+        return Err(SnapshotError::new(Kind::Copies, start, "the counts of extra copies have a wrong length", []));
+    }
     let (mut expected, mut sum) = (0, 0_u64);
-    for ((key, number), at) in listed.iter().zip((start + 8..).step_by(ENTRY_BYTES)) {
+    for ((key, number), at) in listed.iter().zip((start + wide(KEYS_AT)..).step_by(filter.keys().bytes())) {
         let corrupt = |message| Err(SnapshotError::new(Kind::Copies, at, message, []));
         if key < expected || number == 0 {
             return corrupt("an entry of extra copies is out of order, or has no copies");
@@ -170,46 +176,51 @@ fn copies<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, listed: SnapshotCopies
     Err(SnapshotError::new(Kind::Copies, start, message, [sum, total]))
 }
 
-/// Validates the extra copies of a partition, whose list begins at `start`: the entries are in order, `occurrences` finds each of
-/// their items, and their sum is the `total` from the section's header.
-pub(super) fn copies_of_generations(
-    list: LongEntries<'_>,
-    start: u64,
-    total: u64,
-    occurrences: impl Fn(u8, ClassKey) -> u32,
-) -> Result<(), SnapshotError> {
-    let (mut last, mut sum) = (None, 0_u64);
-    for ((generation, key, number), at) in list.iter().zip((start..).step_by(LONG_ENTRY_BYTES)) {
-        let corrupt = |message| Err(SnapshotError::new(Kind::Copies, at, message, []));
-        if last >= Some((generation, key)) || number == 0 {
-            return corrupt("an entry of extra copies is out of order, or has no copies");
-        }
-        match occurrences(generation, key) {
-            0 => return corrupt("an item has extra copies, but no table has it"),
-            occurrences if occurrences.checked_add(number).is_none() => return corrupt("an item has more than 2³² − 1 copies"),
-            _ => {}
-        }
-        (last, sum) = (Some((generation, key)), sum.saturating_add(number.into()));
-    }
-    let message = "the entries have {} extra copies, but the partition's header says {}";
-    if sum == total { Ok(()) } else { Err(SnapshotError::new(Kind::Copies, start, message, [sum, total])) }
-}
-
-/// Validates the key list of a partition without shards, which begins at `start`: the keys are in order, and each is one that an
-/// item can have.
-pub(super) fn key_list(list: SmallListInSnapshot<'_>, start: u64, plan: &GenerationPlan) -> Result<(), SnapshotError> {
+/// Validates the list of a shard's items, which begins at `start`: the keys are in order, each is one that an item of this shard can
+/// have, and counts take no more bytes than they need.
+pub(super) fn list(list: ListView<'_>, start: u64, plan: &GenerationPlan, record: &Record) -> Result<(), SnapshotError> {
+    let shard = plan.class_keys_of(record.depth, record.prefix);
+    let corrupt = |at, message| Err(SnapshotError::new(Kind::Table, at, message, []));
     let mut last = None;
-    for (key, at) in list.keys().zip((start..).step_by(plan.class_keys().bytes())) {
-        let corrupt = |message| Err(SnapshotError::new(Kind::Table, at, message, []));
+    for ((key, count), at) in list.iter().zip((start..).step_by(plan.key_bytes().into())) {
         if last >= Some(key) {
-            return corrupt("the keys of a partition's items are not in order");
+            return corrupt(at, "the items of a shard's list are not in order");
         }
-        if plan.item_of(key).is_none() {
-            return corrupt("a key of a partition's items is one that no item has");
+        if !shard.contains(&key) || plan.item_of(key).is_none() {
+            return corrupt(at, "an item of a shard's list is one that the shard cannot have");
+        }
+        if count == 0 {
+            return corrupt(at, "an item of a shard's list has no copies");
         }
         last = Some(key);
     }
-    Ok(())
+    if list.is_canonical() { Ok(()) } else { corrupt(start, "the counts of a list are longer than they need to be") }
+}
+
+/// Validates the extra copies of a generation, whose list begins at `start`: the entries are in order, `occurrences` finds each of
+/// their items in a table, and counts take no more bytes than they need.
+pub(super) fn copies_of_generation(
+    list: ListView<'_>,
+    start: u64,
+    plan: &GenerationPlan,
+    occurrences: impl Fn(ClassKey) -> u32,
+) -> Result<(), SnapshotError> {
+    let corrupt = |at, message| Err(SnapshotError::new(Kind::Copies, at, message, []));
+    let mut last = None;
+    for ((entry, number), at) in list.iter().zip((start..).step_by(plan.entry_key_bytes().into())) {
+        if last >= Some(entry) || number == 0 {
+            return corrupt(at, "an entry of extra copies is out of order, or has no copies");
+        }
+        match occurrences(plan.entry_parts(entry).0) {
+            0 => return corrupt(at, "an item has extra copies, but no table has it"),
+            occurrences if occurrences.checked_add(number).is_none() => {
+                return corrupt(at, "an item has more than 2³² − 1 copies");
+            }
+            _ => {}
+        }
+        last = Some(entry);
+    }
+    if list.is_canonical() { Ok(()) } else { corrupt(start, "the counts of a list are longer than they need to be") }
 }
 
 fn check_end(params: &impl TableParams, bytes: &[u8], start: u64) -> Result<(), SnapshotError> {

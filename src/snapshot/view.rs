@@ -1,25 +1,22 @@
 //! Views of growing filters: an index of the shards in a snapshot that the caller keeps, and lookups in place.
 
 use alloc::vec::Vec;
-use core::{fmt, iter, ops::Range};
+use core::{fmt, iter};
 
-use super::{ListedGeneration, Reading, Record, SnapshotError, Source, padded, padded_keys};
+use super::{Body, ListedGeneration, Reading, Record, SnapshotError, Source};
 #[cfg(feature = "std")]
 use crate::SharedFilter;
 use crate::{
     bits::{in_memory, index, wide},
     elastic::{
-        DepthLayout, Directory, ElasticFilter, ElasticParams, GenerationPlan, Key, LookupLayout, ShardParams, Shards,
-        SmallListInSnapshot, contains_all, equal, grows, summarize, times_in_table,
+        DepthLayout, Directory, ElasticFilter, ElasticParams, GenerationPlan, Key, MAX_DEPTH, Shards, contains_all, equal, grows,
+        summarize, times_in_table,
     },
     filter::{Content, Core, lookups, planned, read_only},
     hash::{Hasher, HasherId, Uniform, Xxh3},
     kernel::{Dispatch, Hashes, PREFETCH_FROM, Tables},
     storage::{OutOfMemory, Snapshot, reserved},
-    table::{
-        AnySize, Geometry, TableParams as _,
-        copies::{self, LONG_ENTRY_BYTES, LongEntries},
-    },
+    table::{AnySize, Geometry, TableParams as _, copies::ClassKey, list::ListView},
 };
 
 /// A read-only growing filter that is queried in place, inside a snapshot held by `D`: what a [`FilterView`](crate::FilterView) is
@@ -82,54 +79,78 @@ struct Index {
     partitions: Vec<PartitionIndex>,
     dispatch: Dispatch,
     items: usize,
-    /// The number of items in tables and key lists, without extra copies.
+    /// The number of items in tables, and of different items in lists.
     in_tables: usize,
-    /// The number of keys in all key lists.
-    keys: u64,
+    /// The number of different items in lists.
+    in_lists: u64,
     shards: usize,
+    /// The number of buckets in all tables.
+    buckets: u64,
     false_positive_rate: f64,
 }
 
+/// The first generation, and the later ones.
 #[derive(Clone)]
 struct PartitionIndex {
     first: GenerationIndex,
     later: Vec<GenerationIndex>,
-    /// The range of the key list in the snapshot, empty if there are shards.
-    keys: Range<usize>,
-    /// The range of the entries of extra copies in the snapshot.
-    copies: Range<usize>,
 }
 
 #[derive(Clone)]
 struct GenerationIndex {
     plan: GenerationPlan,
-    lookup: LookupLayout,
-    directory: Directory<TableStart>,
-    /// The layout of the shards of each depth, from the least depth to the greatest.
+    geometry: Geometry,
+    directory: Directory<ShardStart>,
+    /// The layout of the tables of each depth, from the least to the greatest; none without tables.
     layouts: Vec<DepthLayout>,
+    /// The shards that are lists.
+    lists: Vec<ListIndex>,
+    copies: Option<ListIndex>,
 }
 
-/// The start of a shard's table, in units of 8 bytes, and the index of its layout.
+/// The list of a shard, or of extra copies, in a snapshot.
 #[derive(Clone, Copy)]
-struct TableStart(u64);
+struct ListIndex {
+    start: usize,
+    len: usize,
+    count_bytes: u8,
+    depth: u8,
+}
 
-/// The number of bits of a layout's index in a [`TableStart`], enough for all depths.
+/// The start of a shard's table in units of 8 bytes, and the index of its layout; or the index of its list, and [`LIST`].
+#[derive(Clone, Copy)]
+struct ShardStart(u64);
+
+/// The number of bits of a layout's index in a [`ShardStart`], enough for all depths and for [`LIST`].
 const LAYOUT_BITS: u32 = 5;
 
-impl TableStart {
-    fn new(start: u64, layout: u8) -> Self {
+/// What a list has in place of a layout's index.
+const LIST: u64 = (1 << LAYOUT_BITS) - 1;
+const _: () = assert!((MAX_DEPTH as u64) < LIST);
+
+impl ShardStart {
+    fn of_table(start: u64, layout: u8) -> Self {
         debug_assert!(start.is_multiple_of(8));
         Self((start / 8) << LAYOUT_BITS | u64::from(layout))
     }
 
+    fn of_list(index: usize) -> Self {
+        Self(wide(index) << LAYOUT_BITS | LIST)
+    }
+
+    /// Returns the start of the table, or `None` if the shard is a list.
     #[inline]
-    fn start(self) -> usize {
-        index(self.0 >> LAYOUT_BITS << 3)
+    fn table(self) -> Option<usize> {
+        if self.0 & LIST == LIST { None } else { Some(index(self.0 >> LAYOUT_BITS << 3)) }
     }
 
     #[inline]
     fn layout(self) -> usize {
-        index(self.0 & ((1 << LAYOUT_BITS) - 1))
+        index(self.0 & LIST)
+    }
+
+    fn list(self) -> usize {
+        index(self.0 >> LAYOUT_BITS)
     }
 }
 
@@ -138,41 +159,67 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
     pub fn open<H: Hasher>(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, H), SnapshotError> {
         let mut reading = Reading::<ElasticParams>::start(Source::Slice(data.as_ref()))?;
         let (hasher, params) = (reading.header.hasher(hasher)?, reading.header.fields);
-        let (mut items, mut in_tables, mut all_keys, mut shards, mut rates) = (0_u64, 0, 0_u64, 0, 0.0);
+        let (mut items, mut in_tables, mut in_lists, mut shards, mut buckets, mut rates) = (0_u64, 0, 0_u64, 0, 0_u64, 0.0);
         let mut partitions = reserved(params.partitions())?;
         for number in 0..wide(params.partitions()) {
             let listing = reading.listing(number)?;
             let mut generations = reserved(listing.generations(&params).count())?;
             let (mut offset, mut rate) = (reading.offset, 0.0);
             // Once this succeeds, all that is allocated is for bytes that exist.
-            reading.skip(listing.rest())?;
-            for ListedGeneration { plan, depth, records } in listing.generations(&params) {
-                reading.allow_directory(depth)?;
-                let generation = GenerationIndex::new(&plan, depth, records, &mut offset)?;
-                let table_len = records.iter().map(|record| index(record.items.into())).sum();
-                rate += generation.false_positive_rate(&plan, records, times_in_table(table_len, listing.extra_copies));
+            reading.skip(listing.rest)?;
+            let stored = listing.generations(&params).map(|listed| listed.stored()).sum::<u64>();
+            for listed in listing.generations(&params) {
+                reading.allow_directory(listed.depth)?;
+                let times = times_in_table(in_memory(listed.stored()), listing.items - stored);
+                rate += listed.false_positive_rate(times);
+                let generation = GenerationIndex::new(&listed, &mut offset)?;
+                let (tables, lists) = (listed.shards() - generation.lists.len(), &generation.lists);
+                in_lists += lists.iter().map(|list| wide(list.len)).sum::<u64>();
+                buckets += generation.plan.whole.buckets() * wide(tables);
+                shards += listed.shards();
                 generations.push(generation);
-                in_tables += table_len;
-                shards += records.len();
             }
-            let plan = params.generation(0);
-            rate += plan.list_false_positive_rate(index(listing.keys));
-            in_tables += index(listing.keys);
-            (items, all_keys) = (items.saturating_add(listing.items()), all_keys + listing.keys);
+            (items, in_tables) = (items.saturating_add(listing.items), in_tables + in_memory(stored));
             rates += rate.min(1.0);
-            let first = if generations.is_empty() { GenerationIndex::unused(&plan) } else { generations.remove(0) };
-            let keys = index(offset)..index(offset) + index(listing.keys) * plan.class_keys().bytes();
-            let copies = index(offset + padded_keys(listing.keys, plan.class_keys().bytes()));
-            let copies = copies..copies + index(listing.entries) * LONG_ENTRY_BYTES;
-            partitions.push(PartitionIndex { first, later: generations, keys, copies });
+            let mut generations = generations.into_iter();
+            let Some(first) = generations.next() else { continue };
+            let mut later = reserved(generations.len())?;
+            later.extend(generations);
+            partitions.push(PartitionIndex { first, later });
         }
         let end = index(reading.finish()?);
         let false_positive_rate = rates / partitions.len() as f64;
         let dispatch = Dispatch::best();
         // With extra copies, a `usize` may be too small for the number of items.
         let items = in_memory(items);
-        let index = Index { partitions, dispatch, items, in_tables, keys: all_keys, shards, false_positive_rate };
+        let index = Index { partitions, dispatch, items, in_tables, in_lists, shards, buckets, false_positive_rate };
         Ok((Self { snapshot: Snapshot::new(data, end), params, index }, hasher))
+    }
+}
+
+impl ListedGeneration<'_> {
+    /// Returns the number of items in tables, and of different items in lists.
+    fn stored(&self) -> u64 {
+        self.records.iter().filter(|record| record.is_shard()).map(|record| record.entries).sum()
+    }
+
+    fn shards(&self) -> usize {
+        self.records.iter().filter(|record| record.is_shard()).count()
+    }
+
+    /// Returns the false-positive rate of the shards. `times` is [`times_in_table`].
+    fn false_positive_rate(&self, times: f64) -> f64 {
+        let plan = &self.plan;
+        let shard_rate = |record: &Record| {
+            let items = in_memory(record.entries);
+            let rate = match record.body {
+                Body::Table => plan.false_positive_rate(record.depth, items, times),
+                Body::List { .. } => plan.list_false_positive_rate(record.depth, items),
+                Body::Copies { .. } => 0.0,
+            };
+            plan.share_of_hashes(record.depth, record.prefix) * rate
+        };
+        self.records.iter().filter(|record| record.is_shard()).map(shard_rate).sum()
     }
 }
 
@@ -187,71 +234,134 @@ impl<D> SnapshotShards<D> {
 }
 
 impl GenerationIndex {
-    /// Creates the index of a generation without shards.
-    fn unused(plan: &GenerationPlan) -> Self {
-        let directory = Directory::empty(plan.min_depth);
-        Self { plan: *plan, lookup: LookupLayout::new(&plan.whole), directory, layouts: Vec::new() }
-    }
-
-    /// Creates the index of a generation whose tables begin at `offset`, and moves `offset` behind them.
-    fn new(plan: &GenerationPlan, depth: u8, records: &[Record], offset: &mut u64) -> Result<Self, OutOfMemory> {
-        let mut layouts = reserved(usize::from(plan.max_depth - plan.min_depth) + 1)?;
-        layouts.extend((plan.min_depth..=plan.max_depth).map(|depth| DepthLayout::new(plan.shard(depth))));
-        let mut directory = Directory::filled(depth, TableStart::new(0, 0))?;
+    /// Creates the index of a generation whose bodies begin at `offset`, and moves `offset` behind them.
+    fn new(listed: &ListedGeneration<'_>, offset: &mut u64) -> Result<Self, OutOfMemory> {
+        let ListedGeneration { plan, depth, records } = *listed;
+        let has_tables = records.iter().any(|record| matches!(record.body, Body::Table));
+        let depths = if has_tables { usize::from(plan.max_depth - plan.min_depth) + 1 } else { 0 };
+        let mut layouts = reserved(depths)?;
+        layouts.extend((plan.min_depth..).take(depths).map(|depth| DepthLayout::read_only(&plan, depth)));
+        let mut lists = reserved(records.iter().filter(|record| matches!(record.body, Body::List { .. })).count())?;
+        let (mut directory, mut copies) = (Directory::filled(depth, ShardStart::of_list(0))?, None);
         for record in records {
-            let table = TableStart::new(*offset, record.depth - plan.min_depth);
-            directory.point(record.depth, record.prefix, table);
-            *offset += wide(padded(plan.shard(record.depth).table_bytes()));
+            let list = |count_bytes| ListIndex {
+                start: index(*offset),
+                len: in_memory(record.entries),
+                count_bytes,
+                depth: record.depth,
+            };
+            match record.body {
+                Body::Table => {
+                    let table = ShardStart::of_table(*offset, record.depth - plan.min_depth);
+                    directory.point(record.depth, record.prefix, table);
+                }
+                Body::List { count_bytes } => {
+                    lists.push(list(count_bytes));
+                    directory.point(record.depth, record.prefix, ShardStart::of_list(lists.len() - 1));
+                }
+                Body::Copies { count_bytes } => copies = Some(list(count_bytes)),
+            }
+            *offset += record.padded_bytes(&plan);
         }
-        Ok(Self { plan: *plan, lookup: LookupLayout::new(&plan.whole), directory, layouts })
+        Ok(Self { plan, geometry: Geometry::new(&plan.whole), directory, layouts, lists, copies })
     }
 
-    /// Returns the bytes from the start of the stream's table on, or `None` if there are no shards.
+    /// Returns the bytes from the start of the stream's table on, or `None` if its shard is a list.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
     fn table<'a>(&self, bytes: &'a [u8], stream: u64) -> Option<&'a [u8]> {
-        self.directory.find(stream).map(|table| &bytes[table.start()..])
+        self.directory.find(stream).and_then(ShardStart::table).map(|start| &bytes[start..])
+    }
+
+    /// Returns the list of a shard, or an empty one if the shard has a table.
+    fn list<'a>(&self, bytes: &'a [u8], shard: ShardStart) -> ListView<'a> {
+        let list = if shard.table().is_some() { None } else { self.lists.get(shard.list()) };
+        list.map_or(ListView::new(&[], 1, 0, 0), |list| list.view(bytes, self.plan.key_bytes()))
+    }
+
+    /// Returns the extra copies.
+    fn copies<'a>(&self, bytes: &'a [u8]) -> ListView<'a> {
+        self.copies.map_or(ListView::new(&[], 1, 0, 0), |list| list.view(bytes, self.plan.entry_key_bytes()))
     }
 
     #[inline]
     fn contains(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> bool {
-        let table = self.table(bytes, key.stream);
-        table.is_some_and(|table| dispatch.read(&self.lookup.geometry, table, self.lookup.locate(key)))
-    }
-
-    /// Returns the number of copies of an item in the tables.
-    fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
-        let table = self.directory.find(key.stream);
-        table.map_or(0, |table| self.layouts[table.layout()].count(dispatch, &bytes[table.start()..], key))
-    }
-
-    /// Returns the number of distinct items in the tables.
-    fn distinct(&self, dispatch: Dispatch, bytes: &[u8]) -> usize {
-        let depth_of = |table: TableStart| self.layouts[table.layout()].params.depth;
-        // Nothing uses the number of items of these shards, here 0.
-        let shard = |table: TableStart| self.layouts[table.layout()].shard(dispatch, &bytes[table.start()..], 0);
-        self.directory.places_bit_reversed(depth_of).map(|(table, _)| shard(table).distinct()).sum()
-    }
-
-    /// Adds all copies in the tables to the content of a partition whose first generation is `whole`, undivided.
-    fn add_to(&self, content: &mut Content, whole: &ShardParams, dispatch: Dispatch, bytes: &[u8]) {
-        let layout = |table: TableStart| &self.layouts[table.layout()];
-        for (table, prefix) in self.directory.places_bit_reversed(|table| layout(table).params.depth) {
-            layout(table).shard(dispatch, &bytes[table.start()..], 0).add_to(content, whole, prefix);
+        match self.table(bytes, key.stream) {
+            Some(table) if self.plan.number == 0 => dispatch.read(&self.geometry, table, key.locate(0)),
+            _ => self.stored(dispatch, bytes, key) > 0,
         }
     }
 
-    /// Returns the false-positive rate of these shards. `times` is [`times_in_table`].
-    fn false_positive_rate(&self, plan: &GenerationPlan, records: &[Record], times: f64) -> f64 {
-        let shard_rate = |record: &Record| {
-            let layout = &self.layouts[usize::from(record.depth - plan.min_depth)];
-            plan.share(record.depth, record.prefix) * layout.false_positive_rate(index(record.items.into()), times)
+    /// Returns the number of copies of an item in its table or its list.
+    fn stored(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
+        let Some(shard) = self.directory.find(key.stream) else { return 0 };
+        match shard.table() {
+            Some(start) => self.layouts[shard.layout()].count(dispatch, &bytes[start..], key),
+            None => self.list(bytes, shard).get(self.plan.class_key(key)),
+        }
+    }
+
+    /// Returns the number of copies of an item with these extra bits.
+    fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
+        let (stored, copies) = (self.stored(dispatch, bytes, key), self.copies(bytes));
+        // Only items in a table have extra copies.
+        if stored == 0 || copies.len() == 0 {
+            return stored;
+        }
+        let plan = &self.plan;
+        stored.saturating_add(plan.extra_copies(plan.class_key(key), plan.extra(key), |entry| copies.get(entry)))
+    }
+
+    fn depth_of(&self, shard: ShardStart) -> u8 {
+        let list = || self.lists.get(shard.list()).map_or(self.plan.min_depth, |list| list.depth);
+        if shard.table().is_some() { self.layouts[shard.layout()].params.depth } else { list() }
+    }
+
+    /// Returns the shards and their prefixes.
+    fn shards(&self) -> impl Iterator<Item = (ShardStart, u64)> {
+        self.directory.places_bit_reversed(|shard| self.depth_of(shard))
+    }
+
+    /// Returns the number of distinct items.
+    fn distinct(&self, dispatch: Dispatch, bytes: &[u8]) -> usize {
+        let in_shard = |(shard, _): (ShardStart, u64)| match shard.table() {
+            // Nothing uses the number of items of this shard, here 0.
+            Some(start) => self.layouts[shard.layout()].shard(dispatch, &bytes[start..], 0).distinct(),
+            None => self.list(bytes, shard).len(),
         };
-        records.iter().map(shard_rate).sum()
+        let entries = self.copies(bytes).iter().map(|(entry, _)| entry);
+        self.shards().map(in_shard).sum::<usize>() + self.plan.distinct_by_extra_bits(entries)
+    }
+
+    /// Adds all copies of all items to the content of a partition with this first generation.
+    fn add_to(&self, content: &mut Content, first: &GenerationPlan, dispatch: Dispatch, bytes: &[u8]) {
+        let mut add = |class_key, copies| {
+            if let Some(key) = self.plan.item_of(class_key) {
+                self.plan.earlier(key, first).add_to(content, first.whole, copies);
+            }
+        };
+        self.copies(bytes).iter().for_each(|(entry, copies)| add(self.plan.entry_parts(entry).0, copies));
+        for (shard, _) in self.shards() {
+            self.list(bytes, shard).iter().for_each(|(class_key, copies)| add(class_key, copies));
+        }
+        for (shard, prefix) in self.shards() {
+            if let Some(start) = shard.table() {
+                self.layouts[shard.layout()].shard(dispatch, &bytes[start..], 0).add_to(content, &self.plan, first, prefix);
+            }
+        }
     }
 
     fn size_in_bytes(&self) -> usize {
-        self.directory.size_in_bytes() + self.layouts.capacity() * size_of::<DepthLayout>()
+        let lists = self.lists.capacity() * size_of::<ListIndex>();
+        self.directory.size_in_bytes() + self.layouts.capacity() * size_of::<DepthLayout>() + lists
+    }
+}
+
+impl ListIndex {
+    fn view(self, bytes: &[u8], key_bytes: u8) -> ListView<'_> {
+        let entry_bytes = usize::from(key_bytes) + usize::from(self.count_bytes);
+        let list = bytes.get(self.start..).and_then(|bytes| bytes.get(..self.len * entry_bytes));
+        ListView::new(list.unwrap_or_default(), key_bytes, self.count_bytes, self.len)
     }
 }
 
@@ -268,26 +378,6 @@ impl<'a> InSnapshot<'a> {
     fn partition(self, hash: Uniform) -> &'a PartitionIndex {
         &self.index.partitions[self.params.shares().partition(hash)]
     }
-
-    /// Returns true if the key list of a partition without shards has the item.
-    #[cold]
-    fn is_in_key_list(self, partition: &PartitionIndex, key: Key) -> bool {
-        let keys = self.bytes.get(partition.keys.clone()).unwrap_or_default();
-        SmallListInSnapshot::new(keys, partition.first.plan.class_keys().bytes()).contains(partition.first.plan.class_key(key))
-    }
-
-    /// Returns the number of copies of an item in the tables of a generation, or in the key list of a partition without shards.
-    fn occurrences(self, partition: &PartitionIndex, generation: &GenerationIndex, key: Key) -> u32 {
-        if generation.directory.is_empty() {
-            return self.is_in_key_list(partition, key).into();
-        }
-        generation.count(self.index.dispatch, self.bytes, key)
-    }
-
-    #[inline]
-    fn key(self, hash: Uniform) -> Key {
-        Key::new(&self.address(), self.stream(hash), hash)
-    }
 }
 
 impl<'a> Tables<'a> for InSnapshot<'a> {
@@ -297,7 +387,7 @@ impl<'a> Tables<'a> for InSnapshot<'a> {
     }
 
     fn geometry(self) -> &'a Geometry {
-        &self.index.partitions[0].first.lookup.geometry
+        &self.index.partitions[0].first.geometry
     }
 
     #[inline]
@@ -323,7 +413,7 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
     }
 
     fn has_all_tables(self) -> bool {
-        !self.index.partitions.iter().any(|partition| partition.first.directory.is_empty())
+        self.index.partitions.iter().all(|partition| partition.first.lists.is_empty())
     }
 
     fn has_later(self) -> bool {
@@ -332,31 +422,21 @@ impl<'a> Shards<'a> for InSnapshot<'a> {
 
     #[cold]
     fn later_contains(self, hash: Uniform) -> bool {
-        let key = self.key(hash);
-        self.partition(hash).later.iter().any(|generation| generation.contains(self.index.dispatch, self.bytes, key))
+        let later = &self.partition(hash).later;
+        later.iter().any(|generation| generation.contains(self.index.dispatch, self.bytes, generation.plan.key(hash)))
     }
 
     #[inline]
     fn contains(self, hash: Uniform) -> bool {
-        let (partition, key) = (self.partition(hash), self.key(hash));
-        if partition.first.directory.is_empty() {
-            return self.is_in_key_list(partition, key);
-        }
+        let partition = self.partition(hash);
+        let key = Key::new(&self.address(), self.stream(hash), hash);
         partition.first.contains(self.index.dispatch, self.bytes, key) || !partition.later.is_empty() && self.later_contains(hash)
     }
 
     fn count(self, hash: Uniform) -> u32 {
-        let (partition, key) = (self.partition(hash), self.key(hash));
-        let copies = LongEntries::new(self.bytes.get(partition.copies.clone()).unwrap_or_default());
-        let count = |generation: &GenerationIndex| {
-            match self.occurrences(partition, generation, key) {
-                // An item that is not in a table has no extra copies.
-                0 => 0,
-                in_table if partition.copies.is_empty() => in_table,
-                in_table => in_table.saturating_add(copies.get(generation.plan.number, generation.plan.class_key(key))),
-            }
-        };
-        partition.generations().map(count).fold(0, u32::saturating_add)
+        let generations = self.partition(hash).generations();
+        let count = |generation: &GenerationIndex| generation.count(self.index.dispatch, self.bytes, generation.plan.key(hash));
+        generations.map(count).fold(0, u32::saturating_add)
     }
 }
 
@@ -372,13 +452,14 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         InSnapshot { bytes: self.snapshot.all(), index: &self.index, params: &self.params }
     }
 
-    /// Returns the number of copies, in the tables or the key list, of the item that a key represents in a generation; 0 if it
-    /// represents none.
-    pub fn count_class_in_table(&self, partition: u64, generation: u8, listed: copies::ClassKey) -> u32 {
+    /// Returns the number of copies, in the tables, of the item that a class key represents in a generation; 0 if it represents
+    /// none.
+    pub fn count_in_tables(&self, partition: u64, generation: u8, class_key: ClassKey) -> u32 {
         let partition = &self.index.partitions[index(partition)];
-        let found = partition.generations().nth(generation.into());
-        let item = found.and_then(|index| Some((index, index.plan.item_of(listed)?)));
-        item.map_or(0, |(index, key)| self.all().occurrences(partition, index, key))
+        let Some(generation) = partition.generations().nth(generation.into()) else { return 0 };
+        let key = generation.plan.item_of(class_key);
+        let key = key.filter(|key| generation.table(self.snapshot.all(), key.stream).is_some());
+        key.map_or(0, |key| generation.stored(self.index.dispatch, self.snapshot.all(), key))
     }
 
     pub fn params(&self) -> &ElasticParams {
@@ -386,30 +467,15 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
     }
 
     pub fn distinct(&self) -> usize {
-        let all = self.all();
-        let in_tables = |generation: &GenerationIndex| generation.distinct(all.index.dispatch, all.bytes);
-        let in_partition = |partition: &PartitionIndex| {
-            let keys = partition.keys.len() / partition.first.plan.class_keys().bytes();
-            keys + partition.generations().map(in_tables).sum::<usize>()
-        };
-        self.index.partitions.iter().map(in_partition).sum()
+        let generations = self.index.partitions.iter().flat_map(PartitionIndex::generations);
+        generations.map(|generation| generation.distinct(self.index.dispatch, self.snapshot.all())).sum()
     }
 
     /// Adds up all copies of all items in a partition.
     pub fn content(&self, partition: usize, salt: u64) -> Content {
-        let (all, partition, mut content) = (self.all(), &self.index.partitions[partition], Content::new(salt));
-        let first = &partition.first.plan;
-        let bytes_of = |range: &Range<usize>| all.bytes.get(range.clone()).unwrap_or_default();
-        let in_list = SmallListInSnapshot::new(bytes_of(&partition.keys), first.class_keys().bytes()).keys();
-        let extra = LongEntries::new(bytes_of(&partition.copies)).iter();
-        for (generation, key, copies) in in_list.map(|key| (0, key, 1)).chain(extra) {
-            let generation = partition.generations().nth(generation.into());
-            if let Some(item) = generation.and_then(|generation| generation.plan.item_of(key)) {
-                item.add_to(&mut content, &first.whole, copies);
-            }
-        }
+        let (partition, mut content) = (&self.index.partitions[partition], Content::new(salt));
         for generation in partition.generations() {
-            generation.add_to(&mut content, &first.whole, all.index.dispatch, all.bytes);
+            generation.add_to(&mut content, &partition.first.plan, self.index.dispatch, self.snapshot.all());
         }
         content
     }
@@ -424,6 +490,10 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
 
     pub fn shards(&self) -> usize {
         self.index.shards
+    }
+
+    pub fn buckets(&self) -> u64 {
+        self.index.buckets
     }
 
     /// Returns the greatest number of generations in a partition.
@@ -465,7 +535,7 @@ impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
     }
 
     fn slots(&self) -> u64 {
-        self.params.slots_of(self.shards()) + self.index.keys
+        u64::from(self.params.bucket_size()) * self.buckets() + self.index.in_lists
     }
 
     fn table_len(&self) -> usize {
@@ -497,8 +567,9 @@ mod tests {
     #[test]
     fn tables_may_begin_anywhere_in_4_pebibytes() {
         for (start, layout) in [(64, 0), (1 << 32, 5), ((1 << 52) - 8, 27)] {
-            let place = TableStart::new(start, layout);
-            assert_eq!((place.start() as u64, place.layout()), (start, layout.into()));
+            let place = ShardStart::of_table(start, layout);
+            assert_eq!((place.table(), place.layout()), (Some(start as usize), layout.into()));
         }
+        assert_eq!((ShardStart::of_list(7).table(), ShardStart::of_list(7).list()), (None, 7));
     }
 }

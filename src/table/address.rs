@@ -17,7 +17,7 @@ const GO_MULTIPLIER: u64 = 0x5bd1_e995;
 pub(crate) const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The inverse of [`MULTIPLIER`] modulo 2⁶⁴.
-pub(crate) const INVERSE: u64 = 0xf1de_83e1_9937_733d;
+const INVERSE: u64 = 0xf1de_83e1_9937_733d;
 const _: () = assert!(MULTIPLIER.wrapping_mul(INVERSE) == 1);
 
 /// 64 uniformly distributed bits: the result of a [`Hasher`](crate::hash::Hasher). A filter takes an item's buckets and

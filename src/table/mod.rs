@@ -8,8 +8,8 @@
 //!                                                             └ Wide     a bucket takes several words
 //! ```
 //!
-//! In growing filters, a fingerprint has more bits than a lookup compares. Its upper bits are in a [`Column`] behind the table,
-//! which lookups do not read (`SingleDeep`, `Deep`, `WideDeep`).
+//! In growing filters, tables are packed, and a fingerprint has more bits than a lookup compares. Its upper bits are in a
+//! [`Column`] behind the table, which lookups do not read (`Deep`, `WideDeep`).
 //!
 //! A [`Geometry`] is the bit layout of a table; filters store it. A [`Table`] is a geometry bound to bytes and to
 //! [`Instructions`] for the duration of one operation. Operations are types that implement [`Read`] or [`Change`]. Each is
@@ -19,8 +19,12 @@
 
 mod address;
 pub(crate) mod copies;
+#[allow(dead_code, reason = "shards with few items will be lists")]
+pub(crate) mod list;
 mod packed;
 mod single;
+#[cfg(test)]
+pub(crate) mod steps;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -36,17 +40,19 @@ use crate::{
     params::{Params, TableKind},
 };
 pub use address::Uniform;
-pub(crate) use address::{Address, AnySize, INVERSE, MULTIPLIER};
-#[cfg(x86_kernels)]
-pub(crate) use packed::codebook;
+pub(crate) use address::{Address, AnySize};
 #[cfg(go_files)]
 pub(crate) use packed::codebook::CODEWORD_BITS;
 pub(crate) use packed::{Deep, Narrow, Packed, PackedGeometry, Wide, WideDeep};
-pub(crate) use single::{Single, SingleDeep, SingleGeometry};
-pub(crate) use walk::{CopyPolicy, Crowd, Crowded, LONG_SEARCH, Placed, SHORT_SEARCH, place, place_all, place_elsewhere};
+pub(crate) use single::{Single, SingleGeometry};
+pub(crate) use walk::{
+    CopyPolicy, Crowd, Crowded, LONG_SEARCH, PIECE_BUCKETS, Placed, SHORT_SEARCH, place, place_all, place_elsewhere,
+};
+#[cfg(x86_kernels)]
+pub(crate) use {address::MULTIPLIER, packed::codebook};
 
-/// The f ≤ 32 bits that a bucket stores of an item. Never 0, which marks an empty slot. Held in 64 bits, because the addressing
-/// arithmetic has 64 bits.
+/// The bits that a table and its column store of an item: up to 32 in a fixed filter, up to 64 in a shard. Never 0, which marks an
+/// empty slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint(NonZeroU64);
 
@@ -55,8 +61,8 @@ impl Fingerprint {
 
     /// Returns the fingerprint in a slot, or `None` for an empty slot.
     #[inline]
-    pub fn new(value: u32) -> Option<Self> {
-        NonZeroU64::new(value.into()).map(Self)
+    pub fn new(value: u64) -> Option<Self> {
+        NonZeroU64::new(value).map(Self)
     }
 
     /// Returns the fingerprint `index` + 1. `index` must be below 2ᶠ − 1.
@@ -78,6 +84,7 @@ impl Fingerprint {
         Self(self.0 | upper)
     }
 
+    /// Returns a fingerprint of at most 32 bits.
     #[inline]
     pub fn get(self) -> u32 {
         low_half(self.wide())
@@ -96,10 +103,48 @@ pub(crate) type Pair = (u64, u64);
 /// The number of slots in the largest bucket.
 pub(crate) const MAX_SLOTS: usize = 16;
 
+/// The value of a slot: a fingerprint, or 0 in an empty slot. Shards need 64 bits. Fixed filters use 32: with 64, their insertions
+/// would take 3 to 8 % longer.
+pub(crate) trait Slot: Copy + Ord + Into<u64> + 'static {
+    const EMPTY: Self;
+
+    /// Converts a value that fits into a slot of this type.
+    fn new(value: u64) -> Self;
+}
+
+impl Slot for u32 {
+    const EMPTY: Self = 0;
+
+    #[inline(always)]
+    fn new(value: u64) -> Self {
+        low_half(value)
+    }
+}
+
+impl Slot for u64 {
+    const EMPTY: Self = 0;
+
+    #[inline(always)]
+    fn new(value: u64) -> Self {
+        value
+    }
+}
+
 /// Iterates over the fingerprints in a bucket: the values of its occupied slots.
 #[inline]
-pub(crate) fn fingerprints(values: &impl AsRef<[u32]>) -> impl Iterator<Item = Fingerprint> {
-    values.as_ref().iter().filter_map(|&value| Fingerprint::new(value))
+pub(crate) fn fingerprints<S: Slot>(values: &impl AsRef<[S]>) -> impl Iterator<Item = Fingerprint> {
+    values.as_ref().iter().filter_map(|&value| Fingerprint::new(value.into()))
+}
+
+/// Copies the values of a bucket's slots to the start of `to`. Returns the rest of it.
+#[inline(always)]
+pub(crate) fn copy_values<'a, S: Slot, T: Slot>(values: &impl AsRef<[S]>, to: &'a mut [T]) -> &'a mut [T] {
+    let values = values.as_ref();
+    let (copies, rest) = to.split_at_mut(values.len());
+    for (copy, &value) in copies.iter_mut().zip(values) {
+        *copy = T::new(value.into());
+    }
+    rest
 }
 
 /// The reason why a bucket is corrupt: this library never writes such a bucket.
@@ -115,8 +160,9 @@ pub(crate) enum Corrupt {
 
 /// Read access to a table. Buckets are numbered from 0. Methods panic if a bucket is beyond the end of the bytes.
 pub(crate) trait Table {
-    /// The values of a bucket's slots, in order. Empty slots are 0.
-    type Values: AsRef<[u32]>;
+    type Slot: Slot;
+    /// The values of a bucket's slots, in order.
+    type Values: AsRef<[Self::Slot]>;
 
     /// Returns true if one of the two buckets holds the fingerprint.
     fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool;
@@ -164,7 +210,7 @@ pub(crate) trait TableMut: Table + Sized {
     /// many they are. Returns `None`, having done nothing, if this kind of table cannot add faster than one fingerprint at a
     /// time.
     #[inline(always)]
-    fn add_bucket(&mut self, _bucket: u64, _half: (&[u8], Column), _bit: u32, _left: &mut [u32; 4]) -> Option<usize> {
+    fn add_bucket(&mut self, _bucket: u64, _half: (&[u8], Column), _bit: u32, _left: &mut [u64; 4]) -> Option<usize> {
         None
     }
     /// Returns the table for an eviction walk: with portable code, if that is as fast.
@@ -213,6 +259,9 @@ impl Geometry {
     }
 }
 
+/// The most bits that a column has for each slot.
+pub(crate) const MAX_COLUMN_BITS: u32 = 32;
+
 /// The location of the column: the upper bits of all slots' fingerprints, in the order of the slots, behind the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Column {
@@ -228,31 +277,28 @@ impl Column {
     }
 }
 
-/// The bit layout of a table with a column. The column may have a width of 0.
+/// The bit layout of a packed table with a column. The column may have a width of 0.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct DeepGeometry {
     /// The layout of the table without the column, which is all that lookups read.
-    pub table: Geometry,
+    pub table: PackedGeometry,
     pub column: Column,
 }
 
 impl DeepGeometry {
     pub fn new(params: &impl TableParams) -> Self {
         let first_bit = wide(bytes_of(params.buckets(), params.bucket_bits())) * 8;
-        #[expect(clippy::cast_possible_truncation, reason = "28 at most")]
+        debug_assert!(params.column_bits() <= MAX_COLUMN_BITS);
+        #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
         let width = params.column_bits() as u8;
-        Self { table: Geometry::new(params), column: Column { first_bit, width } }
+        Self { table: packed(params.fingerprint_bits()), column: Column { first_bit, width } }
     }
 
     /// Returns the layout and the column if the table consists of [`Deep`] buckets.
     #[inline(always)]
     pub fn deep(&self) -> Option<(PackedGeometry, Column)> {
-        match self.table {
-            Geometry::Narrow(geometry) if (1..=Deep::MAX_COLUMN_BITS).contains(&self.column.width()) => {
-                Some((geometry, self.column))
-            }
-            _ => None,
-        }
+        let is_deep = self.table.is_narrow() && (1..=Deep::MAX_COLUMN_BITS).contains(&self.column.width());
+        is_deep.then_some((self.table, self.column))
     }
 }
 
@@ -263,7 +309,12 @@ fn bytes_of(buckets: u64, bucket_bits: u32) -> usize {
 
 /// The parameters of one table: the only table of a filter, or one shard of a growing filter.
 pub(crate) trait TableParams: Copy {
-    /// True if tables may have a column.
+    /// A slot that holds any fingerprint with these parameters.
+    type Slot: Slot;
+    /// Room for the values of one bucket's slots.
+    type Slots: AsRef<[Self::Slot]> + AsMut<[Self::Slot]>;
+    const EMPTY_SLOTS: Self::Slots;
+    /// True if tables are packed, and may have a column.
     const HAS_COLUMN: bool = false;
 
     /// Returns the other bucket of a fingerprint stored in `bucket`. An involution.
@@ -304,6 +355,10 @@ pub(crate) trait TableParams: Copy {
 }
 
 impl TableParams for Params {
+    type Slot = u32;
+    type Slots = [u32; MAX_SLOTS];
+    const EMPTY_SLOTS: Self::Slots = [0; MAX_SLOTS];
+
     #[inline]
     fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
         Address::new(self).alternate(bucket, fingerprint)
@@ -344,29 +399,33 @@ impl Geometry {
     pub fn new(params: &impl TableParams) -> Self {
         match params.table() {
             TableKind::Single => Self::Single(SingleGeometry::new(params.fingerprint_bits(), params.bucket_size())),
-            // A program with kernels is large anyway, and a list of all layouts makes opening a view a tenth faster.
-            #[cfg(x86_kernels)]
             TableKind::Packed => {
-                static ALL: [Geometry; 29] = {
-                    let mut all = [Geometry::packed(4); 29];
-                    let mut bits = 4;
-                    while bits <= 32 {
-                        all[bits as usize - 4] = Geometry::packed(bits);
-                        bits += 1;
-                    }
-                    all
-                };
-                ALL[params.fingerprint_bits() as usize - 4]
+                let geometry = packed(params.fingerprint_bits());
+                if geometry.is_narrow() { Self::Narrow(geometry) } else { Self::Wide(geometry) }
             }
-            #[cfg(not(x86_kernels))]
-            TableKind::Packed => Self::packed(params.fingerprint_bits()),
         }
     }
+}
 
-    const fn packed(fingerprint_bits: u32) -> Self {
-        let geometry = PackedGeometry::new(fingerprint_bits);
-        if geometry.is_narrow() { Self::Narrow(geometry) } else { Self::Wide(geometry) }
-    }
+/// Returns the layout of a packed table. A program with kernels is large anyway, and a list of all layouts makes opening a view a
+/// tenth faster.
+#[cfg(x86_kernels)]
+fn packed(fingerprint_bits: u32) -> PackedGeometry {
+    static ALL: [PackedGeometry; 29] = {
+        let mut all = [PackedGeometry::new(4); 29];
+        let mut bits = 4;
+        while bits <= 32 {
+            all[bits as usize - 4] = PackedGeometry::new(bits);
+            bits += 1;
+        }
+        all
+    };
+    ALL[fingerprint_bits as usize - 4]
+}
+
+#[cfg(not(x86_kernels))]
+fn packed(fingerprint_bits: u32) -> PackedGeometry {
+    PackedGeometry::new(fingerprint_bits)
 }
 
 // The instructions that tables need from a processor.

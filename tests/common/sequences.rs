@@ -1,12 +1,14 @@
 //! Random sequences of operations, as fuzz targets decode them: a header, and then records of equal length.
 //!
 //! `KOEL_SEQUENCES=N cargo test --test suite NAME:: -- --nocapture` runs N other sequences, and prints one shortened sequence for
-//! each kind of failure.
+//! each kind of failure. `KOEL_SECONDS=N` runs as many sequences as fit into N seconds; with `KOEL_SEED=M`, other ones.
 
 use std::{
     collections::BTreeMap,
     env,
+    ops::Range,
     panic::{self, AssertUnwindSafe, catch_unwind},
+    time::{Duration, Instant},
 };
 
 use super::SplitMix64;
@@ -25,10 +27,15 @@ impl Target {
         SplitMix64(seed << 20).flat_map(u64::to_le_bytes).take(self.header + self.record * records).collect()
     }
 
-    /// Checks the inputs, or instead random ones with up to `longest` records if `KOEL_SEQUENCES` gives their number.
+    /// Checks the inputs, or instead random ones with up to `longest` records if `KOEL_SEQUENCES` gives their number, or
+    /// `KOEL_SECONDS` the time.
     pub(crate) fn check_all(&self, inputs: impl Iterator<Item = Vec<u8>>, longest: usize) {
-        if let Some(sequences) = env::var("KOEL_SEQUENCES").ok().and_then(|number| number.parse().ok()) {
-            return self.survey(sequences, longest);
+        let variable = |name| env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
+        let (sequences, seconds) = (variable("KOEL_SEQUENCES"), variable("KOEL_SECONDS"));
+        if sequences.is_some() || seconds.is_some() {
+            let first = 1000 + variable("KOEL_SEED").unwrap_or(0) * 1_000_000;
+            let most = sequences.unwrap_or(u64::MAX - first);
+            return self.survey(first..first + most, seconds.map(Duration::from_secs), longest);
         }
         for input in inputs {
             // The test harness prints this only if the test fails.
@@ -37,12 +44,17 @@ impl Target {
         }
     }
 
-    /// Runs `sequences` sequences, and prints one shortened sequence for each kind of failure.
-    fn survey(&self, sequences: usize, longest: usize) {
+    /// Runs the sequences with these seeds until the time is over, and prints one shortened sequence for each kind of failure.
+    fn survey(&self, seeds: Range<u64>, limit: Option<Duration>, longest: usize) {
         let hook = panic::take_hook();
         panic::set_hook(Box::new(|_| ()));
         let (mut kinds, mut records) = (BTreeMap::<String, (usize, Vec<u8>)>::new(), 0);
-        for (seed, sequence) in (1000..).zip(0..sequences) {
+        let (start, mut sequences) = (Instant::now(), 0);
+        for (seed, sequence) in seeds.zip(0..) {
+            if limit.is_some_and(|limit| start.elapsed() >= limit) {
+                break;
+            }
+            sequences += 1;
             let input = self.random(seed, 1 + sequence % longest);
             records += (input.len() - self.header) / self.record;
             if let Some(failure) = self.failure(&input) {

@@ -4,7 +4,7 @@
 #[path = "../../fuzz/src/composed.rs"]
 pub(crate) mod operations;
 
-use crate::common::{sequences::Target, split_mix};
+use crate::common::{chosen, sequences::Target, split_mix};
 use operations::{HEADER, STEP, Size, check, describe};
 
 /// The serde formats that a filter is written in and read from, in addition to snapshots.
@@ -19,9 +19,18 @@ pub(crate) const FORMATS: &[operations::Format] = &[];
 
 const TARGET: Target = Target { header: HEADER, record: STEP, check: |input| check(input, Size::LARGE, FORMATS), describe };
 
+const HOSTILE: Target = Target { check: |input| check(input, Size::HOSTILE, FORMATS), ..TARGET };
+
 #[test]
 fn random_sequences_of_operations_keep_every_promise() {
     // Debug builds take long; `just release` runs more sequences.
     let sequences = if cfg!(debug_assertions) { 60 } else { 300 };
     TARGET.check_all((0..sequences).map(|seed| TARGET.random(seed, 24)), 48);
+}
+
+/// `just model 600` runs it for ten minutes.
+#[test]
+fn random_sequences_with_millions_of_copies_keep_every_promise() {
+    let sequences = if cfg!(debug_assertions) { 30 } else { 300 };
+    HOSTILE.check_all((1000..1000 + sequences).map(|seed| HOSTILE.random(seed, 24)), 96);
 }

@@ -15,7 +15,7 @@ fn copies_of_one_item_are_counted_without_growth() {
         filter.insert("alice").unwrap();
         assert_eq!((filter.len(), filter.count("alice")), (copies + 1, copies as u32 + 1));
     }
-    assert!(filter.size_in_bytes() < bytes + 300 && filter.shards() == 0);
+    assert!(filter.size_in_bytes() < bytes + 300 && filter.buckets() == 0);
 }
 
 /// With eight copies of many items, `RedisBloom`'s cuckoo filters grow without end (issue 533).

@@ -146,7 +146,7 @@ fn bytes_that_are_not_a_snapshot_are_refused_early() {
             }
             kind(&bytes)
         };
-        assert_eq!(altered(8, 2, false), Err(Kind::Version));
+        assert_eq!(altered(8, 3, false), Err(Kind::Version));
         assert_eq!(altered(20, 0xff, false), Err(Kind::HeaderChecksum));
         assert_eq!(altered(10, 9, true), Err(Kind::Parameter));
         assert_eq!(altered(12, 99, true), Err(Kind::Parameter));

@@ -5,12 +5,13 @@ mod growing;
 
 use crate::golden::manifest as golden;
 use growing::Growing;
-use koel::{ElasticFilter, TableKind};
+use koel::{CuckooFilter, ElasticFilter, ElasticView, FilterView, SnapshotError, SnapshotErrorKind};
 use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
+use xxhash_rust::xxh3::xxh3_64;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/growing")
@@ -18,6 +19,12 @@ fn folder() -> PathBuf {
 
 fn goldens() -> Vec<Growing> {
     Growing::list(&fs::read_to_string(folder().join("growing.json")).expect("the list can be read"))
+}
+
+/// Returns the paths of the snapshots in a folder.
+fn snapshots(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let paths = fs::read_dir(folder).expect("the folder exists").map(|entry| entry.expect("the file can be read").path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "koel"))
 }
 
 /// Every later release reads files of this format version, and writes the same bytes.
@@ -48,21 +55,98 @@ fn golden_files_are_read_and_written() {
 fn golden_files_cover_every_kind_of_filter() {
     let goldens = goldens();
     let listed: BTreeSet<String> = goldens.iter().map(|golden| golden.file.clone()).collect();
-    let paths = fs::read_dir(folder()).expect("the folder exists").map(|entry| entry.expect("the file can be read").path());
-    let snapshots = paths.filter(|path| path.extension().is_some_and(|extension| extension == "koel"));
-    let files =
-        snapshots.map(|path| path.file_name().expect("the path has a file name").to_string_lossy().into_owned()).collect();
+    let name = |path: PathBuf| path.file_name().expect("the path has a file name").to_string_lossy().into_owned();
+    let files = snapshots(&folder()).map(name).collect();
     assert_eq!(listed, files);
     let any = |which: fn(&Growing) -> bool| goldens.iter().any(which);
-    let read = |golden: &Growing| {
-        let bytes = fs::read(folder().join(&golden.file)).expect("the file can be read");
-        ElasticFilter::from_bytes(&bytes).expect("a valid snapshot")
-    };
     assert!(any(|golden| golden.steps.is_empty()), "empty");
-    assert!(any(|golden| golden.table == TableKind::Packed) && any(|golden| golden.table == TableKind::Single), "tables");
     assert!(any(|golden| golden.capacity == golden.max_capacity), "no growth planned");
     assert!(any(|golden| golden.partitions > 1), "several partitions");
     assert!(any(|golden| golden.shrink), "shrunk");
     assert!(any(|golden| golden.items == golden::Items::Hash), "prehashed items");
-    assert!(goldens.iter().any(|golden| read(golden).buckets_per_lookup() > 4), "three generations or more");
+    let files: Vec<Vec<Record>> = goldens.iter().map(|golden| records(&read(&golden.file))).collect();
+    let has = |file: &[Record], which: fn(&Record) -> bool| file.iter().any(which);
+    let any = |which: fn(&Record) -> bool| files.iter().any(|file| has(file, which));
+    assert!(any(|record| record.is_list() && record.depth == 0), "a list of depth 0");
+    assert!(any(|record| record.is_list() && record.count_bytes > 0), "copies in a list");
+    assert!(any(|record| record.generation > 1), "three generations");
+    let beside = |file: &&Vec<Record>| has(file, |one| one.is_list() && one.depth > 0) && has(file, |one| one.kind == TABLE);
+    assert!(files.iter().any(|file| beside(&file)), "a list beside a table");
+    let copies = |file: &&Vec<Record>| has(file, |record| record.kind == COPIES);
+    let later = |file: &&Vec<Record>| has(file, |record| record.generation > 0);
+    assert!(files.iter().any(|file| copies(&file) && !later(&file)), "extra copies");
+    assert!(files.iter().any(|file| copies(&file) && later(&file)), "extra copies with extra bits");
+}
+
+fn read(name: &str) -> Vec<u8> {
+    fs::read(folder().join(name)).expect("the file can be read")
+}
+
+const TABLE: u8 = 0;
+const LIST: u8 = 1;
+const COPIES: u8 = 2;
+
+/// The first bytes of a record.
+struct Record {
+    generation: u8,
+    depth: u8,
+    kind: u8,
+    count_bytes: u8,
+}
+
+impl Record {
+    fn is_list(&self) -> bool {
+        self.kind == LIST
+    }
+}
+
+/// Returns the records of all sections.
+fn records(bytes: &[u8]) -> Vec<Record> {
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes")) as usize;
+    let (mut at, mut records) = (64, Vec::new());
+    while at < bytes.len() - 8 {
+        let list = bytes[at + 32..].chunks(24).take(number(at + 8));
+        records.extend(list.map(|record| Record {
+            generation: record[0],
+            depth: record[1],
+            kind: record[2],
+            count_bytes: record[3],
+        }));
+        at += 32 + number(at + 16);
+    }
+    records
+}
+
+/// Golden files may change only together with the number of the version, which each has. A further file changes the digest, too.
+#[test]
+fn golden_files_change_only_with_the_version() {
+    const VERSION: u16 = 2;
+    const DIGEST: u64 = 0xe563_40c4_2cec_62ff;
+    let fixed = crate::golden::folder();
+    let mut files: Vec<PathBuf> = [folder(), fixed].iter().flat_map(|folder| snapshots(folder)).collect();
+    files.sort();
+    let mut digest = Vec::new();
+    for path in &files {
+        let bytes = fs::read(path).expect("the file can be read");
+        assert_eq!(u16::from_le_bytes([bytes[8], bytes[9]]), VERSION, "{}", path.display());
+        digest.extend(xxh3_64(&bytes).to_le_bytes());
+    }
+    let digest = xxh3_64(&digest);
+    assert_eq!(digest, DIGEST, "the digest of {} files of version {VERSION} is {digest:#018x}", files.len());
+}
+
+/// Snapshots of versions before the first release are refused by every reader, with a remedy.
+#[test]
+fn development_versions_are_refused_by_name() {
+    let bytes = fs::read(folder().join("../version_1/growing.koel")).expect("the file can be read");
+    let check = |read: Result<(), SnapshotError>| {
+        let error = read.expect_err("an unknown version");
+        let message = "at byte 8: a snapshot of version 1, written by a development version of this library, but this release reads \
+                       version 2; write it again with this release";
+        assert_eq!((error.kind(), error.to_string().as_str()), (SnapshotErrorKind::Version, message));
+    };
+    check(ElasticFilter::from_bytes(&bytes).map(drop));
+    check(ElasticView::over(&bytes[..]).map(drop));
+    check(CuckooFilter::from_bytes(&bytes).map(drop));
+    check(FilterView::over(&bytes[..]).map(drop));
 }

@@ -1,6 +1,6 @@
 //! Filters grow a thousandfold and shrink back to empty.
 
-use koel::{ElasticFilter, Kernel, TableKind};
+use koel::{ElasticFilter, Kernel};
 
 const RATE: f64 = 0.001;
 
@@ -60,15 +60,6 @@ fn a_packed_filter_grows_a_thousandfold_and_shrinks_to_empty() {
     for kernel in Kernel::available() {
         let builder = ElasticFilter::builder().false_positive_rate(RATE).capacity(200).max_capacity(200_000);
         grow_and_shrink(builder.kernel(kernel).build().unwrap(), 200_000);
-    }
-}
-
-#[test]
-fn a_filter_with_single_tables_grows_and_shrinks_to_empty() {
-    let builder = ElasticFilter::builder().false_positive_rate(RATE).capacity(100).max_capacity(100_000);
-    for bucket_size in [2, 4, 8] {
-        let builder = builder.clone().table(TableKind::Single).bucket_size(bucket_size);
-        grow_and_shrink(builder.build().unwrap(), 50_000);
     }
 }
 

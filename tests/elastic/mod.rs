@@ -8,6 +8,8 @@ mod callbacks;
 #[cfg(feature = "std")]
 pub(crate) mod composed;
 mod duplicates;
+#[cfg(target_pointer_width = "64")]
+mod edges;
 #[cfg(feature = "std")]
 mod extent;
 mod forms;

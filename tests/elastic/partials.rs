@@ -6,7 +6,7 @@
 //! tables, so with copies, shards, bytes and rate are only nearly the same. Beyond `max_capacity`, a tree may be refused.
 
 use crate::common::SplitMix64;
-use koel::{CuckooFilter, ElasticBuilder, ElasticFilter, MergeError, TableKind};
+use koel::{CuckooFilter, ElasticBuilder, ElasticFilter, MergeError};
 
 const WORKERS: usize = 64;
 const ITEMS: u64 = 40_000;
@@ -69,7 +69,7 @@ fn every_tree_of_merges_gives_the_filter_of_a_single_worker() {
         (builder(0.001).capacity(500).max_capacity(all).partitions(4), 0.001),
         (builder(0.001).capacity(all).max_capacity(all).partitions(16), 0.001),
         (builder(1e-5), 1e-5),
-        (builder(0.03).table(TableKind::Single).bucket_size(7).max_capacity(2 * all), 0.03),
+        (builder(0.03).max_capacity(2 * all), 0.03),
     ];
     let builders = builders.into_iter().flat_map(|builder| [(builder.clone(), false), (builder, true)]);
     for (seed, ((builder, rate), has_copies)) in (1..).zip(builders) {

@@ -14,7 +14,7 @@ fn deep(partition_bits: u8, buckets: u32, tables: bool) -> Vec<u8> {
     let sum = |seed: u64, bytes: &[u8]| xxh3_64_with_seed(bytes, seed).to_le_bytes();
     let mut bytes = ElasticFilter::builder().false_positive_rate(0.01).build().expect("valid parameters").to_bytes();
     bytes.truncate(HEADER);
-    bytes[10..14].copy_from_slice(&[2, BITS, 1, partition_bits]);
+    bytes[10..14].copy_from_slice(&[2, BITS, 4, partition_bits]);
     bytes[24..28].copy_from_slice(&buckets.to_le_bytes());
     bytes[28..32].copy_from_slice(&[0, DEPTH, 0, 0]);
     let checksum = sum(0, &bytes[..56]);
@@ -24,8 +24,9 @@ fn deep(partition_bits: u8, buckets: u32, tables: bool) -> Vec<u8> {
         let (mut list, mut all, mut len) = (Vec::new(), Vec::new(), 0);
         let depths = (1..=DEPTH).map(|depth| (depth, (1_u32 << depth) - 2));
         for (depth, prefix) in depths.chain([(DEPTH, (1 << DEPTH) - 1)]) {
-            // The sizes of the table and its column.
-            let table: u64 = [BITS, DEPTH - depth].map(|bits| (u64::from(buckets) * u64::from(bits)).div_ceil(8)).iter().sum();
+            // The sizes of the table and its column, which have four slots in a bucket.
+            let table: u64 =
+                [BITS - 1, DEPTH - depth].map(|bits| (4 * u64::from(buckets) * u64::from(bits)).div_ceil(8)).iter().sum();
             len += table.next_multiple_of(8);
             let item = u8::from(list.is_empty());
             let mut table = if tables { vec![0; table as usize] } else { vec![] };
@@ -61,7 +62,7 @@ fn deep(partition_bits: u8, buckets: u32, tables: bool) -> Vec<u8> {
 fn directories_are_limited_by_the_size_of_the_input() {
     const MOST: usize = 16 << 20;
     let many = deep(6, 2, true);
-    let claim = deep(0, 1 << 27, false);
+    let claim = deep(0, 1 << 24, false);
     for (bytes, kind, most) in [(many, Kinds::Shards, MOST + SOME + (1 << 20)), (claim, Kinds::Length, SOME)] {
         let (error, view) = peak(|| ElasticView::over(&bytes).map(drop).unwrap_err());
         assert_eq!(error.kind(), kind, "{error}");
@@ -75,23 +76,23 @@ fn directories_are_limited_by_the_size_of_the_input() {
     assert_eq!(ElasticFilter::from_bytes(&alone).expect("a valid snapshot").to_bytes(), alone);
 }
 
-/// Returns a snapshot with one shard of two slots and one item, which claims that the shard may be split 27 times.
+/// Returns a snapshot with one shard of two buckets and one item, which claims that the shard may be split 27 times.
 fn splitting() -> Vec<u8> {
     const LOW_BITS: u8 = 5;
     const DEPTH: u8 = 27;
     let sum = |seed: u64, bytes: &[u8]| xxh3_64_with_seed(bytes, seed).to_le_bytes();
     let mut bytes = ElasticFilter::builder().false_positive_rate(0.01).build().expect("valid parameters").to_bytes();
     bytes.truncate(HEADER);
-    bytes[10..14].copy_from_slice(&[2, LOW_BITS, 1, 0]);
+    bytes[10..14].copy_from_slice(&[2, LOW_BITS, 4, 0]);
     bytes[24..28].copy_from_slice(&2_u32.to_le_bytes());
     bytes[28..32].copy_from_slice(&[0, DEPTH, 0, 0]);
     let checksum = sum(0, &bytes[..56]);
     bytes[56..64].copy_from_slice(&checksum);
-    // A table of 2 · 5 bits, a column of 2 · 27 bits, and padding.
-    let mut table = [0; 16];
+    // A table of 2 · 4 · (5 − 1) bits, a column of 2 · 4 · 27 bits, and padding.
+    let mut table = [0; 32];
     table[0] = 1;
-    let list = [vec![0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0], sum(0, &table[..2 + 7]).to_vec()].concat();
-    let numbers = [1, 1, list.len() as u64 + 16];
+    let list = [vec![0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0], sum(0, &table[..4 + 27]).to_vec()].concat();
+    let numbers = [1, 1, list.len() as u64 + 32];
     let section: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     let checksum = sum(u64::from_le_bytes(checksum), &[&section[..], &list].concat());
     let seed = u64::from_le_bytes(bytes[56..64].try_into().expect("eight bytes"));

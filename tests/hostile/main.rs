@@ -124,7 +124,7 @@ fn assert_precise(error: &SnapshotError, bytes: &[u8]) {
         (Kinds::Magic, 0) => "begin".into(),
         (Kinds::Version, 8) => format!("version {}", u16::from_le_bytes([bytes[8], bytes[9]])),
         (Kinds::Parameter, 10..14) => bytes[offset].to_string(),
-        (Kinds::Parameter, 24 | 32 | 40) => number(bytes, offset).to_string(),
+        (Kinds::Parameter, 24 | 32 | 48) => number(bytes, offset).to_string(),
         (Kinds::Hasher, 14) => format!("{:#06x}", u16::from_le_bytes([bytes[14], bytes[15]])),
         (Kinds::Length, _) => bytes.len().to_string(),
         (Kinds::TrailingBytes, _) => format!("{} more bytes", bytes.len() - offset),
@@ -206,12 +206,12 @@ fn two_forged_header_bytes_are_refused_despite_valid_checksums() {
     assert!(accepted > tried / 10 && accepted < tried / 4, "{accepted} of {tried}");
 }
 
-/// Forges the bucket count, the item count, the table length and the number of copies entries with extreme numbers.
+/// Forges the bucket count, the item count, the length of the extra copies and the reserved field with extreme numbers.
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn forged_numbers_are_refused_despite_valid_checksums() {
     for snapshot in snapshots() {
-        let [m, items, len, entries] = [24, 32, 40, 48].map(|at| number(&snapshot, at));
+        let [m, items, len, reserved] = [24, 32, 40, 48].map(|at| number(&snapshot, at));
         let edges = |valid: u64| {
             let powers = [1u64 << 31, 1 << 32, 1 << 50, 1 << 61, 1 << 62, 1 << 63];
             let around = powers.into_iter().flat_map(|power| [power - 1, power, power + 1, power + valid]);
@@ -220,16 +220,11 @@ fn forged_numbers_are_refused_despite_valid_checksums() {
             edges
         };
         for buckets in edges(m) {
-            // The table length that follows from the buckets, without and with overflow in 64 bits.
-            let bits = u64::from(Formulas::of_header(&snapshot).bucket_bits());
-            let exact = Formulas { m: buckets, ..Formulas::of_header(&snapshot) }.table_bytes();
-            for table_bytes in [exact.unwrap_or(len), buckets.wrapping_mul(bits).div_ceil(8), len] {
-                forge_fields(&snapshot, [buckets, items, table_bytes, entries]);
-            }
+            forge_fields(&snapshot, [buckets, items, len, reserved]);
         }
-        edges(items).into_iter().for_each(|items| forge_fields(&snapshot, [m, items, len, entries]));
-        edges(len).into_iter().for_each(|len| forge_fields(&snapshot, [m, items, len, entries]));
-        edges(entries).into_iter().for_each(|entries| forge_fields(&snapshot, [m, items, len, entries]));
+        edges(items).into_iter().for_each(|items| forge_fields(&snapshot, [m, items, len, reserved]));
+        edges(len).into_iter().for_each(|len| forge_fields(&snapshot, [m, items, len, reserved]));
+        edges(reserved).into_iter().for_each(|reserved| forge_fields(&snapshot, [m, items, len, reserved]));
     }
 }
 
@@ -285,26 +280,34 @@ fn forged_tables_are_refused_despite_valid_checksums() {
 fn forged_lists_of_copies_are_refused_despite_valid_checksums() {
     let mut with_copies = 0;
     for snapshot in snapshots() {
-        let entries = number(&snapshot, 48) as usize;
-        let start = HEADER + number(&snapshot, 40) as usize;
+        let (formulas, listed) = (Formulas::of_header(&snapshot), number(&snapshot, 40) as usize);
+        let (start, end) = (snapshot.len() - 8 - listed, snapshot.len() - 8);
+        if listed == 0 {
+            continue;
+        }
+        let (width, len) = (usize::from(snapshot[start + 8]), formulas.list_key_bytes());
+        let entries = (listed - 9) / (len + width);
         if entries < 2 {
             continue;
         }
         with_copies += 1;
-        let entry = |n: usize| start + 8 + 12 * n;
+        let (key, count) = (|n: usize| start + 9 + len * n, |n: usize| end - width * (entries - n));
         let refused_at = |change: &dyn Fn(&mut Vec<u8>), offset: usize| {
             let error = refused(&forged(&snapshot, |bytes| change(bytes)), 0..8, Kinds::Copies);
             assert_eq!(error.offset(), offset as u64, "{error}");
         };
         for n in 1..entries {
-            refused_at(&|bytes| bytes.copy_within(entry(n - 1)..entry(n), entry(n)), entry(n));
-            refused_at(&|bytes| bytes[entry(n - 1)..entry(n + 1)].rotate_left(12), entry(n));
-            refused_at(&|bytes| bytes[entry(n) + 8..entry(n) + 12].fill(0), entry(n));
-            refused_at(&|bytes| bytes[entry(n) + 8..entry(n) + 12].fill(0xff), entry(n));
-            refused_at(&|bytes| bytes[entry(n)..entry(n) + 8].fill(0xff), entry(n));
-            refused_at(&|bytes| bytes[entry(n) + 8] ^= 1, start);
+            refused_at(&|bytes| bytes.copy_within(key(n - 1)..key(n), key(n)), key(n));
+            refused_at(&|bytes| bytes[key(n)..key(n) + len].fill(0xff), key(n));
+            if width > 0 && snapshot[count(n)..end].iter().any(|&byte| byte > 1) {
+                refused_at(&|bytes| bytes[count(n - 1)..count(n)].fill(0), key(n - 1));
+            }
         }
-        refused_at(&|bytes| bytes[entry(0)..entry(0) + 8].fill(0), entry(0));
+        refused_at(&|bytes| bytes[key(0)..key(0) + len].fill(0), key(0));
+        for other in (0..=u8::MAX).filter(|&other| usize::from(other) != width) {
+            let error = forged(&snapshot, |bytes| bytes[start + 8] = other);
+            refused(&error, 0..1, Kinds::Copies);
+        }
         for total in [0, 1, u64::MAX] {
             let bytes = forged(&snapshot, |bytes| bytes[start..start + 8].copy_from_slice(&total.to_le_bytes()));
             refused(&bytes, 0..1, Kinds::Count);
@@ -322,7 +325,6 @@ fn a_stream_is_allocated_as_its_bytes_arrive() {
         let buckets = 1u64 << 50;
         bytes[24..32].copy_from_slice(&buckets.to_le_bytes());
         bytes[32..40].fill(0);
-        bytes[40..48].copy_from_slice(&(6 * buckets).to_le_bytes());
     });
     refused(&header, 0..8, Kinds::Length);
     for arrived in [0, 1, 1000, 100_000, 5_000_000] {

@@ -1,6 +1,6 @@
 //! The fuzz target's stored snapshots, with the library's errors.
 
-use crate::{random::verdict_json, repair};
+use crate::{random::verdict_json, repair, sections::is_growing};
 use koel::{CuckooFilter, ElasticFilter, hash::AnyHasher};
 use std::{fs, io, path::Path};
 
@@ -11,7 +11,7 @@ pub(crate) fn snapshots() -> io::Result<[Vec<String>; 2]> {
     for folder in ["fuzz/corpus/snapshot", "fuzz/crashes/snapshot"] {
         for file in fs::read_dir(root.join(folder))? {
             let (bytes, _) = repair::snapshot(&fs::read(file?.path())?);
-            let is_growing = bytes.get(10).is_some_and(|&kind| repair::is_growing(kind));
+            let is_growing = bytes.get(10).is_some_and(|&kind| is_growing(kind));
             let refused = if is_growing {
                 ElasticFilter::from_bytes_with(&bytes, AnyHasher::from_id).err()
             } else {

@@ -21,6 +21,8 @@ mod random;
 mod random_growing;
 #[path = "../../fuzz/src/repair.rs"]
 mod repair;
+#[path = "../../fuzz/src/sections.rs"]
+mod sections;
 #[path = "../common/split_mix.rs"]
 mod split_mix;
 

@@ -26,8 +26,6 @@ pub(crate) fn entry(golden: &Golden) -> String {
 pub(crate) fn growing_entry(golden: &Growing) -> String {
     let made = [
         ("file", json!(golden.file)),
-        ("table", json!(golden.table.to_string())),
-        ("bucket_size", json!(golden.bucket_size)),
         ("rate", json!(golden.rate)),
         ("capacity", json!(golden.capacity)),
         ("max_capacity", json!(golden.max_capacity)),
@@ -35,8 +33,12 @@ pub(crate) fn growing_entry(golden: &Growing) -> String {
         ("seed", json!(golden.seed)),
         ("items", items_to_json(golden.items)),
     ];
-    let steps = [("steps", steps_to_json(&golden.steps)), ("shrink", json!(golden.shrink))];
-    lines(&made, &steps, golden.answers.as_ref())
+    let mut others = vec![("steps", steps_to_json(&golden.steps)), ("shrink", json!(golden.shrink))];
+    if !golden.hashes.is_empty() {
+        let hashes: Vec<String> = golden.hashes.iter().map(u64::to_string).collect();
+        others.insert(0, ("hashes", json!(hashes)));
+    }
+    lines(&made, &others, golden.answers.as_ref())
 }
 
 /// Formats an entry: `made` on one line, and each other field on its own line.

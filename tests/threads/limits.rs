@@ -57,13 +57,16 @@ fn many_partitions_keep_the_promised_rate() {
         let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(items as usize).max_capacity(items as usize);
         for builder in [builder.clone(), builder.max_capacity(100 * items as usize)] {
             let filter = builder.partitions(partitions).build_shared().expect("valid parameters");
+            // Filters whose capacity takes at most eight tables begin as lists, and grow.
+            let has_first_tables = filter.table_bytes() > 0;
             // With this many items, every partition has too many for a list.
             let most = items / 8 * 7;
             filter.insert_batch(&(0..most).collect::<Vec<u64>>()).expect("the filter grows");
             let (bytes, shards) = (filter.table_bytes(), filter.shards());
-            assert!(shards % partitions == 0 && (shards / partitions).is_power_of_two(), "a shard was split: {filter}");
+            let is_split = shards % partitions != 0 || !(shards / partitions).is_power_of_two();
+            assert!(!is_split || !has_first_tables, "a shard was split: {filter}");
             filter.insert_batch(&(most..items).collect::<Vec<u64>>()).expect("the filter grows");
-            assert_eq!(filter.table_bytes(), bytes, "a shard was split below the capacity: {filter}");
+            assert!(filter.table_bytes() == bytes || !has_first_tables, "a shard was split below the capacity: {filter}");
             let samples = 400_000_u64;
             let found = (0..samples).filter(|n| filter.contains(&(n | 1 << 50))).count() as f64;
             let stated = filter.false_positive_rate();

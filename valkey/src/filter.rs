@@ -504,8 +504,8 @@ impl Filter {
                 limit.bytes()
             )),
             Refusal::Growth => Failure::new(
-                "Maximum expansions reached: too many items share the first bits of their hashes, or the filter holds many times \
-                 its planned capacity; fill a new one that is reserved with another SEED and a larger EXPANSION",
+                "Maximum expansions reached: too many items share the first bits of their hashes; fill a new one that is reserved \
+                 with another SEED",
             ),
             Refusal::OutOfMemory => Failure::out_of_memory(),
         }

@@ -95,7 +95,8 @@ def test_a_thousand_copies_of_one_item(call):
         same(call("CF.ADD", "f", "a"), 1)
         same(call("CF.COUNT", "f", "a"), n)
     found = info(call, "f")
-    assert found["Size"] <= before["Size"] + 400 and found["Shards"] == before["Shards"]
+    # The counts of its list have as many bytes as the largest needs.
+    assert found["Size"] <= before["Size"] + 2 * 500 + 100 and found["Shards"] == before["Shards"]
     assert found["Number of items inserted"] == 1500
     same(call("CF.ADDNX", "f", "a"), 0)
     same(call("CF.INSERTNX", "f", "ITEMS", "a", "b"), [0, 1])

@@ -200,7 +200,7 @@ def test_too_little_memory_stops_the_start(start_failing, pieces, command):
     server = start_failing(*LOG)
     server.stop()
     write_log(server, LARGE[command](pieces))
-    for least in (2000, 4000):
+    for least in (1000, 1400):
         server.failures_at_start = {"least": least, "most": ANY_NUMBER}
         code = exit_code(server)
         line = warning(server)
@@ -223,7 +223,7 @@ def test_too_little_memory_to_load_again(start_failing, command):
     server = start_failing(*LOG)
     with server.connect() as call:
         add_all(call, "f", ITEMS)
-        with server.failing(least=4000), pytest.raises((ConnectionError, OSError)):
+        with server.failing(least=1400), pytest.raises((ConnectionError, OSError)):
             call("DEBUG", command)
             server.process.wait(20)
     assert server.process.wait(20) == 1 and "give the server more memory" in warning(server)
@@ -244,7 +244,7 @@ def test_too_little_memory_for_copies(start_failing, binary):
     reasons = Counter()
     for passed in range(1000):
         server.stop()
-        server.failures_at_start = {"least": 10_000, "most": ANY_NUMBER, "passed": passed, "failing": 1}
+        server.failures_at_start = {"least": 1000, "most": ANY_NUMBER, "passed": passed, "failing": 1}
         try:
             server.start()
         except AssertionError:

@@ -124,7 +124,7 @@ def test_plans(call):
     """Rates that are too low: the error names the lowest one, which is then accepted. And filters that are too large."""
     call("CONFIG", "SET", "koel.max-bytes", 1 << 50)
     found = []
-    for rate in ("0", "1", "1e-30", "1e-10", "8e-8"):
+    for rate in ("0", "1", "1e-30", "1e-10", "1.5e-9"):
         for expansion in (0, 1, 32768):
             plan = ("CF.RESERVE", "f", 1000, "EXPANSION", expansion, "ERROR")
             (error,) = errors(call, [(*plan, rate)])

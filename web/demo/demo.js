@@ -66,7 +66,7 @@ function drawTable(top, width, { name, place, m, f, fingerprint, buckets }, sour
 
 function draw(item, typed, found) {
     const width = Math.max(280, Math.min(880, Math.round(svg.parentElement.clientWidth - 34)));
-    const { x, tables, keys } = picture(bytes, filter.hash(item));
+    const { x, tables, lists } = picture(bytes, filter.hash(item));
     svg.replaceChildren();
     const [middle, isNarrow] = [width / 2, width < 560];
     const shown = typed.length > 24 ? `${[...typed].slice(0, 22).join("")}…` : typed;
@@ -91,14 +91,18 @@ function draw(item, typed, found) {
         chip(isBeside ? middle + 258 : middle, top, 200, "mark", label);
         top += 34 + drawTable(top + 34, width, table, isBeside && [middle, middle + 258]);
     }
-    if (keys !== undefined) {
-        const words = keys === 0 ? "This part of the filter is empty." : `a sorted list of ${count(keys)} hashes, no tables`;
-        text(middle, top + 44, "soft", words);
+    for (const list of lists) {
+        text(middle, top + 44, "soft", listed(list));
         top += 74;
     }
     svg.setAttribute("viewBox", `0 0 ${width} ${top}`);
     const result = found ? "Found." : "Not found.";
-    svg.setAttribute("aria-label", `A lookup of “${typed}”: ${tables.map(describe).join("; ") || "no tables"}. ${result}`);
+    svg.setAttribute("aria-label", `A lookup of “${typed}”: ${[...tables.map(describe), ...lists.map(listed)].join("; ")}. ${result}`);
+}
+
+function listed({ keys, isFound }) {
+    if (keys === 0) return "This part of the filter is empty.";
+    return `a sorted list of ${count(keys)} hashes, ${isFound ? "with" : "without"} this one`;
 }
 
 function describe({ f, fingerprint, buckets }) {

@@ -1,5 +1,7 @@
 // Where a snapshot has an item, by the formulas of docs/FORMAT.md: the buckets that a lookup reads, and what they contain.
 
+// Of the generations after the first: the most buckets of a shard, the fewest bits that the second one knows more, and the most bits.
+const [LATER_BUCKETS, EXTRA_BITS, KNOWN_BITS] = [268, 6, 48];
 const [C, BITS_32, BITS_64] = [0x9e3779b97f4a7c15n, (1n << 32n) - 1n, (1n << 64n) - 1n];
 
 // All quadruples of nibbles in order, which the codewords of packed buckets number.
@@ -12,12 +14,16 @@ const permuted = h => {
     return ((p ^ (p >> 32n)) * C) & BITS_64;
 };
 
+function otherBucket(bucket, fingerprint, m) {
+    const u = (fingerprint * C) & BITS_64;
+    const a = ((((u * (u >> 32n)) & BITS_64) * m) >> 64n) | 1n;
+    return (a - bucket + m) % m;
+}
+
 function anySize(x, m, f) {
     const [first, rest] = [(x * m) >> 64n, (x * m) & BITS_64];
     const fingerprint = (((rest >> 32n) * ((1n << f) - 1n)) >> 32n) + 1n;
-    const u = (fingerprint * C) & BITS_64;
-    const a = ((((u * (u >> 32n)) & BITS_64) * m) >> 64n) | 1n;
-    return { fingerprint, buckets: [first, (a - first + m) % m] };
+    return { fingerprint, buckets: [first, otherBucket(first, fingerprint, m)] };
 }
 
 function powerOfTwo(x, m, f) {
@@ -40,52 +46,103 @@ function slots(bytes, start, table, f, bucket) {
     return NIBBLES[Number(field(bytes, start, at, 12))].map((low, slot) => (high(slot) << 4n) | BigInt(low));
 }
 
-// Returns the hash x, and for each table that a lookup reads its buckets; for a list without tables, its number of keys.
+// The sizes of generation n of a growing filter: docs/FORMAT.md, "Generations".
+function generation(view, n) {
+    const [f, g, spare, first] = [view.getUint8(11), view.getUint8(29), view.getUint8(30), view.getUint32(24, true)];
+    const halved = k => 2 * Math.ceil(Math.ceil(first / 2 ** k) / 2);
+    let k = 0;
+    while (n > 0 && halved(k) > LATER_BUCKETS) k += 1;
+    const inserted = k > 0 ? k + 1 : 0;
+    const second = Math.max(g + inserted + EXTRA_BITS, Math.min(g + k + 3, 27) + spare);
+    return { n, f, k, inserted, m: halved(k), known: n > 0 ? Math.min(second + 4 * (n - 1), KNOWN_BITS) : g };
+}
+
+// The bytes of a record's body. Only keys of extra copies depend on the next generation.
+function bodyBytes(view, record, { n, f, m, known, inserted }) {
+    const [d, kind, countBytes] = [1, 2, 3].map(at => view.getUint8(record + at));
+    const bytesOf = bits => Math.ceil(bits / 8);
+    if (kind === 0) return bytesOf(m * 4 * (f - 1)) + bytesOf(m * 4 * (known - d));
+    const next = generation(view, n + 1);
+    const extra = kind === 2 ? Math.min(next.known - next.inserted + inserted - known, 16) : 0;
+    return Number(view.getBigUint64(record + 8, true)) * (bytesOf(keyBits({ f, m, known }) + extra) + countBytes);
+}
+
+const keyBits = ({ f, m, known }) => f + (32 - Math.clz32(m - 1)) + known;
+
+// Returns the hash x, and what a lookup reads: tables with the item's buckets, and lists.
 export function picture(bytes, hash) {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const [kind, f, x] = [view.getUint8(10), view.getUint8(11), permuted(hash)];
-    const table = { isPacked: kind % 2 === 1, b: view.getUint8(12) };
-    const read = (start, f, m, { fingerprint, buckets }, name, place = "") => ({
-        ...{ name, place, m: Number(m), f, fingerprint },
-        buckets: buckets.map(bucket => ({ index: Number(bucket), slots: slots(bytes, start, table, f, bucket) })),
-    });
+    const table = { isPacked: kind > 0, b: view.getUint8(12) };
     if (kind < 2) {
         const m = view.getBigUint64(24, true);
-        return { x, tables: [read(64, f, m, (view.getUint8(13) === 1 ? powerOfTwo : anySize)(x, m, BigInt(f)), "the table")] };
+        const { fingerprint, buckets } = (view.getUint8(13) === 1 ? powerOfTwo : anySize)(x, m, BigInt(f));
+        const read = bucket => ({ index: Number(bucket), slots: slots(bytes, 64, table, f, bucket) });
+        return { x, tables: [{ name: "the table", place: "", m: Number(m), f, fingerprint, buckets: buckets.map(read) }], lists: [] };
     }
 
-    const [la, minDepth, maxDepth, spareBits, isStaggered] = [13, 28, 29, 30, 31].map(at => view.getUint8(at));
-    const perShard = view.getUint32(24, true);
-    const address = anySize(x, BigInt(perShard), BigInt(f));
+    const [la, isStaggered] = [view.getUint8(13), view.getUint8(31)];
+    const inFirst = anySize(x, BigInt(view.getUint32(24, true)), BigInt(f));
     const w = (x * 0xb504f333f9de6485n) & BITS_64;
     const [partition, v] = [Number(w >> BigInt(64 - la)), (w << BigInt(la)) & BITS_64];
     const five = Number(v >> 59n);
-    const quarter = isStaggered ? [6, 13, 22, 32].findIndex(end => five < end) : five >> 3;
-    const stream = (BigInt(quarter) << 62n) | (((v << 5n) & BITS_64) >> 2n);
-    const first = bits => stream >> BigInt(64 - bits);
+    const quarter = BigInt(isStaggered ? [6, 13, 22, 32].findIndex(end => five < end) : five >> 3);
+    const rest = ((v << 5n) & BITS_64) >> 2n;
 
     let at = 64;
     for (let n = 0; n < partition; n += 1) at += 32 + Number(view.getBigUint64(at + 16, true));
-    const [items, shards] = [view.getBigUint64(at, true), Number(view.getBigUint64(at + 8, true))];
-    if (shards === 0) return { x, tables: [], keys: items === 0n ? 0 : Number(view.getBigUint64(at + 32, true)) };
-    let [start, s, least, D, generation] = [at + 32 + 24 * shards, 0, minDepth, maxDepth, 0];
-    const tables = [];
-    for (let record = at + 32; record < at + 32 + 24 * shards; record += 24) {
-        for (; generation < view.getUint8(record); generation += 1) {
-            const [before, G] = [D, 32 - f];
-            s = Math.min(spareBits + Math.min(generation, 12), G);
-            least = G - s > 5 ? Math.max(before - 3, 0) : before;
-            D = Math.max(Math.min(least + G - s, before + 4, 27), least);
-        }
-        const [d, prefix] = [view.getUint8(record + 1), view.getUint32(record + 4, true)];
-        if (first(d) === BigInt(prefix)) {
-            const spare = first(D + s) & ((1n << BigInt(s)) - 1n);
-            const sought = { ...address, fingerprint: (spare << BigInt(f)) | address.fingerprint };
+    const records = at + 32 + 24 * Number(view.getBigUint64(at + 8, true));
+    const [tables, lists] = [[], []];
+    let start = records;
+    for (let record = at + 32; record < records; record += 24) {
+        const [n, d, body] = [0, 1, 2].map(offset => view.getUint8(record + offset));
+        const prefix = view.getUint32(record + 4, true);
+        const sizes = generation(view, n);
+        const { t, buckets, stream } = inGeneration(sizes, inFirst, quarter, rest);
+        if (body < 2 && stream >> BigInt(64 - d) === BigInt(prefix)) {
             const name = d > 0 ? `shard ${prefix.toString(2).padStart(d, "0")}` : "the only shard";
-            tables.push(read(start, f + s, perShard, sought, name, `, generation ${generation}, partition ${partition}`));
+            const shard = { name, place: `, generation ${n}, partition ${partition}` };
+            const known = stream >> BigInt(64 - sizes.known);
+            if (body === 0) tables.push({ ...shard, ...readTable(bytes, start, sizes, d, t, buckets, known) });
+            else lists.push({ ...shard, ...readList(view, start, record, sizes, t, buckets, known) });
         }
-        const bytesOf = bits => Math.ceil(bits / 8);
-        start += 8 * Math.ceil((bytesOf(perShard * bucketBits(table, f + s)) + bytesOf(perShard * table.b * (D - d))) / 8);
+        start += 8 * Math.ceil(bodyBytes(view, record, sizes) / 8);
     }
-    return { x, tables };
+    return { x, tables, lists };
+}
+
+// Returns the item's fingerprint, buckets and stream in a generation, from those in the first one.
+function inGeneration({ k, inserted, m }, { fingerprint: t, buckets: inFirst }, quarter, rest) {
+    if (k === 0) return { t, buckets: inFirst, stream: (quarter << 62n) | rest };
+    const [i, dropped] = [inFirst[0] >> BigInt(k), inFirst[0] & ((1n << BigInt(k)) - 1n)];
+    const buckets = [i, otherBucket(i, t, BigInt(m))];
+    const bits = (dropped << 1n) | (i > buckets[1] ? 1n : 0n);
+    return { t, buckets, stream: (quarter << 62n) | (bits << BigInt(62 - inserted)) | (rest >> BigInt(inserted)) };
+}
+
+// Reads two buckets. Lookups in the first generation do not need the column.
+function readTable(bytes, start, { n, f, m, known: knownBits }, d, t, buckets, known) {
+    const [table, upper] = [{ isPacked: true, b: 4 }, n === 0 ? 0 : knownBits - d];
+    const column = start + Math.ceil((m * bucketBits(table, f)) / 8);
+    const read = bucket => {
+        const bits = slot => (upper > 0 ? field(bytes, column, (4 * Number(bucket) + slot) * upper, upper) : 0n);
+        const all = slots(bytes, start, table, f, bucket).map((low, slot) => (bits(slot) << BigInt(f)) | low);
+        return { index: Number(bucket), slots: all };
+    };
+    const fingerprint = ((known & ((1n << BigInt(upper)) - 1n)) << BigInt(f)) | t;
+    return { m, f: f + upper, fingerprint, buckets: buckets.map(read) };
+}
+
+// Looks for the item's key in a list.
+function readList(view, start, record, sizes, t, buckets, known) {
+    const [keys, bits] = [Number(view.getBigUint64(record + 8, true)), keyBits(sizes)];
+    const smaller = buckets[0] < buckets[1] ? buckets[0] : buckets[1];
+    const sought = (((known << BigInt(bits - sizes.f - sizes.known)) | smaller) << BigInt(sizes.f)) | t;
+    const size = Math.ceil(bits / 8);
+    const key = n => {
+        let value = 0n;
+        for (let byte = size - 1; byte >= 0; byte -= 1) value = (value << 8n) | BigInt(view.getUint8(start + n * size + byte));
+        return value;
+    };
+    return { keys, isFound: Array.from({ length: keys }, (_, n) => n).some(n => key(n) === sought) };
 }

@@ -15,9 +15,9 @@ use koel::{
     hash::{AnyHasher, HashItem},
 };
 
-/// The offset of the kind of table in a header, and the kinds of growing filters (docs/FORMAT.md).
+/// The offset of the kind of table in a header, and the kind of growing filters (docs/FORMAT.md).
 const TABLE_KIND_AT: usize = 10;
-const GROWING: [u8; 2] = [2, 3];
+const GROWING: u8 = 2;
 
 /// A snapshot in the memory of the module.
 enum Snapshot {
@@ -36,7 +36,7 @@ macro_rules! each_kind {
 
 impl Snapshot {
     fn open(bytes: Vec<u8>, verify: bool) -> Result<Self, SnapshotError> {
-        let is_growing = bytes.get(TABLE_KIND_AT).is_some_and(|kind| GROWING.contains(kind));
+        let is_growing = bytes.get(TABLE_KIND_AT) == Some(&GROWING);
         let snapshot = if is_growing {
             Self::Growing(ElasticView::over_with(bytes, AnyHasher::from_id)?)
         } else {

@@ -51,7 +51,9 @@ test("golden files give the answers of Rust", async () => {
     assert.equal(readable.length, 26);
     for (const golden of readable) {
         const filter = await open(read(golden.file));
-        const [item, probe] = types[golden.items];
+        const [anyItem, probe] = types[golden.items];
+        // The first hashes of some files were chosen.
+        const item = n => (golden.hashes?.[n] === undefined ? anyItem(n) : BigInt(golden.hashes[n]));
         const has = lookup(filter, golden.items);
         const items = held(golden);
         assert.ok(items.every(([n]) => has(item(n))), `${golden.file}: an item is not found`);
@@ -69,17 +71,18 @@ test("golden files give the answers of Rust", async () => {
 });
 
 test("filters state their facts", async () => {
-    for (const { file, kind, table, f, b, buckets, bucket_size, addressing, hasher, seed, ...golden } of readable) {
+    for (const { file, kind, table, f, b, buckets, addressing, hasher, seed, ...golden } of readable) {
         const filter = await open(read(file));
         assert.equal(filter.kind, kind);
         assert.equal(filter.length, held(golden).reduce((sum, [, copies]) => sum + copies, 0), file);
         assert.equal(filter.bytes, read(file).length);
         const { parameters } = filter;
-        assert.deepEqual([parameters.table, parameters.seed], [table, BigInt(seed)]);
+        assert.equal(parameters.seed, BigInt(seed));
         if (kind === "fixed") {
             assert.deepEqual({ ...parameters }, { table, f, b, buckets, addressing, seed: BigInt(seed), hasher });
         } else {
-            assert.ok(parameters.b === bucket_size && filter.rate <= golden.rate, file);
+            assert.deepEqual([parameters.table, parameters.b], ["packed", 4]);
+            assert.ok(filter.rate <= golden.rate, file);
         }
         assert.ok(filter.length === 0 ? filter.bitsPerItem === Infinity : filter.bitsPerItem > 1);
         assert.ok(filter.load >= 0 && filter.load <= 1 && filter.rate >= 0 && filter.rate <= 1);
@@ -92,16 +95,16 @@ test("the demo's picture of a lookup has its result", async () => {
         const [bytes, filter] = [new Uint8Array(read(file)), await open(read(file))];
         for (let n = 0; n < 600; n += 1) {
             const item = n % 2 ? `item-${n}` : u32(n);
-            const { tables, keys } = picture(bytes, filter.hash(item));
+            const { tables, lists } = picture(bytes, filter.hash(item));
             const isShown = tables.some(({ fingerprint, buckets }) => buckets.some(({ slots }) => slots.includes(fingerprint)));
-            assert.ok(keys === undefined ? isShown === filter.has(item) : tables.length === 0, `${file}: ${n}`);
+            assert.equal(isShown || lists.some(({ isFound }) => isFound), filter.has(item), `${file}: ${n}`);
         }
         filter.close();
     }
 });
 
 test("batches give the results of single lookups", async () => {
-    for (const file of ["single_f2_b4_any_full.koel", "packed_f13_any.koel", "growing/packed_staggered.koel"]) {
+    for (const file of ["single_f2_b4_any_full.koel", "packed_f13_any.koel", "growing/staggered.koel", "growing/chosen_in_lists.koel"]) {
         const filter = await open(read(file));
         const same = items => assert.deepEqual([...filter.hasBatch(items)], Array.from(items, item => Number(filter.has(item))));
         const many = numbers(0, 20_000).map(n => n * 0x9e3779b9 - 2 ** 44);
@@ -129,7 +132,7 @@ test("an item has the bytes of its Rust type", async () => {
     }
     filter.close();
     // A filter that finds a quarter of all items, so that a wrong half would show.
-    const quarter = await open(read("growing/packed_staggered.koel"));
+    const quarter = await open(read("growing/staggered.koel"));
     const items = [...integers, ...Array.from({ length: 2000 }, (_, n) => (n - 1000) * 0xfedcba987)];
     for (const item of items) assert.equal(quarter.has(item), quarter.hasHash(quarter.hash(item)), `${item}`);
     quarter.close();
@@ -198,7 +201,7 @@ test("corrupt bytes give an error, and the module goes on", async () => {
 test("lookups, and filters that are closed or forgotten, take no memory", async () => {
     setFlagsFromString("--expose-gc");
     const collect = runInNewContext("gc");
-    const bytes = read("growing/packed_generations.koel");
+    const bytes = read("growing/generations_after_large_shards.koel");
     const once = async () => {
         const filter = await open(bytes);
         filter.has("x".repeat(10_000));
@@ -212,13 +215,13 @@ test("lookups, and filters that are closed or forgotten, take no memory", async 
     const filter = await open(bytes);
     for (let n = 0; n < 200_000; n += 1) filter.has(n % 2 ? n : "item-1");
     filter.close();
-    for (let n = 1; n <= 500; n += 1) {
+    for (let n = 1; n <= 1000; n += 1) {
         await open(bytes);
         if (n % 10 > 0) continue;
         collect();
         await new Promise(turn => setImmediate(turn));
     }
-    assert.ok(500 * bytes.length > 4 * before, "too little to tell whether it was freed");
+    assert.ok(1000 * bytes.length > 4 * before, "too little to tell whether it was freed");
     assert.ok(memory.buffer.byteLength <= 1.5 * before, `${memory.buffer.byteLength} bytes, of ${before}`);
 });
 

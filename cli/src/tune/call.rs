@@ -65,7 +65,7 @@ impl Call {
     pub(super) fn growing(filter: &GrowingPlan) -> Self {
         let call = Self::new("ElasticFilter", &["--grow"]);
         let call = call.capacity("max_capacity", filter.max_capacity);
-        call.rate(filter.rate).table(filter.table).bucket_size(filter.bucket_size)
+        call.rate(filter.rate)
     }
 
     /// Adds the options for duplicate keys, and for the format of the keys.

@@ -94,21 +94,20 @@ impl Multiset {
 pub(super) struct GrowingPlan {
     pub(super) max_capacity: usize,
     pub(super) rate: f64,
-    pub(super) table: Option<TableKind>,
-    pub(super) bucket_size: Option<u32>,
 }
 
 impl GrowingPlan {
-    /// Plans a growing filter with the given options. Returns `None` if it does not support the given addressing.
+    /// Plans a growing filter with the given options. Returns `None` if it cannot have the given table, bucket size or addressing.
     fn new(request: &Tune, max_capacity: usize, rate: f64) -> Option<Self> {
         let Tune { table, bucket_size, addressing, .. } = *request;
-        (addressing == Addressing::AnySize).then_some(Self { max_capacity, rate, table, bucket_size })
+        let is_possible = addressing == Addressing::AnySize
+            && table.is_none_or(|table| table == TableKind::Packed)
+            && bucket_size.is_none_or(|size| TableKind::Packed.bucket_sizes().contains(&size));
+        is_possible.then_some(Self { max_capacity, rate })
     }
 
     fn builder(self) -> ElasticBuilder {
-        let builder = ElasticFilter::builder().max_capacity(self.max_capacity).false_positive_rate(self.rate);
-        let builder = self.table.into_iter().fold(builder, ElasticBuilder::table);
-        self.bucket_size.into_iter().fold(builder, ElasticBuilder::bucket_size)
+        ElasticFilter::builder().max_capacity(self.max_capacity).false_positive_rate(self.rate)
     }
 }
 
@@ -332,7 +331,7 @@ impl<'a> ReplayedFilter<'a> {
         };
         Self::new(Plan::Growing(plan), trace, empty, |filter| {
             // A few items are in a list, which has no load factor.
-            let load = if filter.shards() == 0 { 0.0 } else { filter.load_factor() };
+            let load = if filter.buckets() == 0 { 0.0 } else { filter.load_factor() };
             (load, filter.size_in_bytes())
         })
     }

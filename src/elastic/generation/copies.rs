@@ -1,311 +1,297 @@
-//! The extra copies of a generation. A list counts them beside the tables, so that copies never make the generation grow.
+//! The extra copies of a generation. Those of an item in a list are counted there; those of an item in a table are counted beside
+//! the tables, so that copies never make the generation grow.
 //!
 //! Tables may also hold second copies: all copies of an item there except the first. While there are few copies, insertions do
-//! not look them up, and store a copy like any other item. If a shard has no room for a copy, the copy is counted in the list. If
-//! it has no room for a new item, its second copies move to the list if there are many, and otherwise the shard splits.
+//! not look them up, and store a copy like any other item. If a shard has no room for a copy, the copy is counted. If it has no room
+//! for a new item, second copies near the item's buckets leave the table if there are many, and otherwise the shard splits.
+//!
+//! An item that is inserted after its generation has become full is known by more bits than that generation stores. These, its
+//! _extra bits_, are counted with the copy, so that later items which match a stored one by chance are not taken for each other.
+//! They are the lowest bits of an entry's key, and 0 where they are unknown.
 
-use super::{FullAt, Generation, Place};
+use core::ops::Range;
+
+use super::{Generation, Key, Place};
 use crate::{
-    bits::{index, wide},
-    elastic::shard::{Key, ShardParams},
+    bits::{index, low_half, wide},
+    elastic::shard::ShardParams,
     filter::{InsertError, InsertErrorKind},
     storage::OutOfMemory,
     table::{
-        Crowd, Crowded, Fingerprint, Pair, Placed, SHORT_SEARCH, TableParams as _,
-        copies::{self, Copies, ExtraCopies},
+        Crowd, Crowded, PIECE_BUCKETS, Placed, TableParams as _,
+        copies::{self, ClassKey, Copies, ExtraCopies},
         fingerprints,
     },
 };
 
-/// The second copies of a full shard move to the list if at least one in this many items is one. Moving fewer would take longer
-/// than a split.
+/// Second copies leave a table that may split if at least one in this many items around is one. Moving fewer would take longer than
+/// a split.
 const SWEEP_ONE_IN: u64 = 8;
 
-/// The same ratio for a shard that cannot be split. It is hardly more than chance explains, since the alternative is a further
-/// generation.
-const SWEEP_ONE_IN_AT_MAX_DEPTH: u64 = 1 << 10;
+/// The same ratio for a shard that cannot be split, where the alternative is a further generation.
+const SWEEP_ONE_IN_AT_MAX_DEPTH: u64 = 1 << 6;
+
+/// A table that may split is taken to have few copies if none are in this many buckets.
+const SAMPLE_BUCKETS: u64 = 6;
 
 /// Insertions look up the item first if at least one in this many items is an extra copy. With fewer, lookups cost more than they
 /// save.
-const LOOK_UP_FIRST_ONE_IN: u64 = 64;
-
-/// Before a whole shard is searched for copies, a sample is searched. It has this many slots times the ratio for the shard
-/// ([`Generation::sweep_one_in`]).
-const SAMPLE_FACTOR: u64 = 2;
+pub(super) const LOOK_FIRST_ONE_IN: u64 = 64;
 
 impl Generation {
-    /// Returns true if insertions look up the item first, so that its copies are counted without storing them.
-    /// [`insert`](Self::insert) then always returns an error with a place.
-    pub fn looks_up_first(&self) -> bool {
-        self.slow_from == FullAt::ALWAYS
-    }
-
-    /// Sets whether insertions look up the item first.
-    pub fn set_looks_up_first(&mut self, looks_up_first: bool) {
-        self.slow_from = if looks_up_first { FullAt::ALWAYS } else { self.full_at };
-    }
-
-    /// Returns the number of this generation's extra copies from which insertions should look up the item first. `items` is the
-    /// number of items in this and all later generations: later items that match one of this generation may be counted here, too.
+    /// Returns true if this generation has so many extra copies that insertions should look up the item first. `items` is the
+    /// number of items in this and all later generations: later items that match one of this generation are counted here, too.
     ///
-    /// It is at least twice the number of distinct items that are expected to look equal by chance, if all shards have the
+    /// They are at least twice the number of distinct items that are expected to look equal by chance, if all shards have the
     /// greatest depth in use. Otherwise, items of a filter with a high false-positive rate would be taken for copies.
-    pub fn look_up_first_threshold(&self, items: u64) -> u64 {
-        let shard = self.plan.shard(self.global_depth());
-        let expected_collisions =
-            items.saturating_mul(shard.bucket_size.into()) >> (u32::from(shard.low_bits) + u32::from(shard.upper_bits));
-        expected_collisions.saturating_mul(2).max(wide(self.len) / LOOK_UP_FIRST_ONE_IN)
+    pub fn has_frequent_copies(&self, items: u64) -> bool {
+        let stored = self.plan.shard(self.global_depth()).stored_bits();
+        let by_chance = items.saturating_mul(self.plan.whole.bucket_size().into()) >> stored;
+        let least = by_chance.saturating_mul(2).max(wide(self.len) / LOOK_FIRST_ONE_IN);
+        self.has_extra_copies() && self.extra_copies() >= least
     }
 
-    /// Inserts an item into this shard without looking it up. Returns false, and changes nothing, if the shard is full or has no
-    /// slot for the item, or if there is no shard.
-    pub fn insert_unless_full(&mut self, place: Place, key: Key) -> bool {
-        place != Place::NONE && !self.is_full(place) && self.insert_at(place, key)
+    /// Returns the number of an item's copies. Of those that are counted beside the tables, these are the ones with the same extra
+    /// bits, and those whose extra bits are unknown.
+    pub fn count(&self, key: Key, extra: u32) -> u32 {
+        let place = self.place(key.stream);
+        if let Some(list) = self.pool.list(place) {
+            return list.get(self.plan.class_key(key));
+        }
+        let in_table = self.count_in_table(place, key);
+        // Only items in a table have extra copies.
+        if in_table == 0 || !self.has_extra_copies() {
+            return in_table;
+        }
+        in_table.saturating_add(self.plan.extra_copies(self.plan.class_key(key), extra, |entry| self.copies.get(entry)))
     }
 
-    /// Returns the place of an item's shard, or [`Place::NONE`] if there are no shards.
-    pub fn place(&self, key: Key) -> Place {
-        self.find(key.stream).unwrap_or(Place::NONE)
+    /// Returns the number of an item's copies in its table.
+    fn count_in_table(&self, place: Place, key: Key) -> u32 {
+        self.pool.layout_and_table(place).map_or(0, |(layout, table)| layout.count(self.dispatch, table, key))
     }
 
-    /// Returns true if an item matches in all bits that the generation knows, not only in those that lookups compare.
-    pub fn contains_exactly(&self, key: Key) -> bool {
-        self.contains(key) && self.count_in_table(key) > 0
+    /// Returns how many copies of the item with this class key are in its table; 0 if there is none, or if the key is invalid.
+    pub fn count_in_tables(&self, class_key: ClassKey) -> u32 {
+        self.plan.item_of(class_key).map_or(0, |key| self.count_in_table(self.place(key.stream), key))
     }
 
-    /// Returns true if an item's shard is not yet of the greatest depth.
-    pub fn may_split(&self, key: Key) -> bool {
-        let place = self.place(key);
-        place != Place::NONE && self.depth_of(place) < self.plan.max_depth
+    /// Returns the number of copies that are counted beside the tables.
+    pub fn extra_copies(&self) -> u64 {
+        self.copies.totals().0
     }
 
-    /// Returns true if an item that matches a stored one should be counted as its copy. If it may be a distinct item, its shard
-    /// must have more second copies than chance explains.
-    pub fn is_likely_copy(&self, key: Key, may_be_distinct: bool) -> bool {
-        !may_be_distinct || self.shard_has_copies(key)
-    }
-
-    /// Returns true if an item's shard has more second copies than chance explains.
-    fn shard_has_copies(&self, key: Key) -> bool {
-        let place = self.place(key);
-        // More than 1 + 4 × the expected collisions. All terms are in sixteenths, so that rounding matters less.
-        let expected = |place| self.expected_collisions(place, 16 * wide(self.items(place)));
-        place != Place::NONE && 16 * self.second_copies(place).copies > 16 + 4 * expected(place)
-    }
-
-    /// Returns the class key that represents an item in lists.
-    pub fn class_key(&self, key: Key) -> copies::ClassKey {
-        self.plan.class_key(key)
-    }
-
-    /// Returns the number of an item's extra copies.
-    pub fn extra_copies(&self, key: Key) -> u32 {
-        if self.copies.is_empty() { 0 } else { self.copies.get(self.class_key(key)) }
-    }
-
-    /// Returns the total of extra copies, and the number of items that have some.
-    pub fn extra_copy_totals(&self) -> (u64, usize) {
-        self.copies.totals()
+    /// Returns the number of entries of extra copies.
+    pub fn entries(&self) -> usize {
+        self.copies.totals().1
     }
 
     pub fn has_extra_copies(&self) -> bool {
         !self.copies.is_empty()
     }
 
-    /// Returns the list of extra copies, if there are any.
+    /// Returns the extra copies beside the tables, if there are any.
     pub fn extra_copy_list(&self) -> Option<&Copies> {
         self.copies.list()
     }
 
+    /// Returns the entries of an item in the order of their extra bits: these bits, and the number of copies.
+    pub fn entries_of(&self, class_key: ClassKey) -> impl Iterator<Item = (u32, u32)> {
+        let keys = self.entry_keys(class_key);
+        let mut next = keys.start;
+        core::iter::from_fn(move || {
+            let (key, copies) = self.copies.list()?.next(next).filter(|(key, _)| *key < keys.end)?;
+            next = key + 1;
+            Some((low_half(copies::low_word(key - keys.start)), copies))
+        })
+    }
+
+    /// Returns all entries with extra bits: the class key of the item, these bits, and the number of copies.
+    pub fn counted_with_extra_bits(&self) -> impl Iterator<Item = (ClassKey, u32, u32)> {
+        let entries = self.copies.list().into_iter().flat_map(Copies::iter);
+        let parts = entries.map(|(entry, copies)| (self.plan.entry_parts(entry), copies));
+        parts.filter(|&((_, extra), _)| extra > 0).map(|((class_key, extra), copies)| (class_key, extra, copies))
+    }
+
+    fn entry_keys(&self, class_key: ClassKey) -> Range<ClassKey> {
+        self.plan.entry_key(class_key, 0)..self.plan.entry_key(class_key + 1, 0)
+    }
+
+    /// Returns the number of an item's extra copies beside the tables, whatever their extra bits.
+    pub(super) fn extra_copies_of(&self, class_key: ClassKey) -> u32 {
+        self.entries_of(class_key).fold(0, |sum, (_, copies)| sum.saturating_add(copies))
+    }
+
+    /// Removes up to `most` copies from each entry of an item whose extra bits are known.
+    pub fn take_from_each_entry(&mut self, class_key: ClassKey, most: u32) {
+        let keys = self.entry_keys(class_key);
+        let mut next = keys.start + 1;
+        while most > 0
+            && let Some((entry, _)) = self.copies.list().and_then(|copies| copies.next(next)).filter(|(key, _)| *key < keys.end)
+        {
+            self.copies.take(entry, most);
+            next = entry + 1;
+        }
+    }
+
+    /// Removes all extra copies of an item beside the tables.
+    pub(super) fn remove_extra_copies_of(&mut self, class_key: ClassKey) {
+        loop {
+            let Some((extra, copies)) = self.entries_of(class_key).next() else { return };
+            self.copies.take(self.plan.entry_key(class_key, extra), copies);
+        }
+    }
+
     /// Sets the extra copies to those of a snapshot, which must be valid.
-    pub fn set_extra_copies(
-        &mut self,
-        entries: &(impl Iterator<Item = (copies::ClassKey, u32)> + Clone),
-    ) -> Result<(), OutOfMemory> {
-        self.copies = ExtraCopies::from_sorted(self.plan.class_keys(), entries)?;
+    pub fn set_extra_copies(&mut self, entries: &(impl Iterator<Item = (ClassKey, u32)> + Clone)) -> Result<(), OutOfMemory> {
+        self.copies = ExtraCopies::from_sorted(self.plan.entry_keys(), entries)?;
         Ok(())
     }
 
-    /// Returns how many copies of the item with this class key are in its table or in the item list; 0 if the key is invalid.
-    pub fn count_class_in_table(&self, class_key: copies::ClassKey) -> u32 {
-        self.plan.item_of(class_key).map_or(0, |key| self.count_in_table(key))
+    /// Returns what the extra copies would be charged with `more` entries.
+    pub(super) fn charge_for_copies(&self, more: usize) -> usize {
+        self.plan.entry_keys().charge(self.entries().saturating_add(more))
     }
 
-    /// Returns by how much `more` entries in the list of extra copies raise the charge.
-    fn charge_for_entries(&self, more: usize) -> usize {
-        let (keys, (_, entries)) = (self.plan.class_keys(), self.extra_copy_totals());
-        keys.charge(entries.saturating_add(more)).saturating_sub(keys.charge(entries))
-    }
-
-    /// Counts one more copy of an item in the list of extra copies, if the generation has such a list. The item must be in the
-    /// list; if the list may need memory, it is enough that the item is in a table. Returns false, and changes nothing, if the
-    /// item is not there, has nearly 2³² copies, or if memory cannot be allocated.
-    pub fn count_one_more(&mut self, key: Key, may_need_memory: bool) -> bool {
-        let class_key = self.class_key(key);
-        self.has_extra_copies()
-            && (self.extra_copies(key) > 0 || may_need_memory && self.count_in_table(key) > 0)
-            && self.copies.list_mut().is_some_and(|copies| copies.add(class_key, 1, copies::MOST) == Ok(true))
-    }
-
-    /// Counts extra copies of an item that is in a table or in the item list. The charge may rise by at most `budget` bytes. On
-    /// failure, nothing changes.
-    pub fn add_extra_copies(&mut self, key: Key, copies: u32, budget: usize) -> Result<(), InsertError> {
-        let (class_key, here) = (self.class_key(key), self.extra_copies(key));
-        let needed = if here == 0 { self.charge_for_entries(1) } else { 0 };
+    /// Counts copies of an item that the generation has, in its list or beside its table. The charge may rise by at most `budget`
+    /// bytes. On failure, nothing changes.
+    pub fn add_copies(&mut self, key: Key, extra: u32, copies: u32, budget: usize) -> Result<(), InsertError> {
+        let (place, class_key) = (self.place(key.stream), self.plan.class_key(key));
+        if self.pool.list(place).is_some() {
+            return self.count_in_list(place, class_key, copies, budget);
+        }
+        let entry = self.plan.entry_key(class_key, extra);
+        let here = self.copies.get(entry);
+        let needed = if here == 0 { self.charge_for_copies(1) - self.charge_for_copies(0) } else { 0 };
         if needed > budget {
             return Err(InsertError::limit(needed));
         }
-        let most = u32::MAX - self.count_in_table(key);
-        let added = self.copies.list_or_new(self.plan.class_keys())?.add(class_key, copies, most);
+        let most = u32::MAX - (self.count(key, extra) - here);
+        let added = self.copies.list_or_new(self.plan.entry_keys())?.add(entry, copies, most);
         self.copies.drop_empty();
         if added? { Ok(()) } else { Err(InsertError::of(InsertErrorKind::TooManyCopies)) }
     }
 
-    /// Removes up to `most` of an item's extra copies. Returns how many it has removed.
-    pub fn remove_extra_copies(&mut self, key: Key, most: u32) -> u32 {
-        let class_key = self.class_key(key);
-        self.copies.take(class_key, most)
+    /// Counts copies of items beside the tables, which have the items. On failure, nothing changes.
+    pub(super) fn count_each(&mut self, counted: impl Iterator<Item = (ClassKey, u32)> + Clone) -> Result<(), OutOfMemory> {
+        for (done, (class_key, copies)) in counted.clone().enumerate() {
+            let entry = self.plan.entry_key(class_key, 0);
+            let added = self.copies.list_or_new(self.plan.entry_keys()).and_then(|list| list.add(entry, copies, u32::MAX));
+            if let Err(error) = added {
+                for (class_key, copies) in counted.take(done) {
+                    self.copies.take(self.plan.entry_key(class_key, 0), copies);
+                }
+                self.copies.drop_empty();
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
-    /// Inserts an item for which its shard has no room, if copies take that room: moves second copies to the list. Returns false,
-    /// and changes nothing, if copies are not the reason.
-    pub fn make_room_among_copies(&mut self, place: Place, key: Key, budget: usize) -> Result<bool, InsertError> {
-        let seconds = self.sample_has_many_copies(place).then(|| self.second_copies(place));
-        let Some(SecondCopies { entries, .. }) = seconds.filter(|seconds| self.is_worth_sweeping(place, seconds.copies)) else {
-            let is_blocked = !self.is_full(place) && self.is_blocked_by_copies(place, key);
-            return if is_blocked { self.replace_second_copy(place, key, SHORT_SEARCH, budget) } else { Ok(false) };
-        };
-        // An item that matches a stored one becomes a second copy, too.
-        let matches_one = self.count_in_table(key) == 1 && self.extra_copies(key) == 0;
-        // Inserts the item first, so that nothing changes if there is no room for it.
-        let needed = self.charge_for_entries(entries + usize::from(matches_one));
-        if needed > budget {
-            return Err(InsertError::limit(needed));
+    /// Removes one copy of an item: one that was counted with the same extra bits, or with unknown ones, before the table's. If only
+    /// copies of other items are left beside the table, the table's copy becomes one of these. Returns false if there is no copy.
+    pub fn remove(&mut self, key: Key, extra: u32) -> bool {
+        if self.has_extra_copies() {
+            let class_key = self.plan.class_key(key);
+            let own = [extra, 0].map(|extra| self.plan.entry_key(class_key, extra));
+            if own.into_iter().any(|entry| self.copies.take(entry, 1) == 1) {
+                return true;
+            }
+            let others = self.entries_of(class_key).next();
+            if let Some((other, _)) = others {
+                return self.copies.take(self.plan.entry_key(class_key, other), 1) == 1;
+            }
         }
-        let is_inserted = self.insert_at(place, key) || self.replace_second_copy(place, key, SHORT_SEARCH, budget)?;
-        if is_inserted {
-            // The item is stored even if the sweep fails for lack of memory.
-            _ = self.sweep(place);
-        }
-        Ok(is_inserted)
+        self.remove_stored(key)
     }
 
-    /// Moves a second copy of another item to the list and inserts this item into the freed slot. Searches at most `max_buckets`
-    /// buckets. Returns false, and changes nothing, if they contain no second copy.
-    pub fn replace_second_copy(
+    /// Moves a second copy of another item out of the table and inserts this item into the freed slot. Searches at most
+    /// `max_buckets` buckets. Returns false, and changes nothing, if they contain no second copy.
+    pub(super) fn replace_second_copy(
         &mut self,
         place: Place,
         key: Key,
         max_buckets: usize,
         budget: usize,
     ) -> Result<bool, InsertError> {
-        let needed = self.charge_for_entries(1);
+        let needed = self.charge_for_copies(1) - self.charge_for_copies(0);
         let mut placed = Ok(Placed::NoSecondCopy);
-        let fingerprint = key.fingerprint(self.pool.level(self.depth_of(place)).layout.upper);
+        let Some((layout, _)) = self.pool.layout_and_table(place) else { return Ok(false) };
+        let fingerprint = key.fingerprint(layout.upper);
         self.with_crowd(place, &mut |crowd| placed = crowd.place(key.buckets, fingerprint, max_buckets, needed <= budget))?;
         match placed? {
             // One copy has left the table and one item has entered it, so the item count stays the same.
-            Placed::Stored(_) => Ok(true),
+            Placed::Stored { .. } => Ok(true),
             Placed::NoSecondCopy => Ok(false),
             Placed::NeedsEntry => Err(InsertError::limit(needed)),
         }
     }
 
-    /// Moves the second copies of a shard to the list, as many as there is memory for.
-    fn sweep(&mut self, place: Place) -> Result<(), OutOfMemory> {
+    /// Moves the second copies in the piece around a bucket out of the table, as many as there is memory for.
+    pub(super) fn sweep_around(&mut self, place: Place, bucket: u64) {
         let mut moved = 0;
-        self.with_crowd(place, &mut |crowd| moved = crowd.sweep())?;
-        let record = self.pool.open(place).1;
-        let items = record.items() - moved;
-        record.set_items(items);
-        self.len -= moved;
-        Ok(())
+        _ = self.with_crowd(place, &mut |crowd| moved = crowd.sweep_around(bucket));
+        if let Some((_, record, _)) = self.pool.open(place) {
+            let items = record.items() - moved;
+            record.set_items(items);
+            self.len -= moved;
+        }
     }
 
-    /// Calls a function that may move copies from a shard's table to the list.
+    /// Calls a function that may move copies out of a shard's table.
     fn with_crowd(&mut self, place: Place, act: &mut dyn FnMut(&mut Crowd<'_, ShardParams>)) -> Result<(), OutOfMemory> {
-        self.copies.list_or_new(self.plan.class_keys())?;
-        if let Some(copies) = self.copies.list_mut() {
-            let (layout, record, table) = self.pool.open(place);
-            let above = u64::from(record.prefix()) << layout.params.stored_bits();
-            self.dispatch.change_deep(&layout.geometry, table, Crowded { params: &layout.params, above, copies, act });
+        self.copies.list_or_new(self.plan.entry_keys())?;
+        if let (Some(copies), Some((layout, record, table))) = (self.copies.list_mut(), self.pool.open(place)) {
+            let (plan, prefix) = (&self.plan, record.prefix());
+            let key = &|bucket, fingerprint| {
+                plan.entry_key(plan.class_key(Key::from_stored(layout.params, prefix.into(), bucket, fingerprint)), 0)
+            };
+            self.dispatch.change_deep(&layout.geometry, table, Crowded { params: &layout.params, key, copies, act });
         }
         self.copies.drop_empty();
         Ok(())
     }
 
-    /// Searches a sample of a shard's buckets. Returns false if they have few repeated items.
-    fn sample_has_many_copies(&self, place: Place) -> bool {
-        let (params, one_in) = (&self.pool.level(self.depth_of(place)).layout.params, self.sweep_one_in(place));
-        let step = (params.buckets() * u64::from(params.bucket_size()) / (SAMPLE_FACTOR * one_in)).max(1);
-        let (repeated, all) = self.count_repeated(place, (0..params.buckets()).step_by(index(step)));
-        // A repeated item has a first copy as well, so half of `repeated` are second copies.
-        2 * one_in * repeated > all && repeated > 2 * self.expected_collisions(place, 2 * all)
-    }
-
-    /// Returns true if at least two, and at least half, of the items in this item's two buckets are repeated.
-    fn is_blocked_by_copies(&self, place: Place, Key { buckets: (first, second), .. }: Key) -> bool {
-        let (repeated, all) = self.count_repeated(place, [first, second].into_iter());
-        2 * repeated >= all && repeated > 1
-    }
-
-    /// Returns the number of repeated items in these buckets, and the number of all items there.
-    fn count_repeated(&self, place: Place, buckets: impl Iterator<Item = u64>) -> (u64, u64) {
-        let layout = &self.pool.level(self.depth_of(place)).layout;
-        let slots = |bucket| layout.slots(self.dispatch, self.pool.table(place), bucket);
+    /// Counts the items near this one's first bucket that have another copy in the table.
+    pub(super) fn copies_around(&self, place: Place, key: Key) -> Around {
+        let none = Around { repeated: 0, are_beyond_chance: false, are_many: false };
+        let Some((layout, table)) = self.pool.layout_and_table(place) else { return none };
+        let slots = |bucket| layout.slots(self.dispatch, table, bucket);
+        let first = key.buckets.0 / PIECE_BUCKETS * PIECE_BUCKETS;
+        let may_split = self.may_split(place);
         let (mut repeated, mut all) = (0, 0);
-        for bucket in buckets {
+        for bucket in first..layout.params.buckets().min(first + PIECE_BUCKETS) {
             let here = slots(bucket);
             for fingerprint in fingerprints(&here) {
-                let (value, alternate) = (fingerprint.get(), layout.params.alternate(bucket, fingerprint));
+                let (value, alternate) = (fingerprint.wide(), layout.params.alternate(bucket, fingerprint));
                 let is_repeated_here = here.iter().filter(|&&other| other == value).count() > 1;
                 repeated += u64::from(is_repeated_here || alternate != bucket && slots(alternate).contains(&value));
                 all += 1;
             }
-        }
-        (repeated, all)
-    }
-
-    /// Returns the ratio for this shard: [`SWEEP_ONE_IN`] or [`SWEEP_ONE_IN_AT_MAX_DEPTH`].
-    fn sweep_one_in(&self, place: Place) -> u64 {
-        if self.depth_of(place) < self.plan.max_depth { SWEEP_ONE_IN } else { SWEEP_ONE_IN_AT_MAX_DEPTH }
-    }
-
-    /// Returns an upper bound of how many of `items` items in a shard are expected to share all known bits with a distinct item.
-    fn expected_collisions(&self, place: Place, items: u64) -> u64 {
-        let params = self.plan.shard(self.depth_of(place));
-        (items * u64::from(params.bucket_size)) >> params.stored_bits()
-    }
-
-    /// Counts the second copies in a shard.
-    fn second_copies(&self, place: Place) -> SecondCopies {
-        let (shard, prefix) = self.pool.shard(self.dispatch, place);
-        let above = u64::from(prefix) << shard.params().stored_bits();
-        let mut seconds = SecondCopies { copies: 0, entries: 0 };
-        shard.each_class(&mut |buckets: Pair, fingerprint: Fingerprint, copies| {
-            if copies > 1 {
-                let class_key = self.plan.class_keys().key(buckets, above | fingerprint.wide());
-                seconds.copies += u64::from(copies - 1);
-                seconds.entries += usize::from(self.copies.get(class_key) == 0);
+            // Counting takes as long as a split.
+            if may_split && repeated == 0 && bucket + 1 == first + SAMPLE_BUCKETS {
+                return none;
             }
-            true
-        });
-        seconds
-    }
-
-    /// Returns true if moving this many second copies out of a shard is worthwhile: they are enough to save a split, and more than
-    /// chance explains.
-    fn is_worth_sweeping(&self, place: Place, copies: u64) -> bool {
-        let items = wide(self.items(place));
-        copies * self.sweep_one_in(place) >= items && copies > 2 * self.expected_collisions(place, items)
+        }
+        let one_in = if may_split { SWEEP_ONE_IN } else { SWEEP_ONE_IN_AT_MAX_DEPTH };
+        let by_chance = (2 * all * u64::from(layout.params.bucket_size())) >> layout.params.stored_bits();
+        // A repeated item has a first copy as well, so half of `repeated` are second copies.
+        Around {
+            repeated: index(repeated),
+            are_beyond_chance: repeated > 2 + 2 * by_chance,
+            are_many: one_in * repeated > 2 * all && repeated > 2 * by_chance,
+        }
     }
 }
 
-/// The second copies in a shard.
-struct SecondCopies {
-    copies: u64,
-    /// The number of items that have second copies but no extra ones yet: each would need a new entry in the list.
-    entries: usize,
+/// The items near a bucket that have another copy in the table.
+pub(super) struct Around {
+    /// The number of their copies.
+    pub repeated: usize,
+    /// True if they are more than chance explains, so that an item which matches another one is probably its copy.
+    pub are_beyond_chance: bool,
+    /// True if moving all but one copy of each is worthwhile.
+    pub are_many: bool,
 }
 
 /// The checks of [`ElasticFilter::assert_consistent`](crate::ElasticFilter::assert_consistent).
@@ -313,17 +299,21 @@ impl Generation {
     pub fn assert_copies(&self) {
         let Some(copies) = self.extra_copy_list() else { return };
         let (mut last, mut total, mut entries) = (None, 0, 0);
-        for (class_key, extra) in copies.iter() {
-            assert!(last < Some(class_key), "entries are not in order");
-            let in_table = self.count_class_in_table(class_key);
+        for (entry, extra) in copies.iter() {
+            assert!(last < Some(entry), "entries are not in order");
+            let (class_key, _) = self.plan.entry_parts(entry);
+            let key = self.plan.item_of(class_key).expect("an entry has a valid key");
+            let place = self.place(key.stream);
+            assert!(self.pool.list(place).is_none(), "an item of a list has {extra} extra copies beside it");
+            let in_table = self.count_in_table(place, key);
             assert!(in_table > 0, "an item has {extra} extra copies, but no copy in a table");
             assert!(
                 in_table.checked_add(extra).is_some(),
                 "{in_table} copies in a table and {extra} extra ones exceed the limit"
             );
-            (last, total, entries) = (Some(class_key), total + u64::from(extra), entries + 1);
+            (last, total, entries) = (Some(entry), total + u64::from(extra), entries + 1);
         }
-        assert_eq!((total, entries), self.extra_copy_totals());
+        assert_eq!((total, entries), self.copies.totals());
         assert!(entries > 0, "the list of extra copies is empty");
     }
 }

@@ -12,125 +12,23 @@
 //! either, it tries the next depth. Then it allocates the other parts and a directory, and only then changes the directory. Merging
 //! two underfull shards is the reverse.
 
-use super::{Generation, Key, Place, Shard, ShardMut, ShardRecord};
+use super::{Generation, Key, List, Place, Shard, ShardMut, ShardRecord};
 use crate::{
-    bits::{low_half, wide},
-    elastic::{directory::Directory, plan::GenerationPlan, stream::Window},
-    filter::{InsertError, InsertErrorKind},
-    storage::OutOfMemory,
-    table::{LONG_SEARCH, TableParams as _},
+    bits::{index, low_half, wide},
+    elastic::{
+        directory::Directory,
+        pool::{EMPTY_LIST_BYTES, Pool},
+        stream::Window,
+    },
+    filter::InsertError,
+    storage::{OutOfMemory, reserved},
+    table::TableParams as _,
 };
 
-/// The load factor from which a shard splits. Fuller shards would cost more time to fill than they save space.
-const SPLIT_LOAD: (usize, usize) = (15, 16);
-
-/// The load factor from which a large shard of the greatest depth is full, unless it is planned for more items. The walks for the
-/// last items of a large table take 10 microseconds each, and all shards of a filter that is planned for its size become full at
-/// the same time.
-const MAX_DEPTH_LOAD: (usize, usize) = (31, 32);
-
-/// The fewest slots of a large shard.
-const LARGE_SHARD_SLOTS: usize = 1 << 12;
-
-/// The most directory entries per shard. Uniform hashes need a few. Chosen hashes can make one shard far deeper than the others,
-/// and without this limit, the directory would grow exponentially with its depth.
-const MAX_ENTRIES_PER_SHARD: u64 = 64;
-
-/// The number of directory entries that is allowed with any number of shards.
-const ALLOWED_ENTRIES: u64 = 1 << 10;
-
-/// A generation that may have at most this many slots may be followed by another one at any load. After a larger one, the next
-/// generation, which starts with an eighth of its slots, would take much memory for few items.
-const SMALL_GENERATION_SLOTS: u64 = 1 << 14;
-
-/// The load factor up to which a shard is underfull. A removal merges it with its sibling if the merged shard has at most twice
-/// this load factor, which is far from full. (docs/GROWTH.md and the page of `ElasticFilter::shrink` call that two fifths.)
-const UNDERFULL_LOAD: (usize, usize) = (1, 5);
-
-/// The highest load factor of a shard that `shrink` makes by merging two.
-const SHRINK_LOAD: (usize, usize) = (9, 10);
-
-/// The item counts from which a shard is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FullAt {
-    /// For shards that can be split.
-    pub splittable: u32,
-    /// For shards of the greatest depth. At least `splittable`.
-    pub deepest: u32,
-}
-
-impl FullAt {
-    /// Every shard is full.
-    pub const ALWAYS: Self = Self { splittable: 0, deepest: 0 };
-    /// No shard is full.
-    pub const NEVER: Self = Self { splittable: u32::MAX, deepest: u32::MAX };
-
-    /// Returns the counts for the shards of a generation.
-    pub fn of(plan: &GenerationPlan) -> Self {
-        Self { splittable: shard_items(share(plan, SPLIT_LOAD)), deepest: shard_items(max_depth_full_at(plan)) }
-    }
-}
-
-/// Returns the item count up to which a shard is underfull.
-pub(crate) fn merge_at(plan: &GenerationPlan) -> u32 {
-    shard_items(share(plan, UNDERFULL_LOAD))
-}
+/// The number of items of a table that are looked up before all are added.
+const COMPARED_ITEMS: u32 = 128;
 
 impl Generation {
-    /// Returns true if a shard is full and should split, or needs a further generation.
-    pub fn is_full(&self, place: Place) -> bool {
-        self.items(place) >= self.full_from(place, self.full_at)
-    }
-
-    /// Inserts an item for which [`insert`](Self::insert) has returned this place, and splits shards as needed. The item is taken
-    /// as absent. The charge may rise by at most `budget` bytes. Returns false if the upper bits are used up and a further
-    /// generation is needed.
-    ///
-    /// Unless it returns true, no item has moved. `budget` decides only whether the item is accepted, not where it goes, so that
-    /// filters with equal content stay equal.
-    pub fn insert_growing(&mut self, place: Place, key: Key, budget: usize) -> Result<bool, InsertError> {
-        if self.make_room_among_copies(place, key, budget)? {
-            return Ok(true);
-        }
-        for depth in self.depth_of(place) + 1..=self.max_split_depth() {
-            if self.split(place, depth, key.stream, budget, |generation, part| generation.insert_at(part, key))? {
-                return Ok(true);
-            }
-        }
-        let may_add_generation = self.justifies_generation();
-        if may_add_generation && self.depth_of(place) == self.plan.max_depth && self.is_full(place) {
-            return Ok(false);
-        }
-        if self.insert_at(place, key) || self.replace_second_copy(place, key, LONG_SEARCH, budget)? {
-            return Ok(true);
-        }
-        if may_add_generation { Ok(false) } else { Err(InsertError::of(InsertErrorKind::Crowded)) }
-    }
-
-    /// Inserts an item into its shard without a split, even if the shard is full. Returns false, and changes nothing, if there is
-    /// no slot for it.
-    pub fn insert_without_splitting(&mut self, key: Key) -> bool {
-        self.find(key.stream).is_some_and(|place| self.insert_at(place, key))
-    }
-
-    /// Returns true if a further generation takes little memory compared with this one: at least one in 16 of the slots that this
-    /// one may have is taken, or it may have only few. Otherwise a full shard results from hashes that are not uniform. With
-    /// buckets of one slot, uniform hashes can cause one much earlier, when three items share two buckets, so one slot in 256 is
-    /// enough.
-    fn justifies_generation(&self) -> bool {
-        let slots = wide(self.shard_slots()) << self.plan.max_depth;
-        let share = if self.plan.whole.bucket_size == 1 { 8 } else { 4 };
-        wide(self.len) >= slots >> share || slots <= SMALL_GENERATION_SLOTS
-    }
-
-    /// Returns the greatest depth to which a shard may split.
-    fn max_split_depth(&self) -> u8 {
-        let entries = wide(self.shards()).saturating_mul(MAX_ENTRIES_PER_SHARD).max(ALLOWED_ENTRIES);
-        #[expect(clippy::cast_possible_truncation, reason = "below 64")]
-        let depth = entries.ilog2() as u8;
-        self.plan.max_depth.min(self.global_depth().max(depth))
-    }
-
     /// Splits a shard repeatedly, until the stream leads to a part of this depth. Calls `act` with that part, and returns its
     /// result. If `act` returns false, it must have changed nothing, and the split is undone. On failure, nothing changes.
     pub fn split(
@@ -147,8 +45,8 @@ impl Generation {
             return Err(InsertError::limit(needed));
         }
         // The stream bits between the shard's prefix and that of a part.
-        let bits_to = |depth: u8| low_half(Window::new(from.into(), (depth - from).into(), 0).extract(stream));
-        self.pool.add_levels(&self.plan, depth)?;
+        let bits_to = |depth: u8| low_half(Window::new(from.into(), (depth - from).into()).extract(stream));
+        self.pool.add_levels(&self.plan, depth, self.pool.tables())?;
         let reserved = self.pool.reserve(depth, 2);
         let part = reserved.map(|()| self.push_part(place, depth, bits_to(depth)));
         let before = part.as_ref().map_or(0, |&part| self.items(part));
@@ -185,12 +83,22 @@ impl Generation {
 
     /// Replaces a shard by its parts. Their memory is reserved, so this cannot fail.
     fn commit_split(&mut self, whole: Place, part: Place, depth: u8, bits_to: impl Fn(u8) -> u32) {
+        let record = self.pool.record(whole);
+        let prefix_of = |depth: u8| record.prefix() << (depth - record.depth());
         self.point_to(part);
-        for depth in self.depth_of(whole) + 1..=depth {
+        for depth in record.depth() + 1..=depth {
             let other = self.push_part(whole, depth, bits_to(depth) ^ 1);
             self.point_to(other);
         }
         self.remove_shard(whole, &mut |_, _| ());
+        // Parts may have moved, so each is found by its prefix.
+        for part in record.depth() + 1..=depth {
+            for bits in [bits_to(part), bits_to(part) ^ 1] {
+                if let Some(place) = self.directory.at(part, prefix_of(part) | bits) {
+                    self.list_again(place);
+                }
+            }
+        }
     }
 
     /// Removes what a split has added. The directory does not lead to it yet.
@@ -201,7 +109,7 @@ impl Generation {
         for depth in from + 1..=depth {
             self.pool.free_empty_blocks(depth, &mut |_, _, _| ());
         }
-        self.pool.drop_levels(self.global_depth());
+        self.pool.drop_unused_levels();
     }
 
     /// Returns by how much splitting a shard from depth `from` to `depth` raises the charge while the shard itself still exists.
@@ -242,24 +150,33 @@ impl Generation {
 
     /// Removes a shard to which the directory does not lead, or soon will not. Calls `moved` with the old and new place of each
     /// shard that has moved.
-    fn remove_shard(&mut self, place: Place, moved: &mut dyn FnMut(Place, Place)) {
+    pub(super) fn remove_shard(&mut self, place: Place, moved: &mut dyn FnMut(Place, Place)) {
         let Self { directory, pool, .. } = self;
         pool.remove(place, &mut |record, from, to| {
             directory.point(record.depth(), record.prefix(), to);
             moved(from, to);
         });
     }
+
+    /// Adds an empty table beside the list with this record. The directory does not lead to it yet.
+    pub(super) fn push_table_for(&mut self, record: ShardRecord) -> Result<Place, OutOfMemory> {
+        self.pool.add_levels(&self.plan, record.depth(), self.pool.tables())?;
+        let reserved = self.pool.reserve(record.depth(), 1);
+        let place = reserved.map(|()| self.pool.push(record.with_items(0)));
+        self.pool.drop_unused_levels();
+        place
+    }
 }
 
 // Merging.
 
 impl Generation {
-    /// Makes the directory as shallow as the shards allow, and drops unused levels.
+    /// Makes the directory as shallow as the shards allow.
     fn shrink_directory(&mut self) {
-        while self.global_depth() > self.plan.min_depth && self.pool.level(self.global_depth()).len() == 0 {
+        let deepest = self.pool.greatest_depth().max(self.plan.min_depth);
+        while self.global_depth() > deepest {
             self.directory.halve();
         }
-        self.pool.drop_levels(self.global_depth());
     }
 
     /// Returns the other half of the shard whose split has made this one, or `None` if that half has been split further.
@@ -272,21 +189,97 @@ impl Generation {
         (self.depth_of(other) == record.depth()).then_some(other)
     }
 
-    /// Merges a shard with its sibling if the two have at most `most` items. Returns false, and changes nothing, if it does not.
+    /// Merges a shard that has become underfull with its sibling, or replaces the only shard by a list, if there is memory.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn shrink_shard(&mut self, place: Place) {
+        let is_merged = self.merge_with_sibling(place, 2 * index(self.merge_at.into()));
+        if !is_merged.unwrap_or(true) && self.items(place) <= self.plan.list_again_at(u8::MAX) {
+            self.list_again(place);
+        }
+    }
+
+    /// Replaces a table with few items by a list, if there is memory.
+    fn list_again(&mut self, place: Place) {
+        let depth = self.depth_of(place);
+        let may_be_list = self.plan.begins_as_list() || depth > self.plan.min_depth;
+        if may_be_list && self.items(place) <= self.plan.list_again_at(depth) && self.pool.list(place).is_none() {
+            _ = self.table_to_list(place);
+        }
+    }
+
+    /// Merges a shard with its sibling if the two have at most `most` items. Returns false if nothing has changed. Otherwise `place`
+    /// is no longer valid, even after an error.
     pub fn merge_with_sibling(&mut self, place: Place, most: usize) -> Result<bool, OutOfMemory> {
         let Some(other) = self.sibling(place).filter(|&other| self.items(place) + self.items(other) <= most) else {
             return Ok(false);
         };
-        let record = self.pool.record(place);
-        self.pool.reserve(record.depth() - 1, 1)?;
-        let mut whole = self.pool.push(ShardRecord::new(record.depth() - 1, record.prefix() >> 1, 0));
-        let mut halves = if record.prefix() & 1 == 0 { [place, other] } else { [other, place] };
-        let is_filled = (0..).zip(halves).all(|(bit, half)| self.fill(half, whole, |whole, half| fill_half(whole, half, bit)));
-        if !is_filled {
-            // The directory does not lead to it.
-            self.remove_shard(whole, &mut |_, _| ());
+        let halves = if self.pool.record(place).prefix() & 1 == 0 { [place, other] } else { [other, place] };
+        if self.charge_for_merged(halves) > self.pool.charge_of(place).saturating_add(self.pool.charge_of(other)) {
             return Ok(false);
         }
+        match halves.map(|half| self.pool.list(half).is_some()) {
+            [true, true] => self.merge_lists(halves).map(|()| true),
+            [false, false] => self.merge_tables(halves),
+            [is_first, _] => {
+                let list = halves[usize::from(!is_first)];
+                let record = self.pool.record(list);
+                if !self.list_to_table(list, None, usize::MAX).unwrap_or(false) {
+                    return Ok(false);
+                }
+                let table = |generation: &Self| generation.directory.at(record.depth(), record.prefix());
+                let is_merged = table(self).map_or(Ok(false), |table| self.merge_with_sibling(table, most));
+                if !is_merged.unwrap_or(false)
+                    && let Some(table) = table(self)
+                {
+                    self.list_again(table);
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// Returns what the shard is charged that replaces two halves, and copies that would be counted beside its table.
+    fn charge_for_merged(&self, halves: [Place; 2]) -> usize {
+        match halves.map(|half| self.pool.list(half)) {
+            [Some(lower), Some(upper)] => {
+                let count_bytes = lower.view().count_bytes().max(upper.view().count_bytes());
+                EMPTY_LIST_BYTES + List::bytes_for(lower.key_bytes(), lower.len() + upper.len(), count_bytes)
+            }
+            lists => {
+                let counted = lists.into_iter().flatten().flat_map(List::iter).filter(|&(_, copies)| copies > 1).count();
+                let entries = self.charge_for_copies(counted).saturating_sub(self.charge_for_copies(0));
+                self.pool.charge_for_more(&self.plan, self.depth_of(halves[0]) - 1, 1).saturating_add(entries)
+            }
+        }
+    }
+
+    fn merge_lists(&mut self, [lower, upper]: [Place; 2]) -> Result<(), OutOfMemory> {
+        let record = self.pool.record(lower);
+        let (Some(first), Some(second)) = (self.pool.list(lower), self.pool.list(upper)) else { return Ok(()) };
+        let mut joined = first.try_clone()?;
+        joined.append(second)?;
+        self.pool.reserve_lists(1)?;
+        let whole = self.pool.push_list(record.depth() - 1, record.prefix() >> 1, joined);
+        self.replace_halves([lower, upper], whole);
+        Ok(())
+    }
+
+    fn merge_tables(&mut self, halves: [Place; 2]) -> Result<bool, OutOfMemory> {
+        let record = self.pool.record(halves[0]);
+        let whole = self.push_table_for(ShardRecord::new(record.depth() - 1, record.prefix() >> 1, 0))?;
+        let is_filled = (0..).zip(halves).all(|(bit, half)| self.fill(half, whole, |whole, half| fill_half(whole, half, bit)));
+        if is_filled {
+            self.replace_halves(halves, whole);
+        } else {
+            // The directory does not lead to it.
+            self.remove_shard(whole, &mut |_, _| ());
+        }
+        Ok(is_filled)
+    }
+
+    /// Removes two halves, and points the directory at the shard that has replaced them.
+    fn replace_halves(&mut self, mut halves: [Place; 2], mut whole: Place) {
         for half in 0..halves.len() {
             let mut places = halves;
             self.remove_shard(halves[half], &mut |from, to| {
@@ -300,50 +293,107 @@ impl Generation {
         }
         self.point_to(whole);
         self.shrink_directory();
-        Ok(true)
     }
 
-    /// Merges all siblings that together fill at most [`SHRINK_LOAD`] of one shard, as far as there is memory for it.
+    /// Merges all siblings that together fill at most nine tenths of a table, as far as there is memory for it and it frees memory.
     pub fn merge_all_siblings(&mut self) {
-        let most = share(&self.plan, SHRINK_LOAD);
+        self.merge_siblings(self.plan.shrink_at(), Pool::merging_frees_memory);
+    }
+
+    /// Gives the generation the shards that one has into which the same items have been inserted, unless memory is short: merges
+    /// all siblings that fit into one table, and replaces tables with few items by lists, and longer lists by tables.
+    pub fn normalize(&mut self) {
+        self.merge_siblings(index(self.plan.full_at(0).into()), |_, _, _| true);
+        let mut entry = 0;
+        while let Some(&place) = self.directory.entries().get(entry) {
+            match self.pool.list(place) {
+                Some(list) if list.len() > self.plan.list_capacity() => _ = self.list_to_table(place, None, usize::MAX),
+                _ => self.list_again(place),
+            }
+            let place = self.directory.entries()[entry];
+            entry += 1 << (self.global_depth() - self.depth_of(place));
+        }
+    }
+
+    /// Merges all siblings that have at most `most` items together, at depths where `is_wanted` returns true for the number of such
+    /// pairs.
+    fn merge_siblings(&mut self, most: usize, is_wanted: impl Fn(&Pool, u8, usize) -> bool) {
         for depth in (self.plan.min_depth + 1..=self.global_depth()).rev() {
-            let mut table = 0;
-            while depth <= self.global_depth() && table < self.pool.level(depth).len() {
-                // After a merge, another shard has this index.
-                if !self.merge_with_sibling(self.pool.place(depth, table), most).unwrap_or(false) {
-                    table += 1;
+            let is_pair = |&prefix: &u32| {
+                let lower = self.directory.at(depth, prefix).filter(|&place| self.depth_of(place) == depth);
+                let pair = lower.and_then(|lower| Some((lower, self.sibling(lower)?)));
+                pair.is_some_and(|(lower, upper)| self.items(lower) + self.items(upper) <= most)
+            };
+            let pairs = (0..1_u32 << depth).step_by(2).filter(is_pair);
+            if !is_wanted(&self.pool, depth, pairs.count()) {
+                continue;
+            }
+            for prefix in (0..1 << depth).step_by(2) {
+                if depth <= self.global_depth()
+                    && let Some(place) = self.directory.at(depth, prefix)
+                    && self.depth_of(place) == depth
+                {
+                    _ = self.merge_with_sibling(place, most);
                 }
             }
         }
     }
 }
 
-/// Returns a fraction of a shard's slots. With fewer than 16 slots, [`SPLIT_LOAD`] gives 0 and a shard splits at its next
-/// insertion: so small a table soon has no slot for an item whose buckets are both full.
-fn share(plan: &GenerationPlan, (numerator, denominator): (usize, usize)) -> usize {
-    plan.whole.slots() / denominator * numerator
-}
+// Merging with tables of other filters.
 
-/// Converts an item count of a shard, which has fewer than 2³² items. Larger numbers become `u32::MAX`.
-pub(crate) fn shard_items(items: usize) -> u32 {
-    u32::try_from(items).unwrap_or(u32::MAX)
-}
+impl Generation {
+    /// Returns the place and the table to which streams with this prefix of `depth` bits lead, or the first of them; `None` if it is
+    /// a list.
+    pub fn table_with(&self, depth: u8, prefix: u64) -> Option<(Place, Shard<'_>)> {
+        let global = self.global_depth();
+        let place = self.directory.at(depth.min(global), low_half(prefix >> depth.saturating_sub(global)))?;
+        Some((place, self.shard(place)?))
+    }
 
-/// Returns the item count from which a shard of the greatest depth is full.
-fn max_depth_full_at(plan: &GenerationPlan) -> usize {
-    if plan.whole.slots() < LARGE_SHARD_SLOTS { usize::MAX } else { share(plan, MAX_DEPTH_LOAD).max(plan.items_that_fit()) }
+    /// Returns true if this generation has more than one in 64 of a sample of another filter's table with this prefix.
+    pub fn are_partly_present(&self, theirs: &Shard<'_>, prefix: u64) -> bool {
+        let (mut items, mut present) = (0, 0);
+        theirs.each_fingerprint(|bucket, fingerprint| {
+            items += 1;
+            present += u32::from(self.contains_exactly(Key::from_stored(*theirs.params(), prefix, bucket, fingerprint)));
+            items < COMPARED_ITEMS
+        });
+        present > items / 64
+    }
+
+    /// Adds the items of another filter's table to the table at this place, whose depth is the same, or less by one. Returns false,
+    /// and changes nothing, if the table has no room for all of them.
+    pub fn add_table(&mut self, place: Place, theirs: &Shard<'_>, prefix: u64) -> Result<bool, OutOfMemory> {
+        let Some((layout, record, table)) = self.pool.open(place) else { return Ok(false) };
+        let (params, items) = (layout.params, record.items());
+        let table = &mut table[..params.padded_bytes()];
+        let mut before = reserved(params.table_bytes())?;
+        before.extend_from_slice(&table[..params.table_bytes()]);
+        let bit = if params.depth < theirs.params().depth { low_half(prefix & 1) } else { 0 };
+        let mut shard = ShardMut::from_parts(params, table, wide(items)).with_dispatch(self.dispatch);
+        if !fill_half(&mut shard, theirs, bit) {
+            table[..before.len()].copy_from_slice(&before);
+            return Ok(false);
+        }
+        record.set_items(items + theirs.len());
+        self.len += theirs.len();
+        Ok(true)
+    }
 }
 
 /// Fills a shard with the items of a shallower one whose upper bits begin with `bits`, which are as many bits as the depths
 /// differ by. Each item stays in the bucket with the same number, so there is always room.
-fn fill_part(part: &mut ShardMut<'_>, whole: &Shard<'_>, bits: u32) -> bool {
+pub fn fill_part(part: &mut ShardMut<'_>, whole: &Shard<'_>, bits: u32) -> bool {
     let stored_bits = part.params().stored_bits();
     part.copy_part_of(whole, bits)
-        || part.add_all(whole, |fingerprint| (fingerprint.get() >> stored_bits == bits).then(|| fingerprint.low(stored_bits)))
+        || part.add_all(whole, |fingerprint| {
+            (fingerprint.wide() >> stored_bits == u64::from(bits)).then(|| fingerprint.low(stored_bits))
+        })
 }
 
 /// Adds the items of one half to the merged shard. Returns false if they do not all fit.
-fn fill_half(whole: &mut ShardMut<'_>, half: &Shard<'_>, bit: u32) -> bool {
+pub(super) fn fill_half(whole: &mut ShardMut<'_>, half: &Shard<'_>, bit: u32) -> bool {
     whole.add_half(half, bit).unwrap_or_else(|| {
         let stored_bits = half.params().stored_bits();
         whole.add_all(half, |fingerprint| Some(fingerprint.with(u64::from(bit) << stored_bits)))

@@ -1,26 +1,36 @@
 //! Tests of splitting and merging shards, without the filter around them.
 
-use alloc::vec::Vec;
+use alloc::{format, vec, vec::Vec};
 
 use super::{
-    super::plan::{ElasticParams, ElasticRequest},
+    super::{
+        plan::{ElasticParams, ElasticRequest},
+        shard::{Shard, ShardMut, ShardParams},
+    },
     *,
 };
-use crate::{filter::InsertErrorKind, hash::split_mix, kernel::Dispatch, table::Uniform};
+use crate::{
+    bits::PADDING,
+    filter::{InsertError, InsertErrorKind, Located, Lookup, Store},
+    hash::split_mix,
+    kernel::{Dispatch, Kernel},
+    table::{CopyPolicy, DeepGeometry, Fingerprint, Uniform},
+};
 
 const HASHES: u64 = if cfg!(miri) { 60 } else { 600 };
 
-/// Returns an empty first generation that can grow by several doublings.
-fn empty_generation(bucket_size: u32) -> (ElasticParams, Generation) {
+/// Returns an empty first generation of one table that can grow by several doublings.
+fn empty_generation() -> (ElasticParams, Generation) {
     let request = ElasticRequest {
         false_positive_rate: Some(0.001),
-        bucket_size: Some(bucket_size),
         capacity: Some(HASHES / 2),
         max_capacity: Some(64 * HASHES),
         ..ElasticRequest::default()
     };
     let params = request.params().expect("the request is valid");
-    let generation = Generation::new(params.generation(0), Dispatch::best()).expect("memory is available");
+    let mut generation = Generation::new(params.generation(0), Dispatch::best()).expect("memory is available");
+    let is_table = generation.list_to_table(generation.place(0), None, usize::MAX).expect("memory is available");
+    assert!(is_table && generation.has_all_tables());
     (params, generation)
 }
 
@@ -28,33 +38,45 @@ fn keys(params: &ElasticParams) -> impl Iterator<Item = Key> {
     (0..).map(|n| Uniform(split_mix(n))).map(|hash| Key::new(&params.address(), params.shares().stream(hash), hash))
 }
 
-/// Returns a generation with a third of [`HASHES`] items, none of which needed a split, and their keys.
-fn filled(bucket_size: u32) -> (ElasticParams, Generation, Vec<Key>) {
-    let (params, mut generation) = empty_generation(bucket_size);
-    let keys: Vec<Key> = keys(&params).filter(|&key| generation.insert(key).is_ok()).take(index(HASHES / 3)).collect();
+/// Returns a generation of 16 or more tables that has as many items as it is planned for, and their keys. Its halves have too many
+/// items for lists.
+fn filled() -> (ElasticParams, Generation, Vec<Key>) {
+    const PLANNED: u64 = 16_000;
+    let request = ElasticRequest {
+        false_positive_rate: Some(0.001),
+        capacity: Some(PLANNED),
+        max_capacity: Some(64 * PLANNED),
+        ..ElasticRequest::default()
+    };
+    let params = request.params().expect("the request is valid");
+    let mut generation = Generation::new(params.generation(0), Dispatch::best()).expect("memory is available");
+    let keys: Vec<Key> = keys(&params).filter(|&key| generation.insert(key)).take(index(PLANNED)).collect();
     (params, generation, keys)
 }
 
 /// A bucket and the fingerprint in one of its slots.
-type Stored = (u64, u32);
+type Stored = (u64, u64);
 
 /// Returns the state of a generation: its shards with their items, bucket by bucket, the size of its directory, and its length.
-/// Items are sorted, because splits and merges change their order in the buckets of a single table.
 fn state(generation: &Generation) -> (Vec<(u64, Vec<Stored>)>, u8, usize, usize) {
-    let shards = generation.shards_bit_reversed().map(|(shard, prefix)| {
-        let mut items = Vec::new();
-        shard.each_fingerprint(|bucket, fingerprint| {
-            items.push((bucket, fingerprint.get()));
-            true
+    let shards =
+        generation.places().filter_map(|place| generation.pool.shard(generation.dispatch, place)).map(|(shard, prefix)| {
+            let mut items = Vec::new();
+            shard.each_fingerprint(|bucket, fingerprint| {
+                items.push((bucket, fingerprint.wide()));
+                true
+            });
+            (prefix.into(), items)
         });
-        items.sort_unstable();
-        (prefix, items)
-    });
     (shards.collect(), generation.global_depth(), generation.directory.entries().len(), generation.len())
 }
 
 fn tables(generation: &Generation) -> Vec<Vec<u8>> {
-    generation.tables_in_order().map(|(_, table)| table.to_vec()).collect()
+    let table = |bytes| match bytes {
+        ShardBytes::Table(table) => table.to_vec(),
+        ShardBytes::List(_) => panic!("a list"),
+    };
+    generation.shards_in_order().map(|(_, bytes)| table(bytes)).collect()
 }
 
 /// Splits a shard in two. Returns false if no upper bits are left.
@@ -70,60 +92,53 @@ fn split(generation: &mut Generation, place: Place, budget: usize) -> Result<boo
 fn assert_all_found(params: &ElasticParams, generation: &Generation, keys: &[Key]) {
     generation.assert_consistent(&params.generation(0), Dispatch::best());
     assert_eq!(generation.len(), keys.len());
-    assert!(keys.iter().all(|&key| generation.contains(key) && generation.count(key) > 0));
+    assert!(keys.iter().all(|&key| generation.contains(key) && generation.count(key, 0) > 0));
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes too long")]
 fn splitting_and_merging_restores_a_shard() {
-    for &bucket_size in if cfg!(miri) { &[4][..] } else { &[1, 2, 4, 8] } {
-        let (params, mut generation, keys) = filled(bucket_size);
-        let (before, bytes) = (state(&generation), tables(&generation));
-        // Under Miri, two shards, or the only one.
-        let prefixes = if cfg!(miri) { 1 << generation.global_depth().min(1) } else { 1 << generation.global_depth() };
-        for prefix in 0..prefixes {
-            let place = generation.directory.entries()[prefix << (generation.global_depth() - params.generation(0).min_depth)];
-            assert!(matches!(split(&mut generation, place, usize::MAX), Ok(true)));
-            assert_all_found(&params, &generation, &keys);
-            let half = generation.directory.entries()[prefix << (generation.global_depth() - params.generation(0).min_depth)];
-            assert!(generation.merge_with_sibling(half, usize::MAX).expect("memory is available"), "buckets of {bucket_size}");
-            assert_all_found(&params, &generation, &keys);
-            assert!(state(&generation) == before, "shard {prefix}, buckets of {bucket_size}");
-            // Slots are sorted in packed buckets, and have no order in buckets of one slot.
-            assert!(![1, 4].contains(&bucket_size) || tables(&generation) == bytes, "shard {prefix}, buckets of {bucket_size}");
-        }
-    }
-}
-
-/// Splits all shards until no upper bits are left, and merges them again.
-#[test]
-fn directories_double_and_halve() {
-    for &bucket_size in if cfg!(miri) { &[4][..] } else { &[1, 4] } {
-        let (params, mut generation, keys) = filled(bucket_size);
-        let (plan, before) = (params.generation(0), state(&generation));
-        let deepest = if cfg!(miri) { plan.min_depth + 1 } else { plan.max_depth };
-        for depth in plan.min_depth..deepest {
-            // The last shard of the level takes the place of the one that has split.
-            while generation.pool.levels()[usize::from(depth - plan.min_depth)].len() > 0 {
-                let first = generation.pool.place(depth, 0);
-                assert!(matches!(split(&mut generation, first, usize::MAX), Ok(true)));
-            }
-            assert_eq!((generation.global_depth(), generation.directory.entries().len()), (depth + 1, 2 << depth));
-            assert_all_found(&params, &generation, &keys);
-        }
-        let last = generation.pool.place(deepest, 0);
-        assert!(
-            cfg!(miri) || matches!(split(&mut generation, last, usize::MAX), Ok(false)),
-            "a shard without upper bits has split"
-        );
-        generation.merge_all_siblings();
+    let (params, mut generation, keys) = filled();
+    let (before, bytes) = (state(&generation), tables(&generation));
+    // Under Miri, two shards, or the only one.
+    let prefixes = if cfg!(miri) { 1 << generation.global_depth().min(1) } else { 1 << generation.global_depth() };
+    for prefix in 0..prefixes {
+        let place = generation.directory.entries()[prefix << (generation.global_depth() - params.generation(0).min_depth)];
+        assert!(matches!(split(&mut generation, place, usize::MAX), Ok(true)));
         assert_all_found(&params, &generation, &keys);
-        assert!(state(&generation) == before, "buckets of {bucket_size}");
+        let half = generation.directory.entries()[prefix << (generation.global_depth() - params.generation(0).min_depth)];
+        assert!(generation.merge_with_sibling(half, usize::MAX).expect("memory is available"));
+        assert_all_found(&params, &generation, &keys);
+        assert!(state(&generation) == before, "shard {prefix}");
+        assert!(tables(&generation) == bytes, "shard {prefix}");
     }
 }
 
+/// Splits all shards, and merges them again.
 #[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn directories_double_and_halve() {
+    let (params, mut generation, keys) = filled();
+    let (plan, before) = (params.generation(0), state(&generation));
+    let deepest = plan.min_depth + 1;
+    for depth in plan.min_depth..deepest {
+        // The last shard of the level takes the place of the one that has split.
+        while generation.pool.level(depth).len() > 0 {
+            let first = generation.pool.place_of_table(depth, 0);
+            assert!(matches!(split(&mut generation, first, usize::MAX), Ok(true)));
+        }
+        assert_eq!((generation.global_depth(), generation.directory.entries().len()), (depth + 1, 2 << depth));
+        assert_all_found(&params, &generation, &keys);
+    }
+    generation.merge_all_siblings();
+    assert_all_found(&params, &generation, &keys);
+    assert!(state(&generation) == before);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
 fn a_split_beyond_the_budget_changes_nothing() {
-    let (params, mut generation, keys) = filled(4);
+    let (params, mut generation, keys) = filled();
     let (before, bytes) = (state(&generation), (tables(&generation), generation.size_in_bytes()));
     for budget in [0, 100] {
         let place = generation.directory.entries()[0];
@@ -136,22 +151,19 @@ fn a_split_beyond_the_budget_changes_nothing() {
 /// Checks that full shards split as often as necessary, and that no item is lost.
 #[test]
 fn a_generation_grows_until_its_upper_bits_are_used_up() {
-    let (params, mut generation) = empty_generation(4);
+    let (params, mut generation) = empty_generation();
     let (least, mut inserted) = (generation.shards(), Vec::new());
     for key in keys(&params).take(index(8 * HASHES)) {
-        if let Err(full) = generation.insert(key) {
-            assert!(
-                generation.insert_growing(full, key, usize::MAX).expect("memory is available, and hashes are uniform"),
-                "the generation is planned for more items"
-            );
+        if !generation.insert(key) {
+            let is_added = generation.add(key, 1, false, usize::MAX).expect("memory is available, and hashes are uniform");
+            assert!(is_added, "the generation is planned for more items");
         }
         inserted.push(key);
     }
     assert!(generation.shards() > 2 * least || cfg!(miri));
     assert_all_found(&params, &generation, &inserted);
     for key in inserted.drain(HASHES as usize / 4..) {
-        let (place, _) = generation.remove(key).expect("the item was inserted");
-        _ = generation.merge_with_sibling(place, generation.shard_slots() / 2);
+        assert!(generation.remove(key, 0), "the item was inserted");
     }
     assert_all_found(&params, &generation, &inserted);
     generation.merge_all_siblings();
@@ -159,20 +171,69 @@ fn a_generation_grows_until_its_upper_bits_are_used_up() {
     assert_all_found(&params, &generation, &inserted);
 }
 
-/// Shards with fewer than 16 slots, which only snapshots of other programs have, are full from 0 items on while they can be split.
-/// That must not be read as "look up first", or a merge would count copies for which their tables have room.
+/// Checks that a list becomes a table when that takes less memory, and that removals make it a list again.
 #[test]
-fn generations_of_small_shards_do_not_look_up_first() {
-    let (params, _) = empty_generation(4);
-    let mut plan = params.generation(0);
-    plan.whole.buckets = 2;
-    assert_eq!(FullAt::of(&plan).splittable, 0);
+fn lists_become_tables_and_tables_lists() {
+    let (params, _) = empty_generation();
+    let plan = params.generation(0);
     let mut generation = Generation::new(plan, Dispatch::best()).expect("memory is available");
-    assert!(!generation.looks_up_first());
-    generation.set_looks_up_first(true);
-    assert!(generation.looks_up_first());
-    generation.set_looks_up_first(false);
-    assert!(!generation.looks_up_first());
+    let mut inserted: Vec<Key> = Vec::new();
+    for key in keys(&params).take(plan.list_capacity() + 1) {
+        assert!(!generation.has_all_tables() && !generation.insert(key));
+        let bytes = generation.size_in_bytes();
+        for copies in 1..=3 {
+            assert!(generation.add(key, 1, false, usize::MAX).expect("memory is available"));
+            assert!(
+                generation.count(key, 0) == copies && generation.item_count() == 3 * inserted.len() as u64 + u64::from(copies)
+            );
+        }
+        inserted.push(key);
+        if generation.has_all_tables() {
+            assert!(
+                generation.size_in_bytes() < bytes + 16 * inserted.len(),
+                "{} instead of {bytes}",
+                generation.size_in_bytes()
+            );
+        }
+    }
+    assert!(generation.has_all_tables() && generation.entries() == inserted.len() - 1);
+    for (removed, &key) in inserted.iter().enumerate() {
+        assert!((0..3).all(|_| generation.remove(key, 0)) && !generation.remove(key, 0));
+        // The last item has two more copies in the table.
+        let left = inserted.len() - removed - 1;
+        assert!(if left > plan.list_again_at(u8::MAX) {
+            generation.has_all_tables()
+        } else {
+            left + 2 > plan.list_again_at(u8::MAX) || !generation.has_all_tables()
+        });
+        generation.assert_consistent(&plan, Dispatch::best());
+        assert!(inserted[removed + 1..].iter().all(|&key| generation.count(key, 0) == 3));
+    }
+    assert_eq!(generation.item_count(), 0);
+}
+
+/// Items whose streams are equal, and more of them than a table of any depth holds, stay in a list, and others are separated from
+/// them.
+#[test]
+fn only_the_shard_of_chosen_items_stays_a_list() {
+    let (params, _) = empty_generation();
+    let plan = params.generation(0);
+    let mut generation = Generation::new(plan, Dispatch::best()).expect("memory is available");
+    let fingerprints = (1..1 << plan.whole.low_bits).filter_map(Fingerprint::new);
+    let keys_of_bucket = fingerprints.map(|low| Key { buckets: (2, plan.whole.alternate(2, low)), low, stream: u64::MAX });
+    let chosen: Vec<Key> = keys_of_bucket.filter(|key| key.buckets.1 == 5).take(10).collect();
+    assert_eq!(chosen.len(), 10);
+    let mut inserted = Vec::new();
+    for key in chosen.into_iter().chain(keys(&params).take(16 * plan.list_capacity())) {
+        if !generation.insert(key) {
+            assert!(generation.add(key, 1, true, usize::MAX).expect("memory is available"));
+        }
+        inserted.push(key);
+    }
+    generation.assert_consistent(&plan, Dispatch::best());
+    assert!(inserted.iter().all(|&key| generation.contains_exactly(key)));
+    let (tables, lists) = (generation.pool.tables(), generation.pool.lists_len());
+    assert!(tables >= 10 && lists <= 2, "{tables} tables, {lists} lists, depth {}", generation.global_depth());
 }
 
 /// Checks that a large shard that cannot be split is full before eviction walks become long: at the item count that it is planned
@@ -180,22 +241,97 @@ fn generations_of_small_shards_do_not_look_up_first() {
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 fn large_shards_are_full_before_walks_become_long() {
-    for (b, least, most) in [(4, 0.965, 0.977), (8, 0.965, 0.997)] {
-        let request = ElasticRequest {
-            false_positive_rate: Some(0.01),
-            bucket_size: Some(b),
-            capacity: Some(20_000),
-            max_capacity: Some(20_000),
-            ..ElasticRequest::default()
-        };
-        let params = request.params().expect("the request is valid");
-        let mut generation = Generation::new(params.generation(0), Dispatch::best()).expect("memory is available");
-        let (key, place) =
-            keys(&params).find_map(|key| Some((key, generation.insert(key).err()?))).expect("the shard becomes full");
-        let load = generation.len() as f64 / generation.shard_slots() as f64;
-        assert!((least..most).contains(&load) && generation.len() >= 20_000, "{load} in buckets of {b}");
-        assert!(matches!(generation.insert_growing(place, key, usize::MAX), Ok(false)), "the item needs a further generation");
-        // The shard still has free slots beyond that count.
-        assert!(generation.insert_without_splitting(key));
+    let request = ElasticRequest {
+        false_positive_rate: Some(0.01),
+        capacity: Some(20_000),
+        max_capacity: Some(20_000),
+        ..ElasticRequest::default()
+    };
+    let params = request.params().expect("the request is valid");
+    let mut generation = Generation::new(params.generation(0), Dispatch::best()).expect("memory is available");
+    let key = keys(&params).find(|&key| !generation.insert(key)).expect("the shard becomes full");
+    let load = generation.len() as f64 / generation.plan.whole.slots() as f64;
+    assert!((0.965..0.977).contains(&load) && generation.len() >= 20_000, "{load}");
+    assert!(matches!(generation.add(key, 1, false, usize::MAX), Ok(false)), "the item needs a further generation");
+    // The shard still has free slots beyond that count.
+    assert!(generation.insert_even_if_full(key));
+}
+
+/// Fingerprints that differ only in the highest of their bits are those of two items, in every kind of table with a column. A split
+/// sends them to different halves, and merging the halves restores the shard's bytes.
+#[test]
+fn shards_store_every_bit_of_64() {
+    const BUCKETS: u32 = 8;
+    for (low_bits, upper_bits) in [(32, 32), (32, 31), (32, 30), (17, 29), (4, 32), (16, 16), (13, 15), (13, 1)] {
+        for kernel in Kernel::available() {
+            let dispatch = kernel.dispatch().expect("it is available");
+            let whole = ShardParams { buckets: BUCKETS, low_bits, upper_bits, ..empty_generation().0.generation(0).shard(0) };
+            let context = format!("{low_bits} and {upper_bits} bits, {kernel}");
+            let highest = 1 << (whole.stored_bits() - 1);
+            let items: Vec<(u64, Fingerprint)> = (0..u64::from(BUCKETS))
+                .map(|bucket| {
+                    let fingerprint = split_mix(bucket) & (highest - 1) | 1;
+                    (bucket, Fingerprint::new(fingerprint).expect("it is not 0"))
+                })
+                .collect();
+            let twin = |(bucket, fingerprint): (u64, Fingerprint)| (bucket, fingerprint.with(highest));
+            let buckets = |(bucket, fingerprint)| (bucket, whole.alternate(bucket, fingerprint));
+
+            let (geometry, mut bytes) = (DeepGeometry::new(&whole), vec![0; whole.padded_bytes()]);
+            let store = |bytes: &mut [u8], item: (u64, Fingerprint)| {
+                let (buckets, fingerprint) = (buckets(item), item.1);
+                let store = Store { params: &whole, buckets, fingerprint, among_copies: CopyPolicy::Continue };
+                assert!(dispatch.change_deep(&geometry, bytes, store), "{context}: there is room");
+            };
+            let contains = |bytes: &[u8], item: (u64, Fingerprint)| {
+                dispatch.read_deep(&geometry, bytes, Lookup { buckets: buckets(item), fingerprint: item.1 })
+            };
+            for &item in &items {
+                store(&mut bytes, item);
+                assert!(contains(&bytes, item) && !contains(&bytes, twin(item)), "{context}");
+            }
+            for &item in &items {
+                store(&mut bytes, twin(item));
+                assert!(contains(&bytes, item) && contains(&bytes, twin(item)), "{context}");
+            }
+
+            let shard = Shard::from_parts(whole, &bytes[..], 2 * u64::from(BUCKETS)).with_dispatch(dispatch);
+            assert_eq!(shard.taken(0..BUCKETS.into()), Some(2 * u64::from(BUCKETS)), "{context}");
+            let mut classes = Vec::new();
+            shard.each_class(&mut |buckets, fingerprint, copies| {
+                classes.push((buckets.0.min(buckets.1), fingerprint.wide(), copies));
+                true
+            });
+            classes.sort_unstable();
+            let of = |item: (u64, Fingerprint)| (item.0.min(buckets(item).1), item.1.wide(), 1);
+            let mut expected: Vec<_> = items.iter().flat_map(|&item| [of(item), of(twin(item))]).collect();
+            expected.sort_unstable();
+            assert_eq!(classes, expected, "{context}");
+
+            let half = ShardParams { upper_bits: upper_bits - 1, depth: 1, ..whole };
+            let mut merged = vec![0; whole.padded_bytes()];
+            for bit in 0..2 {
+                let mut part = vec![0; half.padded_bytes()];
+                let mut part = ShardMut::from_parts(half, &mut part[..], 0).with_dispatch(dispatch);
+                assert!(super::split::fill_part(&mut part, &shard, bit), "{context}");
+                assert_eq!(part.items(), u64::from(BUCKETS), "{context}");
+                part.each_fingerprint(|_, fingerprint| {
+                    assert!(items.iter().any(|item| item.1 == fingerprint), "{context}");
+                    true
+                });
+                let mut whole = ShardMut::from_parts(whole, &mut merged[..], 0).with_dispatch(dispatch);
+                let bytes = part.table();
+                let part = [bytes, &[0; PADDING]].concat();
+                let part = Shard::from_parts(half, &part[..], BUCKETS.into()).with_dispatch(dispatch);
+                assert!(super::split::fill_half(&mut whole, &part, bit), "{context}");
+            }
+            assert!(merged == bytes, "{context}");
+
+            for &item in &items {
+                let located = Located::new(buckets(item), item.1);
+                assert!(dispatch.change_deep(&geometry, &mut bytes, located), "{context}");
+                assert!(!contains(&bytes, item) && contains(&bytes, twin(item)), "{context}");
+            }
+        }
     }
 }

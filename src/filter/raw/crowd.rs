@@ -8,7 +8,7 @@ use crate::{
     params::Params,
     storage::OutOfMemory,
     table::{
-        Address, CopyPolicy, Crowd, Crowded, Fingerprint, LONG_SEARCH, Pair, Placed, SHORT_SEARCH, Uniform,
+        Address, CopyPolicy, Crowd, Crowded, Fingerprint, LONG_SEARCH, Pair, Placed, SHORT_SEARCH, TableParams as _, Uniform,
         copies::{self, ExtraCopies, SnapshotCopies},
     },
 };
@@ -18,13 +18,27 @@ impl RawFilter {
     #[cold]
     #[inline(never)]
     pub(super) fn insert_beside_copies(&mut self, hash: Uniform) -> Result<(), InsertError> {
+        let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
         if self.has_copies() && self.contains(hash) {
             // With many copies, count this one without trying the table.
-            let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
             return self.count_extra(buckets, fingerprint, 1);
         }
         // Otherwise, store it in the table if there is room.
-        if self.place(hash, CopyPolicy::GiveUpForOwnCopy) { Ok(()) } else { self.insert_crowded(hash) }
+        let is_placed = self.place_beside_copies(buckets, |filter, among_copies| filter.place(hash, among_copies));
+        if is_placed { Ok(()) } else { self.insert_crowded(hash) }
+    }
+
+    /// Stores a fingerprint in the table of a filter that has extra copies, with `place`. Returns false if it finds no slot.
+    fn place_beside_copies(&mut self, buckets: Pair, place: impl Fn(&mut Self, CopyPolicy) -> bool) -> bool {
+        if self.has_copies() {
+            if place(self, CopyPolicy::NoWalk) {
+                return true;
+            }
+            // Second copies in the way make room for this item and the next ones, which is faster than a walk. Without memory for
+            // them, the walk follows all the same.
+            _ = self.with_crowd(&mut |crowd| _ = crowd.sweep_beside(buckets));
+        }
+        place(self, CopyPolicy::GiveUpForOwnCopy)
     }
 
     /// Inserts a hash for which the table has no room: counts a copy if the table has the item, otherwise makes room for it.
@@ -39,7 +53,7 @@ impl RawFilter {
     /// others are counted. After an error, some may have been inserted.
     pub(super) fn insert_copies(&mut self, buckets: Pair, fingerprint: Fingerprint, copies: u32) -> Result<(), InsertError> {
         let (mut remaining, mut is_present) = (copies, self.occurrences(buckets, fingerprint) > 0);
-        while remaining > 0 && !(is_present && self.has_copies()) && self.place_fingerprint(buckets, fingerprint) {
+        while remaining > 0 && !(is_present && self.has_copies()) && self.place_once(buckets, fingerprint) {
             (remaining, is_present) = (remaining - 1, true);
         }
         if remaining == 0 {
@@ -50,6 +64,12 @@ impl RawFilter {
             remaining -= 1;
         }
         if remaining > 0 { self.count_extra(buckets, fingerprint, remaining) } else { Ok(()) }
+    }
+
+    /// Stores a fingerprint in the table as [`insert`](Self::insert) would. Returns false if it finds no slot.
+    fn place_once(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
+        let place = |filter: &mut Self, among_copies| filter.place_fingerprint(buckets, fingerprint, among_copies);
+        if self.copies.is_empty() { place(self, CopyPolicy::GiveUp) } else { self.place_beside_copies(buckets, place) }
     }
 
     /// Returns true if there are more extra copies than distinct items explain that share fingerprint and buckets by chance. If so,
@@ -98,17 +118,21 @@ impl RawFilter {
         Ok(())
     }
 
-    /// Inserts a fingerprint for which the table has no room: moves a second copy of another item out of the table, or all second
-    /// copies if there are many. An error changes nothing.
+    /// Inserts a fingerprint for which the table has no room: moves a second copy of another item out of the table, and if that was
+    /// near, all second copies around it. An error changes nothing.
     fn place_crowded(&mut self, buckets: Pair, fingerprint: Fingerprint) -> Result<(), InsertError> {
         let mut placed = Ok(Placed::NoSecondCopy);
+        // The first one may be a distinct item that looks like a copy by chance.
+        let may_sweep = !self.copies.is_empty();
         self.with_crowd(&mut |crowd| {
             placed = crowd.place(buckets, fingerprint, LONG_SEARCH, true);
-            if matches!(placed, Ok(Placed::Stored(searched)) if searched < SHORT_SEARCH) {
-                crowd.sweep();
+            if let Ok(Placed::Stored { bucket, searched: ..SHORT_SEARCH }) = placed
+                && may_sweep
+            {
+                crowd.sweep_around(bucket);
             }
         })?;
-        let Placed::Stored(_) = placed? else {
+        let Placed::Stored { .. } = placed? else {
             return Err(InsertError::of(InsertErrorKind::Full { distinct: self.table_len(), len: self.len() }));
         };
         self.items += 1;
@@ -120,9 +144,49 @@ impl RawFilter {
         self.copies.list_or_new(self.keys())?;
         let Self { params, geometry, storage, dispatch, copies, .. } = self;
         if let Some(copies) = copies.list_mut() {
-            dispatch.change(geometry, storage, Crowded { params: &*params, above: 0, copies, act });
+            let keys = copies.keys();
+            let key =
+                &|bucket, fingerprint: Fingerprint| keys.key((bucket, params.alternate(bucket, fingerprint)), fingerprint.wide());
+            dispatch.change(geometry, storage, Crowded { params: &*params, key, copies, act });
         }
         self.copies.drop_empty();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{CuckooFilter, table::steps};
+
+    /// No operation reads more buckets than a walk and a piece of the table have, or moves more entries than two lists have, however
+    /// large the filter is.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn no_operation_waits_for_a_pass() {
+        const ITEMS: u64 = 100_000;
+        let mut most = (0, 0);
+        let mut track = |name: &str, act: &mut dyn FnMut()| {
+            steps::taken();
+            act();
+            let (buckets, entries) = steps::taken();
+            most = (buckets.max(most.0), entries.max(most.1));
+            assert!(buckets <= 15_000 && entries <= 100_000, "{name}: {buckets} buckets, {entries} entries");
+        };
+        let new_filter = || CuckooFilter::builder().capacity(100_000).false_positive_rate(0.001).build().expect("valid");
+        let mut filter = new_filter();
+        for item in (0..2 * ITEMS).map(|number| number / 2) {
+            track("twice in a row", &mut || filter.insert(&item).expect("copies are always accepted"));
+        }
+        for item in 0..ITEMS {
+            track("removal in a row", &mut || assert!(filter.remove(&item)));
+        }
+        let mut filter = new_filter();
+        for item in (0..3 * ITEMS).map(|number| number % ITEMS) {
+            track("by passes", &mut || filter.insert(&item).expect("copies are always accepted"));
+        }
+        for item in (0..3 * ITEMS).map(|number| number % ITEMS) {
+            track("removal by passes", &mut || assert!(filter.remove(&item)));
+        }
+        assert!(most.0 > 0 && most.1 > 0, "nothing was counted");
     }
 }

@@ -16,14 +16,14 @@ use crate::{
     params::Params,
     storage::{OutOfMemory, Owned},
     table::{
-        Address, Change, CopyPolicy, Corrupt, DeepGeometry, Fingerprint, Geometry, MAX_SLOTS, Pair, Read, Table, TableMut,
+        Address, Change, CopyPolicy, Corrupt, DeepGeometry, Fingerprint, Geometry, Pair, Read, Slot as _, Table, TableMut,
         TableParams, Uniform,
-        copies::{self, ClassKeys, Copies, ExtraCopies, SnapshotCopies},
+        copies::{self, ClassKeys, Copies, ExtraCopies, SnapshotCopies, low_word},
         fingerprints, place,
     },
 };
 use scan::{AddHalf, CopyValues, FillPart, FirstCorrupt, InsertBatch, PlaceAll, Prefetch, RemoveBatch, Taken};
-pub(crate) use scan::{Located, Lookup, Occurrences, Slots, Store, slots};
+pub(crate) use scan::{Located, Lookup, Occurrences, Store, slots};
 
 /// A table with its parameters, geometry, number of items and kernel: the core of a [`CuckooFilter`](crate::CuckooFilter), or one
 /// shard of a growing filter.
@@ -94,9 +94,14 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         Self { dispatch, ..self }
     }
 
+    /// Returns the encoding of the keys of extra copies.
+    pub fn keys(&self) -> ClassKeys {
+        ClassKeys::new(self.params.buckets(), self.params.fingerprint_bits(), 0)
+    }
+
     /// Returns the extra copies behind the table of a view; empty for other filters.
     pub fn listed(&self) -> SnapshotCopies<'_> {
-        SnapshotCopies::new(&self.storage[self.params.table_bytes()..self.storage.len() - PADDING])
+        SnapshotCopies::new(&self.storage[self.params.table_bytes()..self.storage.len() - PADDING], self.keys())
     }
 
     /// Returns all extra copies: keys and counts, in the order of the keys.
@@ -120,15 +125,18 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         if self.copies.is_empty() { (listed.total(), listed.entries()) } else { self.copies.totals() }
     }
 
-    /// Calls `act` with the bytes that follow the table in a snapshot, in pieces: the number of extra copies, then each entry.
-    /// Without extra copies, there are no such bytes.
+    /// Returns the number of bytes that follow the table in a snapshot: none without extra copies.
+    pub fn listed_bytes(&self) -> usize {
+        self.copies.list().map_or(self.listed().bytes().len(), Copies::snapshot_bytes)
+    }
+
+    /// Calls `act` with these bytes, in pieces.
     pub fn write_extra_copies<E>(&self, mut act: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let (total, entries) = self.extra_totals();
-        if entries == 0 {
-            return Ok(());
+        match self.copies.list() {
+            Some(copies) => copies.write(act),
+            None if self.listed().bytes().is_empty() => Ok(()),
+            None => act(self.listed().bytes()),
         }
-        act(&total.to_le_bytes())?;
-        self.extra_copies().try_for_each(|entry| act(&copies::encode(entry)))
     }
 
     /// Returns the number of items in the table, without extra copies.
@@ -162,27 +170,29 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     }
 
     /// Returns the values of a bucket's slots.
-    fn slots(&self, bucket: u64) -> Slots {
-        slots(bucket, |copy| self.read(copy))
+    fn slots(&self, bucket: u64) -> P::Slots {
+        slots::<P>(bucket, |copy| self.read(copy))
     }
 
     /// Calls `act` with the number of each bucket and the values of its slots, until it returns false. Returns false if it did.
-    fn each_bucket(&self, mut act: impl FnMut(u64, &[u32]) -> bool) -> bool {
+    fn each_bucket(&self, mut act: impl FnMut(u64, &[P::Slot]) -> bool) -> bool {
         let slots = index(self.params.bucket_size().into());
         self.each_piece(&mut |first, values| {
             (first..).zip(values.chunks_exact(slots)).all(|(bucket, values)| act(bucket, values))
         })
     }
 
-    /// Calls `act` for up to 64 buckets at a time, with the number of the first and the values of all their slots, until it returns
-    /// false. Returns false if it did.
-    fn each_piece(&self, act: &mut dyn FnMut(u64, &mut [u32]) -> bool) -> bool {
-        const BUCKETS: usize = 64;
-        let mut values = [0; BUCKETS * MAX_SLOTS];
-        let buckets = self.params.buckets();
-        (0..buckets).step_by(BUCKETS).all(|first| {
-            let end = buckets.min(first + wide(BUCKETS));
-            let values = &mut values[..index((end - first) * u64::from(self.params.bucket_size()))];
+    /// Calls `act` for as many buckets at a time as have up to 256 slots, with the number of the first and the values of all their
+    /// slots, until it returns false. Returns false if it did.
+    fn each_piece(&self, act: &mut dyn FnMut(u64, &mut [P::Slot]) -> bool) -> bool {
+        const SLOTS: usize = 256;
+        let mut values = [P::Slot::EMPTY; SLOTS];
+        let (buckets, in_piece) = (self.params.buckets(), SLOTS / index(self.params.bucket_size().into()));
+        (0..buckets).step_by(in_piece).all(|first| {
+            let end = buckets.min(first + wide(in_piece));
+            // Not `&mut values[..]`: the compiler would then share the code for slicing arrays of `u64`, also in programs that need
+            // nothing else of this. One that queries a snapshot would take 3 KiB more in WebAssembly.
+            let (values, _) = values.split_at_mut(index((end - first) * u64::from(self.params.bucket_size())));
             self.read(CopyValues { buckets: first..end, values });
             act(first, values)
         })
@@ -196,12 +206,12 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     /// Calls `act` once for all copies of a fingerprint in its two buckets, with the buckets, the fingerprint and the number of
     /// these copies, until it returns false. Returns false if it did.
     pub fn each_class(&self, act: &mut dyn FnMut(Pair, Fingerprint, u32) -> bool) -> bool {
-        let count = |values: &[u32], value| low_half(wide(values.iter().filter(|&&other| other == value).count()));
+        let count = |values: &[P::Slot], value| low_half(wide(values.iter().filter(|&&other| other == value).count()));
         self.each_bucket(|bucket, values| {
             values.iter().enumerate().all(|(slot, &value)| {
-                let Some(fingerprint) = Fingerprint::new(value) else { return true };
+                let Some(fingerprint) = Fingerprint::new(value.into()) else { return true };
                 let alternate = self.params.alternate(bucket, fingerprint);
-                let in_alternate = if alternate == bucket { 0 } else { count(&self.slots(alternate), value) };
+                let in_alternate = if alternate == bucket { 0 } else { count(self.slots(alternate).as_ref(), value) };
                 // Only the first copy in the table calls `act`.
                 let is_repeated = values[..slot].contains(&value) || alternate < bucket && in_alternate > 0;
                 is_repeated || act((bucket, alternate), fingerprint, count(values, value) + in_alternate)
@@ -242,11 +252,6 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
         Ok(RawFilter { params, geometry, storage, items, dispatch, copies: ExtraCopies::NONE })
     }
 
-    /// Returns the encoding of the keys of extra copies.
-    fn keys(&self) -> ClassKeys {
-        ClassKeys::new(self.params.buckets(), self.params.fingerprint_bits())
-    }
-
     /// Returns the number of extra copies of a fingerprint with these two buckets.
     fn extra_copies_of(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
         let key = || self.keys().key(buckets, fingerprint.wide());
@@ -283,7 +288,7 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
     /// Returns the number of copies in the table of the item that a key represents; 0 if the key represents no item.
     pub fn occurrences_of(&self, key: copies::ClassKey) -> u32 {
         let (bucket, fingerprint) = self.keys().parts(key);
-        let Some(fingerprint) = Fingerprint::new(low_half(fingerprint)) else { return 0 };
+        let Some(fingerprint) = Fingerprint::new(low_word(fingerprint)) else { return 0 };
         let buckets = (bucket, self.params.alternate(bucket.min(self.params.buckets() - 1), fingerprint));
         // A valid key has the smaller of the two buckets, and no bits above it.
         let is_key = bucket < self.params.buckets() && self.keys().key(buckets, fingerprint.wide()) == key && bucket <= buckets.1;
@@ -299,7 +304,7 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
         });
         for (key, copies) in self.extra_copies() {
             let (bucket, fingerprint) = self.keys().parts(key);
-            content.add(bucket, fingerprint, copies);
+            content.add(bucket, low_word(fingerprint), copies);
         }
         content
     }
@@ -339,7 +344,8 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         other.each_piece(&mut |first_bucket, values| {
             // `map` is applied here, because `PlaceAll` is compiled for each kind of table and each kernel.
             for value in values.iter_mut() {
-                *value = Fingerprint::new(*value).and_then(&map).map_or(0, Fingerprint::get);
+                let mapped = Fingerprint::new((*value).into()).and_then(&map);
+                *value = mapped.map_or(P::Slot::EMPTY, |fingerprint| P::Slot::new(fingerprint.wide()));
             }
             let Self { params, storage, items, dispatch, .. } = self;
             *items += wide(fingerprints(&&*values).count());
@@ -416,8 +422,8 @@ impl RawFilter {
 
     /// Inserts a fingerprint with these two buckets into the table. Returns false, and changes nothing, if it finds no slot.
     #[inline]
-    fn place_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        let store = Store { params: &self.params, buckets, fingerprint, among_copies: CopyPolicy::GiveUp };
+    fn place_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint, among_copies: CopyPolicy) -> bool {
+        let store = Store { params: &self.params, buckets, fingerprint, among_copies };
         let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, store);
         self.items += u64::from(is_placed);
         is_placed
@@ -546,6 +552,16 @@ pub(crate) enum Combine {
     Sum,
     /// The larger of both counts.
     Union,
+}
+
+impl Combine {
+    /// Returns how many copies to add to `ours`.
+    pub fn added(self, ours: u32, theirs: u32) -> u32 {
+        match self {
+            Self::Sum => theirs,
+            Self::Union => theirs.saturating_sub(ours),
+        }
+    }
 }
 
 impl RawFilter {

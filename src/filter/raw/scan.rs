@@ -9,8 +9,8 @@ use crate::{
     kernel::{PREFETCH_FROM, answers, prefetch},
     params::Params,
     table::{
-        Address, Change, Column, CopyPolicy, Corrupt, Fingerprint, MAX_SLOTS, Pair, Read, Table, TableMut, TableParams, Uniform,
-        fingerprints, place, place_all, place_elsewhere,
+        Address, Change, Column, CopyPolicy, Corrupt, Fingerprint, Pair, Read, Slot, Table, TableMut, TableParams, Uniform,
+        copy_values, fingerprints, place, place_all, place_elsewhere,
     },
 };
 
@@ -50,9 +50,6 @@ impl Read for FirstCorrupt {
     }
 }
 
-/// The values of a bucket's slots; 0 for empty slots, and beyond the last slot.
-pub(crate) type Slots = [u32; MAX_SLOTS];
-
 /// Counts the copies of a fingerprint in its two buckets.
 #[derive(Clone, Copy)]
 pub(crate) struct Occurrences {
@@ -64,7 +61,7 @@ impl Occurrences {
     /// Returns the number of copies. Reads buckets through `slots`, so it is compiled once, not for each kind of table and each
     /// kernel.
     #[inline(never)]
-    pub fn count(self, slots: &dyn Fn(u64) -> Slots) -> u32 {
+    pub fn count<S: Slot, V: AsRef<[S]>>(self, slots: &dyn Fn(u64) -> V) -> u32 {
         let (first, second) = self.buckets;
         let count_in = |bucket| low_half(wide(fingerprints(&slots(bucket)).filter(|&other| other == self.fingerprint).count()));
         count_in(first) + if second == first { 0 } else { count_in(second) }
@@ -165,29 +162,26 @@ impl Read for PrefetchLocated {
 }
 
 /// Copies the values of all slots of a range of buckets, bucket by bucket.
-pub(crate) struct CopyValues<'a> {
+pub(crate) struct CopyValues<'a, S> {
     pub buckets: Range<u64>,
-    pub values: &'a mut [u32],
+    pub values: &'a mut [S],
 }
 
-/// Returns the values of one bucket's slots, which `copy` reads.
-pub(crate) fn slots(bucket: u64, copy: impl FnOnce(CopyValues<'_>)) -> Slots {
-    let mut values = [0; MAX_SLOTS];
-    copy(CopyValues { buckets: bucket..bucket + 1, values: &mut values });
+/// Returns the values of one bucket's slots, which `copy` reads; 0 for empty slots, and beyond the last slot.
+pub(crate) fn slots<P: TableParams>(bucket: u64, copy: impl FnOnce(CopyValues<'_, P::Slot>)) -> P::Slots {
+    let mut values = P::EMPTY_SLOTS;
+    copy(CopyValues { buckets: bucket..bucket + 1, values: values.as_mut() });
     values
 }
 
-impl Read for CopyValues<'_> {
+impl<S: Slot> Read for CopyValues<'_, S> {
     type Output = ();
 
     #[inline(always)]
     fn run<T: Table>(self, table: &T) {
         let mut rest = self.values;
         for bucket in self.buckets {
-            let values = table.values(bucket);
-            let (copy, after) = rest.split_at_mut(values.as_ref().len());
-            copy.copy_from_slice(values.as_ref());
-            rest = after;
+            rest = copy_values(&table.values(bucket), rest);
         }
     }
 }
@@ -238,10 +232,10 @@ impl<P: TableParams> Change for AddHalf<'_, P> {
 }
 
 /// Stores the values of another table's slots, each in the bucket that it has there or in its alternate.
-pub(super) struct PlaceAll<'a, P> {
+pub(super) struct PlaceAll<'a, P: TableParams> {
     pub params: &'a P,
     pub first_bucket: u64,
-    pub values: &'a [u32],
+    pub values: &'a [P::Slot],
 }
 
 impl<P: TableParams> Change for PlaceAll<'_, P> {

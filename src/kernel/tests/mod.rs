@@ -51,7 +51,7 @@ fn filled(params: &Params, hashes: &[u64], load: u64, random: &mut Random) -> Ra
     let slots = params.buckets() * u64::from(params.bucket_size());
     for &hash in hashes.iter().cycle().take((slots * load / 4) as usize) {
         let (buckets, fingerprint) = address.buckets(Uniform(hash));
-        let flipped = fingerprint.get() ^ 1 << (random.next() % u64::from(params.fingerprint_bits()));
+        let flipped = fingerprint.wide() ^ 1 << (random.next() % u64::from(params.fingerprint_bits()));
         let fingerprint = if random.next().is_multiple_of(2) { Some(fingerprint) } else { Fingerprint::new(flipped) };
         if let Some(fingerprint) = fingerprint {
             let bucket = if random.next().is_multiple_of(2) { buckets.0 } else { buckets.1 };

@@ -30,7 +30,7 @@ impl Many {
         let mut many = Self { address: AnySize { buckets, fingerprint_bits: f }, tables, geometry: Geometry::new(&params) };
         for &hash in hashes {
             let (at, (buckets, fingerprint)) = (many.place(many.stream(Uniform(hash))), many.address.buckets(Uniform(hash)));
-            let flipped = fingerprint.get() ^ 1 << (random.next() % u64::from(f));
+            let flipped = fingerprint.wide() ^ 1 << (random.next() % u64::from(f));
             let fingerprint = if random.next().is_multiple_of(2) { Some(fingerprint) } else { Fingerprint::new(flipped) };
             if let Some(fingerprint) = fingerprint {
                 let bucket = if random.next().is_multiple_of(2) { buckets.0 } else { buckets.1 };

@@ -5,13 +5,14 @@
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use core::{
+    array,
     hint::select_unpredictable,
     ops::{Deref, DerefMut},
 };
 
 use super::{Encoding, Instructions, Keys, Packed, PackedGeometry, Pair, QUARTER, Quad, SLOTS, codebook, packed, set_quarters};
 use crate::{
-    bits::{self, Fields, Writer, index, low_half, low_quarter, mask, window_bits},
+    bits::{self, Fields, Writer, index, low_half, low_quarter, mask, wide},
     table::{Column, Fingerprint, Portable},
 };
 use codebook::CODEWORD_BITS;
@@ -35,6 +36,7 @@ impl Column {
 impl Encoding for Deep {
     type Low = Quad;
     type Keys = DeepQuad;
+    type Slot = u64;
     type Geometry = (PackedGeometry, Column);
     type Column = Column;
     const HAS_COLUMN: bool = true;
@@ -79,9 +81,9 @@ impl Encoding for Deep {
     }
 
     #[inline(always)]
-    fn values<B, I>(table: &Packed<'_, Self, B, I>, keys: DeepQuad) -> [u32; 4] {
+    fn values<B, I>(table: &Packed<'_, Self, B, I>, keys: DeepQuad) -> [u64; 4] {
         let in_table = table.geometry.high_bits() + 4;
-        let value = |n| keys.low.value(n) | low_half(keys.field(n) << in_table);
+        let value = |n| u64::from(keys.low.value(n)) | keys.field(n) << in_table;
         [value(0), value(1), value(2), value(3)]
     }
 
@@ -146,7 +148,7 @@ impl Encoding for Deep {
         bucket: u64,
         (bytes, column): (&[u8], Column),
         bit: u32,
-        left: &mut [u32; 4],
+        left: &mut [u64; 4],
     ) -> Option<usize> {
         let (geometry, instructions, width) = (table.geometry, table.instructions, table.column.width());
         let half = Self::load(&Packed::<Self, _, _> { geometry, column, bytes, instructions }, bucket);
@@ -165,7 +167,7 @@ impl Encoding for Deep {
             if keys.free() > 0 {
                 keys = keys.insert(key);
             } else {
-                left[over] = half.low.value(slot) | low_half(key.1 << (geometry.high_bits() + 4));
+                left[over] = u64::from(half.low.value(slot)) | key.1 << (geometry.high_bits() + 4);
                 over += 1;
             }
         }
@@ -260,25 +262,39 @@ impl Keys for DeepQuad {
     }
 }
 
-/// The encoding of all other buckets with a column: a key has its part of the column below the high part.
+/// The encoding of all other buckets with a column. A key has 64 bits: the nibble is in the highest four, the high part below, and
+/// the part in the column in the lowest.
 pub(crate) struct WideDeep;
 
-/// Reads words that begin with the first and the third of four fields of `width` bits, which follow `skipped` bits after `bit`.
-/// `is_narrow` means that one word contains all of them.
-#[inline(always)]
-fn halves(bytes: &[u8], bit: u64, skipped: u32, width: u32, is_narrow: bool) -> [u64; 2] {
-    if is_narrow {
-        let word = bits::word(bytes, bit) >> skipped;
-        [word, word >> (2 * width)]
-    } else {
-        let bit = bit + u64::from(skipped);
-        [bits::word(bytes, bit), bits::word(bytes, bit + u64::from(2 * width))]
+/// Reads a bucket's keys. A call, because few lookups read columns, and inlined it would be half of the code for these tables.
+#[inline(never)]
+fn load_wide(geometry: &PackedGeometry, column: Column, bytes: &[u8], bucket: u64) -> [u64; 4] {
+    let (bit, width) = (geometry.bit(bucket), column.width());
+    let nibbles = u64::from(codebook::decode(bits::word(bytes, bit)));
+    array::from_fn(|slot| {
+        let field = |first: u64, width: u32| bits::word(bytes, first + wide(slot) * u64::from(width)) & mask(width);
+        let high = field(geometry.high_bit(bit, 0), geometry.high_bits());
+        nibbles >> (4 * slot) << 60 | high << width | field(column.bit(bucket), width)
+    })
+}
+
+/// Writes a bucket's keys.
+#[inline(never)]
+fn store_wide(geometry: &PackedGeometry, column: Column, bytes: &mut [u8], bucket: u64, keys: [u64; 4]) {
+    let (bit, width, mut nibbles) = (geometry.bit(bucket), column.width(), 0);
+    for (slot, key) in keys.into_iter().enumerate() {
+        let mut set = |first: u64, width: u32, value| bits::set(bytes, first + wide(slot) * u64::from(width), width, value);
+        set(geometry.high_bit(bit, 0), geometry.high_bits(), key >> width);
+        set(column.bit(bucket), width, key);
+        nibbles |= key >> 60 << (4 * slot);
     }
+    bits::set(bytes, bit, CODEWORD_BITS, codebook::encode(low_quarter(nibbles)).into());
 }
 
 impl Encoding for WideDeep {
-    type Low = [u32; 4];
-    type Keys = [u32; 4];
+    type Low = [u64; 4];
+    type Keys = [u64; 4];
+    type Slot = u64;
     type Geometry = (PackedGeometry, Column);
     type Column = Column;
     type Walked<I: Instructions> = Portable;
@@ -294,67 +310,35 @@ impl Encoding for WideDeep {
     }
 
     #[inline(always)]
-    fn low<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> [u32; 4] {
-        let (geometry, column, bytes) = (table.geometry, table.column, &table.bytes);
-        let nibbles = u32::from(codebook::decode(table.word(bucket)));
-        let [first, second] = halves(bytes, geometry.bit(bucket), CODEWORD_BITS, geometry.high_bits(), geometry.is_narrow());
-        let [above, others_above] =
-            halves(bytes, column.bit(bucket), 0, column.width(), SLOTS * column.width() <= window_bits(4));
-        let key =
-            |word: u64, above: u64| low_half((word & geometry.high_mask()) << column.width() | above & mask(column.width()));
-        [
-            nibbles << 28 | key(first, above),
-            nibbles >> 4 << 28 | key(first >> geometry.high_bits(), above >> column.width()),
-            nibbles >> 8 << 28 | key(second, others_above),
-            nibbles >> 12 << 28 | key(second >> geometry.high_bits(), others_above >> column.width()),
-        ]
+    fn low<B: Deref<Target = [u8]>, I: Instructions>(table: &Packed<'_, Self, B, I>, bucket: u64) -> [u64; 4] {
+        load_wide(table.geometry, table.column, &table.bytes, bucket)
     }
 
     #[inline(always)]
-    fn complete<B: Deref<Target = [u8]>, I: Instructions>(_: &Packed<'_, Self, B, I>, _: u64, low: [u32; 4]) -> [u32; 4] {
+    fn complete<B: Deref<Target = [u8]>, I: Instructions>(_: &Packed<'_, Self, B, I>, _: u64, low: [u64; 4]) -> [u64; 4] {
         low
     }
 
     #[inline(always)]
-    fn store<B: DerefMut<Target = [u8]>, I: Instructions>(
-        table: &mut Packed<'_, Self, B, I>,
-        bucket: u64,
-        [a, b, c, d]: [u32; 4],
-    ) {
-        let (geometry, column) = (table.geometry, table.column);
-        let nibbles = a >> 28 | b >> 28 << 4 | c >> 28 << 8 | d >> 28 << 12;
-        let codeword = codebook::encode(low_quarter(nibbles.into()));
-        let high = |key: u32| u64::from(key >> column.width()) & geometry.high_mask();
-        let (first, second) = (high(a) | high(b) << geometry.high_bits(), high(c) | high(d) << geometry.high_bits());
-        let (bit, pair) = (geometry.bit(bucket), 2 * geometry.high_bits());
-        bits::set(&mut table.bytes, bit, CODEWORD_BITS, codeword.into());
-        bits::set(&mut table.bytes, geometry.high_bit(bit, 0), pair, first);
-        bits::set(&mut table.bytes, geometry.high_bit(bit, 1), pair, second);
-        let above = |key: u32| u64::from(key) & mask(column.width());
-        let (first, second) = (above(a) | above(b) << column.width(), above(c) | above(d) << column.width());
-        let (bit, pair) = (column.bit(bucket), 2 * column.width());
-        bits::set(&mut table.bytes, bit, pair, first);
-        bits::set(&mut table.bytes, bit + u64::from(pair), pair, second);
+    fn store<B: DerefMut<Target = [u8]>, I: Instructions>(table: &mut Packed<'_, Self, B, I>, bucket: u64, keys: [u64; 4]) {
+        store_wide(table.geometry, table.column, &mut table.bytes, bucket, keys);
     }
 
     #[inline(always)]
-    fn key<B, I>(table: &Packed<'_, Self, B, I>, fingerprint: Fingerprint) -> u32 {
+    fn key<B, I>(table: &Packed<'_, Self, B, I>, fingerprint: Fingerprint) -> u64 {
         let (value, high_bits, width) = (fingerprint.wide(), table.geometry.high_bits(), table.column.width());
-        low_half(value & 15) << 28 | low_half((value >> 4 & mask(high_bits)) << width | value >> (high_bits + 4))
+        value << 60 | (value >> 4 & mask(high_bits)) << width | value >> (high_bits + 4)
     }
 
     #[inline(always)]
-    fn low_key(key: u32) -> u32 {
+    fn low_key(key: u64) -> u64 {
         key
     }
 
     #[inline(always)]
-    fn values<B, I>(table: &Packed<'_, Self, B, I>, [a, b, c, d]: [u32; 4]) -> [u32; 4] {
+    fn values<B, I>(table: &Packed<'_, Self, B, I>, [a, b, c, d]: [u64; 4]) -> [u64; 4] {
         let (high_bits, width) = (table.geometry.high_bits(), table.column.width());
-        let value = |key: u32| {
-            let above = (u64::from(key) & mask(width)) << (high_bits + 4);
-            key >> 28 | (key << 4 >> 4 >> width) << 4 | low_half(above)
-        };
+        let value = |key: u64| key >> 60 | (key << 4 >> 4 >> width) << 4 | (key & mask(width)) << (high_bits + 4);
         [value(a), value(b), value(c), value(d)]
     }
 

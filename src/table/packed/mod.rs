@@ -29,7 +29,7 @@ use core::{
     ops::{Deref, DerefMut, Range},
 };
 
-use super::{Change, Column, Corrupt, Fingerprint, Form, Instructions, Pair, Portable, Read, Table, TableMut};
+use super::{Change, Column, Corrupt, Fingerprint, Form, Instructions, Pair, Portable, Read, Slot, Table, TableMut};
 use crate::bits::{self, Fields, index, low_half, low_quarter};
 use codebook::{CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO};
 pub(crate) use deep::{Deep, WideDeep};
@@ -143,6 +143,7 @@ pub(crate) trait Encoding: Sized {
     /// always whether it holds a fingerprint.
     type Low: Keys;
     type Keys: Keys;
+    type Slot: Slot;
     type Geometry;
     type Column: Copy;
     /// True if [`Packed::contains_by_high_parts`] finds a whole bucket in one word.
@@ -172,7 +173,7 @@ pub(crate) trait Encoding: Sized {
     /// Returns the part of a key that is in the table.
     fn low_key(key: <Self::Keys as Keys>::Key) -> <Self::Low as Keys>::Key;
     /// Converts keys to the fingerprints in the slots. Empty slots are 0.
-    fn values<B, I>(table: &Packed<'_, Self, B, I>, keys: Self::Keys) -> [u32; 4];
+    fn values<B, I>(table: &Packed<'_, Self, B, I>, keys: Self::Keys) -> [Self::Slot; 4];
     /// Implements [`Table::contains`].
     fn contains<B: Deref<Target = [u8]>, I: Instructions>(
         table: &Packed<'_, Self, B, I>,
@@ -204,7 +205,7 @@ pub(crate) trait Encoding: Sized {
         _bucket: u64,
         _half: (&[u8], Column),
         _bit: u32,
-        _left: &mut [u32; 4],
+        _left: &mut [u64; 4],
     ) -> Option<usize> {
         None
     }
@@ -339,7 +340,8 @@ impl<E: Encoding, B: Deref<Target = [u8]>, I: Instructions> Packed<'_, E, B, I> 
 }
 
 impl<E: Encoding, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_, E, B, I> {
-    type Values = [u32; 4];
+    type Slot = E::Slot;
+    type Values = [E::Slot; 4];
 
     #[inline(always)]
     fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool {
@@ -347,7 +349,7 @@ impl<E: Encoding, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_,
     }
 
     #[inline(always)]
-    fn values(&self, bucket: u64) -> [u32; 4] {
+    fn values(&self, bucket: u64) -> [E::Slot; 4] {
         E::values(self, E::load(self, bucket))
     }
 
@@ -466,7 +468,7 @@ impl<E: Encoding, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Pack
     }
 
     #[inline(always)]
-    fn add_bucket(&mut self, bucket: u64, half: (&[u8], Column), bit: u32, left: &mut [u32; 4]) -> Option<usize> {
+    fn add_bucket(&mut self, bucket: u64, half: (&[u8], Column), bit: u32, left: &mut [u64; 4]) -> Option<usize> {
         E::add_bucket(self, bucket, half, bit, left)
     }
 
@@ -509,6 +511,7 @@ pub(crate) struct Narrow;
 impl Encoding for Narrow {
     type Low = Quad;
     type Keys = Quad;
+    type Slot = u32;
     type Geometry = PackedGeometry;
     type Column = ();
     const FITS_A_WORD: bool = true;
@@ -686,6 +689,7 @@ pub(crate) struct Wide;
 impl Encoding for Wide {
     type Low = [u32; 4];
     type Keys = [u32; 4];
+    type Slot = u32;
     type Geometry = PackedGeometry;
     type Column = ();
     type Walked<I: Instructions> = Portable;
@@ -761,44 +765,45 @@ impl Encoding for Wide {
 }
 
 /// Avoids `map`, which is a call without link-time optimization.
-impl Keys for [u32; 4] {
-    type Key = u32;
+impl<S: Slot> Keys for [S; 4] {
+    type Key = S;
 
     #[inline(always)]
     fn free(self) -> u32 {
         let [a, b, c, d] = self;
-        u32::from(a == 0) + u32::from(b == 0) + u32::from(c == 0) + u32::from(d == 0)
+        let empty = |key: S| u32::from(key == S::EMPTY);
+        empty(a) + empty(b) + empty(c) + empty(d)
     }
 
     #[inline(always)]
-    fn find(self, key: u32) -> u64 {
+    fn find(self, key: S) -> u64 {
         let [a, b, c, d] = self;
         u64::from(a == key) | u64::from(b == key) | u64::from(c == key) | u64::from(d == key)
     }
 
     #[inline(always)]
-    fn exact(self, _: u32, marks: u64) -> u64 {
+    fn exact(self, _: S, marks: u64) -> u64 {
         marks
     }
 
     /// Does one step of an insertion sort, over the empty first slot.
     #[inline(always)]
-    fn insert(self, key: u32) -> Self {
+    fn insert(self, key: S) -> Self {
         let [_, a, b, c] = self;
         [key.min(a), key.min(b).max(a), key.min(c).max(b), key.max(c)]
     }
 
     #[inline(always)]
-    fn remove(self, key: u32, _: u64) -> Self {
+    fn remove(self, key: S, _: u64) -> Self {
         // Moves the keys before the last copy up by one.
         let [a, b, c, d] = self;
-        let keep = |own: u32, before: u32| select_unpredictable(own <= key, before, own);
-        [keep(a, 0), keep(b, a), keep(c, b), keep(d, c)]
+        let keep = |own: S, before: S| select_unpredictable(own <= key, before, own);
+        [keep(a, S::EMPTY), keep(b, a), keep(c, b), keep(d, c)]
     }
 
     #[inline(always)]
     fn select(condition: bool, [a, b, c, d]: Self, [e, f, g, h]: Self) -> Self {
-        let choose = |one: u32, other: u32| select_unpredictable(condition, one, other);
+        let choose = |one: S, other: S| select_unpredictable(condition, one, other);
         [choose(a, e), choose(b, f), choose(c, g), choose(d, h)]
     }
 
@@ -809,9 +814,9 @@ impl Keys for [u32; 4] {
     }
 
     #[inline(always)]
-    fn without(self, mask: u32) -> u64 {
+    fn without(self, mask: S) -> u64 {
         let [a, b, c, d] = self;
-        let lacks = |key: u32| u64::from(key != 0 && key & mask == 0);
+        let lacks = |key: S| u64::from(key != S::EMPTY && key.into() & mask.into() == 0);
         lacks(a) | lacks(b) | lacks(c) | lacks(d)
     }
 }

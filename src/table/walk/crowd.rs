@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use super::{Buckets, Node, Take, Visited, shift};
 use crate::{
-    bits::{low_half, wide},
+    bits::{index, low_half, wide},
     storage::{OutOfMemory, reserve},
     table::{
-        Change, Fingerprint, Pair, TableMut, TableParams,
+        Change, Fingerprint, Pair, Slot as _, TableMut, TableParams,
         copies::{self, ClassKey, Copies},
         fingerprints,
     },
@@ -18,8 +18,11 @@ use crate::{
 pub(crate) const LONG_SEARCH: usize = 1 << 11;
 
 /// The number of buckets in a short search for a second copy. If a filter of fixed size finds one that near, copies are frequent,
-/// and it sweeps the table.
+/// and it [sweeps](Crowd::sweep_around) the buckets around it.
 pub(crate) const SHORT_SEARCH: usize = 32;
+
+/// The number of buckets that are swept at once. With more, single insertions take longer; with fewer, too little room stays free.
+pub(crate) const PIECE_BUCKETS: u64 = 64;
 
 /// The number of buckets by which a sweep's prefetches are ahead.
 const AHEAD: u64 = 8;
@@ -28,8 +31,8 @@ const AHEAD: u64 = 8;
 /// each is compiled for every kind of table.
 pub(crate) struct Crowded<'a, P> {
     pub params: &'a P,
-    /// The bits above those of the table's fingerprints in the keys of extra copies.
-    pub above: u64,
+    /// Returns the key by which copies of a bucket's fingerprint are counted.
+    pub key: &'a dyn Fn(u64, Fingerprint) -> ClassKey,
     /// The list that counts copies that are moved out of the table.
     pub copies: &'a mut Copies,
     pub act: &'a mut dyn FnMut(&mut Crowd<'_, P>),
@@ -40,8 +43,8 @@ impl<P: TableParams> Change for Crowded<'_, P> {
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) {
-        let Self { params, above, copies, act } = self;
-        act(&mut Crowd { table: &mut table.walked(), params, above, copies });
+        let Self { params, key, copies, act } = self;
+        act(&mut Crowd { table: &mut table.walked(), params, key, copies });
     }
 }
 
@@ -49,15 +52,15 @@ impl<P: TableParams> Change for Crowded<'_, P> {
 pub(crate) struct Crowd<'a, P> {
     table: &'a mut dyn Buckets<P>,
     params: &'a P,
-    above: u64,
+    key: &'a dyn Fn(u64, Fingerprint) -> ClassKey,
     copies: &'a mut Copies,
 }
 
 /// The result of [`Crowd::place`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placed {
-    /// The fingerprint is stored. This many buckets before the one with the second copy were searched.
-    Stored(usize),
+    /// The fingerprint is stored. The second copy was in this bucket, after this many others were searched.
+    Stored { bucket: u64, searched: usize },
     /// Nothing has changed: there is no second copy.
     NoSecondCopy,
     /// Nothing has changed: the second copy would need a new entry in the list.
@@ -78,7 +81,11 @@ impl<P: TableParams> Crowd<'_, P> {
     ) -> Result<Placed, OutOfMemory> {
         let mut nodes = Vec::new();
         let mut visited = Visited::default();
-        let first = [(0, buckets.0), (1, buckets.1)].map(|(parent, bucket)| Node { bucket, incoming: fingerprint.get(), parent });
+        let first = [(0, buckets.0), (1, buckets.1)].map(|(parent, bucket)| Node {
+            bucket,
+            incoming: P::Slot::new(fingerprint.wide()),
+            parent,
+        });
         let first = &first[..if buckets.0 == buckets.1 { 1 } else { 2 }];
         if most_buckets > SHORT_SEARCH && !visited.track(first) {
             return Err(OutOfMemory::of(Visited::BITS / 8));
@@ -87,24 +94,24 @@ impl<P: TableParams> Crowd<'_, P> {
         nodes.extend_from_slice(first);
         let mut next = 0;
         while let Some(&Node { bucket, .. }) = nodes.get(next) {
-            for resident in fingerprints(&self.table.slots(bucket)) {
+            for resident in fingerprints(&self.slots(bucket)) {
                 if self.has_second(bucket, resident) {
-                    if !may_add && self.copies.get(self.key(bucket, resident)) == 0 {
+                    if !may_add && self.copies.get((self.key)(bucket, resident)) == 0 {
                         return Ok(Placed::NeedsEntry);
                     }
                     if self.move_out(bucket, resident)? {
                         shift(self.table, &nodes, next);
-                        return Ok(Placed::Stored(next));
+                        return Ok(Placed::Stored { bucket, searched: next });
                     }
                 }
                 let alternate = self.params.alternate(bucket, resident);
-                let is_new = |nodes: &[Node], visited: &mut Visited| {
+                let is_new = |nodes: &[Node<P::Slot>], visited: &mut Visited| {
                     let is_known = || nodes.iter().any(|node| node.bucket == alternate);
                     if visited.is_tracking() { visited.is_new(alternate, true) } else { !is_known() }
                 };
                 if nodes.len() < most_buckets && is_new(&nodes, &mut visited) {
                     reserve(&mut nodes, 1)?;
-                    nodes.push(Node { bucket: alternate, incoming: resident.get(), parent: low_half(wide(next)) });
+                    nodes.push(Node { bucket: alternate, incoming: P::Slot::new(resident.wide()), parent: low_half(wide(next)) });
                 }
             }
             next += 1;
@@ -119,32 +126,45 @@ impl<P: TableParams> Crowd<'_, P> {
 
     /// Counts the copies of a fingerprint in its two buckets.
     pub fn count(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> u32 {
-        let mut count = |bucket| self.table.slots(bucket).iter().map(|&value| u32::from(value == fingerprint.get())).sum::<u32>();
+        let value = P::Slot::new(fingerprint.wide());
+        let mut count = |bucket| self.slots(bucket).as_ref().iter().map(|&other| u32::from(other == value)).sum::<u32>();
         count(first) + if first == second { 0 } else { count(second) }
-    }
-
-    /// Returns the key of a bucket's fingerprint.
-    fn key(&self, bucket: u64, fingerprint: Fingerprint) -> ClassKey {
-        let buckets = (bucket, self.params.alternate(bucket, fingerprint));
-        self.copies.keys().key(buckets, self.above | fingerprint.wide())
     }
 
     /// Moves a fingerprint out of a bucket into the list. Returns false if it has too many extra copies. If it returns false or
     /// fails, nothing has changed.
     fn move_out(&mut self, bucket: u64, fingerprint: Fingerprint) -> Result<bool, OutOfMemory> {
-        let key = self.key(bucket, fingerprint);
+        let key = (self.key)(bucket, fingerprint);
         Ok(self.copies.add(key, 1, copies::MOST)? && self.table.take(Take(bucket, fingerprint)))
     }
 
-    /// Moves all second copies out of the table, as far as memory allows, because the next items need room, too. Returns how many
-    /// were moved.
+    /// Moves second copies out of a piece of the table around one of an item's buckets that has a fingerprint twice. Returns how
+    /// many were moved: 0 if neither bucket has.
     #[cold]
     #[inline(never)]
-    pub fn sweep(&mut self) -> usize {
-        let mut moved = 0;
-        for bucket in 0..self.params.buckets() {
-            self.prefetch_alternates(bucket + AHEAD);
-            for resident in fingerprints(&self.table.slots(bucket)) {
+    pub fn sweep_beside(&mut self, (first, second): Pair) -> usize {
+        let crowded = [first, second].into_iter().find(|&bucket| {
+            let slots = self.slots(bucket);
+            let slots = &slots.as_ref()[..index(self.params.bucket_size().into())];
+            let is_second = |at: usize| slots[at].into() != 0 && slots[..at].iter().any(|before| *before == slots[at]);
+            (1..slots.len()).any(is_second)
+        });
+        crowded.map_or(0, |bucket| self.sweep_around(bucket))
+    }
+
+    /// Moves all second copies out of the piece of the table that has this bucket, as far as memory allows, because the next items
+    /// need room, too. A piece begins at a multiple of its length, so nothing about it is stored. Returns how many were moved.
+    #[cold]
+    #[inline(never)]
+    pub fn sweep_around(&mut self, bucket: u64) -> usize {
+        let (mut moved, start) = (0, bucket - bucket % PIECE_BUCKETS);
+        let end = self.params.buckets().min(start + PIECE_BUCKETS);
+        (start..end.min(start + AHEAD)).for_each(|bucket| self.prefetch_alternates(bucket));
+        for bucket in start..end {
+            if bucket + AHEAD < end {
+                self.prefetch_alternates(bucket + AHEAD);
+            }
+            for resident in fingerprints(&self.slots(bucket)) {
                 if self.has_second(bucket, resident) {
                     let Ok(is_moved) = self.move_out(bucket, resident) else { return moved };
                     moved += usize::from(is_moved);
@@ -154,12 +174,17 @@ impl<P: TableParams> Crowd<'_, P> {
         moved
     }
 
+    /// Returns the values of a bucket's slots.
+    fn slots(&mut self, bucket: u64) -> P::Slots {
+        #[cfg(test)]
+        crate::table::steps::count_buckets(1);
+        self.table.slots(bucket)
+    }
+
     /// Prefetches the alternates of a bucket's residents.
     fn prefetch_alternates(&mut self, bucket: u64) {
-        if bucket < self.params.buckets() {
-            for resident in fingerprints(&self.table.slots(bucket)) {
-                self.table.prefetch(self.params.alternate(bucket, resident));
-            }
+        for resident in fingerprints(&self.slots(bucket)) {
+            self.table.prefetch(self.params.alternate(bucket, resident));
         }
     }
 }

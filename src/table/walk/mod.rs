@@ -16,10 +16,11 @@ mod crowd;
 mod tests;
 
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 
-pub(crate) use crowd::{Crowd, Crowded, LONG_SEARCH, Placed, SHORT_SEARCH};
+pub(crate) use crowd::{Crowd, Crowded, LONG_SEARCH, PIECE_BUCKETS, Placed, SHORT_SEARCH};
 
-use super::{Change, Fingerprint, MAX_SLOTS, Pair, Table, TableMut, TableParams, fingerprints};
+use super::{Change, Fingerprint, MAX_SLOTS, Pair, Slot, Table, TableMut, TableParams, copy_values, fingerprints};
 use crate::bits::{index, wide};
 
 /// The number of full buckets whose residents a walk examines before it gives up. With a quarter of this number, large tables
@@ -30,11 +31,11 @@ const MAX_EXPANDED: usize = 4096;
 const LONG_WALK: usize = 64;
 
 /// The operations that a walk needs of a table of any kind.
-pub(crate) trait Buckets<P> {
+pub(crate) trait Buckets<P: TableParams> {
     fn expand(&mut self, expand: Expand<'_, P>) -> bool;
     fn replace(&mut self, replace: Replace) -> bool;
     /// Returns the values of a bucket's slots.
-    fn slots(&mut self, bucket: u64) -> [u32; MAX_SLOTS];
+    fn slots(&mut self, bucket: u64) -> P::Slots;
     /// Prefetches a bucket.
     fn prefetch(&mut self, bucket: u64);
     /// Removes a fingerprint from a bucket. Returns false if the bucket does not hold it.
@@ -50,8 +51,8 @@ impl<T: TableMut, P: TableParams> Buckets<P> for T {
         self.outlined(replace)
     }
 
-    fn slots(&mut self, bucket: u64) -> [u32; MAX_SLOTS] {
-        self.outlined(ReadSlots(bucket))
+    fn slots(&mut self, bucket: u64) -> P::Slots {
+        self.outlined(ReadSlots::<P>(bucket, PhantomData))
     }
 
     fn prefetch(&mut self, bucket: u64) {
@@ -65,9 +66,9 @@ impl<T: TableMut, P: TableParams> Buckets<P> for T {
 
 /// An operation that examines the residents of one node's bucket after the other and adds nodes for their alternates. It returns
 /// true as soon as an alternate has room, or false once there are more than `most` nodes or none left to examine.
-pub(crate) struct Expand<'a, P> {
+pub(crate) struct Expand<'a, P: TableParams> {
     search: &'a mut Search<P>,
-    nodes: &'a mut [Node],
+    nodes: &'a mut [Node<P::Slot>],
     most: usize,
 }
 
@@ -85,7 +86,7 @@ impl<P: TableParams> Change for Expand<'_, P> {
                 if is_tracking && !search.visited.is_new(alternate, search.len < MAX_EXPANDED) {
                     continue;
                 }
-                nodes[search.len] = Node { bucket: alternate, incoming: resident.get(), parent };
+                nodes[search.len] = Node::new(alternate, resident, parent);
                 if table.has_room(alternate) {
                     return true;
                 }
@@ -111,15 +112,15 @@ impl Change for Replace {
 }
 
 /// [`Buckets::slots`] as an operation.
-struct ReadSlots(u64);
+struct ReadSlots<P>(u64, PhantomData<P>);
 
-impl Change for ReadSlots {
-    type Output = [u32; MAX_SLOTS];
+impl<P: TableParams> Change for ReadSlots<P> {
+    type Output = P::Slots;
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> Self::Output {
-        let (mut slots, values) = ([0; MAX_SLOTS], table.values(self.0));
-        slots[..values.as_ref().len()].copy_from_slice(values.as_ref());
+        let mut slots = P::EMPTY_SLOTS;
+        copy_values(&table.values(self.0), slots.as_mut());
         slots
     }
 }
@@ -139,6 +140,8 @@ impl Change for Take {
 /// The behavior of a walk in a table where copies take many slots. Moving copies out of the table is faster than a long walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CopyPolicy {
+    /// There is no walk.
+    NoWalk,
     /// The walk continues.
     Continue,
     /// A long walk gives up if many of the fingerprints that it meets are copies.
@@ -177,7 +180,7 @@ pub(crate) fn place_elsewhere<P: TableParams>(
 /// Stores all fingerprints in `values`, the slots of another table from `first_bucket` on: each in the same bucket or in its
 /// alternate, evicting others if necessary. Returns false if one of them found no slot; those before it stay.
 #[inline(never)]
-pub(crate) fn place_all<P: TableParams>(table: &mut dyn Buckets<P>, params: &P, first_bucket: u64, values: &[u32]) -> bool {
+pub(crate) fn place_all<P: TableParams>(table: &mut dyn Buckets<P>, params: &P, first_bucket: u64, values: &[P::Slot]) -> bool {
     let buckets = (first_bucket..).zip(values.chunks_exact(index(params.bucket_size().into())));
     buckets.into_iter().all(|(bucket, values)| {
         fingerprints(&values).all(|fingerprint| {
@@ -196,6 +199,9 @@ fn walk<P: TableParams>(
     fingerprint: Fingerprint,
     copy_policy: CopyPolicy,
 ) -> bool {
+    if copy_policy == CopyPolicy::NoWalk {
+        return false;
+    }
     let search = Search { params: *params, visited: Visited::default(), copy_policy, len: 2, next: 0 };
     let slots = index(params.bucket_size().into());
     if slots == 1 {
@@ -206,17 +212,30 @@ fn walk<P: TableParams>(
 }
 
 /// A bucket on the walk.
-#[derive(Clone, Copy)]
-pub(crate) struct Node {
+#[derive(Copy)]
+pub(crate) struct Node<S> {
     bucket: u64,
     /// The fingerprint that moves into this bucket: that of the item, or of the resident whose alternate this bucket is.
-    incoming: u32,
+    incoming: S,
     /// The node of that resident's bucket. For the item's own buckets, it is the node itself.
     parent: u32,
 }
 
-impl Node {
-    const NONE: Self = Self { bucket: 0, incoming: 0, parent: 0 };
+#[expect(clippy::expl_impl_clone_on_copy, reason = "a derived one copies field by field, and so fills vectors more slowly")]
+impl<S: Copy> Clone for Node<S> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: Slot> Node<S> {
+    const NONE: Self = Self { bucket: 0, incoming: S::EMPTY, parent: 0 };
+
+    #[inline(always)]
+    fn new(bucket: u64, incoming: Fingerprint, parent: u32) -> Self {
+        Self { bucket, incoming: S::new(incoming.wide()), parent }
+    }
 }
 
 /// The state of a walk.
@@ -239,15 +258,18 @@ impl<P: TableParams> Search<P> {
         // One step is usually enough. The nodes of the first steps need no allocation.
         let mut first_nodes = [Node::NONE; 2 + MAX_SLOTS];
         let mut more_nodes = Vec::new();
-        first_nodes[0] = Node { bucket: buckets.0, incoming: fingerprint.get(), parent: 0 };
-        first_nodes[1] = Node { bucket: buckets.1, incoming: fingerprint.get(), parent: 1 };
+        first_nodes[0] = Node::new(buckets.0, fingerprint, 0);
+        first_nodes[1] = Node::new(buckets.1, fingerprint, 1);
         let mut nodes = &mut first_nodes[..];
         loop {
             let mut most = nodes.len() - slots;
             if !self.visited.is_tracking() {
                 most = most.min(LONG_WALK - 1);
             }
-            if table.expand(Expand { search: &mut self, nodes, most }) {
+            let has_found = table.expand(Expand { search: &mut self, nodes, most });
+            #[cfg(test)]
+            super::steps::count_buckets(self.len as u64);
+            if has_found {
                 shift(table, nodes, self.len);
                 return true;
             }
@@ -284,15 +306,16 @@ impl<P: TableParams> Search<P> {
 
     /// Returns true if the walk should give up because of copies: more nodes than chance explains equal the node before them, in
     /// fingerprint and bucket. (Packed buckets are sorted. In others, half of the copies are overlooked.)
-    fn gives_up(&self, nodes: &[Node]) -> bool {
+    fn gives_up(&self, nodes: &[Node<P::Slot>]) -> bool {
         let has_own_copy = || nodes[2..].iter().take_while(|node| node.parent < 2).any(|node| node.incoming == nodes[0].incoming);
         match self.copy_policy {
-            CopyPolicy::Continue => return false,
+            CopyPolicy::NoWalk | CopyPolicy::Continue => return false,
             CopyPolicy::GiveUpForOwnCopy if has_own_copy() => return true,
             _ => {}
         }
         let by_chance = (wide(nodes.len()) * u64::from(self.params.bucket_size())) >> self.params.fingerprint_bits();
-        let is_copy = |(before, node): &(&Node, &Node)| (before.incoming, before.bucket) == (node.incoming, node.bucket);
+        let is_copy =
+            |(before, node): &(&Node<P::Slot>, &Node<P::Slot>)| (before.incoming, before.bucket) == (node.incoming, node.bucket);
         nodes.iter().zip(&nodes[1..]).filter(is_copy).count() > 4 * index(by_chance) + nodes.len() / 8
     }
 
@@ -329,7 +352,7 @@ impl<P: TableParams> Search<P> {
     }
 
     /// Returns the node to which the resident of a bucket of one slot may move, and true if it has room.
-    fn step(&mut self, table: &mut dyn Buckets<P>, bucket: u64) -> (Node, bool) {
+    fn step(&mut self, table: &mut dyn Buckets<P>, bucket: u64) -> (Node<P::Slot>, bool) {
         let mut nodes = [Node { bucket, ..Node::NONE }, Node::NONE];
         (self.next, self.len) = (0, 1);
         let has_room = table.expand(Expand { search: self, nodes: &mut nodes, most: 1 });
@@ -341,7 +364,7 @@ impl<P: TableParams> Search<P> {
     fn push(&mut self, table: &mut dyn Buckets<P>, mut bucket: u64, mut fingerprint: Fingerprint) {
         loop {
             let (next, has_room) = self.step(table, bucket);
-            let Some(resident) = Fingerprint::new(next.incoming) else { return };
+            let Some(resident) = Fingerprint::new(next.incoming.into()) else { return };
             let is_stored = table.replace(Replace(bucket, Some(resident), fingerprint));
             debug_assert!(is_stored);
             (bucket, fingerprint) = (next.bucket, resident);
@@ -355,11 +378,11 @@ impl<P: TableParams> Search<P> {
 }
 
 /// Moves the fingerprints along the path that ends at a node, the last one first.
-fn shift<P>(table: &mut dyn Buckets<P>, nodes: &[Node], mut at: usize) {
+fn shift<P: TableParams>(table: &mut dyn Buckets<P>, nodes: &[Node<P::Slot>], mut at: usize) {
     let mut outgoing = None;
     loop {
         let Node { bucket, incoming, parent } = nodes[at];
-        let Some(incoming) = Fingerprint::new(incoming) else { return };
+        let Some(incoming) = Fingerprint::new(incoming.into()) else { return };
         let is_stored = table.replace(Replace(bucket, outgoing, incoming));
         debug_assert!(is_stored);
         if at == index(parent.into()) {
@@ -383,7 +406,7 @@ impl Visited {
     }
 
     /// Starts tracking, with these nodes as visited. Returns false if there is no memory.
-    fn track(&mut self, nodes: &[Node]) -> bool {
+    fn track<S>(&mut self, nodes: &[Node<S>]) -> bool {
         let has_memory = self.0.try_reserve_exact(Self::BITS / 64).is_ok();
         if has_memory {
             self.0.resize(Self::BITS / 64, 0);

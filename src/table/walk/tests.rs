@@ -27,6 +27,7 @@ struct Counting<'c, T> {
 }
 
 impl<T: Table> Table for Counting<'_, T> {
+    type Slot = T::Slot;
     type Values = T::Values;
 
     fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool {

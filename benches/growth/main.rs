@@ -5,14 +5,18 @@
 //! cargo bench --bench growth -- 3000000     # this many items
 //! cargo bench --bench growth -- space       # only the space of filters of all sizes, including empty ones
 //! cargo bench --bench growth -- beyond      # only the space of filters that grow beyond their plan
+//! cargo bench --bench growth -- edges       # only the space from half the plan to 20 times the plan, and at every rate
+//! cargo bench --bench growth -- edges draw  # also draws it, in docs/tuning
 //! cargo bench --bench growth -- merge       # only the cost of merging the filters of many workers
 //! ```
 //!
 //! Prints Markdown. Times are per item in one thread, including hashing: medians of interleaved rounds. Every result is checked.
 
-#![allow(clippy::cast_precision_loss, reason = "the numbers are small")]
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the numbers are small")]
 
-use std::{collections::VecDeque, env, hint::black_box, time::Instant};
+mod edges;
+
+use std::{collections::VecDeque, env, hint::black_box, path::Path, time::Instant};
 
 use koel::{CuckooFilter, ElasticFilter};
 use koel_benches::{Extent, count, key, median, row, time};
@@ -263,13 +267,18 @@ fn column(items: u64, rounds: usize) -> Vec<String> {
 }
 
 fn main() {
-    if env::args().any(|argument| argument == "merge") {
+    let is_given = |name: &str| env::args().any(|argument| argument == name);
+    if is_given("merge") {
         return merge();
     }
-    if env::args().any(|argument| argument == "beyond") {
+    if is_given("beyond") {
         return beyond();
     }
-    if env::args().any(|argument| argument == "space") {
+    if is_given("edges") {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tuning");
+        return edges::edges(is_given("draw").then_some(&folder));
+    }
+    if is_given("space") {
         return space();
     }
     let Extent { items, rounds: most } = Extent::of_arguments(0, ROUNDS[1]);

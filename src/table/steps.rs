@@ -1,0 +1,23 @@
+//! Counters of what single operations do, for tests of the longest one.
+
+use std::{cell::Cell, thread_local};
+
+thread_local! {
+    static BUCKETS: Cell<u64> = const { Cell::new(0) };
+    static ENTRIES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts buckets that a walk, or a search for second copies, reads.
+pub(crate) fn count_buckets(buckets: u64) {
+    BUCKETS.set(BUCKETS.get() + buckets);
+}
+
+/// Counts entries of lists that are moved.
+pub(crate) fn count_entries(entries: u64) {
+    ENTRIES.set(ENTRIES.get() + entries);
+}
+
+/// Returns the buckets and the entries that have been counted since the last call.
+pub(crate) fn taken() -> (u64, u64) {
+    (BUCKETS.take(), ENTRIES.take())
+}

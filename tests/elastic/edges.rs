@@ -1,0 +1,712 @@
+//! Memory and counts follow what is in a filter, at every rate, with every plan, before and beyond it, whoever chose the items.
+//!
+//! These tests compare sizes, charges and counts, which are the same on every machine. `cargo bench --bench growth -- edges` and
+//! `cargo bench --bench pauses` measure times, and more items.
+
+#![allow(clippy::cast_sign_loss, reason = "the numbers are positive")]
+
+use crate::common::{SplitMix64, chosen::Plan};
+use koel::{ElasticBuilder, ElasticFilter, MergeError, ParamError, Prehashed};
+use std::{fmt::Display, iter, ops::Range};
+
+const RATES: [f64; 9] = [0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8];
+
+fn builder(rate: f64) -> ElasticBuilder {
+    ElasticFilter::builder().false_positive_rate(rate)
+}
+
+fn planned(rate: f64, capacity: usize, max_capacity: usize) -> ElasticBuilder {
+    builder(rate).capacity(capacity).max_capacity(max_capacity)
+}
+
+fn key(n: u64) -> u64 {
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
+}
+
+fn filled(builder: ElasticBuilder, items: u64) -> ElasticFilter {
+    let mut filter = builder.build().expect("valid parameters");
+    filter.insert_iter((0..items).map(key)).expect("the filter grows");
+    filter
+}
+
+/// Random choices with a fixed seed.
+struct Random(SplitMix64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self(SplitMix64(seed << 32))
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.0.next().map_or(0, |number| ((u128::from(number) * u128::from(end)) >> 64) as u64)
+    }
+
+    fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len() as u64) as usize]
+    }
+}
+
+/// Checks many cases, and reports all that fail.
+#[derive(Default)]
+struct Sweep {
+    cases: usize,
+    failures: Vec<String>,
+}
+
+impl Sweep {
+    fn at_most(&mut self, value: f64, limit: f64, case: impl Display) {
+        self.check(value <= limit, format_args!("{value:.4} of at most {limit:.4}: {case}"));
+    }
+
+    /// Returns a filter with this number of items, or reports that it is refused or large when it is empty. Then it is not built.
+    fn filled(&mut self, builder: ElasticBuilder, items: u64, case: &str) -> Option<ElasticFilter> {
+        let bytes = builder.clone().params().map(|params| params.size_in_bytes());
+        self.check(bytes.as_ref().is_ok_and(|&bytes| bytes <= 1 << 16), format_args!("{bytes:?} bytes when it is empty: {case}"));
+        bytes.is_ok_and(|bytes| bytes <= 1 << 16).then(|| filled(builder, items))
+    }
+
+    fn check(&mut self, holds: bool, case: impl Display) {
+        self.cases += 1;
+        if !holds {
+            self.failures.push(case.to_string());
+        }
+    }
+
+    fn finish(self) {
+        let (failed, first) = (self.failures.len(), self.failures.iter().take(40).map(String::as_str).collect::<Vec<_>>());
+        assert!(self.cases > 0 && failed == 0, "{failed} of {} cases failed:\n{}", self.cases, first.join("\n"));
+    }
+}
+
+mod memory {
+    use super::*;
+
+    /// Returns the largest `max_capacity`, which does not depend on the rate.
+    fn largest() -> usize {
+        match builder(0.1).max_capacity(usize::MAX).params() {
+            Err(ParamError::MaxCapacity { max, .. }) => max,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_empty_filter_takes_600_bytes_at_every_rate_and_with_every_plan() {
+        let mut sweep = Sweep::default();
+        let plans = [None, Some(1_000_000), Some(1_000_000_000), Some(largest())];
+        for rate in RATES {
+            for plan in plans {
+                let builder = plan.map_or(builder(rate), |items| builder(rate).max_capacity(items));
+                let case = format!("empty, a rate of {rate:e}, max_capacity {plan:?}");
+                if let Some(filter) = sweep.filled(builder, 0, &case) {
+                    sweep.at_most(filter.size_in_bytes() as f64, 600.0, case);
+                }
+            }
+        }
+        sweep.finish();
+    }
+
+    #[test]
+    fn small_filters_stay_small() {
+        let mut sweep = Sweep::default();
+        for (items, bytes) in [(5, 500), (100, 1100), (1000, 4700)] {
+            let filter = filled(builder(0.001), items);
+            sweep.at_most(filter.size_in_bytes() as f64, f64::from(bytes), format_args!("{items} items"));
+        }
+        #[cfg(feature = "std")]
+        {
+            let filter = filled(builder(0.001).partitions(64), 10_000).into_shared().expect("there is memory");
+            sweep.at_most(filter.size_in_bytes() as f64, 90_000.0, "10,000 items in 64 partitions");
+        }
+        sweep.finish();
+    }
+
+    /// A thousand items take 40 bits each, and what the rate needs.
+    #[test]
+    fn a_thousand_items_take_little_memory_at_every_rate() {
+        let mut sweep = Sweep::default();
+        for rate in RATES {
+            let case = format!("a rate of {rate:e}");
+            if let Some(filter) = sweep.filled(builder(rate), 1000, &case) {
+                sweep.at_most(filter.bits_per_item(), 1.6 * (1.0 / rate).log2() + 40.0, case);
+            }
+        }
+        sweep.finish();
+    }
+
+    /// Returns the bytes of a filter with as many items as planned, and those with each multiple of it.
+    fn multiples(builder: ElasticBuilder, items: u64, times: &[f64]) -> (f64, Vec<f64>) {
+        let mut filter = filled(builder, items);
+        let first = filter.size_in_bytes() as f64;
+        let bytes = times.iter().map(|times| {
+            let more = (items as f64 * times) as u64;
+            filter.insert_iter((filter.len() as u64..more).map(key)).expect("the filter grows");
+            filter.size_in_bytes() as f64
+        });
+        (first, bytes.collect())
+    }
+
+    fn check_beyond(rate: f64) {
+        const ITEMS: u64 = 200_000;
+        let mut sweep = Sweep::default();
+        let items = ITEMS as usize;
+        let (times, limits) = ([1.02, 1.1, 2.0], [1.05, 1.3, 3.9]);
+        for capacity in [items, 1000] {
+            let (first, bytes) = multiples(planned(rate, capacity, items), ITEMS, &times);
+            for ((bytes, times), limit) in bytes.iter().zip(times).zip(limits) {
+                let case = format_args!("{times} × the plan, a rate of {rate}, capacity {capacity}");
+                sweep.at_most(bytes / first, limit, case);
+            }
+        }
+        let (first, bytes) = multiples(planned(rate, items, items).partitions(16), ITEMS, &[1.1]);
+        sweep.at_most(bytes[0] / first, 1.3, format_args!("1.1 × the plan in 16 partitions, a rate of {rate}"));
+        sweep.finish();
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn beyond_the_plan_memory_follows_the_items_at_1e_2() {
+        check_beyond(1e-2);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn beyond_the_plan_memory_follows_the_items_at_1e_3() {
+        check_beyond(1e-3);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn beyond_the_plan_memory_follows_the_items_at_1e_5() {
+        check_beyond(1e-5);
+    }
+
+    /// A hundredth more items never take an eighth more memory, from half the plan to twenty times the plan.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn no_hundredth_more_items_take_a_fifth_more_memory() {
+        const ITEMS: usize = 20_000;
+        let mut sweep = Sweep::default();
+        for (rate, capacity) in [(1e-2, ITEMS), (1e-3, ITEMS), (1e-3, ITEMS / 20), (1e-5, ITEMS)] {
+            let mut filter = filled(planned(rate, capacity, ITEMS), ITEMS as u64 / 2);
+            let mut before = filter.size_in_bytes() as f64;
+            while filter.len() < 20 * ITEMS {
+                let items = filter.len() as u64;
+                filter.insert_iter((items..items + items / 100).map(key)).expect("the filter grows");
+                let bytes = filter.size_in_bytes() as f64;
+                // The shards of a later generation have equal shares of the items, so many of them split at nearly the same size.
+                sweep.at_most(bytes / before, 1.2, format_args!("{items} items, a rate of {rate}, capacity {capacity}"));
+                before = bytes;
+            }
+        }
+        sweep.finish();
+    }
+
+    /// A rate that is a twentieth lower never takes a quarter more memory with a list of items, or an eighth with tables.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn no_slightly_lower_rate_takes_much_more_memory() {
+        let mut sweep = Sweep::default();
+        for (items, limit) in [(0, 1.25), (500, 1.25), (5000, 1.15)] {
+            let (mut rate, mut before) = (0.5, f64::MAX);
+            while rate > 1e-8 {
+                let case = format!("{items} items, a rate of {rate:e}");
+                if let Some(filter) = sweep.filled(builder(rate), items, &case) {
+                    let bytes = filter.size_in_bytes() as f64;
+                    sweep.at_most(bytes / before, limit, case);
+                    before = bytes;
+                }
+                rate *= 0.95;
+            }
+        }
+        sweep.finish();
+    }
+
+    /// The mean over log n, with the samples of `cargo bench --bench growth -- space`.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn a_default_filter_takes_as_many_bits_as_before() {
+        let mut filter = builder(0.001).build().expect("valid parameters");
+        let (mut next, mut bits) = (1000.0, Vec::new());
+        while next < 1e6 {
+            filter.insert_iter((filter.len() as u64..next as u64).map(key)).expect("the filter grows");
+            bits.push(filter.bits_per_item());
+            next *= 1.01;
+        }
+        let mean = bits.iter().sum::<f64>() / bits.len() as f64;
+        // Version 1 of the format takes 34.16 bits.
+        assert!(mean <= 34.26, "{mean:.2} bits");
+    }
+}
+
+mod counts {
+    use super::*;
+
+    const ITEMS: u64 = 100_000;
+    const COPIES: u32 = 3;
+
+    /// The order in which all copies of the items are inserted.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Order {
+        /// Each item's copies one after another.
+        InARow,
+        /// All items once, then all items again.
+        Passes,
+        /// The last pass in the opposite direction.
+        Reversed,
+        /// Each item's copies at random times.
+        Interleaved,
+    }
+
+    use Order::{InARow, Interleaved, Passes, Reversed};
+
+    fn ordered(items: Range<u64>, copies: u32, order: Order) -> Vec<u64> {
+        let all = || items.clone().map(key);
+        match order {
+            InARow => all().flat_map(|item| iter::repeat_n(item, copies as usize)).collect(),
+            Passes => (0..copies).flat_map(|_| all()).collect(),
+            Reversed => (0..copies)
+                .flat_map(|pass| if pass + 1 < copies { all().collect::<Vec<_>>() } else { all().rev().collect() })
+                .collect(),
+            Interleaved => {
+                let mut keys = ordered(items, copies, Passes);
+                let mut random = Random::new(7);
+                (1..keys.len()).rev().for_each(|at| keys.swap(at, random.below(at as u64 + 1) as usize));
+                keys
+            }
+        }
+    }
+
+    /// How a filter with a given `max_capacity` is planned.
+    #[derive(Clone, Copy, Debug)]
+    enum Shape {
+        /// All tables from the start.
+        Whole,
+        /// All tables from the start, in 16 partitions.
+        Partitions,
+        /// It grows to `max_capacity` first.
+        Grown,
+    }
+
+    use Shape::{Grown, Partitions, Whole};
+
+    impl Shape {
+        fn builder(self, rate: f64, plan: usize) -> ElasticBuilder {
+            match self {
+                Whole => planned(rate, plan, plan),
+                Partitions => planned(rate, plan, plan).partitions(16),
+                Grown => planned(rate, 1, plan),
+            }
+        }
+    }
+
+    fn with_copies(builder: ElasticBuilder, items: Range<u64>, copies: u32, order: Order) -> ElasticFilter {
+        let mut filter = builder.build().expect("valid parameters");
+        filter.insert_iter(ordered(items, copies, order)).expect("the filter grows");
+        filter
+    }
+
+    /// Checks that no count is too low, and that few are too high.
+    fn check_counts(sweep: &mut Sweep, filter: &ElasticFilter, truth: impl Fn(u64) -> u32, items: u64, share: f64, case: &str) {
+        let (mut low, mut high, mut total) = (0, 0, 0_u64);
+        for item in 0..items {
+            let (count, expected) = (filter.count(&key(item)), truth(item));
+            low += u64::from(count < expected);
+            high += u64::from(count > expected);
+            total += u64::from(expected > 0);
+        }
+        sweep.check(low == 0, format_args!("{low} counts are too low: {case}"));
+        // A collision makes the counts of two items too high.
+        let margin = 6.0 * (2.0 * share / total as f64).sqrt();
+        sweep.at_most(high as f64 / items as f64, share + margin, format_args!("counts are too high: {case}"));
+    }
+
+    fn check(rate: f64, plan: usize) {
+        let mut sweep = Sweep::default();
+        for (order, shape) in [(InARow, Whole), (Passes, Whole), (Passes, Partitions), (Passes, Grown), (Interleaved, Grown)] {
+            let filter = with_copies(shape.builder(rate, plan), 0..ITEMS, COPIES, order);
+            let case = format!("{order:?}, {shape:?}, a rate of {rate:e}, planned for {plan}");
+            assert_eq!(filter.len() as u64, ITEMS * u64::from(COPIES));
+            let off = filter.distinct() as f64 / ITEMS as f64 - 1.0;
+            sweep.at_most(off.abs(), 2.0 * rate + 0.001, format_args!("{off}, distinct: {case}"));
+            check_counts(&mut sweep, &filter, |_| COPIES, ITEMS, 2.0 * rate, &case);
+            sweep.at_most(filter.false_positive_rate(), rate, &case);
+        }
+        sweep.finish();
+    }
+
+    macro_rules! tests {
+        ($check:ident: $($(#[$attribute:meta])* $name:ident, $rate:expr, $plan:expr;)*) => {$(
+            #[test]
+            $(#[$attribute])*
+            #[cfg_attr(miri, ignore = "takes too long")]
+            fn $name() {
+                $check($rate, $plan);
+            }
+        )*};
+    }
+
+    tests! { check:
+        an_item_is_one_item_up_to_twice_the_plan_at_1e_1, 0.1, 50_000;
+        an_item_is_one_item_up_to_twice_the_plan_at_1e_2, 0.01, 50_000;
+        an_item_is_one_item_up_to_twice_the_plan_at_1e_3, 1e-3, 50_000;
+        an_item_is_one_item_up_to_twice_the_plan_at_1e_6, 1e-6, 50_000;
+        an_item_is_one_item_up_to_50_times_the_plan_at_1e_1, 0.1, 2000;
+        an_item_is_one_item_up_to_50_times_the_plan_at_1e_2, 0.01, 2000;
+        an_item_is_one_item_up_to_50_times_the_plan_at_1e_3, 1e-3, 2000;
+        an_item_is_one_item_up_to_50_times_the_plan_at_1e_6, 1e-6, 2000;
+    }
+
+    /// Filters with equal, overlapping and other items, which came in other orders.
+    fn check_unions(rate: f64, plan: usize) {
+        const ITEMS: u64 = 30_000;
+        let mut sweep = Sweep::default();
+        let (mut refused, share) = (0, 3.0 * rate);
+        for (first, order, other, shape) in [
+            (0, Passes, Passes, Whole),
+            (0, Passes, Reversed, Whole),
+            (0, Passes, Reversed, Partitions),
+            (0, InARow, Passes, Grown),
+            (ITEMS / 2, Passes, Interleaved, Whole),
+            (ITEMS / 2, Passes, Interleaved, Grown),
+            (ITEMS, InARow, Passes, Whole),
+        ] {
+            let case = format!("{order:?} and {other:?}, {shape:?}, from {first}, a rate of {rate:e}, planned for {plan}");
+            let mut union = with_copies(shape.builder(rate, plan), 0..ITEMS, 2, order);
+            let second = with_copies(shape.builder(rate, plan), first..first + ITEMS, 2, other);
+            match union.union(&second) {
+                Ok(()) => {
+                    let items = first + ITEMS;
+                    for (what, number, truth) in [("len", union.len(), 2 * items), ("distinct", union.distinct(), items)] {
+                        let off = number as f64 / truth as f64 - 1.0;
+                        sweep.at_most(off.abs(), share + 0.001, format_args!("{off}, {what} of the union: {case}"));
+                    }
+                    check_counts(&mut sweep, &union, |_| 2, items, share, &case);
+                    union.assert_consistent();
+                }
+                Err(MergeError::MaxCapacity { .. }) if first > 0 => refused += 1,
+                // The items of one filter's first generation may be in a later one of the other, which knows too few of them.
+                Err(error) => sweep.check(matches!(error, MergeError::MaxCapacity { .. }), format_args!("{error}: {case}")),
+            }
+        }
+        assert!(refused <= 3);
+        sweep.finish();
+    }
+
+    /// Each of the two filters has other items in its first generation.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn a_union_of_equal_items_in_another_order_is_right_or_refused() {
+        const ITEMS: u64 = 20_000;
+        let mut sweep = Sweep::default();
+        for (rate, plan) in [(0.1, 10_000), (0.01, 400), (1e-3, 10_000), (1e-3, 400), (1e-6, 400)] {
+            let mut union = with_copies(Whole.builder(rate, plan), 0..ITEMS, 2, Passes);
+            let case = format!("a rate of {rate:e}, planned for {plan}");
+            match union.union(&with_copies(Whole.builder(rate, plan), 0..ITEMS, 2, Interleaved)) {
+                Ok(()) => {
+                    let off = union.len() as f64 / (2 * ITEMS) as f64 - 1.0;
+                    sweep.at_most(off.abs(), 3.0 * rate + 0.001, format_args!("{off}, len of the union: {case}"));
+                    check_counts(&mut sweep, &union, |_| 2, ITEMS, 3.0 * rate, &case);
+                }
+                // The items of one filter's first generation may be in a later one of the other, which knows too few of them.
+                Err(error) => sweep.check(matches!(error, MergeError::MaxCapacity { .. }), format_args!("{error}: {case}")),
+            }
+        }
+        sweep.finish();
+    }
+
+    tests! { check_unions:
+        a_union_has_each_item_once_up_to_twice_the_plan_at_1e_1, 0.1, 15_000;
+        a_union_has_each_item_once_up_to_twice_the_plan_at_1e_2, 0.01, 15_000;
+        a_union_has_each_item_once_up_to_twice_the_plan_at_1e_3, 1e-3, 15_000;
+        a_union_has_each_item_once_up_to_twice_the_plan_at_1e_6, 1e-6, 15_000;
+        a_union_has_each_item_once_at_50_times_the_plan_at_1e_1, 0.1, 600;
+        a_union_has_each_item_once_at_50_times_the_plan_at_1e_2, 0.01, 600;
+        a_union_has_each_item_once_at_50_times_the_plan_at_1e_3, 1e-3, 600;
+        a_union_has_each_item_once_at_50_times_the_plan_at_1e_6, 1e-6, 600;
+    }
+}
+
+mod merges {
+    use super::*;
+
+    fn number(n: u64) -> u64 {
+        SplitMix64(n).next().unwrap_or_default()
+    }
+
+    /// Returns three filters, the second of which has grown and shrunk before.
+    fn three(builder: &ElasticBuilder, seed: u64) -> [ElasticFilter; 3] {
+        let (first, before) = (seed << 40, 1 << 60);
+        let filled = |which: u64| {
+            let mut filter = builder.clone().build().expect("valid parameters");
+            let items = 200 + number(first + which) % 1500;
+            filter.insert_iter((0..items).map(|n| number(first + (which + 1) * 10_000 + n))).expect("the filter grows");
+            filter
+        };
+        let [one, mut two, three] = [0, 1, 2].map(filled);
+        two.insert_iter((0..1500).map(|n| number(before + n))).expect("the filter grows");
+        (0..1500).for_each(|n| assert!(two.remove(&number(before + n))));
+        [one, two, three]
+    }
+
+    /// (x + y) + z answers as x + (y + z), for filters that grew and shrank before.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn the_order_of_merges_does_not_matter_after_growth_and_removals() {
+        let mut sweep = Sweep::default();
+        for (seed, builder) in (100..290).map(|seed| {
+            let rate = [0.1, 0.01, 0.001][seed as usize % 3];
+            (seed, builder(rate).capacity(100).max_capacity(5000).partitions(1 + 3 * (seed as usize / 3 % 2)))
+        }) {
+            let [one, two, three] = three(&builder, seed);
+            let merged = |into: &ElasticFilter, other: &ElasticFilter| {
+                let mut into = into.clone();
+                into.merge(other).expect("the plan has room");
+                into
+            };
+            let left = merged(&merged(&one, &two), &three);
+            let right = merged(&one, &merged(&two, &three));
+            let differ = (0..1000_u64).filter(|n| left.contains(n) != right.contains(n)).count();
+            let differ = differ + (0..1000_u64).filter(|n| left.count(n) != right.count(n)).count();
+            let shards = [&left, &right].map(ElasticFilter::shards);
+            let case = format!("{differ} of 2000 answers differ with {shards:?} shards: seed {seed}");
+            sweep.check(differ == 0 && left.len() == right.len(), case);
+        }
+        sweep.finish();
+    }
+
+    /// A merge gives the sum of both counts, also beyond the plan and with itself.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn a_merge_with_itself_doubles_all_counts() {
+        const ITEMS: u64 = 4000;
+        let mut sweep = Sweep::default();
+        for (rate, plan) in [(0.1, 2000), (0.01, 200), (1e-3, 2000), (1e-3, 80), (1e-6, 200), (1e-3, 10_000)] {
+            let mut filter = filled(planned(rate, plan, plan), ITEMS);
+            let (distinct, bytes) = (filter.distinct(), filter.table_bytes());
+            for doublings in 1..=20 {
+                let copy = filter.clone();
+                filter.merge(&copy).expect("copies need no further generation");
+                let case = format!("doubled {doublings} times, a rate of {rate:e}, planned for {plan}");
+                sweep.check(filter.len() as u64 == ITEMS << doublings, &case);
+                let off = filter.distinct() as f64 / distinct as f64 - 1.0;
+                sweep.at_most(off.abs(), 2.0 * rate, format_args!("{off}, distinct: {case}"));
+                sweep.at_most(filter.table_bytes() as f64 / bytes as f64, 1.12, format_args!("bytes of tables: {case}"));
+            }
+            let counts = || (0..ITEMS).map(|n| filter.count(&key(n)));
+            sweep.check(counts().all(|count| count >= 1 << 20), format_args!("a count is too low: a rate of {rate:e}"));
+            let high = counts().filter(|&count| count > 1 << 20).count() as f64 / ITEMS as f64;
+            let margin = 6.0 * (4.0 * rate / ITEMS as f64).sqrt();
+            sweep.at_most(high, 2.0 * rate + margin, format_args!("counts are too high: a rate of {rate:e}, planned for {plan}"));
+            filter.assert_consistent();
+        }
+        sweep.finish();
+    }
+}
+
+mod chosen {
+    use super::*;
+    use koel::{CuckooFilter, TableKind};
+
+    /// The first stream bits that chosen items have in common: nearly all that a filter with a low rate knows.
+    const COMMON: u64 = 36;
+
+    /// Returns hashes that no table holds: they have the same two buckets and the same stream, and different fingerprints.
+    fn crowd(filter: &ElasticFilter, number: usize) -> Vec<Prehashed<u64>> {
+        let plan = Plan::of(filter);
+        let bucket = plan.m / 3;
+        let fingerprints = plan.fingerprints_of_one_pair(bucket);
+        let hashes = fingerprints.iter().filter_map(|&t| plan.hash(bucket, t, [0, COMMON])).take(number);
+        hashes.map(Prehashed).collect()
+    }
+
+    #[test]
+    fn the_inverse_leads_to_the_chosen_bucket_and_fingerprint() {
+        for (f, m) in [(8, 1002), (16, 256), (32, 6)] {
+            let plan = Plan { f, m, partition_bits: 0, is_staggered: false, known_bits: 0 };
+            for (i, t) in [(0, 1), (m - 1, 2), (m / 2, (1 << f) - 1), (m / 3, 77)] {
+                let builder = CuckooFilter::builder().table(TableKind::Single).fingerprint_bits(f).bucket_size(1).buckets(m);
+                let mut filter = builder.build().expect("valid parameters");
+                filter.insert(&Prehashed(plan.hash(i, t, [1, 2]).expect("a hash exists"))).expect("there is room");
+                let (width, table) = (f as usize / 8, filter.to_table());
+                let slot = &table[i as usize * width..][..width];
+                assert_eq!(slot, &t.to_le_bytes()[..width], "bucket {i}, fingerprint {t}, f = {f}, m = {m}");
+                let j = plan.alternate(i, t);
+                assert_eq!(plan.alternate(j, t), i, "the alternate bucket is an involution");
+            }
+        }
+    }
+
+    #[test]
+    fn items_with_a_chosen_stream_are_copies_of_each_other() {
+        for builder in [builder(0.001), builder(0.001).partitions(4), planned(0.01, 1000, 1000), builder(0.1)] {
+            let mut filter = builder.build().expect("valid parameters");
+            let plan = Plan::of(&filter);
+            for (bucket, prefix) in [(0, 0), (plan.m - 1, (1 << 20) - 1), (plan.m / 2, 0x5_5555), (1, 0xb_0000)] {
+                let copies: Vec<u64> = plan.hashes(bucket, 5, [prefix << 14, 34]).take(3).collect();
+                assert_eq!(copies.len(), 3);
+                copies.iter().for_each(|&hash| filter.insert(&Prehashed(hash)).expect("there is room"));
+                assert!(copies.iter().all(|&hash| filter.count(&Prehashed(hash)) == 3), "bucket {bucket}, prefix {prefix:x}");
+                let other = plan.hash(bucket, 6, [prefix << 14, 34]).expect("a hash exists");
+                assert_eq!(filter.count(&Prehashed(other)), 0);
+            }
+        }
+    }
+
+    /// Only the shard of chosen items notices them.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn hashes_that_no_table_holds_do_not_keep_others_from_shards() {
+        const ITEMS: u64 = 25_000;
+        let mut sweep = Sweep::default();
+        for (number, builder) in [
+            (10, builder(0.001)),
+            (30, builder(0.001)),
+            (10, builder(0.01)),
+            (10, builder(0.001).partitions(4)),
+            (10, builder(0.001).capacity(1000)),
+            (10, planned(0.001, 1000, 100_000)),
+            (10, planned(0.001, 2000, 2000)),
+        ] {
+            let without = filled(builder.clone(), ITEMS);
+            let mut filter = builder.build().expect("valid parameters");
+            let crowd = crowd(&filter, number);
+            let accepted: Vec<_> = crowd.iter().filter(|&hash| filter.insert(hash).is_ok()).collect();
+            filter.insert_iter((0..ITEMS).map(key)).expect("others are accepted");
+            let case = format!("{} of {number} chosen hashes: {filter}, without them {without}", accepted.len());
+            sweep.check(crowd.len() == number, format_args!("not enough hashes: {case}"));
+            sweep.check(filter.shards() as f64 >= 0.95 * without.shards() as f64, format_args!("too few shards: {case}"));
+            sweep.at_most(filter.size_in_bytes() as f64 / without.size_in_bytes() as f64, 1.15, format_args!("bytes: {case}"));
+            sweep.check((0..ITEMS).all(|n| filter.contains(&key(n))), format_args!("an item is lost: {case}"));
+            sweep.check(accepted.iter().all(|&&hash| filter.contains(&hash)), format_args!("a chosen item is lost: {case}"));
+            filter.assert_consistent();
+            accepted.iter().for_each(|&&hash| sweep.check(filter.remove(&hash), format_args!("a chosen item is lost: {case}")));
+        }
+        sweep.finish();
+    }
+
+    type Greatest = fn(&Plan, usize) -> Vec<Prehashed<u64>>;
+
+    /// Returns hashes whose keys are the greatest ones: by the stream, then by the smaller bucket. No more than eight have the same
+    /// stream, so that tables have room for them.
+    fn greatest(plan: &Plan, number: usize) -> Vec<Prehashed<u64>> {
+        let mut pairs: Vec<(u64, u64)> = (1..200).flat_map(|t| (0..plan.m).map(move |bucket| (bucket, t))).collect();
+        pairs.retain(|&(bucket, t)| bucket <= plan.alternate(bucket, t));
+        pairs.sort_unstable();
+        let bits = plan.known_bits.into();
+        pairs.dedup_by_key(|&mut (bucket, _)| bucket);
+        let prefixes = (0..1_u64 << bits).rev().flat_map(|prefix| pairs.iter().rev().take(8).map(move |&pair| (prefix, pair)));
+        let hashes = prefixes.filter_map(|(prefix, (bucket, t))| plan.hash(bucket, t, [prefix, bits]));
+        hashes.map(Prehashed).take(number).collect()
+    }
+
+    /// Returns hashes whose keys, multiplied by the odd constant of the format, are the greatest ones.
+    fn greatest_multiplied(plan: &Plan, number: usize) -> Vec<Prehashed<u64>> {
+        const C: u128 = 0x9e37_79b9_7f4a_7c15;
+        let inverse = (0..7).fold(C, |x, _| x.wrapping_mul(2_u128.wrapping_sub(x.wrapping_mul(C))));
+        let (f, known) = (plan.f, plan.known_bits);
+        let mask = (1_u128 << (f + known + 64 - (plan.m - 1).leading_zeros())) - 1;
+        let hashes = (0..mask).rev().filter_map(|place| {
+            let key = place.wrapping_mul(inverse) & mask;
+            let bucket = (key >> (f + known)) as u64;
+            let (prefix, t) = ((key >> f) as u64 & ((1 << known) - 1), key as u64 & ((1 << f) - 1));
+            let is_key = t > 0 && bucket < plan.m && bucket <= plan.alternate(bucket, t);
+            is_key.then(|| plan.hash(bucket, t, [prefix, known.into()])).flatten()
+        });
+        hashes.map(Prehashed).take(number).collect()
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn a_filter_never_takes_more_than_its_limit() {
+        let mut sweep = Sweep::default();
+        let orders: [(&str, Greatest); 2] = [("natural", greatest), ("multiplied", greatest_multiplied)];
+        for (name, greatest) in orders {
+            for (items, copies) in [(3000, 2000), (0, 900), (3000, 200)] {
+                let mut filter = builder(0.001).build().expect("valid parameters");
+                filter.insert_iter((0..items).map(key)).expect("the filter grows");
+                for _ in 0..5000 {
+                    filter.insert(&Prehashed(1)).expect("copies are accepted");
+                }
+                let hashes = greatest(&Plan::of(&filter), copies);
+                for more in [100, 1000, 5000, 10_000, 30_000, 1 << 20] {
+                    let mut filter = filter.clone();
+                    // Chosen streams that are equal far along may be refused.
+                    let accepted = hashes.iter().take_while(|&hash| filter.insert(hash).is_ok()).count();
+                    let limit = filter.charged_bytes() + more;
+                    filter.set_max_bytes(limit);
+                    let case = format!(
+                        "{items} items and {copies} with the greatest keys in {name} order, {more} bytes more, {accepted} accepted"
+                    );
+                    for (n, hash) in hashes.iter().enumerate() {
+                        let is_full = filter.insert(hash).is_err();
+                        if is_full || n + 1 == hashes.len() {
+                            let (size, charge) = (filter.size_in_bytes(), filter.charged_bytes());
+                            sweep.check(size <= charge, format_args!("{size} bytes, charged {charge}: {case}"));
+                            sweep.check(charge <= limit, format_args!("charged {charge} of {limit}: {case}"));
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        sweep.finish();
+    }
+
+    /// Fills a filter with items, some of which have copies. Returns all keys in it.
+    fn filled_with_copies(builder: ElasticBuilder, [items, copied, copies]: [u64; 3]) -> (ElasticFilter, Vec<u64>) {
+        let mut filter = builder.build().expect("valid parameters");
+        let more = (1..copies).flat_map(|_| (0..copied).map(key));
+        let keys: Vec<u64> = (0..items).map(key).chain(more).collect();
+        filter.insert_iter(&keys).expect("the filter grows");
+        (filter, keys)
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn no_removal_raises_the_charge() {
+        let mut sweep = Sweep::default();
+        for seed in 0..100 {
+            let mut random = Random::new(seed);
+            let (plan, rate) = (*random.pick(&[100, 1000, 10_000]), *random.pick(&[0.1, 0.01, 1e-3, 1e-5]));
+            let items = 1 + random.below(6000);
+            let copied = random.below(items);
+            let builder = planned(rate, plan, plan << random.below(6));
+            let (mut filter, mut keys) = filled_with_copies(builder, [items, copied, 2]);
+            let case = format!("seed {seed}, {items} items, a rate of {rate}, planned for {plan}");
+            let mut charge = filter.charged_bytes();
+            while !keys.is_empty() {
+                let at = random.below(keys.len() as u64);
+                assert!(filter.remove(&keys.swap_remove(at as usize)));
+                let (before, size) = (charge, filter.size_in_bytes());
+                charge = filter.charged_bytes();
+                sweep.check(charge <= before, format_args!("charged {before}, then {charge} with {} items: {case}", keys.len()));
+                sweep.check(size <= charge, format_args!("{size} bytes, charged {charge}: {case}"));
+            }
+        }
+        sweep.finish();
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn no_shrink_raises_the_size_or_the_charge() {
+        let mut sweep = Sweep::default();
+        for seed in 0..800 {
+            let mut random = Random::new(seed);
+            let (plan, rate) = (*random.pick(&[1, 3, 10, 100]), *random.pick(&[0.1, 0.01, 1e-3, 1e-5]));
+            let items = 1 + random.below(5000);
+            let copied = random.below(items);
+            let builder = planned(rate, plan, plan << random.below(6));
+            let (mut filter, mut keys) = filled_with_copies(builder, [items, copied, 1 + random.below(8)]);
+            for _ in 0..random.below(keys.len() as u64) {
+                let at = random.below(keys.len() as u64);
+                assert!(filter.remove(&keys.swap_remove(at as usize)));
+            }
+            let before = [filter.size_in_bytes(), filter.charged_bytes()];
+            filter.shrink();
+            let after = [filter.size_in_bytes(), filter.charged_bytes()];
+            let holds = after[0] <= before[0] && after[1] <= before[1];
+            sweep.check(holds, format_args!("{before:?} bytes and charge to {after:?}: seed {seed}, {filter}"));
+        }
+        sweep.finish();
+    }
+}
