@@ -41,6 +41,10 @@ impl<E: Into<InsertError>> From<E> for Refused {
 /// The number of items after which a merge checks its limit, and of common items from which they are frequent.
 const CHECK_INTERVAL: u32 = 1 << 8;
 
+/// A table of which more than one item in this many is present is merged item by item, as with single insertions. Bucket by bucket,
+/// more copies would go into tables in some orders of merges than in others, and filters with equal content would differ in size.
+const MANY_ONE_IN: usize = 64;
+
 impl Elastic {
     /// Returns an error unless the other filter has equal parameters.
     pub fn check_params(&self, other: &Self) -> Result<(), MergeError> {
@@ -189,49 +193,53 @@ impl Merging {
 
     /// Inserts all items of a table of a generation, or of a part of one.
     fn insert_table(&mut self, theirs: &Generation, table: &Shard<'_>, prefix: u64) -> Result<(), Refused> {
-        if self.add_table(theirs, table, prefix)? {
+        if theirs.number() == 0 && !theirs.has_extra_copies() && self.add_table(theirs, table, prefix)? {
             return self.check_limit();
         }
         table.each_item(prefix, &mut |key, copies| self.insert(theirs, key, copies))
     }
 
-    /// Inserts all items of a table bucket by bucket, which takes a fraction of the time. They go into a table of ours with the same
-    /// prefix, or without its last bit. Tables of ours that have no room for all items split first, as with single insertions, and
-    /// if ours are deeper, parts of the table go there. Returns false, and inserts nothing, if there are copies or lists.
+    /// Inserts all items of a table: those that we have not bucket by bucket, which takes a fraction of the time, and only the others
+    /// one by one. They go into a table of ours with the same prefix, or without its last bit. If it has no room, it splits first,
+    /// as with single insertions, and if ours are deeper, parts of the table go there. Returns false, and inserts nothing, if there
+    /// is a list.
     fn add_table(&mut self, theirs: &Generation, table: &Shard<'_>, prefix: u64) -> Result<bool, Refused> {
-        let has_copies = theirs.has_extra_copies() || !self.partition.has_one_generation_without_copies();
-        if self.how != Combine::Sum || theirs.number() > 0 || has_copies {
+        let (first, depth) = (&mut self.partition.first, table.params().depth);
+        let Some((place, ours)) = first.table_with(depth, prefix) else { return Ok(false) };
+        if ours.params().depth > depth {
+            let part = theirs.plan().shard(depth + 1);
+            for bit in 0..2 {
+                let mut bytes = reserved(part.padded_bytes())?;
+                bytes.resize(part.padded_bytes(), 0);
+                let mut half = ShardMut::from_parts(part, &mut bytes, 0).with_dispatch(table.dispatch());
+                fill_part(&mut half, table, bit);
+                let items = wide(half.len());
+                let half = Shard::from_parts(part, &bytes, items).with_dispatch(table.dispatch());
+                self.insert_table(theirs, &half, prefix << 1 | u64::from(bit))?;
+            }
+            return Ok(true);
+        }
+        let mut compared = first.compare(place, table, prefix, self.how)?;
+        let items = ours.len() + compared.added;
+        if self.how == Combine::Sum && compared.present.len() > table.len() / MANY_ONE_IN {
             return Ok(false);
         }
-        let (first, depth) = (&mut self.partition.first, table.params().depth);
-        while let Some((place, ours)) = first.table_with(depth, prefix) {
-            if ours.params().depth > depth {
-                let part = theirs.plan().shard(depth + 1);
-                for bit in 0..2 {
-                    let mut bytes = reserved(part.padded_bytes())?;
-                    bytes.resize(part.padded_bytes(), 0);
-                    let mut half = ShardMut::from_parts(part, &mut bytes, 0).with_dispatch(table.dispatch());
-                    fill_part(&mut half, table, bit);
-                    let items = wide(half.len());
-                    let half = Shard::from_parts(part, &bytes, items).with_dispatch(table.dispatch());
-                    self.insert_table(theirs, &half, prefix << 1 | u64::from(bit))?;
-                }
-                return Ok(true);
-            }
-            if first.are_partly_present(table, prefix) {
-                break;
-            }
-            let (depth_of_ours, items) = (ours.params().depth, ours.len() + table.len());
-            if items <= index(first.plan().full_at(depth_of_ours).into()) {
-                return Ok(depth_of_ours + 1 >= depth && first.add_table(place, table, prefix)?);
-            }
-            if depth_of_ours >= first.plan().max_depth
-                || !first.split(place, depth_of_ours + 1, prefix << 1 << (63 - depth), usize::MAX, |_, _| true)?
-            {
-                break;
-            }
+        if items > index(first.plan().full_at(ours.params().depth).into()) {
+            let (next, stream) = (ours.params().depth + 1, prefix << 1 << (63 - depth));
+            let is_split = next <= first.plan().max_depth && first.split(place, next, stream, usize::MAX, |_, _| true)?;
+            return if is_split { self.add_table(theirs, table, prefix) } else { Ok(false) };
         }
-        Ok(false)
+        if ours.params().depth + 1 < depth || !first.add_absent(place, table, prefix, &mut compared)? {
+            return Ok(false);
+        }
+        self.has_new_items |= compared.added > 0;
+        self.items += wide(compared.added);
+        for (bucket, fingerprint) in compared.present {
+            let key = Key::from_stored(*table.params(), prefix, bucket, fingerprint);
+            let copies = if self.how == Combine::Sum { 1 } else { theirs.count(key, 0) };
+            self.insert(theirs, key, copies)?;
+        }
+        Ok(true)
     }
 
     /// Adds a copy of this filter's next generation.

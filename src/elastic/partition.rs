@@ -161,11 +161,6 @@ impl Partition {
         if self.looks_first() { None } else { Some(&mut self.first) }
     }
 
-    /// Returns true if there is one generation, and no copy is counted beside its tables.
-    pub fn has_one_generation_without_copies(&self) -> bool {
-        !self.has_later() && !self.has_extra_copies
-    }
-
     /// Returns true if insertions look up the item first: in all generations but the last one, and in this, too, if it has many
     /// copies.
     #[inline]

@@ -154,6 +154,27 @@ fn the_remedy_of_a_refused_merge_works_for_copies() {
     assert!(refused > 12, "{refused}");
 }
 
+/// Items that one filter has in its first generation, and the other in a later one, are moved to the first.
+#[test]
+fn items_of_a_later_generation_move_to_the_first() {
+    const PLAN: u64 = 4000;
+    let builder = || ElasticFilter::builder().false_positive_rate(1e-5).capacity(4000).max_capacity(4000);
+    for partitions in [1, 2] {
+        let builder = || builder().partitions(partitions);
+        let theirs = filled(builder(), 2 * PLAN..2 * PLAN + 1500);
+        let mut ours = filled(builder(), 0..4 * PLAN);
+        assert!((0..PLAN / 2).map(key).all(|item| ours.remove(&item)));
+        for is_union in [false, true] {
+            let (mut merged, expected) = (ours.clone(), 4 * PLAN - PLAN / 2 + if is_union { 0 } else { 1500 });
+            if is_union { merged.union(&theirs) } else { merged.merge(&theirs) }.expect("the first generation has room");
+            assert_eq!((merged.len() as u64, merged.distinct() as u64), (expected, 4 * PLAN - PLAN / 2), "{is_union} {merged}");
+            let counts = (2 * PLAN..2 * PLAN + 1500).map(|n| merged.count(&key(n)));
+            assert!(counts.into_iter().all(|count| count == if is_union { 1 } else { 2 }), "{is_union} {merged}");
+            merged.assert_consistent();
+        }
+    }
+}
+
 /// A union has the larger copy count of each item, however differently the filters have grown. `SharedFilter::union` gives the same
 /// bytes.
 #[test]

@@ -12,21 +12,24 @@
 //! either, it tries the next depth. Then it allocates the other parts and a directory, and only then changes the directory. Merging
 //! two underfull shards is the reverse.
 
-use super::{Generation, Key, List, Place, Shard, ShardMut, ShardRecord};
+use alloc::vec::Vec;
+
+use super::{Generation, List, Place, Shard, ShardMut, ShardRecord};
 use crate::{
-    bits::{index, low_half, wide},
+    bits::{index, low_half, mask, wide},
     elastic::{
         directory::Directory,
         pool::{EMPTY_LIST_BYTES, Pool},
+        shard::BUCKET_SIZE,
         stream::Window,
     },
-    filter::InsertError,
-    storage::{OutOfMemory, reserved},
-    table::TableParams as _,
+    filter::{Combine, InsertError},
+    storage::{OutOfMemory, reserve, reserved},
+    table::{Fingerprint, Pair, TableParams as _},
 };
 
-/// The number of items of a table that are looked up before all are added.
-const COMPARED_ITEMS: u32 = 128;
+/// The number of slots in a bucket.
+const SLOTS: usize = BUCKET_SIZE as usize;
 
 impl Generation {
     /// Splits a shard repeatedly, until the stream leads to a part of this depth. Calls `act` with that part, and returns its
@@ -351,35 +354,89 @@ impl Generation {
         Some((place, self.shard(place)?))
     }
 
-    /// Returns true if this generation has more than one in 64 of a sample of another filter's table with this prefix.
-    pub fn are_partly_present(&self, theirs: &Shard<'_>, prefix: u64) -> bool {
-        let (mut items, mut present) = (0, 0);
-        theirs.each_fingerprint(|bucket, fingerprint| {
-            items += 1;
-            present += u32::from(self.contains_exactly(Key::from_stored(*theirs.params(), prefix, bucket, fingerprint)));
-            items < COMPARED_ITEMS
-        });
-        present > items / 64
+    /// Compares another filter's table with the table at this place, whose prefix is the same or shorter.
+    pub fn compare(&self, place: Place, theirs: &Shard<'_>, prefix: u64, how: Combine) -> Result<Compared, OutOfMemory> {
+        let mut compared = Compared { absent: theirs.values()?, added: theirs.len(), present: Vec::new() };
+        let Some(ours) = self.shard(place) else { return Ok(compared) };
+        let (params, above) = (theirs.params(), bits_above(ours.params().depth, theirs, prefix));
+        let ours = ours.values()?;
+        let (ours, theirs) = (ours.as_chunks::<SLOTS>().0, compared.absent.as_chunks_mut::<SLOTS>().0);
+        let copies = |buckets: &[[u64; SLOTS]], pair: Pair, value| {
+            let in_bucket = |bucket| buckets[index(bucket)].iter().filter(|&&other| other == value).count();
+            in_bucket(pair.0) + if pair.0 == pair.1 { 0 } else { in_bucket(pair.1) }
+        };
+        let mut are_present = reserved(theirs.len())?;
+        for (bucket, slots) in (0..).zip(theirs.iter()) {
+            are_present.push(slots.each_ref().map(|&value| {
+                Fingerprint::new(value)
+                    .is_some_and(|fingerprint| copies(ours, (bucket, params.alternate(bucket, fingerprint)), value | above) > 0)
+            }));
+        }
+        for (bucket, are_present) in (0..).zip(&are_present).filter(|(_, are_present)| are_present.contains(&true)) {
+            let slots = theirs[index(bucket)].iter().zip(are_present).filter(|(_, is_present)| **is_present);
+            for fingerprint in slots.filter_map(|(&value, _)| Fingerprint::new(value)) {
+                compared.added -= 1;
+                let pair = (bucket, params.alternate(bucket, fingerprint));
+                if how == Combine::Sum || copies(theirs, pair, fingerprint.wide()) > 1 {
+                    reserve(&mut compared.present, 1)?;
+                    compared.present.push((bucket, fingerprint));
+                }
+            }
+        }
+        // Only now, because the slots are compared with each other, too.
+        for (value, _) in
+            theirs.as_flattened_mut().iter_mut().zip(are_present.as_flattened()).filter(|(_, is_present)| **is_present)
+        {
+            *value = 0;
+        }
+        Ok(compared)
     }
 
-    /// Adds the items of another filter's table to the table at this place, whose depth is the same, or less by one. Returns false,
-    /// and changes nothing, if the table has no room for all of them.
-    pub fn add_table(&mut self, place: Place, theirs: &Shard<'_>, prefix: u64) -> Result<bool, OutOfMemory> {
+    /// Adds the absent items of another filter's table to the table at this place, whose depth is the same, or less by one. Returns
+    /// false, and changes nothing, if the table has no room for all of them.
+    pub fn add_absent(
+        &mut self,
+        place: Place,
+        theirs: &Shard<'_>,
+        prefix: u64,
+        compared: &mut Compared,
+    ) -> Result<bool, OutOfMemory> {
         let Some((layout, record, table)) = self.pool.open(place) else { return Ok(false) };
         let (params, items) = (layout.params, record.items());
         let table = &mut table[..params.padded_bytes()];
         let mut before = reserved(params.table_bytes())?;
         before.extend_from_slice(&table[..params.table_bytes()]);
-        let bit = if params.depth < theirs.params().depth { low_half(prefix & 1) } else { 0 };
+        let above = bits_above(params.depth, theirs, prefix);
         let mut shard = ShardMut::from_parts(params, table, wide(items)).with_dispatch(self.dispatch);
-        if !fill_half(&mut shard, theirs, bit) {
+        let are_added = if compared.added == theirs.len() {
+            fill_half(&mut shard, theirs, low_half(above >> theirs.params().stored_bits()))
+        } else {
+            compared.absent.iter_mut().filter(|value| **value > 0).for_each(|value| *value |= above);
+            shard.add_values(&compared.absent)
+        };
+        if are_added {
+            record.set_items(items + compared.added);
+            self.len += compared.added;
+        } else {
             table[..before.len()].copy_from_slice(&before);
-            return Ok(false);
         }
-        record.set_items(items + theirs.len());
-        self.len += theirs.len();
-        Ok(true)
+        Ok(are_added)
     }
+}
+
+/// What a table has of the items of another filter's table.
+pub(crate) struct Compared {
+    /// The slots of the other table, of which those with items that are in both are empty.
+    absent: Vec<u64>,
+    /// The number of absent items.
+    pub added: usize,
+    /// The other items with their buckets, but in a union only those of which the other table has copies.
+    pub present: Vec<(u64, Fingerprint)>,
+}
+
+/// Returns the bits that a table of this depth stores above the fingerprints of a deeper one with this prefix.
+fn bits_above(depth: u8, deeper: &Shard<'_>, prefix: u64) -> u64 {
+    (prefix & mask(u32::from(deeper.params().depth - depth))) << deeper.params().stored_bits()
 }
 
 /// Fills a shard with the items of a shallower one whose upper bits begin with `bits`, which are as many bits as the depths

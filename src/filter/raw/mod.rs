@@ -5,6 +5,7 @@
 mod crowd;
 mod scan;
 
+use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut, Range};
 
 #[cfg(go_files)]
@@ -14,7 +15,7 @@ use crate::{
     bits::{PADDING, in_memory, index, low_half, wide},
     kernel::{Dispatch, Hashes, answers},
     params::Params,
-    storage::{OutOfMemory, Owned},
+    storage::{OutOfMemory, Owned, reserved},
     table::{
         Address, Change, CopyPolicy, Corrupt, DeepGeometry, Fingerprint, Geometry, Pair, Read, Slot as _, Table, TableMut,
         TableParams, Uniform,
@@ -203,6 +204,15 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         self.each_bucket(|bucket, values| fingerprints(&values).all(|fingerprint| act(bucket, fingerprint)))
     }
 
+    /// Returns the values of all slots, bucket by bucket.
+    pub fn values(&self) -> Result<Vec<P::Slot>, OutOfMemory> {
+        let (buckets, slots) = (self.params.buckets(), self.params.slots());
+        let mut values = reserved(slots)?;
+        values.resize(slots, P::Slot::EMPTY);
+        self.read(CopyValues { buckets: 0..buckets, values: &mut values });
+        Ok(values)
+    }
+
     /// Calls `act` once for all copies of a fingerprint in its two buckets, with the buckets, the fingerprint and the number of
     /// these copies, until it returns false. Returns false if it did.
     pub fn each_class(&self, act: &mut dyn FnMut(Pair, Fingerprint, u32) -> bool) -> bool {
@@ -331,6 +341,14 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     #[cfg(test)]
     pub fn change<C: Change>(&mut self, change: C) -> C::Output {
         self.dispatch.change(&self.geometry, &mut self.storage, change)
+    }
+
+    /// Stores the values of the slots of another table with as many buckets. Each goes into the bucket that it has there, or into its
+    /// alternate if that is full. Returns false if one found no room; the filter must then be discarded.
+    pub fn add_values(&mut self, values: &[P::Slot]) -> bool {
+        let Self { params, storage, items, dispatch, .. } = self;
+        *items += wide(fingerprints(&values).count());
+        dispatch.change_deep(&DeepGeometry::new(params), storage, PlaceAll { params, first_bucket: 0, values })
     }
 
     /// Stores the fingerprints that `map` returns for those of another table with as many buckets. Each goes into the bucket that
