@@ -11,8 +11,6 @@ mod growing;
 mod redisbloom;
 #[path = "../fuzz/src/repair.rs"]
 mod repair;
-#[path = "../fuzz/src/sections.rs"]
-pub(crate) mod sections;
 #[cfg(feature = "serde")]
 #[path = "../fuzz/src/serde.rs"]
 mod serde;
@@ -25,7 +23,7 @@ use crate::{
         self,
         operations::{Size, check},
     },
-    operations::{formulas, ops},
+    operations::{formulas, ops, sections},
 };
 use std::{fs, path::Path};
 

@@ -7,6 +7,9 @@
 pub(crate) mod formulas;
 #[path = "../fuzz/src/ops.rs"]
 pub(crate) mod ops;
+#[allow(dead_code, reason = "the fuzz targets use all of it")]
+#[path = "../fuzz/src/sections.rs"]
+pub(crate) mod sections;
 
 use crate::common::{same_bits, sequences::Target, split_mix};
 use koel::Kernel;

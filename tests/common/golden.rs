@@ -197,7 +197,8 @@ impl Entry<'_> {
         Items::NAMES.iter().find(|(_, name)| *name == self.text("items")).expect("a known name").0
     }
 
-    /// Returns the hashes of an entry, which are strings: many readers of JSON have no integers of 64 bits.
+    /// Returns the hashes of an entry of a growing filter, which are strings: many readers of JSON have no integers of 64 bits.
+    #[cfg(feature = "std")]
     pub(crate) fn hashes(&self) -> Vec<u64> {
         let parse = |hash: &Value| hash.as_str().and_then(|hash| hash.parse().ok()).expect("a hash is a number in a string");
         self.0["hashes"].as_array().map_or(Vec::new(), |hashes| hashes.iter().map(parse).collect())

@@ -2,7 +2,7 @@
 
 use crate::{
     common::same_bits,
-    fuzz_corpus::sections::{COPIES, RECORD, SECTION, seal, sections},
+    operations::sections::{COPIES, RECORD, SECTION, seal, sections},
 };
 use std::{env, fs, process};
 
