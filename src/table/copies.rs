@@ -208,7 +208,7 @@ impl ExtraCopies {
 impl Copies {
     /// The number of entries for which there is a list. With more, insertions move more bytes; with fewer, the lists themselves
     /// take more.
-    const MEAN: usize = 256;
+    const MEAN: usize = 128;
 
     /// Creates an empty list. Allocates nothing.
     pub fn new(keys: ClassKeys) -> Self {

@@ -69,8 +69,40 @@ fn load_last<const N: usize>(bytes: &[u8]) -> [u8; N] {
     chunk
 }
 
-/// How far the second probe of a search is from its guess. In a list of a thousand uniform keys, the key is mostly nearer.
-const NEAR: usize = 16;
+/// How far from its guess a search is linear. In a list of a thousand uniform keys, the key is mostly nearer.
+const NEAR: usize = 32;
+
+/// Returns the position of a key among `len` ordered ones, or as an error the position at which to insert it. It is probably near
+/// `guess`.
+#[inline(always)]
+fn find<K: Copy + Ord>(len: usize, guess: usize, key: K, key_at: impl Fn(usize) -> K) -> Result<usize, usize> {
+    let (mut start, mut end) = (0, len);
+    let guess = guess.min(end);
+    if guess < end && key_at(guess) < key {
+        let last = end.min(guess + NEAR);
+        start = guess + 1;
+        while start < last && key_at(start) < key {
+            start += 1;
+        }
+        if start < last {
+            end = start;
+        }
+    } else {
+        let first = guess.saturating_sub(NEAR);
+        end = guess;
+        while end > first && key_at(end - 1) >= key {
+            end -= 1;
+        }
+        if end > first {
+            start = end;
+        }
+    }
+    while start < end {
+        let at = start.midpoint(end);
+        if key_at(at) < key { start = at + 1 } else { end = at }
+    }
+    if start < len && key_at(start) == key { Ok(start) } else { Err(start) }
+}
 
 impl<'a> ListView<'a> {
     /// Wraps a list of `len` entries, whose keys have at most 16 bytes. Bytes that are missing count as zeros.
@@ -128,36 +160,27 @@ impl<'a> ListView<'a> {
 
     /// Returns the number of keys below this one.
     pub fn rank(self, key: ClassKey) -> usize {
-        self.rank_near(key, self.guess(key))
-    }
-
-    /// Returns [`rank`](Self::rank), which is probably near `guess`.
-    ///
-    /// Keys are nearly uniform unless somebody chose them. So a binary search begins at the guess, where the key would be if they
-    /// were exactly uniform, and goes on at a short distance from it.
-    #[inline(never)]
-    fn rank_near(self, key: ClassKey, guess: usize) -> usize {
-        let (mut start, mut end, mut probe, mut distance) = (0, self.len, guess, NEAR);
-        while start < end {
-            let at = probe.clamp(start, end - 1);
-            if self.key(at) < key {
-                (start, probe) = (at + 1, at + distance);
-            } else {
-                (end, probe) = (at, at.saturating_sub(distance));
-            }
-            if distance == 0 {
-                probe = start.midpoint(end);
-            }
-            distance = 0;
-        }
-        start
+        let (Ok(rank) | Err(rank)) = self.find(key, self.guess(key));
+        rank
     }
 
     /// Returns the position of a key, or as an error the position at which to insert it. It is probably near `guess`.
-    #[inline]
+    ///
+    /// Keys are nearly uniform unless somebody chose them. So a linear search begins at the guess, where the key would be if they
+    /// were exactly uniform. A binary search, of which every step is unpredictable, would take longer, except far from the guess.
+    #[inline(never)]
     fn find(self, key: ClassKey, guess: usize) -> Result<usize, usize> {
-        let rank = self.rank_near(key, guess);
-        if rank < self.len && self.key(rank) == key { Ok(rank) } else { Err(rank) }
+        // Most keys are short. Comparing these takes a fraction of the time.
+        let mask = low_word(self.mask());
+        match u64::try_from(key) {
+            Ok(short) if self.key_bytes <= size_of::<u64>() => {
+                find(self.len, guess, short, |at| u64::from_le_bytes(load(self.bytes, at * self.key_bytes)) & mask)
+            }
+            _ => {
+                let rank = self.partition_point(|other| other < key);
+                if rank < self.len && self.key(rank) == key { Ok(rank) } else { Err(rank) }
+            }
+        }
     }
 
     /// Returns the count of a key; 0 if it is not in the list.
@@ -347,7 +370,9 @@ impl List {
             return Ok(true);
         }
         let widened = self.count_bytes.max(narrow(width(sum)));
-        self.reserve(self.len() + usize::from(found.is_err()), widened)?;
+        if found.is_err() || widened > self.count_bytes {
+            self.reserve(self.len() + usize::from(found.is_err()), widened)?;
+        }
         // Nothing fails from here on.
         self.set_count_bytes(widened.into());
         match found {
@@ -367,7 +392,7 @@ impl List {
     #[inline(never)]
     pub fn take_near(&mut self, key: ClassKey, most: u32, guess: usize) -> u32 {
         let Ok(at) = self.view().find(key, guess) else { return 0 };
-        let count = self.view().count(at);
+        let (before, count) = (self.count_bytes, self.view().count(at));
         let taken = count.min(most);
         if taken == 0 {
             return 0;
@@ -381,7 +406,9 @@ impl List {
             let widest = self.view().widest(0..self.len());
             self.set_count_bytes(widest);
         }
-        self.fit();
+        if taken == count || self.count_bytes < before {
+            self.fit();
+        }
         taken
     }
 
@@ -518,7 +545,12 @@ impl List {
     fn set_count(&mut self, at: usize, count: u32) {
         let ListView { len, key_bytes, count_bytes, .. } = self.view();
         debug_assert!(width(count) <= count_bytes);
-        self.bytes[len * key_bytes + at * count_bytes..][..count_bytes].copy_from_slice(&count.to_le_bytes()[..count_bytes]);
+        let bytes = &mut self.bytes[len * key_bytes + at * count_bytes..][..count_bytes];
+        let [first, ..] = count.to_le_bytes();
+        match bytes {
+            [byte] => *byte = first,
+            bytes => bytes.copy_from_slice(&count.to_le_bytes()[..count_bytes]),
+        }
     }
 }
 

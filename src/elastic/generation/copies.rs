@@ -161,12 +161,16 @@ impl Generation {
             return self.count_in_list(place, class_key, copies, budget);
         }
         let entry = self.plan.entry_key(class_key, extra);
-        let here = self.copies.get(entry);
-        let needed = if here == 0 { self.charge_for_copies(1) - self.charge_for_copies(0) } else { 0 };
-        if needed > budget {
+        let needed = self.charge_for_copies(1) - self.charge_for_copies(0);
+        if needed > budget && self.copies.get(entry) == 0 {
             return Err(InsertError::limit(needed));
         }
-        let most = u32::MAX - (self.count(key, extra) - here);
+        // An item has no more copies than all items have. Looking up the others of this one takes as long as counting it.
+        let most = if self.extra_copies().saturating_add(copies.into()) <= copies::MOST.into() {
+            u32::MAX
+        } else {
+            u32::MAX - (self.count(key, extra) - self.copies.get(entry))
+        };
         let added = self.copies.list_or_new(self.plan.entry_keys())?.add(entry, copies, most);
         self.copies.drop_empty();
         if added? { Ok(()) } else { Err(InsertError::of(InsertErrorKind::TooManyCopies)) }
