@@ -161,7 +161,7 @@ impl ElasticParams {
         in_memory(self.empty_charged_bytes())
     }
 
-    /// Returns the bytes that an empty filter is charged against its limit.
+    /// Returns the bytes that an empty filter is charged against its limit, with room for the first item.
     pub(crate) fn empty_charged_bytes(&self) -> u64 {
         wide(Partition::empty_charged_bytes(self)).saturating_mul(wide(self.partitions())).saturating_add(wide(FILTER_BYTES))
     }

@@ -777,9 +777,14 @@ pub(crate) fn initial_table_bytes(plan: &GenerationPlan) -> usize {
     level.blocks_for(1 << plan.min_depth).saturating_mul(level.block_bytes())
 }
 
-/// Returns the bytes that a generation's first shards are charged.
+/// Returns the bytes that a generation's first shards are charged. A list is charged with one item: a limit that has room for none
+/// would be of no use.
 pub(crate) fn empty_charged_bytes(plan: &GenerationPlan) -> usize {
-    if plan.begins_as_list() { EMPTY_LIST_BYTES } else { Level::new(plan, plan.min_depth).charge_for(1 << plan.min_depth) }
+    if plan.begins_as_list() {
+        EMPTY_LIST_BYTES + List::bytes_for(plan.key_bytes(), 1, 0)
+    } else {
+        Level::new(plan, plan.min_depth).charge_for(1 << plan.min_depth)
+    }
 }
 
 fn low_byte(number: usize) -> u8 {

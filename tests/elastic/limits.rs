@@ -87,7 +87,9 @@ fn a_limit_below_the_first_tables_is_refused_with_the_bytes_they_need() {
         }
         // The largest filters would take more memory than the test machine has.
         if needed < 1 << 30 {
-            let filter = builder.max_bytes(needed).build().unwrap();
+            let mut filter = builder.max_bytes(needed).build().unwrap();
+            assert!(filter.size_in_bytes() <= needed);
+            filter.insert(&1).expect("the least limit has room for an item");
             assert!(filter.size_in_bytes() <= needed);
         }
     }
