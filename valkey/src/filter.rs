@@ -512,8 +512,7 @@ impl Filter {
     }
 }
 
-/// Returns true if a filter has grown beyond its plan. An item may then be in several generations, so distinct items cannot be
-/// counted.
+/// Returns true if a filter has grown beyond its plan. With EXPANSION 0, it takes no further items, so their number is not needed.
 fn has_later_generations(own: &ElasticFilter) -> bool {
     own.buckets_per_lookup() > 2
 }
