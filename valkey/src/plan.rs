@@ -28,7 +28,7 @@ const MAX_SMALL_CAPACITY: i64 = 250_000;
 const MIN_PLANNED_IF_LARGE: i64 = 1_000_000;
 
 /// The fewest items of a partition, in a filter that is planned for its final size. If the filter grows nevertheless, each partition
-/// does so by itself; smaller ones would take more memory for their records than they save.
+/// does so by itself.
 const MIN_PARTITION_ITEMS: u64 = 15_000;
 const MAX_PARTITIONS: usize = 256;
 
