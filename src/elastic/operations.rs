@@ -131,8 +131,10 @@ impl Task for InsertSome<'_> {
         }
         if prefetches {
             for (item, &hash) in items.iter().zip(hashes) {
-                if let Some(first) = core.partitions[partition_of(hash)].simple() {
-                    first.prefetch_pending(instructions, *item);
+                let partition = &core.partitions[partition_of(hash)];
+                match partition.simple() {
+                    Some(first) => first.prefetch_pending(instructions, *item),
+                    None => partition.prefetch(Uniform(hash)),
                 }
             }
         }
