@@ -22,7 +22,7 @@ use crate::{
     bits::{in_memory, index, wide},
     filter::{Combine, Core as _, InsertError, MergeError},
     storage::reserved,
-    table::copies::ClassKey,
+    table::{TableParams as _, copies::ClassKey},
 };
 
 /// Why partitions cannot be merged.
@@ -44,6 +44,10 @@ const CHECK_INTERVAL: u32 = 1 << 8;
 /// A table of which more than one item in this many is present is merged item by item, as with single insertions. Bucket by bucket,
 /// more copies would go into tables in some orders of merges than in others, and filters with equal content would differ in size.
 const MANY_ONE_IN: usize = 64;
+
+/// A table is merged item by item if it would fill less than one in this many slots of ours, and if parts of it would.
+const FEW_ONE_IN: usize = 32;
+const FEW_OF_PARTS_ONE_IN: usize = 4;
 
 impl Elastic {
     /// Returns an error unless the other filter has equal parameters.
@@ -202,11 +206,16 @@ impl Merging {
     /// Inserts all items of a table: those that we have not bucket by bucket, which takes a fraction of the time, and only the others
     /// one by one. They go into a table of ours with the same prefix, or without its last bit. If it has no room, it splits first,
     /// as with single insertions, and if ours are deeper, parts of the table go there. Returns false, and inserts nothing, if there
-    /// is a list.
+    /// is a list, or if the items are so few that reading a table of ours takes longer than inserting them.
     fn add_table(&mut self, theirs: &Generation, table: &Shard<'_>, prefix: u64) -> Result<bool, Refused> {
         let (first, depth) = (&mut self.partition.first, table.params().depth);
         let Some((place, ours)) = first.table_with(depth, prefix) else { return Ok(false) };
-        if ours.params().depth > depth {
+        let deeper = u32::from(ours.params().depth.saturating_sub(depth));
+        let few_one_in = if deeper == 0 { FEW_ONE_IN } else { FEW_OF_PARTS_ONE_IN };
+        if table.len() >> deeper < ours.params().slots() / few_one_in {
+            return Ok(false);
+        }
+        if deeper > 0 {
             let part = theirs.plan().shard(depth + 1);
             for bit in 0..2 {
                 let mut bytes = reserved(part.padded_bytes())?;
