@@ -206,8 +206,11 @@ fn lists_become_tables_and_tables_lists() {
         } else {
             left + 2 > plan.list_again_at(u8::MAX) || !generation.has_all_tables()
         });
-        generation.assert_consistent(&plan, Dispatch::best());
-        assert!(inserted[removed + 1..].iter().all(|&key| generation.count(key, 0) == 3));
+        // Under Miri, checking everything after each removal takes an hour.
+        if !cfg!(miri) || removed.is_multiple_of(64) {
+            generation.assert_consistent(&plan, Dispatch::best());
+            assert!(inserted[removed + 1..].iter().all(|&key| generation.count(key, 0) == 3));
+        }
     }
     assert_eq!(generation.item_count(), 0);
 }
