@@ -244,7 +244,7 @@ impl Generation {
         if items >= index(layout.full_at.into()) {
             return false;
         }
-        let store = key.store(&layout.params, layout.upper, CopyPolicy::Continue);
+        let store = key.store(&layout.params, layout.upper, CopyPolicy::GiveUp);
         let is_placed = match layout.geometry.deep() {
             Some(geometry) => Deep::change(&geometry, table, instructions, store),
             None => self.dispatch.change_deep(&layout.geometry, table, store),
@@ -268,7 +268,7 @@ impl Generation {
     /// nothing, and returns false.
     #[inline]
     fn insert_at(&mut self, place: Place, key: Key, even_if_full: bool) -> bool {
-        self.store_at(place, key, even_if_full, CopyPolicy::Continue)
+        self.store_at(place, key, even_if_full, if even_if_full { CopyPolicy::Continue } else { CopyPolicy::GiveUp })
     }
 
     /// Stores a copy of an item that is in a table, if one of its buckets has a free slot. Otherwise changes nothing, and returns

@@ -72,6 +72,9 @@ fn load_last<const N: usize>(bytes: &[u8]) -> [u8; N] {
 /// How far from its guess a search is linear. In a list of a thousand uniform keys, the key is mostly nearer.
 const NEAR: usize = 32;
 
+/// Searches begin at the guess, except in programs for browsers, which are to be small.
+const BEGINS_AT_GUESS: bool = !cfg!(target_family = "wasm");
+
 /// Returns the position of a key among `len` ordered ones, or as an error the position at which to insert it. It is probably near
 /// `guess`.
 #[inline(always)]
@@ -173,7 +176,7 @@ impl<'a> ListView<'a> {
         // Most keys are short. Comparing these takes a fraction of the time.
         let mask = low_word(self.mask());
         match u64::try_from(key) {
-            Ok(short) if self.key_bytes <= size_of::<u64>() => {
+            Ok(short) if BEGINS_AT_GUESS && self.key_bytes <= size_of::<u64>() => {
                 find(self.len, guess, short, |at| u64::from_le_bytes(load(self.bytes, at * self.key_bytes)) & mask)
             }
             _ => {

@@ -84,8 +84,9 @@ impl Generation {
         }
         // A table that is not full has no slot because of copies in the item's buckets.
         let may_replace = around > 0 || !self.is_full(place) || self.has_extra_copies() && !self.may_split(place);
-        let is_stored = around > 0 && self.insert_at(place, key, true)
-            || may_replace && self.replace_second_copy(place, key, SHORT_SEARCH, budget)?;
+        let is_stored = around > 0 && self.insert_copy(key)
+            || may_replace && self.replace_second_copy(place, key, SHORT_SEARCH, budget)?
+            || around > 0 && self.insert_at(place, key, true);
         if is_stored {
             if around > 0 {
                 self.sweep_around(place, key.buckets.0);
