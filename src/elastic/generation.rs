@@ -38,7 +38,6 @@ use crate::{
 };
 
 /// A generation of a partition.
-#[derive(Clone)]
 pub(crate) struct Generation {
     plan: GenerationPlan,
     /// The layout of all tables, without their columns. Lookups in the first generation read these alone.

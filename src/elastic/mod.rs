@@ -125,7 +125,6 @@ pub struct ElasticFilter<H = Xxh3> {
 }
 
 /// The core of an [`ElasticFilter`]: its partitions and their parameters.
-#[derive(Clone)]
 pub(crate) struct Elastic {
     pub partitions: Vec<Partition>,
     pub params: ElasticParams,

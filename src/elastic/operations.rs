@@ -154,6 +154,12 @@ impl Task for InsertSome<'_> {
     }
 }
 
+impl Clone for Elastic {
+    fn clone(&self) -> Self {
+        self.try_clone().unwrap_or_else(|error| error.abort())
+    }
+}
+
 impl Elastic {
     /// Returns a filter without a limit. The number of partitions must match the parameters.
     pub fn from_partitions(partitions: Vec<Partition>, params: ElasticParams) -> Self {
@@ -215,7 +221,7 @@ impl Elastic {
         self.partitions.iter().map(Partition::charged_bytes).fold(FILTER_BYTES, usize::saturating_add)
     }
 
-    /// Returns a copy, or an error if memory cannot be allocated.
+    /// Returns a copy of the same size, or an error if memory cannot be allocated.
     fn try_clone(&self) -> Result<Self, OutOfMemory> {
         let mut partitions = reserved(self.partitions.len())?;
         for partition in &self.partitions {

@@ -20,7 +20,6 @@ pub(crate) const PARTITION_BYTES: usize = 1 << 10;
 const _: () = assert!(size_of::<Partition>() <= PARTITION_BYTES);
 
 /// A partition of a growing filter.
-#[derive(Clone)]
 pub(crate) struct Partition {
     pub(super) first: Generation,
     /// The later generations. Each is added when the bits of the previous one are used up.
@@ -58,14 +57,14 @@ impl Partition {
     /// every operation that may change the number of extra copies or the generations. Insertions into tables need not call it,
     /// because they only reduce the share of extra copies. Returns true if insertions look for the item in the last generation.
     pub fn note_copies(&mut self) -> bool {
-        let had_extra_copies = self.has_extra_copies;
-        let has_extra_copies = self.generations().any(Generation::has_extra_copies);
-        self.has_extra_copies = has_extra_copies;
-        if has_extra_copies || had_extra_copies {
-            let last = self.last();
-            self.has_frequent_copies = last.has_frequent_copies(last.item_count());
-        }
+        (self.has_extra_copies, self.has_frequent_copies) = self.extra_and_frequent_copies();
         self.has_frequent_copies
+    }
+
+    /// Returns true for extra copies in any generation, and for frequent ones in the last.
+    fn extra_and_frequent_copies(&self) -> (bool, bool) {
+        let (has_any, last) = (self.generations().any(Generation::has_extra_copies), self.last());
+        (has_any, has_any && last.has_frequent_copies(last.item_count()))
     }
 
     pub fn generations(&self) -> impl Iterator<Item = &Generation> + Clone {
@@ -437,10 +436,8 @@ impl Partition {
             generation.assert_consistent(&self.plan().generation(number), self.dispatch);
         }
         assert!(self.later.last().is_none_or(|generation| generation.len() > 0), "the last generation is empty");
-        let noted = |partition: &Self| (partition.has_extra_copies, partition.has_frequent_copies);
-        let mut updated = self.clone();
-        updated.note_copies();
-        assert_eq!(noted(&updated), noted(self), "what is noted of copies");
+        let noted = (self.has_extra_copies, self.has_frequent_copies);
+        assert_eq!(noted, self.extra_and_frequent_copies(), "extra and frequent copies");
         assert!(
             self.size_in_bytes() <= self.charged_bytes(),
             "{} bytes, but charged for {}",

@@ -176,7 +176,6 @@ pub(crate) fn times_in_table(table_len: usize, extra_copies: u64) -> f64 {
 }
 
 /// The tables of one depth, indexed from 0 without gaps.
-#[derive(Clone)]
 pub(crate) struct Level {
     pub layout: DepthLayout,
     /// The bytes from one table to the next, a multiple of the unit.
@@ -290,14 +289,12 @@ impl<'a> Blocks<'a> {
 }
 
 /// A shard that is a list: its record, without items, and for each of these its class key and the number of its copies.
-#[derive(Clone)]
 struct ListShard {
     record: ShardRecord,
     list: List,
 }
 
 /// The tables and lists of a generation.
-#[derive(Clone)]
 pub(crate) struct Pool {
     lists: Vec<ListShard>,
     /// What the lists' contents are charged in all, and the number of copies in them beyond the first of each item.
@@ -640,14 +637,14 @@ impl Pool {
         list.unwrap_or_else(|| self.level(self.depth(place)).charge_per_table())
     }
 
-    /// Returns true if merging this many pairs of shards of this depth takes no memory.
-    pub fn merging_frees_memory(&self, depth: u8, pairs: usize) -> bool {
-        let [Some(level), Some(merged)] = [depth, depth - 1].map(|depth| self.levels.get(self.level_of(depth))) else {
-            return true;
-        };
-        let blocks = |level: &Level, tables| level.blocks_for(tables) * (level.block_bytes() + BLOCK_ENTRY_BYTES);
-        let freed = blocks(level, level.len).saturating_sub(blocks(level, level.len.saturating_sub(2 * pairs)));
-        blocks(merged, merged.len + pairs) - blocks(merged, merged.len) <= freed
+    /// Returns the bytes that are freed and taken, of the size and of the charge, if `wholes` tables replace these tables of a depth.
+    pub fn merged_bytes(&self, depth: u8, tables: usize, wholes: usize) -> [[usize; 2]; 2] {
+        let [level, merged] = [depth, depth - 1].map(|depth| self.level(depth));
+        let blocks =
+            |level: &Level, tables| level.blocks_for(tables) * (level.block_bytes() + BLOCK_ENTRY_BYTES + size_of::<u32>());
+        let freed = blocks(level, level.len) - blocks(level, level.len - tables);
+        let taken = blocks(merged, merged.len + wholes) - blocks(merged, merged.len);
+        [[freed, taken], [level.charge_per_table() * tables, merged.charge_per_table() * wholes]]
     }
 }
 

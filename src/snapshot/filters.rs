@@ -1,10 +1,7 @@
 //! The snapshot methods of the public filters: writing, reading, and opening in place. Macros define the methods and their rustdoc
 //! once. A core passes on its bytes in pieces, reads itself from a source, or opens itself in the caller's bytes.
 
-use alloc::{
-    alloc::{Layout, handle_alloc_error},
-    vec::Vec,
-};
+use alloc::vec::Vec;
 use core::convert::Infallible;
 #[cfg(feature = "std")]
 use std::path::Path;
@@ -444,9 +441,7 @@ pub(crate) use views;
 pub(crate) fn in_memory_or_abort(len: u64, append: impl FnOnce(&mut Vec<u8>) -> Result<(), OutOfMemory>) -> Vec<u8> {
     // On 32-bit targets the length may exceed `usize` by a few bytes. Then the vector is too short, grows, and panics.
     let mut bytes = Vec::with_capacity(index(len));
-    if let Err(error) = append(&mut bytes) {
-        handle_alloc_error(Layout::array::<u8>(error.bytes()).unwrap_or(Layout::new::<u8>()));
-    }
+    append(&mut bytes).unwrap_or_else(|error| error.abort());
     bytes
 }
 

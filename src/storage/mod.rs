@@ -3,7 +3,10 @@
 
 mod memory;
 
-use alloc::vec::Vec;
+use alloc::{
+    alloc::{Layout, handle_alloc_error},
+    vec::Vec,
+};
 use core::{
     error::Error,
     fmt,
@@ -156,6 +159,12 @@ impl OutOfMemory {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Aborts the program, as functions do that return no error.
+    #[cold]
+    pub(crate) fn abort(self) -> ! {
+        handle_alloc_error(Layout::array::<u8>(self.bytes).unwrap_or(Layout::new::<u8>()))
     }
 }
 

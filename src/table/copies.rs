@@ -124,7 +124,6 @@ fn capacity_for(lists: usize) -> usize {
 }
 
 /// Lists of extra copies. The module's documentation describes them.
-#[derive(Clone)]
 pub(crate) struct Copies {
     keys: ClassKeys,
     /// The share of 2⁶⁴ that a bucket takes.
@@ -139,8 +138,13 @@ pub(crate) struct Copies {
 
 /// The extra copies of a filter, or of a generation: lists behind a pointer, or none, so that filters without extra copies stay
 /// small. They are in a boxed array, because that can be allocated fallibly.
-#[derive(Clone)]
 pub(crate) struct ExtraCopies(Option<Box<[Copies; 1]>>);
+
+impl Clone for ExtraCopies {
+    fn clone(&self) -> Self {
+        self.try_clone().unwrap_or_else(|error| error.abort())
+    }
+}
 
 impl ExtraCopies {
     pub const NONE: Self = Self(None);

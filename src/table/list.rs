@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// An ordered list of keys with counts above 0.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct List {
     bytes: Vec<u8>,
     len: u32,

@@ -17,12 +17,7 @@ use alloc::vec::Vec;
 use super::{Generation, List, Place, Shard, ShardMut, ShardRecord};
 use crate::{
     bits::{index, low_half, mask, wide},
-    elastic::{
-        directory::Directory,
-        pool::{EMPTY_LIST_BYTES, Pool},
-        shard::BUCKET_SIZE,
-        stream::Window,
-    },
+    elastic::{directory::Directory, pool::EMPTY_LIST_BYTES, shard::BUCKET_SIZE, stream::Window},
     filter::{Combine, InsertError},
     storage::{OutOfMemory, reserve, reserved},
     table::{Fingerprint, Pair, TableParams as _},
@@ -182,14 +177,15 @@ impl Generation {
         }
     }
 
-    /// Returns the other half of the shard whose split has made this one, or `None` if that half has been split further.
-    fn sibling(&self, place: Place) -> Option<Place> {
-        let record = self.pool.record(place);
-        if record.depth() == self.plan.min_depth {
+    /// Returns the two halves of the shard whose split has made the one with this prefix or with its sibling's, unless one of them has
+    /// been split further or both have more than `most` items together.
+    fn halves(&self, depth: u8, prefix: u32, most: usize) -> Option<[Place; 2]> {
+        if depth == self.plan.min_depth || depth > self.global_depth() {
             return None;
         }
-        let other = self.directory.at(record.depth(), record.prefix() ^ 1)?;
-        (self.depth_of(other) == record.depth()).then_some(other)
+        let halves = [self.directory.at(depth, prefix & !1)?, self.directory.at(depth, prefix | 1)?];
+        let are_whole = halves.iter().all(|&half| self.depth_of(half) == depth);
+        (are_whole && halves.iter().map(|&half| self.items(half)).sum::<usize>() <= most).then_some(halves)
     }
 
     /// Merges a shard that has become underfull with its sibling, or replaces the only shard by a list, if there is memory.
@@ -214,13 +210,16 @@ impl Generation {
     /// Merges a shard with its sibling if the two have at most `most` items. Returns false if nothing has changed. Otherwise `place`
     /// is no longer valid, even after an error.
     pub fn merge_with_sibling(&mut self, place: Place, most: usize) -> Result<bool, OutOfMemory> {
-        let Some(other) = self.sibling(place).filter(|&other| self.items(place) + self.items(other) <= most) else {
-            return Ok(false);
-        };
-        let halves = if self.pool.record(place).prefix() & 1 == 0 { [place, other] } else { [other, place] };
-        if self.charge_for_merged(halves) > self.pool.charge_of(place).saturating_add(self.pool.charge_of(other)) {
+        let record = self.pool.record(place);
+        let Some(halves) = self.halves(record.depth(), record.prefix(), most) else { return Ok(false) };
+        if self.charge_for_merged(halves) > halves.iter().map(|&half| self.pool.charge_of(half)).sum() {
             return Ok(false);
         }
+        self.merge_halves(halves, most)
+    }
+
+    /// [Merges](Self::merge_with_sibling) two halves, whatever that is charged.
+    fn merge_halves(&mut self, halves: [Place; 2], most: usize) -> Result<bool, OutOfMemory> {
         match halves.map(|half| self.pool.list(half).is_some()) {
             [true, true] => self.merge_lists(halves).map(|()| true),
             [false, false] => self.merge_tables(halves),
@@ -298,15 +297,61 @@ impl Generation {
         self.shrink_directory();
     }
 
-    /// Merges all siblings that together fill at most nine tenths of a table, as far as there is memory for it and it frees memory.
+    /// Merges all siblings that together fill at most nine tenths of a table, as far as there is memory for it, at depths where it
+    /// takes no memory.
     pub fn merge_all_siblings(&mut self) {
-        self.merge_siblings(self.plan.shrink_at(), Pool::merging_frees_memory);
+        let most = self.plan.shrink_at();
+        for depth in (self.plan.min_depth + 1..=self.global_depth()).rev() {
+            let frees_memory = self.merging_tables_frees_memory(depth, most);
+            for prefix in (0..1 << depth).step_by(2) {
+                let Some(halves) = self.halves(depth, prefix, most) else { continue };
+                if halves.iter().all(|&half| self.pool.list(half).is_some()) {
+                    _ = self.merge_with_sibling(halves[0], most);
+                } else if frees_memory {
+                    _ = self.merge_halves(halves, most);
+                }
+            }
+        }
+    }
+
+    /// Returns true if merging all pairs of halves with a table raises neither the size nor the charge.
+    fn merging_tables_frees_memory(&self, depth: u8, most: usize) -> bool {
+        let (mut wholes, mut tables, mut lists, mut counted) = (0, 0, 0, 0);
+        for halves in (0..1 << depth).step_by(2).filter_map(|prefix| self.halves(depth, prefix, most)) {
+            match halves.map(|half| self.pool.list(half)) {
+                [Some(_), Some(_)] => {}
+                halves => {
+                    wholes += 1;
+                    tables += halves.iter().filter(|list| list.is_none()).count();
+                    for list in halves.into_iter().flatten() {
+                        lists += EMPTY_LIST_BYTES + list.size_in_bytes();
+                        counted += list.iter().filter(|&(_, copies)| copies > 1).count();
+                    }
+                }
+            }
+        }
+        if wholes == 0 {
+            return false;
+        }
+        let copies = if counted > 0 { self.charge_for_copies(counted) } else { 0 };
+        let [size, charge] = self.pool.merged_bytes(depth, tables, wholes);
+        let is_less = |[freed, taken]: [usize; 2], copies_before: usize| {
+            taken.saturating_add(copies.saturating_sub(copies_before)) <= freed + lists
+        };
+        is_less(size, self.copies.size_in_bytes()) && is_less(charge, self.charge_for_copies(0))
     }
 
     /// Gives the generation the shards that one has into which the same items have been inserted, unless memory is short: merges
     /// all siblings that fit into one table, and replaces tables with few items by lists, and longer lists by tables.
     pub fn normalize(&mut self) {
-        self.merge_siblings(index(self.plan.full_at(0).into()), |_, _, _| true);
+        let most = index(self.plan.full_at(0).into());
+        for depth in (self.plan.min_depth + 1..=self.global_depth()).rev() {
+            for prefix in (0..1 << depth).step_by(2) {
+                if let Some([lower, _]) = self.halves(depth, prefix, most) {
+                    _ = self.merge_with_sibling(lower, most);
+                }
+            }
+        }
         let mut entry = 0;
         while let Some(&place) = self.directory.entries().get(entry) {
             match self.pool.list(place) {
@@ -315,30 +360,6 @@ impl Generation {
             }
             let place = self.directory.entries()[entry];
             entry += 1 << (self.global_depth() - self.depth_of(place));
-        }
-    }
-
-    /// Merges all siblings that have at most `most` items together, at depths where `is_wanted` returns true for the number of such
-    /// pairs.
-    fn merge_siblings(&mut self, most: usize, is_wanted: impl Fn(&Pool, u8, usize) -> bool) {
-        for depth in (self.plan.min_depth + 1..=self.global_depth()).rev() {
-            let is_pair = |&prefix: &u32| {
-                let lower = self.directory.at(depth, prefix).filter(|&place| self.depth_of(place) == depth);
-                let pair = lower.and_then(|lower| Some((lower, self.sibling(lower)?)));
-                pair.is_some_and(|(lower, upper)| self.items(lower) + self.items(upper) <= most)
-            };
-            let pairs = (0..1_u32 << depth).step_by(2).filter(is_pair);
-            if !is_wanted(&self.pool, depth, pairs.count()) {
-                continue;
-            }
-            for prefix in (0..1 << depth).step_by(2) {
-                if depth <= self.global_depth()
-                    && let Some(place) = self.directory.at(depth, prefix)
-                    && self.depth_of(place) == depth
-                {
-                    _ = self.merge_with_sibling(place, most);
-                }
-            }
         }
     }
 }
