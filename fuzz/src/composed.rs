@@ -10,7 +10,7 @@ use koel::{
 };
 use std::{collections::BTreeMap, fmt::Debug, iter, mem};
 
-/// Bytes of the input's header, which describes the filters.
+/// Bytes of the input's header, which describes the filters. The second is not used.
 pub const HEADER: usize = 8;
 /// Bytes of each operation in the input.
 pub const STEP: usize = 4;
@@ -47,7 +47,7 @@ impl Size {
         removals: usize::MAX,
     };
 
-    /// For somebody who wants to do harm: an item has up to a million copies and more, of which few are removed.
+    /// Items may have millions of copies, most of which are not removed one by one.
     #[allow(dead_code, reason = "no fuzz target uses it")]
     pub const HOSTILE: Self = Self {
         // 2³⁶ with 64 bits.
@@ -104,7 +104,6 @@ fn decode(input: &[u8]) -> Option<(Header, Vec<Operation>)> {
 #[derive(Clone, Copy, Debug)]
 struct Header {
     rate: f64,
-    /// `None` for the packed table.
     capacity: usize,
     max_capacity: Option<usize>,
     partitions: usize,
@@ -163,16 +162,16 @@ enum Universe {
     High,
     Reversed,
     Multiples,
-    /// Chosen: all items have the same two buckets and almost the same stream.
+    /// Chosen so that all items have the same two buckets and almost the same stream.
     OnePair,
-    /// Chosen: all items have the same stream.
+    /// Chosen so that all items have the same stream.
     OneShard,
-    /// Chosen: items with consecutive numbers have consecutive fingerprints, and the same bucket and stream.
+    /// Chosen so that consecutive numbers have consecutive fingerprints, and the same bucket and stream.
     Neighbors,
 }
 
 impl Universe {
-    /// Whether items are chosen that the filter may not be able to tell apart.
+    /// Returns true if the filter may not be able to tell the items apart.
     fn is_chosen(self) -> bool {
         matches!(self, Self::OnePair | Self::OneShard | Self::Neighbors)
     }
@@ -630,7 +629,7 @@ struct State {
     refused: usize,
 }
 
-/// What is measured for every filter, whoever chose its items.
+/// The only message of a share that is measured for chosen items, too.
 const RANDOM: &str = "random hashes are found";
 
 impl State {

@@ -11,9 +11,11 @@ pub const RECORD: usize = 24;
 const TABLE: u8 = 0;
 pub const COPIES: u8 = 2;
 
-/// Of the generations after the first: the most buckets of a shard, the fewest bits that the second one knows more, and the most bits.
+/// A shard of a later generation has at most this many buckets.
 const LATER_BUCKETS: u64 = 268;
+/// The second generation knows at least this many bits more than the first.
 const EXTRA_BITS: u64 = 6;
+/// No generation knows more bits than these.
 const KNOWN_BITS: u64 = 48;
 
 /// A partition's section.
@@ -31,12 +33,12 @@ impl Section {
     }
 }
 
-/// Returns whether this is the table kind of a growing filter.
+/// Returns true if this is the table kind of a growing filter.
 pub fn is_growing(kind: u8) -> bool {
     kind == 2
 }
 
-/// What follows from the header for a generation.
+/// The numbers of a generation, which follow from the header.
 struct Generation {
     m: u64,
     known: u64,

@@ -594,7 +594,8 @@ impl CuckooFilter {
 /// A filter that grows and shrinks with its items, and keeps its false-positive rate at every size.
 ///
 /// Only `false_positive_rate` is needed, a number between 0 and 1. The other parameters:
-/// - `capacity`: the number of distinct items that fit before the filter grows, 0 by default. Their memory is taken at once.
+/// - `capacity`: the number of distinct items that fit before the filter grows, 0 by default. If they need more than eight tables,
+///   these are allocated at once.
 /// - `max_capacity`: the number of distinct items up to which a lookup reads two buckets; more may be added. By default it is 1000
 ///   times the capacity, and at least 16 million. If it is close to the number of items, the filter takes fewer bytes.
 /// - `max_bytes`: the memory that the filter may take. Beyond it, `add` raises FullError.

@@ -76,9 +76,9 @@ impl<H> ElasticBuilder<H> {
         self
     }
 
-    /// Limits the bytes that the filter may take ([`size_in_bytes`](ElasticFilter::size_in_bytes)). The limit must be at least
-    /// [`ElasticParams::size_in_bytes`], the most that an empty filter takes. An item that needs more is refused. By default,
-    /// there is no limit.
+    /// Limits the bytes that the filter may take ([`size_in_bytes`](ElasticFilter::size_in_bytes)). The least limit is
+    /// [`ElasticParams::size_in_bytes`], which has room for an item in each partition. An item that needs more is refused. By
+    /// default, there is no limit.
     ///
     /// The limit is compared with [`charged_bytes`](ElasticFilter::charged_bytes), which depend on the content alone, so filters
     /// with equal content refuse the same items. Tables are charged with unused memory beside them, and extra copies as if all
@@ -129,8 +129,8 @@ impl<H> ElasticBuilder<H> {
     /// Builds an empty filter.
     ///
     /// # Errors
-    /// Returns an error if a parameter is missing or out of range, if an empty filter takes more than
-    /// [`max_bytes`](Self::max_bytes), if the kernel is not available, or if memory cannot be allocated.
+    /// Returns an error if a parameter is missing or out of range, if [`max_bytes`](Self::max_bytes) is below the least limit, if
+    /// the kernel is not available, or if memory cannot be allocated.
     pub fn build(self) -> Result<ElasticFilter<H>, BuildError> {
         let Self { request, max_bytes, hasher, kernel } = self;
         let dispatch = kernel.map_or_else(|| Ok(Dispatch::best()), Kernel::dispatch)?;

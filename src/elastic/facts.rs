@@ -145,9 +145,9 @@ impl ElasticParams {
         initial_table_bytes(&self.generation(0)).saturating_mul(self.partitions())
     }
 
-    /// Returns the most bytes that an empty filter with these parameters takes, including its first tables or lists.
-    /// [`max_bytes`](super::ElasticBuilder::max_bytes) must be at least this. Returns `usize::MAX` if the bytes do not fit into a
-    /// `usize`. Takes constant time.
+    /// Returns the least [`max_bytes`](super::ElasticBuilder::max_bytes) of a filter with these parameters: the most that an empty
+    /// one takes with its first tables, or with lists that have room for one item each. Returns `usize::MAX` if the bytes do not fit
+    /// into a `usize`. Takes constant time.
     ///
     /// # Example
     /// ```

@@ -255,16 +255,16 @@ impl Generation {
         is_placed
     }
 
-    /// Inserts an item if its shard is a table that is not full and has a slot for it. Otherwise changes nothing, and returns false:
-    /// then use [`add`](Self::add).
+    /// Inserts an item if its shard is a table that is not full and a walk finds a slot. The walk gives up among copies. Otherwise
+    /// changes nothing, and returns false: then use [`add`](Self::add).
     #[inline]
     pub fn insert(&mut self, key: Key) -> bool {
         let Some(place) = self.directory.find(key.stream) else { return false };
         self.insert_at(place, key, false)
     }
 
-    /// Inserts an item into its shard if that is a table with a slot for it, and is not full or `even_if_full`. Otherwise changes
-    /// nothing, and returns false.
+    /// Inserts an item into its shard if that is a table, is not full or `even_if_full`, and a walk finds a slot. Unless
+    /// `even_if_full`, the walk gives up among copies. Otherwise changes nothing, and returns false.
     #[inline]
     fn insert_at(&mut self, place: Place, key: Key, even_if_full: bool) -> bool {
         self.store_at(place, key, even_if_full, if even_if_full { CopyPolicy::Continue } else { CopyPolicy::GiveUp })

@@ -408,7 +408,7 @@ mod tests {
         prop_oneof![params(), unusual]
     }
 
-    /// What a plan knows of a key.
+    /// Returns the bits by which a plan knows a key.
     fn known(plan: &GenerationPlan, key: Key) -> (u64, u64, u64, u64) {
         let (one, other) = key.buckets;
         (one.min(other), one.max(other), key.low.wide(), key.known_stream(plan.whole))
@@ -417,7 +417,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, cases: if cfg!(miri) { 10 } else { 2000 }, ..ProptestConfig::default() })]
 
-        /// What a generation knows of an item determines what each earlier one knows of it.
+        /// The bits that a generation knows of an item determine those that each earlier one knows.
         #[test]
         fn keys_nest(params in any_params(), hash: u64, number in 0u8..40, before in 0u8..40) {
             let (number, before) = (number.max(before), number.min(before));

@@ -198,7 +198,7 @@ pub(crate) fn contains_all<'a>(
     if shards.has_all_tables() {
         return contains_all_in_tables(dispatch, shards, prefetches, hashes, &mut answer);
     }
-    // Somebody may have chosen the items of a list in a large filter. Batches that do not need it are as fast as without it.
+    // In a large filter, a shard is a list only if its items were chosen. Batches that need no list are as fast as without one.
     hashes.each_batch(0..hashes.len(), |batch| {
         // Vectors look up as many hashes as a whole batch has, even if there are fewer.
         let has_table = |&hash: &u64| shards.table(Uniform(hash), shards.stream(Uniform(hash))).is_some();

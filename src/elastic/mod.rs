@@ -91,8 +91,8 @@ pub(crate) use {
 /// # Duplicates
 /// An item can be inserted up to 2³² − 1 times. [`count`](Self::count) returns how often it was inserted, and each copy can be
 /// removed. Copies do not make the filter grow. A list counts them. Tables hold every item and a few copies; extra copies are
-/// counted beside the tables ([`table_len`](Self::table_len)). At a rate of 0.1 %, they take 6 to 8 bytes for each item that has
-/// some, as long as none has more than 255. They make insertions and removals slower (docs/DESIGN.md, "Copies").
+/// counted beside the tables ([`table_len`](Self::table_len)). At a rate of 0.1 %, these take 5 to 8 bytes for each item that has
+/// some, as long as none has more than 255 (docs/PERFORMANCE.md, "Copies"). They make insertions and removals slower.
 /// [`insert_unique`](Self::insert_unique) stores an item only once.
 ///
 /// # Removal

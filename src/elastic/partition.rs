@@ -64,7 +64,7 @@ impl Partition {
     /// Returns true for extra copies in any generation, and for frequent ones in the last.
     fn extra_and_frequent_copies(&self) -> (bool, bool) {
         let (has_any, last) = (self.generations().any(Generation::has_extra_copies), self.last());
-        (has_any, has_any && last.has_frequent_copies(last.item_count()))
+        (has_any, has_any && last.has_frequent_copies())
     }
 
     pub fn generations(&self) -> impl Iterator<Item = &Generation> + Clone {

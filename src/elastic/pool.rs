@@ -297,7 +297,7 @@ struct ListShard {
 /// The tables and lists of a generation.
 pub(crate) struct Pool {
     lists: Vec<ListShard>,
-    /// What the lists' contents are charged in all, and the number of copies in them beyond the first of each item.
+    /// The charge for the contents of all lists, and the number of copies in them beyond the first of each item.
     charged_lists: usize,
     copies_in_lists: u64,
     blocks: Vec<Owned>,

@@ -83,11 +83,11 @@ pub enum ParamError {
         /// The number given.
         given: usize,
     },
-    /// The memory limit is below the size of an empty filter.
+    /// The memory limit is below the least one.
     MaxBytes {
         /// The number of bytes given.
         given: usize,
-        /// The largest number of bytes that an empty filter may take.
+        /// The least limit: the most bytes that an empty filter may take, with room for the first item.
         needed: usize,
     },
     /// The text is not the name of a table, an addressing, a hasher or a kernel; or the kernel is not available.

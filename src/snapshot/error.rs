@@ -78,7 +78,7 @@ pub enum SnapshotErrorKind {
     /// A table, a list or the trailer does not match its checksum.
     BodyChecksum,
     /// A packed bucket has an invalid codeword or unsorted fingerprints, a fingerprint of a shard is invalid, or a bit that must be
-    /// 0 is set. Or a partition of a growing filter has a list of its few items instead of tables, and this list is invalid.
+    /// 0 is set. Or a shard of a growing filter is a list, and that is invalid.
     Table,
     /// The number of items in a table or a list is not the stated one.
     Count,

@@ -349,7 +349,7 @@ pub(super) fn section_checksum(
     checksum.finish()
 }
 
-/// What the body of a record is.
+/// The kind of a record's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
     /// The table of a shard.
@@ -472,8 +472,8 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 impl Params {
     /// Returns the length in bytes of a snapshot of a filter with these parameters: a header of 64 bytes, the table, and a trailer
-    /// of 8 bytes (docs/FORMAT.md). It does not depend on how many distinct items the filter holds. Extra copies add 8 bytes, and
-    /// 12 for each item that has some.
+    /// of 8 bytes (docs/FORMAT.md). It does not depend on how many distinct items the filter holds. Extra copies add 9 bytes, and
+    /// for each item that has some, a key and a count of up to 4 bytes.
     ///
     /// # Example
     /// ```

@@ -54,7 +54,7 @@ pub(super) struct ExpectedChecksum {
     pub(super) mask: u64,
 }
 
-/// What the bytes around a table say about it.
+/// The facts about a table that the bytes around it state.
 pub(super) struct TableContext {
     /// The offset of the table.
     pub start: u64,

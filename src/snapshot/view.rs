@@ -124,7 +124,7 @@ struct ShardStart(u64);
 /// The number of bits of a layout's index in a [`ShardStart`], enough for all depths and for [`LIST`].
 const LAYOUT_BITS: u32 = 5;
 
-/// What a list has in place of a layout's index.
+/// Marks a list, in place of a layout's index.
 const LIST: u64 = (1 << LAYOUT_BITS) - 1;
 const _: () = assert!((MAX_DEPTH as u64) < LIST);
 

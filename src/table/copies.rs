@@ -27,7 +27,7 @@ use crate::{
 /// 32 bits.
 pub(crate) const MOST: u32 = u32::MAX - 2 * 16;
 
-/// What precedes the keys in a snapshot of a fixed filter: the number of extra copies, and the length of a count in bytes.
+/// The fields before the keys in a snapshot of a fixed filter: the number of extra copies, and the length of a count in bytes.
 const COUNT_BYTES_AT: usize = size_of::<u64>();
 pub(crate) const KEYS_AT: usize = COUNT_BYTES_AT + 1;
 
@@ -47,8 +47,7 @@ pub(crate) struct ClassKeys {
 }
 
 impl ClassKeys {
-    /// The number of bits in the longest key: in a growing filter with any parameters, 48 bits of the stream, the smaller bucket,
-    /// the low fingerprint and extra bits.
+    /// The most bits of the stream, of a smaller bucket, of a low fingerprint and of extra bits. No key has the most of all parts.
     const MAX_BITS: u32 = 48 + 17 + 32 + 16;
 
     pub fn new(buckets: u64, low_bits: u32, stream_bits: u32) -> Self {
@@ -81,8 +80,8 @@ impl ClassKeys {
         self.stream_bits + self.bucket_bits + self.low_bits
     }
 
-    /// Returns the number of bytes that lists of this many entries are charged. They never take more, whoever chose the keys, and
-    /// whatever their history, unless a removal found no memory for smaller ones.
+    /// Returns the number of bytes that lists of this many entries are charged. They never take more, whatever their keys and their
+    /// history, unless a removal found no memory for smaller ones.
     #[inline(never)]
     pub fn charge(self, entries: usize) -> usize {
         let (lists, entry) = (lists_for(entries), self.bytes() + size_of::<u32>());
@@ -293,7 +292,7 @@ impl Copies {
         (at < self.lists.len()).then_some(at)
     }
 
-    /// Returns a number that grows with the key, and whose first bits are uniform for keys that nobody chose.
+    /// Returns a number that grows with the key. Its first bits are uniform unless the keys were chosen.
     ///
     /// The bits of the stream are uniform, but the smaller of two buckets is not: with x for its share of the table, it is below
     /// that share with a probability of 1 − (1 − x)².

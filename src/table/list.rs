@@ -69,7 +69,7 @@ fn load_last<const N: usize>(bytes: &[u8]) -> [u8; N] {
     chunk
 }
 
-/// How far from its guess a search is linear. In a list of a thousand uniform keys, the key is mostly nearer.
+/// A search is linear up to this distance from its guess. In a list of a thousand uniform keys, the key is mostly nearer.
 const NEAR: usize = 32;
 
 /// Searches begin at the guess, except in programs for browsers, which are to be small.
@@ -169,8 +169,9 @@ impl<'a> ListView<'a> {
 
     /// Returns the position of a key, or as an error the position at which to insert it. It is probably near `guess`.
     ///
-    /// Keys are nearly uniform unless somebody chose them. So a linear search begins at the guess, where the key would be if they
-    /// were exactly uniform. A binary search, of which every step is unpredictable, would take longer, except far from the guess.
+    /// Keys are nearly uniform unless they were chosen. So for keys of up to eight bytes, a linear search begins at the guess, where
+    /// the key would be if they were exactly uniform. A binary search would take longer, except far from the guess: each of its
+    /// steps is unpredictable.
     #[inline(never)]
     fn find(self, key: ClassKey, guess: usize) -> Result<usize, usize> {
         // Most keys are short. Comparing these takes a fraction of the time.

@@ -19,7 +19,6 @@
 
 mod address;
 pub(crate) mod copies;
-#[allow(dead_code, reason = "shards with few items will be lists")]
 pub(crate) mod list;
 mod packed;
 mod single;

@@ -1,4 +1,4 @@
-//! Counters of what single operations do, for tests of the longest one.
+//! Counters with which tests bound the work of single operations.
 
 use std::{cell::Cell, thread_local};
 

@@ -1,4 +1,4 @@
-//! Memory and counts follow what is in a filter, at every rate, with every plan, before and beyond it, whoever chose the items.
+//! Memory and counts follow what is in a filter, at every rate, with every plan, before and beyond it, even with chosen items.
 //!
 //! These tests compare sizes, charges and counts, which are the same on every machine. `cargo bench --bench growth -- edges` and
 //! `cargo bench --bench pauses` measure times, and more items.

@@ -39,14 +39,13 @@ const SAMPLE_BUCKETS: u64 = 6;
 pub(super) const LOOK_FIRST_ONE_IN: u64 = 64;
 
 impl Generation {
-    /// Returns true if this generation has so many extra copies that insertions should look up the item first. `items` is the
-    /// number of items in this and all later generations: later items that match one of this generation are counted here, too.
+    /// Returns true if this generation has so many extra copies that insertions should look up the item first.
     ///
-    /// They are at least twice the number of distinct items that are expected to look equal by chance, if all shards have the
+    /// There must be at least twice as many as distinct items that are expected to look equal by chance, if all shards have the
     /// greatest depth in use. Otherwise, items of a filter with a high false-positive rate would be taken for copies.
-    pub fn has_frequent_copies(&self, items: u64) -> bool {
+    pub fn has_frequent_copies(&self) -> bool {
         let stored = self.plan.shard(self.global_depth()).stored_bits();
-        let by_chance = items.saturating_mul(self.plan.whole.bucket_size().into()) >> stored;
+        let by_chance = self.item_count().saturating_mul(self.plan.whole.bucket_size().into()) >> stored;
         let least = by_chance.saturating_mul(2).max(wide(self.len) / LOOK_FIRST_ONE_IN);
         self.has_extra_copies() && self.extra_copies() >= least
     }

@@ -82,7 +82,7 @@ impl Generation {
         if needed > budget {
             return Err(InsertError::limit(needed));
         }
-        // A table that is not full has no slot because of copies in the item's buckets.
+        // In a table that is not full, copies are in the way: in the item's buckets, or where the walk gave up.
         let may_replace = around > 0 || !self.is_full(place) || self.has_extra_copies() && !self.may_split(place);
         let is_stored = around > 0 && self.insert_copy(key)
             || may_replace && self.replace_second_copy(place, key, SHORT_SEARCH, budget)?
@@ -150,7 +150,7 @@ impl Generation {
             if self.list_to_table(place, Some(key), budget)? {
                 return if copies > 1 { self.add_copies(key, 0, copies - 1, budget) } else { Ok(()) };
             }
-            // No table holds these items, so somebody has chosen them. They stay in a list, and others are separated from them.
+            // No table holds these items, so they were chosen. They stay in a list, and others are separated from them.
             let has_room = |depth: &u8| self.part_of_list(place, *depth, key.stream) < capacity;
             if let Some(depth) = (depth + 1..=self.max_split_depth()).find(has_room) {
                 return self.split_list(place, depth, key, copies, budget);

@@ -445,7 +445,7 @@ impl Generation {
     }
 }
 
-/// What a table has of the items of another filter's table.
+/// A comparison of a table with that of another filter.
 pub(crate) struct Compared {
     /// The slots of the other table, of which those with items that are in both are empty.
     absent: Vec<u64>,
