@@ -6,9 +6,9 @@
 //! extend in place or by remapping pages.
 
 #[cfg(any(feature = "kernels", feature = "huge-pages"))]
-pub(crate) use allocated::Memory;
+pub(crate) use allocated::Owned;
 #[cfg(not(any(feature = "kernels", feature = "huge-pages")))]
-pub(crate) use vector::Memory;
+pub(crate) use vector::Owned;
 
 #[cfg(any(feature = "kernels", feature = "huge-pages"))]
 mod allocated {
@@ -32,20 +32,20 @@ mod allocated {
     const MADV_COLLAPSE: libc::c_int = 25;
 
     /// Bytes that a filter owns.
-    pub(crate) struct Memory {
+    pub(crate) struct Owned {
         start: NonNull<u8>,
         /// The layout of the allocation; its size is the number of bytes.
         layout: Layout,
     }
 
-    // SAFETY: `Memory` owns its bytes exclusively, as a `Vec<u8>` does.
-    unsafe impl Send for Memory {}
+    // SAFETY: `Owned` owns its bytes exclusively, as a `Vec<u8>` does.
+    unsafe impl Send for Owned {}
     // SAFETY: as above; shared access only reads.
-    unsafe impl Sync for Memory {}
+    unsafe impl Sync for Owned {}
 
-    impl Memory {
+    impl Owned {
         /// Allocates `len` zeros. Returns `None` if `len` is 0 or the allocation fails.
-        pub fn zeroed(len: usize) -> Option<Self> {
+        pub fn zeros(len: usize) -> Option<Self> {
             if !cfg!(huge_pages) {
                 return Self::allocate(len, alloc_zeroed);
             }
@@ -56,7 +56,7 @@ mod allocated {
         }
 
         /// Copies `bytes` and appends zeros. Returns `None` if both are empty or the allocation fails.
-        pub fn copied(bytes: &[u8], zeros: usize) -> Option<Self> {
+        pub fn followed_by(bytes: &[u8], zeros: usize) -> Option<Self> {
             let len = bytes.len().checked_add(zeros)?;
             let memory = Self::allocate(len, alloc)?;
             // SAFETY: `bytes.len() + zeros` bytes were just allocated at `start`, so they cannot overlap `bytes`.
@@ -113,7 +113,7 @@ mod allocated {
         }
     }
 
-    impl Drop for Memory {
+    impl Drop for Owned {
         fn drop(&mut self) {
             // SAFETY: `start` was allocated with this layout and is not used afterwards.
             unsafe { dealloc(self.start.as_ptr(), self.layout) };
@@ -141,7 +141,7 @@ mod allocated {
         }
     }
 
-    impl Deref for Memory {
+    impl Deref for Owned {
         type Target = [u8];
 
         #[inline]
@@ -151,7 +151,7 @@ mod allocated {
         }
     }
 
-    impl DerefMut for Memory {
+    impl DerefMut for Owned {
         #[inline]
         fn deref_mut(&mut self) -> &mut [u8] {
             // SAFETY: as for `deref`; `self` is borrowed mutably, so nothing else accesses the bytes.
@@ -159,9 +159,9 @@ mod allocated {
         }
     }
 
-    impl Clone for Memory {
+    impl Clone for Owned {
         fn clone(&self) -> Self {
-            Self::copied(self, 0).unwrap_or_else(|| handle_alloc_error(self.layout))
+            Self::followed_by(self, 0).unwrap_or_else(|| handle_alloc_error(self.layout))
         }
     }
 }
@@ -173,11 +173,11 @@ mod vector {
 
     /// Bytes that a filter owns.
     #[derive(Clone)]
-    pub(crate) struct Memory(Vec<u8>);
+    pub(crate) struct Owned(Vec<u8>);
 
-    impl Memory {
+    impl Owned {
         /// Allocates `len` zeros. Returns `None` if the allocation fails.
-        pub fn zeroed(len: usize) -> Option<Self> {
+        pub fn zeros(len: usize) -> Option<Self> {
             let mut bytes = Vec::new();
             bytes.try_reserve_exact(len).ok()?;
             bytes.resize(len, 0);
@@ -191,7 +191,7 @@ mod vector {
         }
 
         /// Copies `bytes` and appends zeros. Returns `None` if the allocation fails.
-        pub fn copied(bytes: &[u8], zeros: usize) -> Option<Self> {
+        pub fn followed_by(bytes: &[u8], zeros: usize) -> Option<Self> {
             let mut copy = Vec::new();
             copy.try_reserve_exact(bytes.len().checked_add(zeros)?).ok()?;
             copy.extend_from_slice(bytes);
@@ -200,7 +200,7 @@ mod vector {
         }
     }
 
-    impl Deref for Memory {
+    impl Deref for Owned {
         type Target = [u8];
 
         #[inline]
@@ -209,7 +209,7 @@ mod vector {
         }
     }
 
-    impl DerefMut for Memory {
+    impl DerefMut for Owned {
         #[inline]
         fn deref_mut(&mut self) -> &mut [u8] {
             &mut self.0
@@ -230,12 +230,12 @@ mod tests {
     #[test]
     fn new_memory_is_zero_and_copies_are_equal() {
         for len in [1, 63, 64, 65, (2 << 20) - 1, 2 << 20, (4 << 20) + 5].into_iter().filter(|&len| can_run(len)) {
-            let mut memory = Memory::zeroed(len).unwrap();
+            let mut memory = Owned::zeros(len).unwrap();
             assert_eq!(memory.len(), len);
             assert!(memory.iter().all(|&byte| byte == 0));
             memory.fill(7);
             assert!(*memory.clone() == *memory);
-            let copy = Memory::copied(&memory, 9).unwrap();
+            let copy = Owned::followed_by(&memory, 9).unwrap();
             assert!(copy[..len] == *memory && copy[len..] == [0; 9]);
         }
     }
@@ -247,7 +247,7 @@ mod tests {
             let mut bytes = Vec::with_capacity(len + spare);
             bytes.resize(len, 7);
             let start = bytes.as_ptr();
-            let memory = Memory::from_vec(bytes).unwrap();
+            let memory = Owned::from_vec(bytes).unwrap();
             // Other allocators, such as Miri's and musl's, may move an allocation that shrinks.
             let stays = spare == 0 || cfg!(all(target_env = "gnu", not(miri)));
             assert!(memory.as_ptr() == start || !stays);
@@ -258,11 +258,11 @@ mod tests {
 
     #[test]
     fn failed_allocations_return_none() {
-        assert!(Memory::zeroed(isize::MAX as usize).is_none());
-        assert!(Memory::zeroed(usize::MAX).is_none());
-        assert!(Memory::copied(&[1], usize::MAX).is_none());
+        assert!(Owned::zeros(isize::MAX as usize).is_none());
+        assert!(Owned::zeros(usize::MAX).is_none());
+        assert!(Owned::followed_by(&[1], usize::MAX).is_none());
         #[cfg(any(feature = "kernels", feature = "huge-pages"))]
-        assert!(Memory::zeroed(0).is_none());
+        assert!(Owned::zeros(0).is_none());
     }
 
     #[cfg(huge_pages)]
@@ -270,7 +270,7 @@ mod tests {
     fn memory_is_aligned() {
         for len in [1, 1000, 2 << 20, (2 << 20) + 1].into_iter().filter(|&len| can_run(len)) {
             let alignment = if len < 2 << 20 { 64 } else { 2 << 20 };
-            assert!(Memory::zeroed(len).unwrap().as_ptr().addr().is_multiple_of(alignment));
+            assert!(Owned::zeros(len).unwrap().as_ptr().addr().is_multiple_of(alignment));
         }
     }
 }

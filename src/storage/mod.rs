@@ -7,60 +7,24 @@ use alloc::{
     alloc::{Layout, handle_alloc_error},
     vec::Vec,
 };
-use core::{
-    error::Error,
-    fmt,
-    hint::black_box,
-    ops::{Deref, DerefMut},
-};
+use core::{error::Error, fmt, hint::black_box, ops::Deref};
 
 use crate::bits::PADDING;
-use memory::Memory;
+pub(crate) use memory::Owned;
 
 /// The length of a snapshot's header in bytes; the table follows it.
 pub(crate) const HEADER_BYTES: usize = 64;
 
-/// A table in memory that the filter owns, the storage of a [`CuckooFilter`](crate::CuckooFilter).
-#[derive(Clone)]
-pub(crate) struct Owned(Memory);
-
+/// A table and its [`PADDING`] in memory that the filter owns, the storage of a [`CuckooFilter`](crate::CuckooFilter).
 impl Owned {
     /// Allocates an empty table with padding. Returns `None` if the allocation fails.
     pub fn zeroed(table_bytes: usize) -> Option<Self> {
-        Memory::zeroed(table_bytes.checked_add(PADDING)?).map(Self)
+        Self::zeros(table_bytes.checked_add(PADDING)?)
     }
 
     /// Copies a table and adds padding. Returns `None` if the allocation fails.
     pub fn copied(table: &[u8]) -> Option<Self> {
-        Memory::copied(table, PADDING).map(Self)
-    }
-
-    /// Takes over a vector that holds a table and its padding. Returns `None` if an allocation fails.
-    pub fn from_vec(padded: Vec<u8>) -> Option<Self> {
-        Memory::from_vec(padded).map(Self)
-    }
-}
-
-/// The table and the [`PADDING`] behind it.
-impl Deref for Owned {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl DerefMut for Owned {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-}
-
-impl fmt::Debug for Owned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Owned").field("bytes", &self.len()).finish()
+        Self::followed_by(table, PADDING)
     }
 }
 
@@ -134,12 +98,6 @@ impl<D: AsRef<[u8]>> Deref for Snapshot<D> {
 #[inline(never)]
 fn shrunk() -> ! {
     panic!("the data of a view became shorter: its `as_ref` must always return the same bytes")
-}
-
-impl<D> fmt::Debug for Snapshot<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Snapshot").field("bytes", &self.end).finish_non_exhaustive()
-    }
 }
 
 // Fallible allocation.
