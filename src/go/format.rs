@@ -185,8 +185,8 @@ fn shares_bits(params: &Params) -> bool {
     params.buckets() > 1 && !params.bucket_size().is_multiple_of(slots_per_whole_bytes)
 }
 
-/// Builds the header of a file for a filter. Returns an error if Go's library cannot read such a file.
-pub(super) fn header(params: &Params, hasher: HasherId, len: u64, victim: Victim) -> Result<Header, GoError> {
+/// Returns the header of a file for a filter with these parameters, this hasher and this many items, if Go's library can read it.
+fn header(params: &Params, hasher: HasherId, len: u64, victim: Victim) -> Result<Header, GoError> {
     if params.addressing() != Addressing::PowerOfTwo {
         return Err(GoError::Addressing(params.addressing()));
     }
@@ -398,23 +398,19 @@ fn check_end(params: &Params, table: &[u8], padding: &[u8]) -> Result<(), Snapsh
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 pub fn encode<H: Hasher>(filter: &CuckooFilter<H>) -> Result<Vec<u8>, GoError> {
-    let victim = Victim::default();
-    check_copies(filter)?;
-    header(&filter.params(), filter.hasher().id(), wide(filter.len()), victim)?;
-    file(filter, victim, &Order::default())
+    file(filter, Victim::default(), &Order::default())
 }
 
-/// Returns an error if the filter counts copies beside its table.
-pub(super) fn check_copies<H>(filter: &CuckooFilter<H>) -> Result<(), GoError> {
-    match filter.core.extra_totals() {
-        (0, _) => Ok(()),
-        (copies, _) => Err(GoError::Copies(copies)),
+/// Returns the header of a file for a filter, or an error if Go's library cannot read such a file.
+pub(super) fn header_of<H: Hasher>(filter: &CuckooFilter<H>, victim: Victim) -> Result<Header, GoError> {
+    if let (copies @ 1.., _) = filter.core.extra_totals() {
+        return Err(GoError::Copies(copies));
     }
+    header(&filter.params(), filter.hasher().id(), wide(filter.len()), victim)
 }
 
 pub(super) fn file<H: Hasher>(filter: &CuckooFilter<H>, victim: Victim, order: &Order) -> Result<Vec<u8>, GoError> {
-    let params = &filter.params();
-    let header = self::header(params, filter.hasher().id(), wide(filter.len()), victim)?;
+    let (header, params) = (header_of(filter, victim)?, &filter.params());
     let start = header_bytes(params.table());
     let end = start + params.table_bytes();
     let mut bytes = reserved(end + PADDING).map_err(GoError::OutOfMemory)?;

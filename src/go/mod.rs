@@ -50,7 +50,7 @@ use crate::{
     storage::OutOfMemory,
     table::Address,
 };
-use format::{Order, Victim};
+use format::{Header, Order, Victim};
 pub use format::{decode, encode};
 
 /// A filter of Go's linvon/cuckoo-filter: a [`CuckooFilter`] and a victim.
@@ -327,9 +327,7 @@ impl<H: Hasher> TryFrom<CuckooFilter<H>> for GoFilter {
     type Error = GoError;
 
     fn try_from(filter: CuckooFilter<H>) -> Result<Self, GoError> {
-        let victim = Victim::default();
-        format::check_copies(&filter)?;
-        format::header(&filter.params(), filter.hasher().id(), wide(filter.len()), victim)?;
+        let Header { victim, .. } = format::header_of(&filter, Victim::default())?;
         let filter = CuckooFilter { core: filter.core, hasher: MetroHash64 };
         Ok(Self { core: WithVictim { filter, victim, order: Order::default() }, hasher: MetroHash64 })
     }
