@@ -6,11 +6,11 @@
 use core::{error::Error, fmt};
 
 use super::{
-    FINGERPRINT_BITS, RedisBloomFilter, SubFilter,
-    format::{Fields, Header, MAX_SLOTS},
+    FINGERPRINT_BITS, RedisBloomFilter, SubFilter, SubFilters,
+    format::{BUCKET_SIZE, BUCKETS, EXPANSION, FILTERS, Header, ITEMS, MAX_ITERATIONS, MAX_SLOTS},
 };
 use crate::{
-    bits::{index, low_quarter, wide},
+    bits::{index, wide},
     filter::{CuckooFilter, RawFilter, unsupported},
     hash::{Hasher, HasherId, RedisBloomHash},
     params::{Addressing, Params, TableKind},
@@ -21,8 +21,8 @@ use crate::{
 const SEED: u64 = 0;
 
 // The defaults of `CF.RESERVE`.
-const DEFAULT_MAX_ITERATIONS: u16 = 20;
-const DEFAULT_EXPANSION: u16 = 1;
+const DEFAULT_MAX_ITERATIONS: u64 = 20;
+const DEFAULT_EXPANSION: u64 = 1;
 
 impl RedisBloomFilter {
     /// Copies a filter with one sub-filter, and buckets of at most 16 slots, into a [`CuckooFilter`]. That can be saved, queried in
@@ -86,21 +86,19 @@ impl RedisBloomFilter {
         if let (copies @ 1.., _) = filter.core.extra_totals() {
             return Err(RedisBloomError::Copies(copies));
         }
-        let (bucket_size, table) = (params.bucket_size(), filter.core.table());
-        let (mut slots, mut filters) = (reserved(table.len())?, reserved(1)?);
-        slots.extend_from_slice(table);
-        let filter = SubFilter::new(slots, index(bucket_size.into()));
-        let header = Header::new(Fields {
-            items: filter.taken,
-            buckets: params.buckets(),
-            deleted: 0,
-            filters: 1,
-            bucket_size: low_quarter(bucket_size.into()),
-            max_iterations: DEFAULT_MAX_ITERATIONS,
-            expansion: DEFAULT_EXPANSION,
-        });
-        filters.push(filter);
-        Ok(Self::of(header, filters))
+        let mut table = SubFilter::new(params.buckets(), index(params.bucket_size().into()));
+        let mut filters = reserved(1)?;
+        table.append(filter.core.table())?;
+        let header = Header::new([
+            (ITEMS, table.taken),
+            (BUCKETS, params.buckets()),
+            (FILTERS, 1),
+            (BUCKET_SIZE, params.bucket_size().into()),
+            (MAX_ITERATIONS, DEFAULT_MAX_ITERATIONS),
+            (EXPANSION, DEFAULT_EXPANSION),
+        ]);
+        filters.push(table);
+        Ok(Self::of(SubFilters { header, filters }))
     }
 }
 

@@ -1,13 +1,14 @@
 //! The dump format: the chunks of `CF.SCANDUMP` and `CF.LOADCHUNK`, which begin with a header, and files of such chunks.
 
 use alloc::vec::Vec;
-use core::{fmt, iter, mem, ops::Deref};
+use core::{fmt, iter, ops::Range};
 
-use super::{RedisBloomFilter, SubFilter};
+use super::{RedisBloomFilter, SubFilter, SubFilters};
 use crate::{
-    bits::{index, wide},
+    bits::{index, low_half, wide},
+    filter::Core as _,
     snapshot::{SnapshotError, SnapshotErrorKind as Kind, Source, too_short},
-    storage::OutOfMemory,
+    storage::{OutOfMemory, reserve},
 };
 
 // The header.
@@ -20,145 +21,116 @@ const UNPACKED_BYTES: usize = 40;
 pub(super) const MAX_SLOTS: u64 = 1 << 32;
 
 /// The most slots of a bucket. RedisBloom searches no more than this.
-const MAX_BUCKET_SIZE: u16 = 255;
+const MAX_BUCKET_SIZE: u64 = 255;
 
 /// The most sub-filters. RedisBloom stores their number in 16 bits.
 const MAX_FILTERS: u64 = (1 << 16) - 1;
 
-// The offsets of the fields.
-const ITEMS_AT: usize = 0;
-const BUCKETS_AT: usize = 8;
-const DELETED_AT: usize = 16;
-const FILTERS_AT: usize = 24;
-const BUCKET_SIZE_AT: usize = 32;
-const MAX_ITERATIONS_AT: usize = 34;
-const EXPANSION_AT: usize = 36;
+// The fields, as ranges of bytes.
 
-/// Returns the error for a first chunk of invalid length.
-fn header_length_error(given: u64, offset: u64) -> SnapshotError {
-    let message = "the first chunk has {} bytes, but RedisBloom's has {} or {}";
-    SnapshotError::new(Kind::Length, offset, message, [given, wide(HEADER_BYTES), wide(UNPACKED_BYTES)])
-}
+pub(super) const ITEMS: Range<usize> = 0..8;
+/// The number of buckets in the first sub-filter, a power of two.
+pub(super) const BUCKETS: Range<usize> = 8..16;
+pub(super) const DELETED: Range<usize> = 16..24;
+/// The number of sub-filters.
+pub(super) const FILTERS: Range<usize> = 24..32;
+pub(super) const BUCKET_SIZE: Range<usize> = 32..34;
+pub(super) const MAX_ITERATIONS: Range<usize> = 34..36;
+/// The growth factor of the number of buckets, from each sub-filter to the next: a power of two, or 0 if there is only one
+/// sub-filter.
+pub(super) const EXPANSION: Range<usize> = 36..38;
 
-/// A header with validated fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    fields: Fields,
-    /// The encoded fields, stored so that chunks can borrow them.
-    bytes: [u8; HEADER_BYTES],
-}
-
-/// The fields of a header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fields {
-    pub(super) items: u64,
-    /// The number of buckets in the first sub-filter, a power of two.
-    pub(super) buckets: u64,
-    pub(super) deleted: u64,
-    /// The number of sub-filters.
-    pub(super) filters: u64,
-    pub(super) bucket_size: u16,
-    pub(super) max_iterations: u16,
-    /// The growth factor of the number of buckets, from each sub-filter to the next: a power of two, or 0 if there is only one
-    /// sub-filter.
-    pub(super) expansion: u16,
-}
+/// A validated header, without padding. It is stored as bytes so that chunks can borrow it.
+#[derive(Clone, Copy)]
+pub(super) struct Header([u8; HEADER_BYTES]);
 
 impl Header {
+    /// Creates a header with these fields, which must be valid. The others are 0.
+    pub(super) fn new<const N: usize>(fields: [(Range<usize>, u64); N]) -> Self {
+        let mut header = Self([0; HEADER_BYTES]);
+        fields.into_iter().for_each(|(field, number)| header.set(field, number));
+        header
+    }
+
     /// Reads and validates the first chunk, which begins at this offset.
-    pub(super) fn decode(bytes: &[u8], offset: u64) -> Result<Self, SnapshotError> {
-        if bytes.len() != HEADER_BYTES && bytes.len() != UNPACKED_BYTES {
+    fn decode(bytes: &[u8], offset: u64) -> Result<Self, SnapshotError> {
+        let (HEADER_BYTES | UNPACKED_BYTES, Some(packed)) = (bytes.len(), bytes.first_chunk()) else {
             return Err(header_length_error(wide(bytes.len()), offset));
-        }
-        let word = |at: usize| bytes[at..at + 8].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
-        let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        let fields = Fields {
-            items: word(ITEMS_AT),
-            buckets: word(BUCKETS_AT),
-            deleted: word(DELETED_AT),
-            filters: word(FILTERS_AT),
-            bucket_size: half(BUCKET_SIZE_AT),
-            max_iterations: half(MAX_ITERATIONS_AT),
-            expansion: half(EXPANSION_AT),
         };
-        match fields.first_invalid() {
-            None => Ok(Self::new(fields)),
-            Some((at, message, numbers)) => Err(SnapshotError::new(Kind::Parameter, offset + wide(at), message, numbers)),
+        let header = Self(*packed);
+        match header.first_invalid() {
+            None => Ok(header),
+            Some((field, message, numbers)) => {
+                Err(SnapshotError::new(Kind::Parameter, offset + wide(field.start), message, numbers))
+            }
         }
     }
 
-    /// Creates a header with these fields, which must be valid.
-    pub(super) fn new(fields: Fields) -> Self {
-        Self { fields, bytes: fields.encode() }
-    }
-
-    /// Changes the fields, and encodes them again.
-    pub(super) fn update(&mut self, change: impl FnOnce(&mut Fields)) {
-        change(&mut self.fields);
-        self.bytes = self.fields.encode();
-    }
-
-    /// Returns the first chunk.
-    pub(super) fn bytes(&self) -> &[u8; HEADER_BYTES] {
-        &self.bytes
-    }
-}
-
-impl Deref for Header {
-    type Target = Fields;
-
-    fn deref(&self) -> &Fields {
-        &self.fields
-    }
-}
-
-impl Fields {
-    /// Returns the first invalid field, if any: its offset, the message, and the numbers for the gaps in the message.
-    fn first_invalid(&self) -> Option<(usize, &'static str, [u64; 2])> {
-        let Self { buckets, filters, bucket_size, expansion, .. } = *self;
+    /// Returns the first invalid field, if any, with the message and the numbers for its gaps.
+    fn first_invalid(&self) -> Option<(Range<usize>, &'static str, [u64; 2])> {
+        let [buckets, filters, bucket_size, expansion] = [BUCKETS, FILTERS, BUCKET_SIZE, EXPANSION].map(|field| self.get(field));
         if !buckets.is_power_of_two() {
-            return Some((BUCKETS_AT, "{} buckets, but the number must be a power of two", [buckets, 0]));
+            return Some((BUCKETS, "{} buckets, but the number must be a power of two", [buckets, 0]));
         }
         if bucket_size == 0 || bucket_size > MAX_BUCKET_SIZE {
-            let message = "buckets of {} slots, but RedisBloom's have 1 to {}";
-            return Some((BUCKET_SIZE_AT, message, [bucket_size.into(), MAX_BUCKET_SIZE.into()]));
+            return Some((BUCKET_SIZE, "buckets of {} slots, but RedisBloom's have 1 to {}", [bucket_size, MAX_BUCKET_SIZE]));
         }
         if filters == 0 || filters > MAX_FILTERS {
-            return Some((FILTERS_AT, "{} sub-filters, but a filter has 1 to {}", [filters, MAX_FILTERS]));
+            return Some((FILTERS, "{} sub-filters, but a filter has 1 to {}", [filters, MAX_FILTERS]));
         }
         if !expansion.is_power_of_two() && (expansion > 0 || filters > 1) {
             let message = "expansion {}, but it must be a power of two, or 0 for a filter that does not grow";
-            return Some((EXPANSION_AT, message, [expansion.into(), 0]));
+            return Some((EXPANSION, message, [expansion, 0]));
         }
         // The last sub-filter is the largest.
         if self.slots(filters - 1).is_none() {
             let message = "sub-filter {} has more than {} slots, the most that RedisBloom can use";
-            return Some((FILTERS_AT, message, [filters, MAX_SLOTS]));
+            return Some((FILTERS, message, [filters, MAX_SLOTS]));
         }
         None
     }
 
     /// Returns the number of slots of the sub-filter with this index, or `None` if RedisBloom cannot use that many.
-    pub(super) fn slots(&self, filter: u64) -> Option<u64> {
-        let growth = u64::from(self.expansion).checked_pow(if filter > 0 { u32::try_from(filter).ok()? } else { 0 })?;
-        let slots = self.buckets.checked_mul(growth)?.checked_mul(self.bucket_size.into())?;
+    fn slots(&self, filter: u64) -> Option<u64> {
+        let growth = self.get(EXPANSION).checked_pow(low_half(filter))?;
+        let slots = growth.checked_mul(self.get(BUCKETS))?.checked_mul(self.get(BUCKET_SIZE))?;
         (slots <= MAX_SLOTS).then_some(slots)
     }
 
-    fn encode(&self) -> [u8; HEADER_BYTES] {
-        let mut bytes = [0; HEADER_BYTES];
-        for (at, word) in
-            [(ITEMS_AT, self.items), (BUCKETS_AT, self.buckets), (DELETED_AT, self.deleted), (FILTERS_AT, self.filters)]
-        {
-            bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
-        }
-        for (at, half) in
-            [(BUCKET_SIZE_AT, self.bucket_size), (MAX_ITERATIONS_AT, self.max_iterations), (EXPANSION_AT, self.expansion)]
-        {
-            bytes[at..at + 2].copy_from_slice(&half.to_le_bytes());
-        }
-        bytes
+    pub(super) fn get(&self, field: Range<usize>) -> u64 {
+        let mut number = [0; 8];
+        number[..field.len()].copy_from_slice(&self.0[field]);
+        u64::from_le_bytes(number)
     }
+
+    pub(super) fn set(&mut self, field: Range<usize>, number: u64) {
+        let len = field.len();
+        self.0[field].copy_from_slice(&number.to_le_bytes()[..len]);
+    }
+}
+
+impl fmt::Debug for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Header");
+        for (name, field) in [
+            ("items", ITEMS),
+            ("buckets", BUCKETS),
+            ("deleted", DELETED),
+            ("filters", FILTERS),
+            ("bucket_size", BUCKET_SIZE),
+            ("max_iterations", MAX_ITERATIONS),
+            ("expansion", EXPANSION),
+        ] {
+            debug.field(name, &self.get(field));
+        }
+        debug.finish()
+    }
+}
+
+/// Returns the error for a first chunk of invalid length.
+fn header_length_error(given: u64, offset: u64) -> SnapshotError {
+    let message = "the first chunk has {} bytes, but RedisBloom's has {} or {}";
+    SnapshotError::new(Kind::Length, offset, message, [given, wide(HEADER_BYTES), wide(UNPACKED_BYTES)])
 }
 
 // Chunks.
@@ -189,10 +161,8 @@ const IN_ORDER: &str = "give the chunks in the order in which CF.SCANDUMP gave t
 /// ```
 #[derive(Clone)]
 pub struct Loader {
-    header: Header,
-    filters: Vec<SubFilter>,
-    /// The slots that have arrived of the next sub-filter.
-    slots: Vec<u8>,
+    /// The sub-filters that have arrived. The last one may lack slots.
+    core: SubFilters,
     /// The number of slots that have arrived, in all sub-filters.
     loaded: u64,
     /// The offset of the next byte, counted from the beginning of the dump.
@@ -215,7 +185,8 @@ impl Loader {
             return Err(not_in_order(iterator, wide(header.len()), HEADER_ITERATOR, offset));
         }
         let end = offset + wide(header.len());
-        Ok(Self { header: Header::decode(header, offset)?, filters: Vec::new(), slots: Vec::new(), loaded: 0, offset: end })
+        let core = SubFilters { header: Header::decode(header, offset)?, filters: Vec::new() };
+        Ok(Self { core, loaded: 0, offset: end })
     }
 
     /// Takes the next chunk. Allocates memory for its bytes, and at most a quarter more for the bytes before it.
@@ -230,7 +201,7 @@ impl Loader {
     /// Returns an error unless the next chunk has this iterator and may have this length.
     fn check_next(&self, iterator: u64, len: u64) -> Result<(), SnapshotError> {
         let offset = self.offset;
-        let Some(whole) = self.next_slots() else {
+        let Some(missing) = self.missing() else {
             let message = "all chunks of the filter have arrived, but there is another one";
             return Err(SnapshotError::new(Kind::TrailingBytes, offset, message, []).with_remedy(IN_ORDER));
         };
@@ -242,7 +213,6 @@ impl Loader {
         if iterator != next {
             return Err(not_in_order(iterator, len, next, offset));
         }
-        let missing = whole - wide(self.slots.len());
         if len > missing {
             let message = "a chunk of {} bytes, but its sub-filter lacks only {}";
             return Err(SnapshotError::new(Kind::Parameter, offset, message, [len, missing]));
@@ -252,52 +222,56 @@ impl Loader {
 
     /// Appends bytes of a chunk that passed `check_next`.
     fn take(&mut self, bytes: &[u8]) -> Result<(), OutOfMemory> {
-        let whole = self.next_slots().unwrap_or(0);
-        let needed = self.slots.len() + bytes.len();
-        if needed > self.slots.capacity() {
-            let enough = needed.max(self.slots.len() / 4 * 5);
-            let enough = usize::try_from(whole).map_or(enough, |whole| enough.min(whole));
-            self.slots.try_reserve_exact(enough - self.slots.len()).map_err(|_| OutOfMemory::of(enough))?;
+        let SubFilters { header, filters } = &mut self.core;
+        match filters.last_mut() {
+            Some(last) if last.missing() > 0 => last.append(bytes)?,
+            _ => {
+                reserve(filters, 1)?;
+                let buckets = header.slots(wide(filters.len())).unwrap_or(0) / header.get(BUCKET_SIZE);
+                let mut next = SubFilter::new(buckets, index(header.get(BUCKET_SIZE)));
+                next.append(bytes)?;
+                filters.push(next);
+            }
         }
-        self.filters.try_reserve(1).map_err(|_| OutOfMemory::of(size_of::<SubFilter>()))?;
-        self.slots.extend_from_slice(bytes);
         self.loaded += wide(bytes.len());
         self.offset += wide(bytes.len());
-        if wide(self.slots.len()) == whole {
-            self.filters.push(SubFilter::new(mem::take(&mut self.slots), self.header.bucket_size.into()));
-        }
         Ok(())
     }
 
-    /// Returns the number of slots of the next sub-filter, or `None` if all have arrived.
-    fn next_slots(&self) -> Option<u64> {
-        let next = wide(self.filters.len());
-        if next < self.header.filters { self.header.slots(next) } else { None }
+    /// Returns the number of slots that the next sub-filter lacks, or `None` if all have arrived.
+    fn missing(&self) -> Option<u64> {
+        let SubFilters { header, filters } = &self.core;
+        let of_last = filters.last().map_or(0, SubFilter::missing);
+        if of_last > 0 {
+            return Some(of_last);
+        }
+        let next = wide(filters.len());
+        if next < header.get(FILTERS) { header.slots(next) } else { None }
     }
 
     /// Returns what has arrived so far, in chunks of at most 16 MiB, for another loader that continues from here. The boundaries
     /// may differ from those of the loaded chunks.
     pub fn chunks(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        let whole = self.filters.iter().map(|filter| &filter.slots[..]);
-        in_chunks(&self.header, whole.chain(iter::once(&self.slots[..])))
+        self.core.chunks()
     }
 
     /// Returns the number of slots of all sub-filters, one byte each, according to the header.
     #[must_use]
     pub fn slots(&self) -> u64 {
-        (0..self.header.filters).map(|filter| self.header.slots(filter).unwrap_or(0)).fold(0, u64::saturating_add)
+        let header = &self.core.header;
+        (0..header.get(FILTERS)).map(|filter| header.slots(filter).unwrap_or(0)).sum()
     }
 
     /// Returns the memory in use, in bytes.
     #[must_use]
     pub fn size_in_bytes(&self) -> usize {
-        size_of::<Self>() + size_of_filters(&self.filters) + self.slots.capacity()
+        size_of::<Self>() + self.core.external_bytes()
     }
 
     /// Returns true if all chunks have arrived.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.next_slots().is_none()
+        self.missing().is_none()
     }
 
     /// Returns the filter.
@@ -305,16 +279,16 @@ impl Loader {
     /// # Errors
     /// If chunks are missing.
     pub fn finish(self) -> Result<RedisBloomFilter, SnapshotError> {
-        match self.next_slots() {
-            None => Ok(RedisBloomFilter::of(self.header, self.filters)),
-            Some(whole) => Err(cut_off(self.offset, self.offset + whole - wide(self.slots.len()))),
+        match self.missing() {
+            None => Ok(RedisBloomFilter::of(self.core)),
+            Some(missing) => Err(cut_off(self.offset, self.offset + missing)),
         }
     }
 }
 
 impl fmt::Debug for Loader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loader").field("header", &*self.header).field("loaded", &self.loaded).finish_non_exhaustive()
+        f.debug_struct("Loader").field("header", &self.core.header).field("loaded", &self.loaded).finish_non_exhaustive()
     }
 }
 
@@ -345,7 +319,7 @@ impl RedisBloomFilter {
 
     /// Returns the chunks of the filter with their iterators, in the order that `CF.LOADCHUNK` requires. Each has at most 16 MiB.
     pub fn chunks(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        in_chunks(&self.core.header, self.core.filters.iter().map(|filter| &filter.slots[..]))
+        self.core.chunks()
     }
 
     /// Returns the chunk that follows the one with this iterator, together with its own iterator, or `None` at the end. The chunk
@@ -358,7 +332,7 @@ impl RedisBloomFilter {
     #[must_use]
     pub fn chunk_after(&self, iterator: u64, most_bytes: usize) -> Option<(u64, &[u8])> {
         let Some(mut skipped) = iterator.checked_sub(HEADER_ITERATOR) else {
-            return Some((HEADER_ITERATOR, &self.core.header.bytes()[..]));
+            return Some((HEADER_ITERATOR, &self.core.header.0));
         };
         assert!(most_bytes > 0, "a chunk has room for a byte");
         for filter in &self.core.filters {
@@ -375,19 +349,16 @@ impl RedisBloomFilter {
     }
 }
 
-/// Returns the chunks for a header and the slots of sub-filters, with their iterators.
-fn in_chunks<'a>(header: &'a Header, filters: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = (u64, &'a [u8])> {
-    let mut iterator = HEADER_ITERATOR;
-    let slots = filters.flat_map(|slots| slots.chunks(MAX_CHUNK_BYTES)).map(move |bytes| {
-        iterator += wide(bytes.len());
-        (iterator, bytes)
-    });
-    iter::once((HEADER_ITERATOR, &header.bytes()[..])).chain(slots)
-}
-
-/// Returns the heap memory of a list of sub-filters, in bytes.
-pub(super) fn size_of_filters(filters: &Vec<SubFilter>) -> usize {
-    filters.capacity() * size_of::<SubFilter>() + filters.iter().map(|filter| filter.slots.capacity()).sum::<usize>()
+impl SubFilters {
+    /// Returns the chunks of the header and of the slots, with their iterators.
+    fn chunks(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let mut iterator = HEADER_ITERATOR;
+        let slots = self.filters.iter().flat_map(|filter| filter.slots.chunks(MAX_CHUNK_BYTES)).map(move |bytes| {
+            iterator += wide(bytes.len());
+            (iterator, bytes)
+        });
+        iter::once((HEADER_ITERATOR, &self.header.0[..])).chain(slots)
+    }
 }
 
 /// Returns the error for chunks that end at this offset, before the expected one.

@@ -37,19 +37,19 @@ use crate::{
     hash::{Uniform, results_writer},
     kernel::{Hashes, answers},
     params::false_positive_rate,
-    storage::{OutOfMemory, reserved},
+    storage::{OutOfMemory, reserve_exact, reserved},
+    table::{Address, Fingerprint, Pair},
 };
-use format::{Fields, Header, size_of_filters};
+use format::{BUCKET_SIZE, BUCKETS, DELETED, EXPANSION, FILTERS, Header, ITEMS, MAX_ITERATIONS};
 pub use {convert::RedisBloomError, format::Loader};
-
-/// The constant of `MurmurHash2`. An item's second bucket is its first one XOR its fingerprint times this constant.
-const MULTIPLIER: u64 = 0x5bd1_e995;
-
-/// The number of distinct fingerprints, 1 to 255.
-const FINGERPRINTS: u64 = 255;
 
 /// The length of a fingerprint in bits.
 const FINGERPRINT_BITS: u32 = 8;
+
+/// Computes an item's two buckets and its fingerprint from its [`RedisBloomHash`], for 2³² buckets. A smaller sub-filter takes bucket
+/// numbers modulo its number of buckets. The lower half of the hash is RedisBloom's hash modulo 2³² − 1, which keeps the remainder
+/// by 255, because 255 divides 2³² − 1.
+const ADDRESS: Address = Address::power_of_two(1 << 32, FINGERPRINT_BITS);
 
 /// A slot without a fingerprint.
 const EMPTY: u8 = 0;
@@ -115,38 +115,41 @@ struct SubFilter {
     taken: u64,
 }
 
-/// The fingerprint and the two buckets of an item. A sub-filter takes these bucket numbers modulo its number of buckets.
-#[derive(Clone, Copy)]
-struct Position {
-    fingerprint: u8,
-    first: u64,
-    second: u64,
-}
-
-impl Position {
-    /// Computes the position of an item from its [`RedisBloomHash`]. The upper 32 bits suffice because there are at most 2³²
-    /// buckets. The lower half is RedisBloom's hash modulo 2³² − 1, which keeps the remainder by 255, because 255 divides 2³² − 1.
-    fn new(Uniform(hash): Uniform) -> Self {
-        Self::of_stored((u64::from(low_half(hash)) % FINGERPRINTS) as u8 + 1, hash >> 32)
-    }
-
-    /// Computes the position of a fingerprint that is stored in this bucket.
-    fn of_stored(fingerprint: u8, bucket: u64) -> Self {
-        Self { fingerprint, first: bucket, second: bucket ^ (u64::from(fingerprint) * MULTIPLIER) }
-    }
+/// Returns the two buckets and the fingerprint of an item.
+fn located(hash: Uniform) -> (Pair, u8) {
+    let (buckets, fingerprint) = ADDRESS.buckets(hash);
+    #[expect(clippy::cast_possible_truncation, reason = "fingerprints have 8 bits")]
+    let fingerprint = fingerprint.get() as u8;
+    (buckets, fingerprint)
 }
 
 impl SubFilter {
-    /// Creates a sub-filter from its slots. The number of buckets must be a power of two.
-    fn new(slots: Vec<u8>, bucket_size: usize) -> Self {
-        let taken = slots.iter().filter(|&&slot| slot != EMPTY).count();
-        Self { mask: wide(slots.len() / bucket_size) - 1, bucket_size, slots, taken: wide(taken) }
+    /// Creates a sub-filter with this number of buckets, a power of two, whose slots are to be appended.
+    fn new(buckets: u64, bucket_size: usize) -> Self {
+        Self { mask: buckets - 1, bucket_size, slots: Vec::new(), taken: 0 }
+    }
+
+    /// Appends slots, at most as many as are missing. Allocates memory for them, and at most a quarter more for those before.
+    fn append(&mut self, slots: &[u8]) -> Result<(), OutOfMemory> {
+        let spare = self.slots.capacity() - self.slots.len();
+        if slots.len() > spare {
+            let more = slots.len().max(self.slots.len() / 4).min(in_memory(self.missing()));
+            reserve_exact(&mut self.slots, more)?;
+        }
+        self.slots.extend_from_slice(slots);
+        self.taken += wide(slots.iter().filter(|&&slot| slot != EMPTY).count());
+        Ok(())
+    }
+
+    /// Returns the number of slots that have not been appended yet.
+    fn missing(&self) -> u64 {
+        self.buckets() * wide(self.bucket_size) - wide(self.slots.len())
     }
 
     fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        let mut slots = reserved(self.slots.len())?;
-        slots.extend_from_slice(&self.slots);
-        Ok(Self { slots, ..*self })
+        let mut clone = Self::new(self.buckets(), self.bucket_size);
+        clone.append(&self.slots)?;
+        Ok(clone)
     }
 
     fn buckets(&self) -> u64 {
@@ -164,7 +167,7 @@ impl SubFilter {
     }
 
     /// Replaces the first `old` in the two buckets by `new`. Returns false if there is no `old`.
-    fn replace(&mut self, Position { first, second, .. }: Position, old: u8, new: u8) -> bool {
+    fn replace(&mut self, (first, second): Pair, old: u8, new: u8) -> bool {
         for bucket in [first, second] {
             if let Some(slot) = self.bucket(bucket).iter().position(|&slot| slot == old) {
                 self.set(bucket, slot, new);
@@ -180,12 +183,12 @@ impl SubFilter {
         self.slots[at] = value;
     }
 
-    fn contains(&self, Position { fingerprint, first, second }: Position) -> bool {
+    fn contains(&self, (first, second): Pair, fingerprint: u8) -> bool {
         self.bucket(first).contains(&fingerprint) || self.bucket(second).contains(&fingerprint)
     }
 
     /// Counts the fingerprint in each of the two buckets: twice if they are the same one, as RedisBloom does.
-    fn count(&self, Position { fingerprint, first, second }: Position) -> usize {
+    fn count(&self, (first, second): Pair, fingerprint: u8) -> usize {
         #[expect(clippy::naive_bytecount, reason = "buckets are short")]
         let in_bucket = |bucket| self.bucket(bucket).iter().filter(|&&slot| slot == fingerprint).count();
         in_bucket(first) + in_bucket(second)
@@ -193,8 +196,8 @@ impl SubFilter {
 }
 
 impl RedisBloomFilter {
-    fn of(header: Header, filters: Vec<SubFilter>) -> Self {
-        Self { core: SubFilters { header, filters }, hasher: RedisBloomHash }
+    fn of(core: SubFilters) -> Self {
+        Self { core, hasher: RedisBloomHash }
     }
 
     /// Clones the filter. Returns an error where `clone` aborts the process.
@@ -206,7 +209,7 @@ impl RedisBloomFilter {
         for filter in &self.core.filters {
             filters.push(filter.try_clone()?);
         }
-        Ok(RedisBloomFilter::of(self.core.header, filters))
+        Ok(Self::of(SubFilters { header: self.core.header, filters }))
     }
 
     /// Returns the number of taken slots.
@@ -218,7 +221,7 @@ impl RedisBloomFilter {
     /// Returns the number of items removed since the filter was created or compacted.
     #[must_use]
     pub fn deleted(&self) -> u64 {
-        self.core.header.deleted
+        self.core.header.get(DELETED)
     }
 
     /// Returns the number of sub-filters.
@@ -230,31 +233,31 @@ impl RedisBloomFilter {
     /// Returns the number of buckets in the first sub-filter, a power of two.
     #[must_use]
     pub fn buckets(&self) -> u64 {
-        self.core.header.buckets
+        self.core.header.get(BUCKETS)
     }
 
     /// Returns the number of slots per bucket, 1 to 255.
     #[must_use]
     pub fn bucket_size(&self) -> u32 {
-        self.core.header.bucket_size.into()
+        low_half(self.core.header.get(BUCKET_SIZE))
     }
 
     /// Returns the growth factor of the number of buckets from each sub-filter to the next, or 0 if the filter does not grow.
     #[must_use]
     pub fn expansion(&self) -> u32 {
-        self.core.header.expansion.into()
+        low_half(self.core.header.get(EXPANSION))
     }
 
     /// Returns the most evictions of an insertion, as set by `CF.RESERVE`.
     #[must_use]
     pub fn max_iterations(&self) -> u32 {
-        self.core.header.max_iterations.into()
+        low_half(self.core.header.get(MAX_ITERATIONS))
     }
 }
 
 impl fmt::Debug for RedisBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisBloomFilter").field("header", &*self.core.header).finish_non_exhaustive()
+        f.debug_struct("RedisBloomFilter").field("header", &self.core.header).finish_non_exhaustive()
     }
 }
 
@@ -265,20 +268,20 @@ impl Core for SubFilters {
     }
 
     fn contains(&self, hash: Uniform) -> bool {
-        let position = Position::new(hash);
-        self.filters.iter().any(|filter| filter.contains(position))
+        let (buckets, fingerprint) = located(hash);
+        self.filters.iter().any(|filter| filter.contains(buckets, fingerprint))
     }
 
     /// Counts a copy twice if the item's two buckets are the same.
     fn count(&self, hash: Uniform) -> u32 {
-        let position = Position::new(hash);
+        let (buckets, fingerprint) = located(hash);
         // The sum fits: there are fewer than 2¹⁶ sub-filters, each with at most 2 · 255 matching slots.
-        self.filters.iter().map(|filter| low_half(wide(filter.count(position)))).sum()
+        self.filters.iter().map(|filter| low_half(wide(filter.count(buckets, fingerprint)))).sum()
     }
 
     /// Returns the header's count, which differs from the taken slots if clients wrote to the filter during the dump.
     fn len(&self) -> usize {
-        in_memory(self.header.items)
+        in_memory(self.header.get(ITEMS))
     }
 
     fn capacity(&self) -> usize {
@@ -300,29 +303,29 @@ impl Core for SubFilters {
     }
 
     fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
-        let (items, filters, size) = (self.header.items, self.filters.len(), self.header.bucket_size);
+        let (items, filters, size) = (self.header.get(ITEMS), self.filters.len(), self.header.get(BUCKET_SIZE));
         let plural = if filters == 1 { "" } else { "s" };
         write!(f, "RedisBloom: {items} items in {filters} sub-filter{plural} of buckets of {size}: ")?;
         write!(f, "{} of {} slots taken, {bytes} bytes", self.taken(), self.slots())
     }
 
     fn external_bytes(&self) -> usize {
-        size_of_filters(&self.filters)
+        let tables: usize = self.filters.iter().map(|filter| filter.slots.capacity()).sum();
+        tables + self.filters.capacity() * size_of::<SubFilter>()
     }
 }
 
 impl SubFilters {
     /// Removes a copy from the last sub-filter that has one, as `CF.DEL` does.
     fn remove(&mut self, hash: Uniform) -> bool {
-        let position = Position::new(hash);
-        if !self.filters.iter_mut().rev().any(|filter| filter.replace(position, position.fingerprint, EMPTY)) {
+        let (buckets, fingerprint) = located(hash);
+        if !self.filters.iter_mut().rev().any(|filter| filter.replace(buckets, fingerprint, EMPTY)) {
             return false;
         }
-        self.header.update(|Fields { items, deleted, .. }| {
-            *items = items.saturating_sub(1);
-            *deleted = deleted.saturating_add(1);
-        });
-        if self.filters.len() > 1 && self.header.deleted as f64 > self.header.items as f64 * 0.1 {
+        let [items, deleted] = [self.header.get(ITEMS).saturating_sub(1), self.header.get(DELETED).saturating_add(1)];
+        self.header.set(ITEMS, items);
+        self.header.set(DELETED, deleted);
+        if self.filters.len() > 1 && deleted as f64 > items as f64 * 0.1 {
             self.auto_compact();
         }
         true
@@ -349,7 +352,7 @@ impl RedisBloomFilter {
         for filter in (1..self.core.filters.len()).rev() {
             self.core.empty_into_earlier(filter);
         }
-        self.core.header.update(|fields| fields.deleted = 0);
+        self.core.header.set(DELETED, 0);
     }
 }
 
@@ -357,17 +360,17 @@ impl SubFilters {
     /// Compacts after a removal: as `compact`, but stops at the first sub-filter that cannot be emptied.
     fn auto_compact(&mut self) {
         let _ = (1..self.filters.len()).rev().all(|filter| self.empty_into_earlier(filter));
-        self.header.update(|fields| fields.deleted = 0);
+        self.header.set(DELETED, 0);
     }
 
     /// Adds up all copies of all items, each known by its fingerprint and its buckets in the first and smallest sub-filter.
     fn content(&self, salt: u64) -> Content {
-        let (mut content, mask) = (Content::new(salt), self.header.buckets - 1);
+        let (mut content, mask) = (Content::new(salt), self.header.get(BUCKETS) - 1);
         for filter in &self.filters {
             for bucket in 0..filter.buckets() {
-                for &fingerprint in filter.bucket(bucket).iter().filter(|&&slot| slot != EMPTY) {
-                    let Position { first, second, .. } = Position::of_stored(fingerprint, bucket);
-                    content.add((first & mask).min(second & mask), fingerprint.into(), 1);
+                for fingerprint in filter.bucket(bucket).iter().filter_map(|&slot| Fingerprint::new(slot.into())) {
+                    let alternate = ADDRESS.alternate(bucket, fingerprint);
+                    content.add((bucket & mask).min(alternate & mask), fingerprint.wide(), 1);
                 }
             }
         }
@@ -385,10 +388,11 @@ impl SubFilters {
         let from = &mut rest[0];
         for bucket in 0..from.buckets() {
             for slot in 0..from.bucket(bucket).len() {
-                let fingerprint = from.bucket(bucket)[slot];
-                // Earlier sub-filters have at most as many buckets, so this bucket number is valid for them, too.
-                let position = Position::of_stored(fingerprint, bucket);
-                if fingerprint != EMPTY && earlier.iter_mut().any(|filter| filter.replace(position, EMPTY, fingerprint)) {
+                let value = from.bucket(bucket)[slot];
+                let Some(fingerprint) = Fingerprint::new(value.into()) else { continue };
+                // Earlier sub-filters have at most as many buckets, so these bucket numbers are valid for them, too.
+                let buckets = (bucket, ADDRESS.alternate(bucket, fingerprint));
+                if earlier.iter_mut().any(|filter| filter.replace(buckets, EMPTY, value)) {
                     from.set(bucket, slot, EMPTY);
                 }
             }
@@ -396,7 +400,7 @@ impl SubFilters {
         let is_empty = from.taken == 0;
         if is_empty && filter + 1 == self.filters.len() {
             self.filters.pop();
-            self.header.update(|fields| fields.filters -= 1);
+            self.header.set(FILTERS, wide(self.filters.len()));
         }
         is_empty
     }

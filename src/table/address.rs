@@ -107,6 +107,12 @@ impl Address {
         Self { addressing: params.addressing(), buckets: params.buckets(), fingerprint_bits: params.fingerprint_bits() }
     }
 
+    /// Returns the addressing of tables that have no [`Params`], with a power of two of buckets.
+    #[cfg(feature = "redisbloom")]
+    pub const fn power_of_two(buckets: u64, fingerprint_bits: u32) -> Self {
+        Self { addressing: Addressing::PowerOfTwo, buckets, fingerprint_bits }
+    }
+
     /// Returns the addressing if it is [`Addressing::AnySize`].
     #[inline]
     pub fn any_size(&self) -> Option<AnySize> {
