@@ -29,10 +29,7 @@ fn sequence(order: Order, items: u64, copies: u64) -> Vec<u64> {
         Order::Zipf => {
             let mut all: Vec<u64> =
                 (0..items).flat_map(|item| (0..=items * copies / (16 * (item + 1))).map(move |_| item)).collect();
-            let mut numbers = SplitMix64(7);
-            #[expect(clippy::cast_possible_truncation, reason = "below the end")]
-            let mut below = |end: usize| numbers.next().map_or(0, |number| ((u128::from(number) * end as u128) >> 64) as usize);
-            (1..all.len()).rev().for_each(|at| all.swap(at, below(at + 1)));
+            SplitMix64(7).shuffle(&mut all);
             all
         }
     }
@@ -211,24 +208,22 @@ fn copies_do_not_raise_the_rate_above_the_promised_one() {
         assert!(stated <= promised, "{case}: a rate of {stated}, {promised} promised");
     };
     for promised in [0.35, 0.3, 0.2, 0.1, 0.05, 0.01] {
-        for b in [1, 2, 4, 8] {
-            for copies in [1, 2, 9] {
-                let case = format!("{promised}, buckets of {b}, {copies} copies");
-                let numbers = sequence(Order::ByPasses, 20_000, copies);
+        for copies in [1, 2, 9] {
+            let numbers = sequence(Order::ByPasses, 20_000, copies);
+            for b in [1, 2, 4, 8] {
                 let builder = CuckooFilter::builder().capacity(20_000).false_positive_rate(promised);
                 let mut fixed = builder.table(TableKind::Single).bucket_size(b).build().expect("valid parameters");
-                let mut growing = ElasticFilter::builder().false_positive_rate(promised).build().expect("valid parameters");
-                for number in numbers {
-                    fixed.insert(&number).expect("there is room");
-                    growing.insert(&number).expect("there is room");
-                }
+                fixed.insert_iter(&numbers).expect("there is room");
                 let found = probes().filter(|&hash| fixed.contains(&Prehashed(hash))).count();
-                check(&format!("fixed, {case}"), found, fixed.false_positive_rate(), promised);
-                let found = probes().filter(|&hash| growing.contains(&Prehashed(hash))).count();
-                check(&format!("growing, {case}"), found, growing.false_positive_rate(), promised);
-                let view = ElasticView::over(growing.to_bytes()).expect("valid snapshot");
-                assert!((view.false_positive_rate() / growing.false_positive_rate() - 1.0).abs() < 1e-9);
+                let case = format!("fixed, {promised}, buckets of {b}, {copies} copies");
+                check(&case, found, fixed.false_positive_rate(), promised);
             }
+            let mut growing = ElasticFilter::builder().false_positive_rate(promised).build().expect("valid parameters");
+            growing.insert_iter(&numbers).expect("there is room");
+            let found = probes().filter(|&hash| growing.contains(&Prehashed(hash))).count();
+            check(&format!("growing, {promised}, {copies} copies"), found, growing.false_positive_rate(), promised);
+            let view = ElasticView::over(growing.to_bytes()).expect("valid snapshot");
+            assert!((view.false_positive_rate() / growing.false_positive_rate() - 1.0).abs() < 1e-9);
         }
     }
 }

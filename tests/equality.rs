@@ -54,9 +54,7 @@ fn items(len: usize, seed: u64) -> Vec<Item> {
 }
 
 fn shuffled(mut hashes: Vec<u64>, seed: u64) -> Vec<u64> {
-    for (at, random) in (1..hashes.len()).rev().zip(SplitMix64(seed)) {
-        hashes.swap(at, (random % (at as u64 + 1)) as usize);
-    }
+    SplitMix64(seed).shuffle(&mut hashes);
     hashes
 }
 

@@ -21,7 +21,7 @@ SECTION, RECORD = struct.Struct("<QQQQ"), struct.Struct("<BBBBIQQ")
 SINGLE, PACKED, GROWING_KIND = 0, 1, 2  # kinds of tables in headers
 TABLE, LIST, COPIES = 0, 1, 2  # kinds of bodies in records
 ANY_SIZE, POWER_OF_TWO = 0, 1
-# Of the generations after the first: the most buckets of a shard, the fewest bits that the second one knows more, and the most bits.
+# Later generations: at most this many buckets per shard, at least this many bits more in the second one, and at most this many bits.
 LATER_BUCKETS, EXTRA_BITS, KNOWN_BITS = 268, 6, 48
 CODEBOOK = list(combinations_with_replacement(range(16), 4))  # in lexicographic order: the codeword is the index
 WORD = 2**64 - 1

@@ -323,6 +323,9 @@ def check_entry_refusals(data, refused_as, fields, plan, body):
         refused_as(error, (start, one + one))
     if width > 0:
         refused_as(error, (counts, bytes(width)))
+        # Another number of copies than the section has. If it is 0, the count itself is invalid.
+        flipped = int.from_bytes(data[counts : counts + width], "little") ^ 1
+        refused_as("count" if flipped > 0 else error, (counts, flipped.to_bytes(width, "little")))
         # Counts of one are as many as keys, and take no bytes.
         refused_as(error, (counts, (1).to_bytes(width, "little") * entries))
     if kind == reader.COPIES and width == 4:

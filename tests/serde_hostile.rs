@@ -105,6 +105,7 @@ fn a_text_that_is_not_padded_base64_is_refused() {
         (text.clone() + "\n", &[not_base64, "digit 144 on"]),
         (" ".to_owned() + &text, &[not_base64, "digit 0 on"]),
         (format!("{}_{}", &text[..60], &text[61..]), &[not_base64]),
+        (format!("{}-{}", &text[..60], &text[61..]), &[not_base64]),
         ("=".repeat(144), &[not_base64]),
     ] {
         assert_refused(&json!(other), parts);

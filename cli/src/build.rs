@@ -94,12 +94,8 @@ impl Build {
                 error => errors::parameter(&error),
             })?;
         } else {
-            let accepts = |table: Option<TableKind>, size, capacity: Option<usize>| {
-                let builder = self.builder_of_any_table().capacity(capacity.unwrap_or(0)).bucket_size(size);
-                table.into_iter().fold(builder, Builder::table).params().map(|_| ())
-            };
             let builder = fixed.clone().capacity(self.capacity.unwrap_or(0));
-            builder.params().map_err(|error| self.fixed_error(&error, accepts))?;
+            builder.params().map_err(|error| self.fixed_error(&error))?;
         }
         let output = self.output.open()?;
         let mut items = self.list.open_for(&output)?;
@@ -131,14 +127,14 @@ impl Build {
         if self.kind.fpr.is_none() { format!("; {RATE} is the default") } else { String::new() }
     }
 
-    /// Returns the error about a parameter of a fixed filter. `accepts` tells whether a filter with the same other options can have
-    /// this kind of table, bucket size and capacity.
-    fn fixed_error(
-        &self,
-        error: &ParamError,
-        accepts: impl Fn(Option<TableKind>, u32, Option<usize>) -> Result<(), ParamError>,
-    ) -> anyhow::Error {
+    /// Returns the error about a parameter of a fixed filter.
+    fn fixed_error(&self, error: &ParamError) -> anyhow::Error {
         let &ParamError::FalsePositiveRate { given, min } = error else { return errors::parameter(error) };
+        // Whether a filter with the same other options can have this kind of table, bucket size and capacity.
+        let accepts = |table: Option<TableKind>, size, capacity: Option<usize>| {
+            let builder = self.builder_of_any_table().capacity(capacity.unwrap_or(0)).bucket_size(size);
+            table.into_iter().fold(builder, Builder::table).params()
+        };
         let (table, slots) = (self.kind.table, self.kind.bucket_size.unwrap_or(BUCKET_SIZE));
         let mut remedies = Vec::new();
         if given > 0.0 && given < min {

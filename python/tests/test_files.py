@@ -62,9 +62,9 @@ def test_the_same_steps_give_the_bytes_of_rust(golden):
         options = {name: name for name in ("capacity", "max_capacity", "partitions")}
         options["false_positive_rate"] = "rate"
     filter = class_of(entry)(seed=entry["seed"], **{name: entry[of] for name, of in options.items()})
-    for step, start, end in entry["steps"]:
-        items = [item(entry, "item", number) for number in range(start, end)]
-        if step == "insert":
+    for step, start, end, *copies in entry["steps"]:
+        items = [item(entry, "item", number) for number in range(start, end) for _ in range(*copies or (1,))]
+        if step in ("insert", "copies"):
             try:
                 filter.update(items)
             except koel.FullError as error:

@@ -501,6 +501,7 @@ mod tests {
                 assert!(bytes <= 1072 * (31 + 32) / 8 || bytes < buckets, "{bytes} bytes after {buckets} buckets: {plan:?}");
                 let more = u64::from(plan.whole.buckets) << plan.max_depth;
                 assert!(more >= 8 * buckets || plan.max_depth == MAX_DEPTH, "{plan:?}");
+                assert!(more <= 16 * buckets, "{more} buckets after {buckets}: {plan:?}");
                 buckets = more;
             }
         }

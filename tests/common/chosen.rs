@@ -55,8 +55,8 @@ impl Plan {
         groups.max_by_key(|group| group.len()).unwrap_or_default().iter().map(|&(_, t)| t).collect()
     }
 
-    /// Returns the hashes, as `Prehashed` numbers, that lead to bucket i, fingerprint t and a stream of partition 0 that begins
-    /// with these bits, at least two. Empty if no hash does.
+    /// Returns the hashes, as `Prehashed` numbers, that lead to bucket i, fingerprint t and a stream of partition 0 whose first
+    /// `bits` bits are `prefix`. There may be none. `bits` is at least two.
     pub(crate) fn hashes(&self, i: u64, t: u64, [prefix, bits]: [u64; 2]) -> impl Iterator<Item = u64> + use<> {
         // The product of a hash and m has the bucket in its upper half, and the fingerprint in the upper half of the lower one.
         let residue = |t: u64| (u128::from(t - 1) << 32).div_ceil((1_u128 << self.f) - 1);
@@ -82,6 +82,16 @@ impl Plan {
     #[allow(dead_code, reason = "the model of growing filters uses all hashes")]
     pub(crate) fn hash(&self, i: u64, t: u64, stream: [u64; 2]) -> Option<u64> {
         self.hashes(i, t, stream).next()
+    }
+
+    /// Returns hashes that no table holds: they have different fingerprints, but the same two buckets, and streams with as many equal
+    /// bits as a filter with a low rate knows.
+    #[allow(dead_code, reason = "the model of growing filters mixes such hashes with others")]
+    pub(crate) fn crowd(&self, number: usize) -> Vec<u64> {
+        const COMMON: u64 = 36;
+        let bucket = self.m / 3;
+        let fingerprints = self.fingerprints_of_one_pair(bucket);
+        fingerprints.iter().filter_map(|&t| self.hash(bucket, t, [0, COMMON])).take(number).collect()
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) enum Items {
 pub(crate) enum Step {
     /// Inserts these items in order, up to the first that is refused.
     Insert(Range<u64>),
+    /// Inserts this many copies of each of these items in a row, up to the first that is refused.
+    Copies(Range<u64>, u64),
     /// Removes one copy of each of these items that is present.
     Remove(Range<u64>),
     /// Converts this RedisBloom dump, which has one copy of each of these items. It must be the first step.
@@ -233,6 +235,11 @@ pub(crate) fn apply<F>(
                     *copies.entry(n).or_insert(0) += 1;
                 }
             }
+            Step::Copies(items, number) => {
+                for n in items.flat_map(|n| (0..number).map(move |_| n)).take_while(|&n| insert(filter, n)) {
+                    *copies.entry(n).or_insert(0) += 1;
+                }
+            }
             Step::Convert(_, items) => copies.extend(items.map(|n| (n, 1))),
             Step::Remove(items) => {
                 for n in items {
@@ -281,6 +288,7 @@ fn range(row: &Value, at: usize) -> Range<u64> {
 fn step(row: &Value) -> Step {
     match row[0].as_str() {
         Some("insert") => Step::Insert(range(row, 1)),
+        Some("copies") => Step::Copies(range(row, 1), integer(&row[3])),
         Some("remove") => Step::Remove(range(row, 1)),
         Some("convert") => Step::Convert(row[1].as_str().expect("a file name").into(), range(row, 2)),
         _ => panic!("unknown step: {row}"),

@@ -14,7 +14,7 @@ pub(crate) use go_file::GoFile;
 pub(crate) use same_bits::same_bits;
 pub(crate) use split_mix::SplitMix64;
 
-use koel::{Addressing, Builder, CuckooFilter, TableKind, Xxh3, hash::Hasher};
+use koel::{Addressing, Builder, CuckooFilter, ElasticBuilder, ElasticFilter, TableKind, Xxh3, hash::Hasher};
 use same_bits::Bits;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -23,6 +23,18 @@ pub(crate) const HEADER: usize = 64;
 
 pub(crate) const ADDRESSINGS: [Addressing; 2] = [Addressing::AnySize, Addressing::PowerOfTwo];
 pub(crate) const BUCKET_SIZES: [u32; 7] = [1, 2, 3, 4, 5, 8, 16];
+
+/// Returns item n of the tests of growing filters.
+pub(crate) fn key(n: u64) -> u64 {
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
+}
+
+/// Returns a growing filter with the first `items` keys.
+pub(crate) fn filled(builder: ElasticBuilder, items: u64) -> ElasticFilter {
+    let mut filter = builder.build().expect("valid parameters");
+    filter.insert_iter((0..items).map(key)).expect("the filter grows");
+    filter
+}
 
 /// Parameters of a filter, except its size.
 #[derive(Clone, Copy, Debug)]

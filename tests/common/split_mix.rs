@@ -16,6 +16,23 @@ impl Iterator for SplitMix64 {
     }
 }
 
+#[allow(dead_code, reason = "not every program uses all of them")]
+#[allow(clippy::cast_possible_truncation, reason = "numbers below `end` have no more bits than it")]
+impl SplitMix64 {
+    /// Returns a random number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.next().map_or(0, |number| ((u128::from(number) * u128::from(end)) >> 64) as u64)
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, values: &'a [T]) -> &'a T {
+        &values[self.below(values.len() as u64) as usize]
+    }
+
+    pub(crate) fn shuffle<T>(&mut self, values: &mut [T]) {
+        (1..values.len()).rev().for_each(|at| values.swap(at, self.below(at as u64 + 1) as usize));
+    }
+}
+
 /// Returns the `Prehashed` number that places an item as `hash` did before filters mixed such numbers. The loads in `tables/` and
 /// the predictions were measured with that placement.
 #[allow(dead_code, reason = "only programs with such measurements use it")]

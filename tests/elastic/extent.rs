@@ -6,7 +6,8 @@ use koel::{CuckooFilter, ElasticFilter, SnapshotError, SnapshotErrorKind as Kind
 use proptest::{prelude::*, sample::Index, test_runner::RngSeed};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::snapshots::{filled, small};
+use super::snapshots::small;
+use crate::common::filled;
 
 /// Returns all golden files, and the snapshot of a filter with several partitions.
 fn snapshots() -> Vec<Vec<u8>> {

@@ -1,12 +1,9 @@
 //! Filters grow a thousandfold and shrink back to empty.
 
+use crate::common::key;
 use koel::{ElasticFilter, Kernel};
 
 const RATE: f64 = 0.001;
-
-fn key(n: u64) -> u64 {
-    n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17)
-}
 
 /// Asserts that the measured rate is within five standard errors of the stated one, and that the stated one is at most `RATE`.
 fn assert_rate(filter: &ElasticFilter, samples: usize) {

@@ -1,10 +1,7 @@
 //! Merges and unions of filters that have grown differently.
 
+use crate::common::key;
 use koel::{ElasticBuilder, ElasticFilter, InsertErrorKind, MergeError};
-
-fn key(n: u64) -> u64 {
-    n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
-}
 
 fn filled(builder: ElasticBuilder, items: impl Iterator<Item = u64>) -> ElasticFilter {
     let mut filter = builder.build().expect("valid parameters");

@@ -8,7 +8,7 @@ mod callbacks;
 #[cfg(feature = "std")]
 pub(crate) mod composed;
 mod duplicates;
-#[cfg(target_pointer_width = "64")]
+#[cfg(all(feature = "std", target_pointer_width = "64"))]
 mod edges;
 #[cfg(feature = "std")]
 mod extent;

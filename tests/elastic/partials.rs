@@ -12,11 +12,6 @@ const WORKERS: usize = 64;
 const ITEMS: u64 = 40_000;
 const PROBES: u64 = 100_000;
 
-/// Returns a random number below `end`.
-fn below(end: usize, numbers: &mut SplitMix64) -> usize {
-    numbers.next().map_or(0, |number| ((u128::from(number) * end as u128) >> 64) as usize)
-}
-
 /// Returns how often an item occurs: with `has_copies`, every fourth item twice, and otherwise once.
 fn copies(item: u64, has_copies: bool) -> u32 {
     1 + u32::from(has_copies && item.is_multiple_of(4))
@@ -27,8 +22,8 @@ fn shares(seed: u64, has_copies: bool) -> Vec<Vec<u64>> {
     let (mut numbers, mut shares) = (SplitMix64(seed), vec![Vec::new(); WORKERS]);
     for item in 0..ITEMS {
         for _ in 0..copies(item, has_copies) {
-            let workers = 1 + below(WORKERS - 4, &mut numbers);
-            shares[below(workers, &mut numbers)].push(item);
+            let workers = 1 + numbers.below(WORKERS as u64 - 4);
+            shares[numbers.below(workers) as usize].push(item);
         }
     }
     shares
@@ -38,11 +33,11 @@ fn shares(seed: u64, has_copies: bool) -> Vec<Vec<u64>> {
 fn combined<F, E>(mut filters: Vec<F>, seed: u64, mut merge: impl FnMut(&mut F, &F) -> Result<(), E>) -> Result<F, E> {
     let mut numbers = SplitMix64(seed);
     loop {
-        let other = filters.swap_remove(below(filters.len(), &mut numbers));
+        let other = filters.swap_remove(numbers.below(filters.len() as u64) as usize);
         if filters.is_empty() {
             return Ok(other);
         }
-        let into = below(filters.len(), &mut numbers);
+        let into = numbers.below(filters.len() as u64) as usize;
         merge(&mut filters[into], &other)?;
     }
 }
@@ -180,7 +175,7 @@ fn a_tree_beyond_max_capacity_is_correct_or_refused() {
         let mut numbers = SplitMix64(seed);
         let mut shares = vec![Vec::new(); WORKERS];
         shares[0].extend(0..first);
-        (first..first + others).for_each(|item| shares[1 + below(WORKERS - 1, &mut numbers)].push(item));
+        (first..first + others).for_each(|item| shares[1 + numbers.below(WORKERS as u64 - 1) as usize].push(item));
         for tree in 0..4 {
             let mut planned = builder.clone().capacity(100).max_capacity(max_capacity);
             let merged = loop {

@@ -2,7 +2,8 @@
 
 use koel::{ElasticFilter, pieces::SnapshotIndex};
 
-use super::snapshots::{all_kinds, filled, key, small};
+use super::snapshots::{all_kinds, small};
+use crate::common::{filled, key};
 
 fn index(filter: &ElasticFilter) -> SnapshotIndex {
     filter.snapshot_index().expect("there is memory")

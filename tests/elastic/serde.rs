@@ -1,6 +1,7 @@
 //! Growing filters in serde formats.
 
-use super::snapshots::{filled, kinds, small};
+use super::snapshots::{kinds, small};
+use crate::common::filled;
 use crate::formats::{from_bincode, from_json, from_postcard, to_bincode, to_json, to_postcard};
 use koel::{CuckooFilter, ElasticFilter, ElasticView, SharedFilter, Xxh3};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,7 @@
 //! Filters that hold few items store them in a list instead of tables. They change to tables when they grow, and back when they
 //! shrink.
 
-use super::snapshots::key;
-use crate::common::{same_bits, split_mix::unmixed};
+use crate::common::{filled, key, same_bits, split_mix::unmixed};
 use koel::{ElasticBuilder, ElasticFilter, ElasticView, InsertErrorKind, Prehashed, SharedFilter};
 
 fn default() -> ElasticBuilder {
@@ -19,13 +18,17 @@ fn tiny() -> [ElasticBuilder; 3] {
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn few_items_take_little_memory() {
-    for (items, most) in [(0, 600), (5, 500), (100, 1100), (1000, 4700)] {
-        let filter = super::snapshots::filled(default(), items);
-        assert!(filter.size_in_bytes() <= most && (filter.buckets() == 0) == (items < 1000), "{filter}");
+    for (rate, bounds) in [(0.01, [460, 460, 960, 3850]), (0.001, [460, 460, 960, 4300])] {
+        for (items, most) in [0, 5, 100, 1000].into_iter().zip(bounds) {
+            let filter = filled(default().false_positive_rate(rate), items);
+            assert!(filter.size_in_bytes() <= most && (filter.buckets() == 0) == (items < 1000), "{filter}");
+        }
     }
-    let shared = default().build_shared().expect("valid parameters");
-    shared.insert_iter((0..10_000).map(key)).expect("the filter grows");
-    assert!(shared.size_in_bytes() <= 90_000 && shared.buckets() == 0, "{shared}");
+    for rate in [0.01, 0.001] {
+        let shared = default().false_positive_rate(rate).build_shared().expect("valid parameters");
+        shared.insert_iter((0..10_000).map(key)).expect("the filter grows");
+        assert!(shared.size_in_bytes() <= 70_000 && shared.buckets() == 0, "{shared}");
+    }
 }
 
 /// Compares the filter with `copies` of each item, through every query, and with a view and a reloaded filter.
@@ -69,7 +72,7 @@ fn lists_become_tables_and_tables_become_lists() {
         let mut copies = vec![0; items];
         let mut forms = Vec::new();
         let note = |filter: &ElasticFilter, forms: &mut Vec<bool>| {
-            // The first splits may leave lists again.
+            // After a split, all parts may be lists.
             let has_tables = filter.buckets() > 0 || filter.shards() > filter.partitions();
             if forms.last() != Some(&has_tables) {
                 forms.push(has_tables);

@@ -5,12 +5,13 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use super::snapshots::{filled, kinds, small};
+use super::snapshots::{kinds, small};
+use crate::common::{filled, key};
 use koel::{Contains, ElasticFilter, ElasticView, Kernel, Prehashed, SnapshotErrorKind as Kind, Xxh3};
 
 /// Returns the hashes of all items of the filter, and of at least as many absent ones.
 fn hashes(filter: &ElasticFilter) -> Vec<u64> {
-    (0..2 * filter.len() as u64 + 100).map(|n| filter.hash(&super::snapshots::key(n))).collect()
+    (0..2 * filter.len() as u64 + 100).map(|n| filter.hash(&key(n))).collect()
 }
 
 #[test]

@@ -298,9 +298,13 @@ fn forged_lists_of_copies_are_refused_despite_valid_checksums() {
         };
         for n in 1..entries {
             refused_at(&|bytes| bytes.copy_within(key(n - 1)..key(n), key(n)), key(n));
+            refused_at(&|bytes| bytes[key(n - 1)..key(n + 1)].rotate_left(len), key(n));
             refused_at(&|bytes| bytes[key(n)..key(n) + len].fill(0xff), key(n));
             if width > 0 && snapshot[count(n)..end].iter().any(|&byte| byte > 1) {
                 refused_at(&|bytes| bytes[count(n - 1)..count(n)].fill(0), key(n - 1));
+                // Another total, or no copies.
+                let is_one = snapshot[count(n)] == 1 && snapshot[count(n) + 1..count(n) + width].iter().all(|&byte| byte == 0);
+                refused_at(&|bytes| bytes[count(n)] ^= 1, if is_one { key(n) } else { start });
             }
         }
         refused_at(&|bytes| bytes[key(0)..key(0) + len].fill(0), key(0));

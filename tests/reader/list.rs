@@ -67,6 +67,7 @@ fn steps_to_json(steps: &[Step]) -> Value {
 fn step_to_json(step: &Step) -> Value {
     match step {
         Step::Insert(items) => json!(["insert", items.start, items.end]),
+        Step::Copies(items, number) => json!(["copies", items.start, items.end, number]),
         Step::Remove(items) => json!(["remove", items.start, items.end]),
         Step::Convert(dump, items) => json!(["convert", dump, items.start, items.end]),
     }

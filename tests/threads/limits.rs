@@ -55,10 +55,11 @@ fn the_partition_count_must_be_a_power_of_two() {
 fn many_partitions_keep_the_promised_rate() {
     for (partitions, items) in [(1, 100_000), (64, 100_000), (256, 1_000_000_u64)] {
         let builder = ElasticFilter::builder().false_positive_rate(0.01).capacity(items as usize).max_capacity(items as usize);
-        for builder in [builder.clone(), builder.max_capacity(100 * items as usize)] {
+        for (grows, builder) in [(false, builder.clone()), (true, builder.max_capacity(100 * items as usize))] {
             let filter = builder.partitions(partitions).build_shared().expect("valid parameters");
-            // Filters whose capacity takes at most eight tables begin as lists, and grow.
+            // If growth is planned, partitions whose capacity takes at most eight tables begin as lists.
             let has_first_tables = filter.table_bytes() > 0;
+            assert_eq!(has_first_tables, partitions == 1 || !grows, "{filter}");
             // With this many items, every partition has too many for a list.
             let most = items / 8 * 7;
             filter.insert_batch(&(0..most).collect::<Vec<u64>>()).expect("the filter grows");

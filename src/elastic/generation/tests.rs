@@ -100,9 +100,7 @@ fn assert_all_found(params: &ElasticParams, generation: &Generation, keys: &[Key
 fn splitting_and_merging_restores_a_shard() {
     let (params, mut generation, keys) = filled();
     let (before, bytes) = (state(&generation), tables(&generation));
-    // Under Miri, two shards, or the only one.
-    let prefixes = if cfg!(miri) { 1 << generation.global_depth().min(1) } else { 1 << generation.global_depth() };
-    for prefix in 0..prefixes {
+    for prefix in 0..1 << generation.global_depth() {
         let place = generation.directory.entries()[prefix << (generation.global_depth() - params.generation(0).min_depth)];
         assert!(matches!(split(&mut generation, place, usize::MAX), Ok(true)));
         assert_all_found(&params, &generation, &keys);
@@ -148,9 +146,9 @@ fn a_split_beyond_the_budget_changes_nothing() {
     assert_all_found(&params, &generation, &keys);
 }
 
-/// Checks that full shards split as often as necessary, and that no item is lost.
+/// No item is lost.
 #[test]
-fn a_generation_grows_until_its_upper_bits_are_used_up() {
+fn full_shards_split_as_often_as_necessary() {
     let (params, mut generation) = empty_generation();
     let (least, mut inserted) = (generation.shards(), Vec::new());
     for key in keys(&params).take(index(8 * HASHES)) {
@@ -169,6 +167,24 @@ fn a_generation_grows_until_its_upper_bits_are_used_up() {
     generation.merge_all_siblings();
     assert_eq!(generation.shards(), least);
     assert_all_found(&params, &generation, &inserted);
+}
+
+/// A shard of the greatest depth does not split when it is full: the item needs a further generation.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn a_shard_of_the_greatest_depth_does_not_split() {
+    let (params, mut generation) = empty_generation();
+    let plan = params.generation(0);
+    let add = |generation: &mut Generation, key| {
+        generation.insert(key) || generation.add(key, 1, false, usize::MAX).expect("memory is available, and hashes are uniform")
+    };
+    let key = keys(&params).find(|&key| !add(&mut generation, key)).expect("the generation becomes full");
+    let shards = generation.shards();
+    assert!(generation.depth_of(generation.place(key.stream)) == plan.max_depth && shards > 1 << (plan.max_depth - 1));
+    assert!(generation.len() >= 64 * HASHES as usize && generation.shards() <= 1 << plan.max_depth);
+    let before = state(&generation);
+    assert!(!add(&mut generation, key) && state(&generation) == before);
+    generation.assert_consistent(&plan, Dispatch::best());
 }
 
 /// Checks that a list becomes a table when that takes less memory, and that removals make it a list again.
