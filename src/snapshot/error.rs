@@ -1,4 +1,4 @@
-//! The error of reading a snapshot.
+//! The errors of reading and of saving snapshots.
 
 use core::{error::Error, fmt};
 #[cfg(feature = "std")]
@@ -53,6 +53,12 @@ enum Cause {
         message: &'static str,
         error: io::Error,
     },
+    /// A file cannot be saved. The reason is a part of the message.
+    #[cfg(feature = "std")]
+    NotSaved {
+        message: &'static str,
+        error: io::Error,
+    },
 }
 
 /// The kind of a [`SnapshotError`].
@@ -61,7 +67,7 @@ enum Cause {
 pub enum SnapshotErrorKind {
     /// The bytes do not begin with the magic number of a snapshot.
     Magic,
-    /// The snapshot has a format version that this release cannot read.
+    /// The snapshot has a format version that this release cannot read; [`SnapshotError::is_too_old`] tells on which side.
     Version,
     /// The snapshot has the other type of filter: growing instead of fixed, or fixed instead of growing.
     OtherType,
@@ -203,6 +209,14 @@ impl SnapshotError {
         self.offset
     }
 
+    /// Returns true if the snapshot's format version is older than those that this release reads, and false if it is newer: with
+    /// [`SnapshotErrorKind::Version`] only. Later releases do not read older versions, either.
+    #[must_use]
+    pub fn is_too_old(&self) -> bool {
+        // The message names the snapshot's version first.
+        matches!(self.cause, Cause::Message(_, [given, read, _]) if self.kind == SnapshotErrorKind::Version && given < read)
+    }
+
     /// Returns the hasher that the filter was built with, if it is not the given one: with [`SnapshotErrorKind::Hasher`] only.
     #[must_use]
     pub fn hasher(&self) -> Option<HasherId> {
@@ -258,10 +272,38 @@ impl From<SnapshotError> for io::Error {
             SnapshotErrorKind::Io => error.io_kind().unwrap_or(io::ErrorKind::Other),
             _ => io::ErrorKind::InvalidData,
         };
-        boxed(kind, error).unwrap_or_else(|error| match error.cause {
-            Cause::Io { error, .. } => error,
-            _ => kind.into(),
-        })
+        into_io(kind, error)
+    }
+}
+
+/// Wraps an error. Without memory, returns its reason or its kind alone.
+#[cfg(feature = "std")]
+fn into_io(kind: io::ErrorKind, error: SnapshotError) -> io::Error {
+    boxed(kind, error).unwrap_or_else(|error| match error.cause {
+        Cause::Io { error, .. } | Cause::NotSaved { error, .. } => error,
+        _ => kind.into(),
+    })
+}
+
+/// Returns the error for an input that ends too early.
+pub(crate) fn too_short(given: u64, expected: u64) -> SnapshotError {
+    let message = "the bytes end too early: there are {}, and there should be {}";
+    SnapshotError::new(SnapshotErrorKind::Length, given, message, [given, expected])
+}
+
+/// Returns the error for a snapshot that other bytes follow.
+pub(super) fn too_long(given: u64, expected: u64) -> SnapshotError {
+    let message = "the snapshot ends here, and {} more bytes follow it";
+    SnapshotError::new(SnapshotErrorKind::TrailingBytes, expected, message, [given - expected])
+}
+
+/// Compares the stored checksum of a part of the snapshot with the computed one. The error has the offset `at`: that of the
+/// checksum or of the part.
+pub(super) fn verify_checksum(at: u64, part: &'static str, stored: u64, computed: u64) -> Result<(), SnapshotError> {
+    if stored == computed {
+        Ok(())
+    } else {
+        Err(SnapshotError::altered(SnapshotErrorKind::BodyChecksum, at, part, stored, computed))
     }
 }
 
@@ -300,6 +342,16 @@ impl fmt::Display for Reason<'_> {
     }
 }
 
+/// Returns the error for a file that cannot be saved, or only its reason if there is no memory for more.
+#[cfg(feature = "std")]
+pub(super) fn save_error(kind: io::ErrorKind, path: &Path, message: &'static str, reason: Option<io::Error>) -> io::Error {
+    let error = match reason {
+        Some(error) => SnapshotError::from_cause(SnapshotErrorKind::Io, 0, Cause::NotSaved { message, error }),
+        None => SnapshotError::new(SnapshotErrorKind::Io, 0_u32, message, []),
+    };
+    into_io(kind, if path.as_os_str().is_empty() { error } else { error.in_file(path) })
+}
+
 impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         #[cfg(feature = "std")]
@@ -326,6 +378,8 @@ impl fmt::Display for SnapshotError {
                     write!(f, ": {}", Reason(error))?;
                 }
             }
+            #[cfg(feature = "std")]
+            Cause::NotSaved { message, error } => write!(f, "{message}: {}", Reason(error))?,
         }
         let remedy = self.remedy.unwrap_or(match self.cause {
             Cause::Hasher(needed) => needed.remedy(),
@@ -357,6 +411,8 @@ impl Error for SnapshotError {
             Cause::OutOfMemory(error) => Some(error),
             #[cfg(feature = "std")]
             Cause::Io { error, .. } => error.get_ref().map(|error| error as &(dyn Error + 'static)),
+            #[cfg(feature = "std")]
+            Cause::NotSaved { error, .. } => error.source(),
             _ => None,
         }
     }

@@ -1,23 +1,19 @@
 //! Loading files, and replacing them atomically: at any time, even after a power cut, a file has either the old content or the new
 //! content.
 
-use core::{
-    cmp::Ordering::{Equal, Greater, Less},
-    error::Error,
-    fmt,
-};
+use core::cmp::Ordering::{Equal, Greater, Less};
 use std::{
     fs::{self, File, Metadata},
-    io::{self, ErrorKind, Seek as _},
+    io::{self, ErrorKind, Seek as _, SeekFrom},
     path::{Path, PathBuf},
 };
 
 use super::{
     SnapshotError, SnapshotErrorKind,
-    error::{Reason, boxed, try_join},
+    error::{save_error, too_long, too_short, try_join},
     format::{Fixed, Header, is_growing},
-    read::{Source, check_lists, header_bytes, stream, too_long, too_short},
-    temporary::Temporary,
+    read::{Input, Reading, Source, stream},
+    temporary::{Temporary, folder},
 };
 
 /// The number of symbolic links to follow before assuming a cycle. The error message of `follow_links` repeats it.
@@ -64,23 +60,36 @@ pub(crate) fn replace_with(
         .map_err(|error| fail("was written, but a power cut might bring the old one back: its folder cannot be synced", error))
 }
 
-/// Validates the header and the length of a snapshot in a file and, if it has a growing filter, the lists of shards. Reads no
-/// tables: they and their checksums were written from the same memory.
+/// Validates the header and the length of a snapshot in a file and, if it has a growing filter, the lists of shards, of which it has
+/// one in memory at a time. Reads no tables: they and their checksums were written from the same memory.
 fn read_back(file: &File) -> Result<(), SnapshotError> {
-    let fail = |error| SnapshotError::io(0, "the file cannot be read again", error);
-    let mut reader = file;
-    reader.rewind().map_err(fail)?;
-    let header = header_bytes(&mut Source::Stream(&mut stream(file)))?;
+    let len = file_length(file)?;
+    let mut fill = |bytes: &mut [u8], offset| {
+        if offset > len {
+            return Err(too_short(len, offset));
+        }
+        let mut reader = file;
+        let moved = reader.seek(SeekFrom::Start(offset));
+        moved.map_err(|error| SnapshotError::io(offset, "the file cannot be read again", error))?;
+        stream(file)(bytes, offset)
+    };
+    let header = Input::new(Source::Stream(&mut fill)).header()?;
     if !is_growing(&header) {
         return check_length(file, Header::<Fixed>::decode(&header)?.fields.snapshot_bytes());
     }
-    reader.rewind().map_err(fail)?;
-    check_lists(file, file.metadata().map_err(fail)?.len())
+    // From the file's start again.
+    let mut input = Input::new(Source::Stream(&mut fill));
+    Reading::start(&mut input)?.sections(Reading::skip)?;
+    check_length(file, input.offset)
+}
+
+fn file_length(file: &File) -> Result<u64, SnapshotError> {
+    file.metadata().map(|metadata| metadata.len()).map_err(|error| SnapshotError::io(0, "the file has no length", error))
 }
 
 /// Fails if the file does not have the expected length.
 pub(crate) fn check_length(file: &File, expected: u64) -> Result<(), SnapshotError> {
-    let len = file.metadata().map_err(|error| SnapshotError::io(0, "the file has no length", error))?.len();
+    let len = file_length(file)?;
     match len.cmp(&expected) {
         Less => Err(too_short(len, expected)),
         Equal => Ok(()),
@@ -98,37 +107,6 @@ fn not_readable(error: SnapshotError) -> io::Error {
     save_error(error.kind(), Path::new(""), "the written file cannot be read back and was removed", Some(error))
 }
 
-/// The error of saving a file. The path may be empty.
-#[derive(Debug)]
-struct NotSaved {
-    path: PathBuf,
-    message: &'static str,
-    reason: Option<io::Error>,
-}
-
-impl fmt::Display for NotSaved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.path.as_os_str().is_empty() {
-            write!(f, "{}: ", self.path.display())?;
-        }
-        f.write_str(self.message)?;
-        self.reason.as_ref().map_or(Ok(()), |reason| write!(f, ": {}", Reason(reason)))
-    }
-}
-
-/// The reason is part of the message, so the source is that of the reason.
-impl Error for NotSaved {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.reason.as_ref()?.source()
-    }
-}
-
-/// Returns the error for a file that cannot be saved, or only its reason if there is no memory for more.
-pub(super) fn save_error(kind: ErrorKind, path: &Path, message: &'static str, reason: Option<io::Error>) -> io::Error {
-    let path = try_join(Path::new(""), path).unwrap_or_default();
-    boxed(kind, NotSaved { path, message, reason }).unwrap_or_else(|error| error.reason.unwrap_or(kind.into()))
-}
-
 /// Follows symbolic links to the file to replace, which need not exist.
 fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut target = try_join(Path::new(""), path)?;
@@ -143,10 +121,6 @@ fn follow_links(path: &Path) -> io::Result<PathBuf> {
     }
     let message = "the path leads through more than 40 symbolic links; give the file they should lead to";
     Err(save_error(ErrorKind::InvalidInput, Path::new(""), message, None))
-}
-
-pub(super) fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Copies owner, group and permissions of `old` to a file. A process that may not change the owner keeps at least the group, if it

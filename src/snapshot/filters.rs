@@ -2,26 +2,26 @@
 //! once. A core passes on its bytes in pieces, reads itself from a source, or opens itself in the caller's bytes.
 
 use alloc::vec::Vec;
-use core::convert::Infallible;
+use core::mem;
 #[cfg(feature = "std")]
-use std::path::Path;
+use std::{io::Read, path::Path};
 
 use super::{
-    SnapshotError, bare,
-    format::{Checksum, Fixed, Header, checksum},
-    read::{MAX_PIECE, Reading, Source, header_too_short, too_long, too_short},
-    verify::{verified_copy, verify},
+    Input, SnapshotError,
+    error::{too_long, too_short},
+    format::{CHECKSUM_AT, Checksum, Fixed, Header, TRAILER_BYTES, checksum, header_too_short, u64_at},
+    pieces::{around_bare, bare_frame},
+    read::MAX_PIECE,
+    verify::{self, Frame},
 };
 #[cfg(feature = "std")]
-use super::{
-    file::open,
-    read::{expect_end_of_input, stream},
-};
+use super::{Source, file::open, stream};
 use crate::{
-    bits::{index, wide},
+    bits::{PADDING, in_memory, index, wide},
     filter::{CuckooFilter, FilterView, RawFilter},
     hash::{Hasher, HasherId, Xxh3},
-    storage::{OutOfMemory, Snapshot},
+    storage::{OutOfMemory, Owned, Snapshot, reserved},
+    table::copies::SnapshotCopies,
 };
 
 /// Defines the methods that write a filter.
@@ -59,7 +59,10 @@ macro_rules! writes {
             where
                 $hasher: $crate::hash::Hasher,
             {
-                $crate::snapshot::in_memory_or_abort(self.core.snapshot_bytes(), |bytes| self.core.append_to(self.hasher.id(), bytes))
+                // On 32-bit targets the length may exceed `usize` by a few bytes. Then the vector is too short, grows, and panics.
+                let mut bytes = alloc::vec::Vec::with_capacity($crate::bits::index(self.core.snapshot_bytes()));
+                self.core.append_to(self.hasher.id(), &mut bytes).unwrap_or_else(|error| error.abort());
+                bytes
             }
 
             /// Writes the bytes of [`to_bytes`](Self::to_bytes) without a copy of all of them. Writes in large pieces, so the
@@ -247,8 +250,7 @@ macro_rules! reads {
                 reader: R,
                 hasher: impl FnOnce($crate::hash::HasherId) -> Option<H>,
             ) -> Result<Self, $crate::SnapshotError> {
-                Self::read($crate::snapshot::Source::Stream(&mut $crate::snapshot::stream(reader)), hasher)
-                    .map(|(filter, _)| filter)
+                $crate::snapshot::read_stream(reader, |input| Self::read(input, hasher))
             }
 
             /// Reads a filter with any hasher from a file, as [`load`](Self::load) does. `hasher` is as for
@@ -261,7 +263,7 @@ macro_rules! reads {
                 path: impl AsRef<std::path::Path>,
                 hasher: impl FnOnce($crate::hash::HasherId) -> Option<H>,
             ) -> Result<Self, $crate::SnapshotError> {
-                $crate::snapshot::read_file(path.as_ref(), |source| Self::read(source, hasher))
+                $crate::snapshot::read_file(path.as_ref(), |input| Self::read(input, hasher))
             }
         }
 
@@ -437,12 +439,12 @@ macro_rules! views {
 }
 pub(crate) use views;
 
-/// Returns the `len` bytes that `append` appends. Aborts the program if an allocation fails.
-pub(crate) fn in_memory_or_abort(len: u64, append: impl FnOnce(&mut Vec<u8>) -> Result<(), OutOfMemory>) -> Vec<u8> {
-    // On 32-bit targets the length may exceed `usize` by a few bytes. Then the vector is too short, grows, and panics.
-    let mut bytes = Vec::with_capacity(index(len));
-    append(&mut bytes).unwrap_or_else(|error| error.abort());
-    bytes
+/// Returns a function that appends pieces to a vector.
+pub(super) fn append(bytes: &mut Vec<u8>) -> impl FnMut(&[u8]) -> Result<(), OutOfMemory> {
+    |piece| {
+        bytes.extend_from_slice(piece);
+        Ok(())
+    }
 }
 
 /// Returns the default hasher if this is its id.
@@ -450,24 +452,26 @@ pub(crate) fn xxh3(id: HasherId) -> Option<Xxh3> {
     (id == HasherId::XXH3).then_some(Xxh3)
 }
 
-/// Reads a file that has exactly one snapshot. `read` also returns the length of what it read.
+/// Reads one snapshot from a reader, and nothing behind it.
+#[cfg(feature = "std")]
+pub(crate) fn read_stream<F>(
+    reader: impl Read,
+    read: impl FnOnce(&mut Input<'_>) -> Result<F, SnapshotError>,
+) -> Result<F, SnapshotError> {
+    read(&mut Input::new(Source::Stream(&mut stream(reader))))
+}
+
+/// Reads a file that has exactly one snapshot.
 #[cfg(feature = "std")]
 pub(crate) fn read_file<F>(
     path: &Path,
-    read: impl FnOnce(Source<'_>) -> Result<(F, u64), SnapshotError>,
+    read: impl FnOnce(&mut Input<'_>) -> Result<F, SnapshotError>,
 ) -> Result<F, SnapshotError> {
-    let file = open(path)?;
-    let mut fill = stream(file);
-    let filter = read(Source::Stream(&mut fill)).and_then(|(filter, end)| {
-        expect_end_of_input(&mut Source::Stream(&mut fill), end, "the file goes on after the snapshot's end")?;
-        Ok(filter)
+    let filter = read_stream(open(path)?, |input| {
+        let filter = read(input)?;
+        input.expect_end_of_file().map(|()| filter)
     });
     filter.map_err(|error| error.in_file(path))
-}
-
-/// Returns the filter, or fails if the snapshot ends before all `given` bytes do.
-pub(crate) fn reject_trailing_bytes<F>(given: usize, (filter, end): (F, u64)) -> Result<F, SnapshotError> {
-    if end < wide(given) { Err(too_long(wide(given), end)) } else { Ok(filter) }
 }
 
 // Fixed filters. The corresponding code of growing filters is in `growing.rs`.
@@ -482,9 +486,27 @@ impl RawFilter {
         Fixed::of(self).snapshot_bytes()
     }
 
+    /// Reads the table, the extra copies and the trailer. The table stays in the memory that it was read into.
+    fn read_behind(header: &Header<Fixed>, input: &mut Input<'_>) -> Result<Self, SnapshotError> {
+        let Fixed { params, items, listed_bytes } = header.fields;
+        let (whole, listed) = (params.table_bytes(), in_memory(listed_bytes));
+        input.length = header.fields.snapshot_bytes();
+        input.read(whole)?;
+        let mut table = mem::take(&mut input.part);
+        input.read(listed.saturating_add(TRAILER_BYTES))?;
+        table.resize(whole + PADDING, 0);
+        let storage = Owned::from_vec(table).ok_or_else(|| OutOfMemory::of(whole + PADDING))?;
+        let mut raw = Self::from_parts(params, storage, items);
+        let (listed, trailer) = input.part.split_at(listed);
+        let listed = SnapshotCopies::new(listed, raw.keys());
+        verify::fixed(&raw, listed, &Frame::in_snapshot(header.checksum, u64_at(trailer, 0)))?;
+        raw.set_listed(listed)?;
+        Ok(raw)
+    }
+
     #[cfg_attr(not(feature = "std"), expect(dead_code, reason = "without std, there are no writers"))]
     fn write<E>(&self, hasher: HasherId, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let (header, seed) = Header::<Fixed>::encode(&Fixed::of(self), hasher);
+        let (header, seed) = Fixed::of(self).header(hasher);
         write(&header)?;
         let mut checksum = Checksum::new(seed);
         for piece in self.table().chunks(MAX_PIECE) {
@@ -499,31 +521,25 @@ impl RawFilter {
         write(&checksum.finish().to_le_bytes())
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "other cores may need memory")]
     fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        let (header, seed) = Header::<Fixed>::encode(&Fixed::of(self), hasher);
+        let (header, seed) = Fixed::of(self).header(hasher);
         bytes.extend_from_slice(&header);
         let start = bytes.len();
         bytes.extend_from_slice(self.table());
-        self.write_extra_copies(|piece| {
-            bytes.extend_from_slice(piece);
-            Ok::<_, Infallible>(())
-        })
-        .unwrap_or_else(|never| match never {});
+        let all = self.write_extra_copies(append(bytes));
         // Computed at once: programs have this code anyway, to hash items, but not that of an incremental checksum.
         let checksum = checksum(&bytes[start..], seed);
         bytes.extend_from_slice(&checksum.to_le_bytes());
-        Ok(())
+        all
     }
 }
 
 impl<H: Hasher> CuckooFilter<H> {
     #[cfg_attr(not(any(feature = "std", feature = "serde")), expect(dead_code, reason = "a slice is read as a view"))]
-    pub(crate) fn read(source: Source<'_>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
-        let reading = Reading::<Fixed>::start(source)?;
-        let hasher = reading.header.hasher(hasher)?;
-        let (core, end) = reading.into_filter()?;
-        Ok((Self { core, hasher }, end))
+    pub(crate) fn read(input: &mut Input<'_>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        let header = Header::<Fixed>::decode(&input.header()?)?;
+        let hasher = header.hasher(hasher)?;
+        Ok(Self { core: RawFilter::read_behind(&header, input)?, hasher })
     }
 
     /// Reads a filter from a slice, for large tables twice as fast as [`read`](Self::read), which reads in pieces
@@ -562,12 +578,29 @@ impl<D: AsRef<[u8]>> RawFilter<Snapshot<D>> {
         self.into_storage()
     }
 
-    fn verify(&self, hasher: HasherId) -> Result<(), SnapshotError> {
-        verify(self, hasher)
+    /// Returns the frame of the view's table.
+    fn frame(&self, hasher: HasherId) -> Frame {
+        let snapshot = self.snapshot();
+        if snapshot.is_bare() {
+            return bare_frame(self, hasher);
+        }
+        let [seed, stored] = [CHECKSUM_AT, snapshot.end() - TRAILER_BYTES].map(|at| u64_at(snapshot.all(), at));
+        Frame::in_snapshot(seed, stored)
     }
 
+    fn verify(&self, hasher: HasherId) -> Result<(), SnapshotError> {
+        verify::fixed(self, self.listed(), &self.frame(hasher))
+    }
+
+    /// Returns a validated copy. Validates the copy, not the view, because mapped bytes may change at any time.
     fn to_verified(&self, hasher: HasherId) -> Result<RawFilter, SnapshotError> {
-        verified_copy(self, hasher)
+        let (mut copy, bytes) = (self.copied_table()?, self.listed().bytes());
+        let mut listed = reserved(bytes.len())?;
+        listed.extend_from_slice(bytes);
+        let listed = SnapshotCopies::new(&listed, self.keys());
+        verify::fixed(&copy, listed, &self.frame(hasher))?;
+        copy.set_listed(listed)?;
+        Ok(copy)
     }
 
     fn snapshot_bytes(&self) -> u64 {
@@ -579,16 +612,13 @@ impl<D: AsRef<[u8]>> RawFilter<Snapshot<D>> {
         if !snapshot.is_bare() {
             return write(snapshot.all());
         }
-        let (header, trailer) = bare::frame(self, hasher);
+        let (header, trailer) = around_bare(self, hasher);
         write(&header)?;
         write(self.table())?;
         write(&trailer)
     }
 
     fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        self.write(hasher, |piece| {
-            bytes.extend_from_slice(piece);
-            Ok(())
-        })
+        self.write(hasher, append(bytes))
     }
 }

@@ -103,19 +103,6 @@ pub(crate) struct Header<F> {
 }
 
 impl<F> Header<F> {
-    /// Encodes a header with the fields that `put_fields` writes. Also returns its checksum.
-    fn encode_with(table: u8, hasher: HasherId, put_fields: impl FnOnce(&mut HeaderBytes)) -> (HeaderBytes, u64) {
-        let mut header = [0; HEADER_BYTES];
-        put(&mut header, MAGIC_AT, MAGIC);
-        put(&mut header, VERSION_AT, VERSION.to_le_bytes());
-        put(&mut header, TABLE_AT, [table]);
-        put(&mut header, HASHER_AT, hasher.number().to_le_bytes());
-        put_fields(&mut header);
-        let checksum = checksum(&header[..CHECKSUM_AT], 0);
-        put(&mut header, CHECKSUM_AT, checksum.to_le_bytes());
-        (header, checksum)
-    }
-
     /// Decodes and validates a header. `decode_fields` does so with the fields in which the two types of filters differ.
     fn decode_with(
         expects_growing: bool,
@@ -163,6 +150,19 @@ impl<F> Header<F> {
     }
 }
 
+/// Encodes a header with the fields that `put_fields` writes. Also returns its checksum.
+fn encode(table: u8, hasher: HasherId, put_fields: impl FnOnce(&mut HeaderBytes)) -> (HeaderBytes, u64) {
+    let mut header = [0; HEADER_BYTES];
+    put(&mut header, MAGIC_AT, MAGIC);
+    put(&mut header, VERSION_AT, VERSION.to_le_bytes());
+    put(&mut header, TABLE_AT, [table]);
+    put(&mut header, HASHER_AT, hasher.number().to_le_bytes());
+    put_fields(&mut header);
+    let checksum = checksum(&header[..CHECKSUM_AT], 0);
+    put(&mut header, CHECKSUM_AT, checksum.to_le_bytes());
+    (header, checksum)
+}
+
 /// Returns true if the header is that of a growing filter. Validates nothing.
 pub(super) fn is_growing(header: &HeaderBytes) -> bool {
     header[TABLE_AT] == GROWING
@@ -178,11 +178,6 @@ pub(crate) struct Fixed {
 }
 
 impl Header<Fixed> {
-    /// Encodes a header. Also returns its checksum.
-    pub fn encode(fields: &Fixed, hasher: HasherId) -> (HeaderBytes, u64) {
-        Self::encode_with(fields.params.table() as u8, hasher, |header| fields.encode_into(header))
-    }
-
     /// Decodes and validates a header. It is not inlined, so that views of all data types share its code.
     #[inline(never)]
     pub fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
@@ -191,11 +186,6 @@ impl Header<Fixed> {
 }
 
 impl Header<ElasticParams> {
-    /// Encodes a header. Also returns its checksum.
-    pub fn encode(params: &ElasticParams, hasher: HasherId) -> (HeaderBytes, u64) {
-        Self::encode_with(GROWING, hasher, |header| params.encode_into(header))
-    }
-
     /// Decodes and validates a header.
     #[inline(never)]
     pub fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
@@ -214,17 +204,20 @@ impl Fixed {
         self.params.snapshot_bytes().saturating_add(self.listed_bytes)
     }
 
-    fn encode_into(&self, header: &mut HeaderBytes) {
+    /// Encodes the header. Also returns its checksum.
+    pub(super) fn header(&self, hasher: HasherId) -> (HeaderBytes, u64) {
         let Self { params, items, listed_bytes } = self;
         #[expect(clippy::cast_possible_truncation, reason = "neither exceeds 32")]
         let (fingerprint_bits, bucket_size) = (params.fingerprint_bits() as u8, params.bucket_size() as u8);
-        put(header, FINGERPRINT_BITS_AT, [fingerprint_bits]);
-        put(header, BUCKET_SIZE_AT, [bucket_size]);
-        put(header, ADDRESSING_AT, [params.addressing() as u8]);
-        put(header, SEED_AT, params.seed().to_le_bytes());
-        put(header, BUCKETS_AT, params.buckets().to_le_bytes());
-        put(header, ITEMS_AT, items.to_le_bytes());
-        put(header, LISTED_BYTES_AT, listed_bytes.to_le_bytes());
+        encode(params.table() as u8, hasher, |header| {
+            put(header, FINGERPRINT_BITS_AT, [fingerprint_bits]);
+            put(header, BUCKET_SIZE_AT, [bucket_size]);
+            put(header, ADDRESSING_AT, [params.addressing() as u8]);
+            put(header, SEED_AT, params.seed().to_le_bytes());
+            put(header, BUCKETS_AT, params.buckets().to_le_bytes());
+            put(header, ITEMS_AT, items.to_le_bytes());
+            put(header, LISTED_BYTES_AT, listed_bytes.to_le_bytes());
+        })
     }
 
     #[inline]
@@ -268,19 +261,22 @@ impl Fixed {
 
 /// Header fields of a growing filter.
 impl ElasticParams {
-    fn encode_into(&self, header: &mut HeaderBytes) {
-        put(header, FINGERPRINT_BITS_AT, [self.low_bits]);
-        put(header, BUCKET_SIZE_AT, [BUCKET_SIZE]);
-        put(header, PARTITION_BITS_AT, [self.shares.partition_bits()]);
-        put(header, SEED_AT, self.seed.to_le_bytes());
-        put(header, BUCKETS_AT, self.buckets.to_le_bytes());
-        put(header, MIN_DEPTH_AT, [self.min_depth]);
-        put(header, MAX_DEPTH_AT, [self.max_depth]);
-        put(header, SPARE_BITS_AT, [self.spare_bits]);
-        put(header, STAGGERED_AT, [u8::from(self.shares.is_staggered())]);
-        put(header, CAPACITY_AT, self.capacity.to_le_bytes());
-        put(header, MAX_CAPACITY_AT, self.max_capacity.to_le_bytes());
-        put(header, RATE_AT, self.false_positive_rate.to_le_bytes());
+    /// Encodes the header. Also returns its checksum.
+    pub(super) fn header(&self, hasher: HasherId) -> (HeaderBytes, u64) {
+        encode(GROWING, hasher, |header| {
+            put(header, FINGERPRINT_BITS_AT, [self.low_bits]);
+            put(header, BUCKET_SIZE_AT, [BUCKET_SIZE]);
+            put(header, PARTITION_BITS_AT, [self.shares.partition_bits()]);
+            put(header, SEED_AT, self.seed.to_le_bytes());
+            put(header, BUCKETS_AT, self.buckets.to_le_bytes());
+            put(header, MIN_DEPTH_AT, [self.min_depth]);
+            put(header, MAX_DEPTH_AT, [self.max_depth]);
+            put(header, SPARE_BITS_AT, [self.spare_bits]);
+            put(header, STAGGERED_AT, [u8::from(self.shares.is_staggered())]);
+            put(header, CAPACITY_AT, self.capacity.to_le_bytes());
+            put(header, MAX_CAPACITY_AT, self.max_capacity.to_le_bytes());
+            put(header, RATE_AT, self.false_positive_rate.to_le_bytes());
+        })
     }
 
     fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
@@ -452,6 +448,17 @@ pub(super) fn not_a_snapshot() -> SnapshotError {
     SnapshotError::new(Kind::Magic, wide(MAGIC_AT), "these bytes do not begin as a koel snapshot does", [])
 }
 
+/// Returns the error for bytes that are not even a header.
+pub(super) fn header_too_short(bytes: &[u8]) -> SnapshotError {
+    if !MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]) {
+        return not_a_snapshot();
+    }
+    // The header is incomplete, so the length of the snapshot is unknown.
+    let given = wide(bytes.len());
+    let message = "the bytes end too early: there are {}, and the header alone has {}";
+    SnapshotError::new(Kind::Length, given, message, [given, wide(HEADER_BYTES)])
+}
+
 fn parameter<const N: usize>(at: usize, message: &'static str, numbers: [u64; N]) -> SnapshotError {
     SnapshotError::new(Kind::Parameter, wide(at), message, numbers)
 }
@@ -527,7 +534,7 @@ mod tests {
             let _ = writeln!(lines, "{:?} {}", record.encode(), record.padded_bytes(&plan));
         }
         for params in plans() {
-            let _ = writeln!(lines, "{:?}", Header::<ElasticParams>::encode(&params, HasherId::XXH3));
+            let _ = writeln!(lines, "{:?}", params.header(HasherId::XXH3));
             for number in [0, 1, 2, 3, 9, 255] {
                 lines += &generation(&params.generation(number));
             }

@@ -3,24 +3,24 @@
 use alloc::vec::Vec;
 
 use super::{
-    Body, ElasticView, ListedGeneration, Reading, Record, SnapshotError, Source, reads, reject_trailing_bytes, snapshot_bytes,
-    view::SnapshotShards, views, write, writes,
+    ElasticView, Input, ListedGeneration, Listing, Reading, Source, error::too_long, filters::append, read::Contents, reads,
+    snapshot_bytes, view::SnapshotShards, views, write, writes,
 };
 #[cfg(feature = "std")]
 use crate::elastic::{Shared, SharedFilter};
 use crate::{
     bits::{low_half, wide},
-    elastic::{Elastic, ElasticFilter, ElasticParams, Generation, Partition},
+    elastic::{Elastic, ElasticFilter, Generation, Partition},
     hash::{Hasher, HasherId},
     kernel::Dispatch,
+    snapshot::{Body, SnapshotError},
     storage::{OutOfMemory, reserved},
-    table::list::List,
 };
 
 impl Partition {
-    /// Reads the section of the partition `number`.
-    fn read(reading: &mut Reading<'_>, number: u64) -> Result<Self, SnapshotError> {
-        let (listing, params) = (reading.listing(number)?, reading.header.fields);
+    /// Reads the bodies of a section.
+    fn read(reading: &mut Reading<'_, '_>, listing: &Listing) -> Result<Self, SnapshotError> {
+        let params = reading.header.fields;
         let mut partition: Option<Self> = None;
         for listed in listing.generations(&params) {
             let generation = Generation::read(reading, listed)?;
@@ -39,29 +39,24 @@ impl Partition {
 impl Generation {
     /// Reads the shards and the extra copies of a generation.
     fn read(
-        reading: &mut Reading<'_>,
+        reading: &mut Reading<'_, '_>,
         ListedGeneration { plan, depth, records }: ListedGeneration<'_>,
     ) -> Result<Self, SnapshotError> {
         let tables = records.iter().filter(|record| record.body == Body::Table).map(|record| record.depth);
         let mut generation = Self::with_levels(plan, &tables, Dispatch::best())?;
-        for record in records {
-            match record.body {
-                Body::Table => {
-                    let table = reading.table(&plan, record)?;
+        let shards = records.iter().filter(|record| record.is_shard()).count();
+        for (number, record) in records.iter().enumerate() {
+            match reading.body(&plan, record, |class_key| generation.count_in_tables(class_key))? {
+                Contents::Table(table) => {
                     generation.push_table(record.depth, record.prefix, low_half(record.entries), table)?;
                 }
-                Body::List { count_bytes } => {
-                    let list = reading.list(&plan, record, count_bytes)?;
-                    generation.push_list(record.depth, record.prefix, List::from_sorted(plan.key_bytes(), list.iter())?)?;
-                }
-                Body::Copies { .. } => {}
+                Contents::List(list) => generation.push_list(record.depth, record.prefix, list.to_list()?)?,
+                Contents::Copies(copies) => generation.set_extra_copies(&copies.iter())?,
             }
-        }
-        reading.allow_directory(depth)?;
-        generation.make_directory(depth)?;
-        if let Some(record @ &Record { body: Body::Copies { count_bytes }, .. }) = records.last() {
-            let copies = reading.copies(&plan, record, count_bytes, |class_key| generation.count_in_tables(class_key))?;
-            generation.set_extra_copies(&copies.iter())?;
+            if number + 1 == shards {
+                reading.allow_directory(depth)?;
+                generation.make_directory(depth)?;
+            }
         }
         Ok(generation)
     }
@@ -86,32 +81,31 @@ impl Elastic {
     }
 
     fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        self.write(hasher, |piece| {
-            bytes.extend_from_slice(piece);
-            Ok(())
-        })
+        self.write(hasher, append(bytes))
     }
 
-    fn read(mut reading: Reading<'_>) -> Result<(Self, u64), SnapshotError> {
+    fn read(reading: Reading<'_, '_>) -> Result<Self, SnapshotError> {
         let params = reading.header.fields;
         let mut partitions = reserved(params.partitions())?;
-        for number in 0..wide(params.partitions()) {
-            partitions.push(Partition::read(&mut reading, number)?);
-        }
-        Ok((Self::from_partitions(partitions, params), reading.finish()?))
+        reading.sections(|reading, listing| {
+            partitions.push(Partition::read(reading, listing)?);
+            Ok(())
+        })?;
+        Ok(Self::from_partitions(partitions, params))
     }
 }
 
 impl<H: Hasher> ElasticFilter<H> {
-    fn read(source: Source<'_>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
-        let reading = Reading::<ElasticParams>::start(source)?;
+    fn read(input: &mut Input<'_>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        let reading = Reading::start(input)?;
         let hasher = reading.header.hasher(hasher)?;
-        let (core, end) = Elastic::read(reading)?;
-        Ok((Self { core, hasher }, end))
+        Ok(Self { core: Elastic::read(reading)?, hasher })
     }
 
     fn from_slice(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        reject_trailing_bytes(bytes.len(), Self::read(Source::Slice(bytes), hasher)?)
+        let mut input = Input::new(Source::Slice(bytes));
+        let filter = Self::read(&mut input, hasher)?;
+        input.expect_end().map(|()| filter)
     }
 }
 
@@ -128,23 +122,23 @@ impl Shared {
     }
 
     fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        self.write(hasher, |piece| {
-            bytes.extend_from_slice(piece);
-            Ok(())
-        })
+        self.write(hasher, append(bytes))
     }
 }
 
 #[cfg(feature = "std")]
 impl<H: Hasher> SharedFilter<H> {
-    fn read(source: Source<'_>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, u64), SnapshotError> {
-        let (filter, end) = ElasticFilter::read(source, hasher)?;
-        let room = reserved(filter.core.params.partitions())?;
-        Ok((filter.with_locks(room), end))
+    fn read(input: &mut Input<'_>, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
+        Self::locked(ElasticFilter::read(input, hasher)?)
     }
 
     fn from_slice(bytes: &[u8], hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<Self, SnapshotError> {
-        reject_trailing_bytes(bytes.len(), Self::read(Source::Slice(bytes), hasher)?)
+        Self::locked(ElasticFilter::from_slice(bytes, hasher)?)
+    }
+
+    fn locked(filter: ElasticFilter<H>) -> Result<Self, SnapshotError> {
+        let room = reserved(filter.core.params.partitions())?;
+        Ok(filter.with_locks(room))
     }
 }
 
@@ -152,40 +146,47 @@ impl<D: AsRef<[u8]>, H: Hasher> ElasticView<D, H> {
     fn open(data: D, hasher: impl FnOnce(HasherId) -> Option<H>, allow_trailing: bool) -> Result<Self, SnapshotError> {
         let given = data.as_ref().len();
         let (core, hasher) = SnapshotShards::open(data, hasher)?;
-        let end = core.snapshot_bytes();
-        let view = Self { core, hasher };
-        if allow_trailing { Ok(view) } else { reject_trailing_bytes(given, (view, end)) }
+        let (given, end) = (wide(given), core.snapshot_bytes());
+        if end < given && !allow_trailing {
+            return Err(too_long(given, end));
+        }
+        Ok(Self { core, hasher })
     }
 }
 
 impl<D: AsRef<[u8]>> SnapshotShards<D> {
     fn verify(&self, _: HasherId) -> Result<(), SnapshotError> {
-        let mut reading = Reading::<ElasticParams>::start(Source::Slice(self.snapshot().all()))?;
-        for partition in 0..wide(self.params().partitions()) {
-            let listing = reading.listing(partition)?;
-            reading.verify_partition(&listing, |generation, key| self.count_in_tables(partition, generation, key))?;
-        }
-        reading.finish().map(|_| ())
+        let mut input = Input::new(Source::Slice(self.snapshot().all()));
+        Reading::start(&mut input)?.sections(|reading, listing| {
+            let (params, mut found) = (reading.header.fields, 0_u64);
+            for ListedGeneration { plan, records, .. } in listing.generations(&params) {
+                for record in records {
+                    let in_tables = |class_key| self.count_in_tables(listing.partition, plan.number, class_key);
+                    found = found.saturating_add(match reading.body(&plan, record, in_tables)? {
+                        Contents::Table(_) => record.entries,
+                        Contents::List(list) | Contents::Copies(list) => list.total(),
+                    });
+                }
+            }
+            listing.check_items(found)
+        })
     }
 
     fn to_verified(&self, _: HasherId) -> Result<Elastic, SnapshotError> {
-        let (owned, _) = Elastic::read(Reading::<ElasticParams>::start(Source::Slice(self.snapshot().all()))?)?;
-        Ok(owned)
+        let mut input = Input::new(Source::Slice(self.snapshot().all()));
+        Elastic::read(Reading::start(&mut input)?)
     }
 
     fn snapshot_bytes(&self) -> u64 {
         wide(self.snapshot().end())
     }
 
-    #[cfg_attr(not(feature = "std"), expect(dead_code, reason = "without std, there are no writers"))]
     fn write<E>(&self, _: HasherId, mut piece: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         piece(self.snapshot().all())
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "other cores may need memory")]
-    fn append_to(&self, _: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        bytes.extend_from_slice(self.snapshot().all());
-        Ok(())
+    fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
+        self.write(hasher, append(bytes))
     }
 }
 

@@ -4,26 +4,24 @@
 //! | file | contents |
 //! |---|---|
 //! | `filters` | methods of the public filters |
-//! | `bare` | tables without a header |
 //! | `growing` | partitions of a growing filter as sections |
 //! | `view` | growing filters that are queried in place |
-//! | `format` | encoding and decoding of headers, sections and records |
+//! | `pieces` | tables without a header, the bytes from any offset on, and the end of a snapshot, found while it arrives |
 //! | `read` | the walk over a snapshot's sections, from any source of bytes |
 //! | `verify` | validation of tables and lists |
-//! | `write` | the bytes of a growing filter's snapshot, all at once or from any offset |
-//! | `extent` | the end of a snapshot, found while it arrives |
+//! | `write` | the bytes of a growing filter's snapshot |
+//! | `format` | encoding and decoding of headers, sections and records |
 //! | `file` | replacing files atomically |
 //! | `temporary` | temporary files of live and killed savers |
 //! | `serde` | snapshots in serde's formats |
 
-mod bare;
 mod error;
-mod extent;
 #[cfg(feature = "std")]
 mod file;
 mod filters;
 mod format;
 mod growing;
+mod pieces;
 mod read;
 #[cfg(feature = "serde")]
 pub(crate) mod serde;
@@ -33,26 +31,29 @@ mod verify;
 mod view;
 mod write;
 
+#[cfg(any(go_files, feature = "redisbloom"))]
+pub(crate) use error::too_short;
 #[cfg(all(feature = "std", any(go_files, feature = "redisbloom")))]
 pub(crate) use file::replace_with;
-#[cfg(any(go_files, feature = "redisbloom"))]
-pub(crate) use read::too_short;
 #[cfg(feature = "serde")]
 pub(crate) use serde::{deserializes, serializes};
 #[cfg(go_files)]
 pub(crate) use {error::boxed, file::check_length};
 pub use {
     error::{SnapshotError, SnapshotErrorKind},
-    extent::SnapshotExtent,
+    pieces::{SnapshotExtent, SnapshotIndex},
     view::ElasticView,
-    write::SnapshotIndex,
 };
 #[cfg(feature = "std")]
-pub(crate) use {file::replace, filters::read_file, read::stream};
 pub(crate) use {
-    filters::{in_memory_or_abort, reads, reject_trailing_bytes, views, writes, xxh3},
+    file::replace,
+    filters::{read_file, read_stream},
+    read::stream,
+};
+pub(crate) use {
+    filters::{reads, views, writes, xxh3},
     format::{Body, Record},
-    read::{ListedGeneration, Reading, Source},
+    read::{Input, ListedGeneration, Listing, Reading, Source},
     write::{snapshot_bytes, write},
 };
 

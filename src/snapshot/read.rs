@@ -1,38 +1,33 @@
-//! Reading snapshots from untrusted bytes: one walk over their sections, for any source. Memory grows with the bytes that arrive,
-//! not with what a header claims.
+//! Reading snapshots from untrusted bytes of any source. Memory grows with the bytes that arrive, not with what a header claims.
+//!
+//! [`Reading::sections`] is the one walk over a growing filter's snapshot. It opens views and checks files, which skip the bodies,
+//! and verifies and reads filters, which [read](Reading::body) them.
 
 use alloc::vec::Vec;
 use core::{iter, mem};
 #[cfg(feature = "std")]
-use std::{
-    fs::File,
-    io::{ErrorKind, Read, Seek as _, SeekFrom},
-};
+use std::io::{ErrorKind, Read};
 
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
+    error::{too_long, too_short, verify_checksum},
     format::{
-        Body, Checksum, Fixed, HEADER_BYTES, Header, HeaderBytes, MAGIC, RECORD_BYTES, Record, SECTION_BYTES, Section,
-        TRAILER_BYTES, checksum, not_a_snapshot, section_checksum,
+        Body, Checksum, HEADER_BYTES, Header, HeaderBytes, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, checksum,
+        header_too_short, section_checksum, u64_at,
     },
     verify,
 };
 use crate::{
     bits::{PADDING, in_memory, wide},
     elastic::{ElasticParams, GenerationPlan, Shard},
-    filter::RawFilter,
-    storage::{OutOfMemory, Owned, reserved},
-    table::{
-        TableParams as _,
-        copies::{ClassKey, SnapshotCopies},
-        list::ListView,
-    },
+    storage::{OutOfMemory, reserved},
+    table::{TableParams as _, copies::ClassKey, list::ListView},
 };
 
 /// The length of the first piece in bytes, which bounds what a forged length makes a reader allocate.
 const FIRST_PIECE: usize = 32 << 10;
 
-/// The length of the largest piece in bytes, small enough to stay in the cache for the checksum.
+/// The length of the largest piece in bytes, small enough to stay in the cache.
 pub(super) const MAX_PIECE: usize = 256 << 10;
 
 /// The bytes of directories that are allowed without as many bytes of input. Filters that have grown from uniform hashes need far
@@ -85,257 +80,227 @@ pub(crate) fn stream(mut reader: impl Read) -> impl FnMut(&mut [u8], u64) -> Res
     }
 }
 
-/// A snapshot whose header has been read. Nothing is read beyond its end.
-pub(crate) struct Reading<'a, F = ElasticParams> {
+/// The bytes of an input, in parts of known lengths. Nothing is read beyond the part that is asked for.
+pub(crate) struct Input<'a> {
     source: Source<'a>,
-    pub header: Header<F>,
-    /// The length of the snapshot, if the header determines it.
-    length: Option<u64>,
-    /// The checksum to compare with the trailer: of a fixed filter's table and copies, or of the sections' checksums.
-    checksum: Checksum,
     /// The offset of the next byte.
     pub offset: u64,
-    /// The bytes of all directories that were allowed.
-    directories: u64,
+    /// The length of the snapshot if its header determines it, otherwise 0.
+    pub length: u64,
     /// The part that was read last.
-    buffer: Vec<u8>,
+    pub part: Vec<u8>,
 }
 
-impl<'a, F> Reading<'a, F> {
-    /// Starts reading behind a header. `length` is that of the snapshot, if known.
-    fn after_header(header: Header<F>, source: Source<'a>, length: Option<u64>) -> Self {
-        let checksum = Checksum::new(header.checksum);
-        Self { source, header, length, checksum, offset: wide(HEADER_BYTES), directories: 0, buffer: Vec::new() }
+impl<'a> Input<'a> {
+    pub fn new(source: Source<'a>) -> Self {
+        Self { source, offset: 0, length: 0, part: Vec::new() }
     }
 
-    /// Reads `len` bytes into the buffer, with room for padding, and passes each piece to `on_piece`.
-    fn read_bytes(&mut self, len: usize, mut on_piece: impl FnMut(&mut Checksum, &[u8])) -> Result<(), SnapshotError> {
-        let Self { source, buffer, checksum, .. } = self;
-        buffer.clear();
-        while buffer.len() < len {
-            let start = buffer.len();
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<usize, SnapshotError> {
+        let arrived = self.source.fill(bytes, self.offset)?;
+        self.offset += wide(arrived);
+        Ok(arrived)
+    }
+
+    /// Reads the bytes of a header.
+    pub fn header(&mut self) -> Result<HeaderBytes, SnapshotError> {
+        let mut header = [0; HEADER_BYTES];
+        let arrived = self.fill(&mut header)?;
+        if arrived < HEADER_BYTES { Err(header_too_short(&header[..arrived])) } else { Ok(header) }
+    }
+
+    /// Reads the next part, of `len` bytes, with room for padding. The memory grows with the bytes that arrive.
+    pub fn read(&mut self, len: usize) -> Result<(), SnapshotError> {
+        self.part.clear();
+        while self.part.len() < len {
+            let start = self.part.len();
             let end = len.min(start + start.clamp(FIRST_PIECE, MAX_PIECE));
-            if end + PADDING > buffer.capacity() {
+            if end + PADDING > self.part.capacity() {
                 let enough = len.min(end.max(start + start / 4)) + PADDING;
-                buffer.try_reserve_exact(enough - start).map_err(|_| SnapshotError::from(OutOfMemory::of(enough)))?;
+                self.part.try_reserve_exact(enough - start).map_err(|_| SnapshotError::from(OutOfMemory::of(enough)))?;
             }
-            buffer.resize(end, 0);
-            let arrived = source.fill(&mut buffer[start..], self.offset)?;
+            self.part.resize(end, 0);
+            let arrived = self.source.fill(&mut self.part[start..], self.offset)?;
             self.offset += wide(arrived);
             if start + arrived < end {
                 let missing = wide(len - start - arrived);
-                let expected = self.length.unwrap_or(self.offset.saturating_add(missing));
-                return Err(too_short(self.offset, expected));
+                return Err(too_short(self.offset, self.length.max(self.offset.saturating_add(missing))));
             }
-            on_piece(checksum, &buffer[start..]);
         }
         Ok(())
     }
 
-    /// Reads the trailer and compares it with the checksum; `part` names what that covers. Returns the length of the snapshot.
-    fn trailer(&mut self, part: &'static str) -> Result<u64, SnapshotError> {
-        let at = self.offset;
-        let mut stored = [0; TRAILER_BYTES];
-        let arrived = self.source.fill(&mut stored, at)?;
-        self.offset += wide(arrived);
-        if arrived < TRAILER_BYTES {
-            return Err(too_short(self.offset, at + wide(TRAILER_BYTES)));
+    /// Skips `len` bytes. The next call of a [`Fill`] function has the offset behind them.
+    fn skip(&mut self, len: u64) -> Result<(), SnapshotError> {
+        if let Source::Slice(left) = &mut self.source {
+            let Some(rest) = usize::try_from(len).ok().and_then(|len| left.get(len..)) else {
+                return Err(too_short(self.offset + wide(left.len()), self.offset.saturating_add(len)));
+            };
+            *left = rest;
         }
-        verify_checksum(at, part, u64::from_le_bytes(stored), self.checksum.finish())?;
-        Ok(self.offset)
+        self.offset = self.offset.saturating_add(len);
+        Ok(())
+    }
+
+    /// Fails if more bytes follow, and counts them.
+    pub fn expect_end(&mut self) -> Result<(), SnapshotError> {
+        let (end, mut piece) = (self.offset, [0; 64]);
+        while self.fill(&mut piece)? == piece.len() {}
+        if self.offset == end { Ok(()) } else { Err(too_long(self.offset, end)) }
+    }
+
+    /// Fails if more bytes follow in a file.
+    #[cfg(feature = "std")]
+    pub fn expect_end_of_file(&mut self) -> Result<(), SnapshotError> {
+        let end = self.offset;
+        if self.fill(&mut [0])? == 0 {
+            return Ok(());
+        }
+        Err(SnapshotError::new(Kind::TrailingBytes, end, "the file goes on after the snapshot's end", []))
     }
 }
 
-impl<'a> Reading<'a, Fixed> {
-    /// Reads the header.
-    pub fn start(mut source: Source<'a>) -> Result<Self, SnapshotError> {
-        let header = Header::<Fixed>::decode(&header_bytes(&mut source)?)?;
-        let length = header.fields.snapshot_bytes();
-        Ok(Self::after_header(header, source, Some(length)))
-    }
-
-    /// Reads the table, the extra copies and the trailer. The buffer becomes the table's memory. Also returns the length of the
-    /// snapshot.
-    pub(super) fn into_filter(mut self) -> Result<(RawFilter, u64), SnapshotError> {
-        let Fixed { params, items, listed_bytes } = self.header.fields;
-        let whole = params.table_bytes();
-        self.read_bytes(whole, Checksum::update)?;
-        let mut table = mem::take(&mut self.buffer);
-        self.read_bytes(in_memory(listed_bytes), Checksum::update)?;
-        let end = self.trailer("table")?;
-        table.resize(whole + PADDING, 0);
-        let storage = Owned::from_vec(table).ok_or_else(|| OutOfMemory::of(whole + PADDING))?;
-        let mut raw = RawFilter::from_parts(params, storage, items);
-        let listed = SnapshotCopies::new(&self.buffer, raw.keys());
-        verify::table(&raw, listed)?;
-        raw.set_listed(listed)?;
-        Ok((raw, end))
-    }
+/// A walk over a growing filter's snapshot, whose header has been read.
+pub(crate) struct Reading<'r, 's> {
+    input: &'r mut Input<'s>,
+    pub header: Header<ElasticParams>,
+    /// The checksum of the sections' checksums.
+    checksum: Checksum,
+    /// The bytes of all directories that were allowed.
+    directories: u64,
 }
 
-impl<'a> Reading<'a> {
+impl<'r, 's> Reading<'r, 's> {
     /// Reads the header.
-    pub fn start(mut source: Source<'a>) -> Result<Self, SnapshotError> {
-        let header = Header::<ElasticParams>::decode(&header_bytes(&mut source)?)?;
-        Ok(Self::after_header(header, source, None))
+    pub fn start(input: &'r mut Input<'s>) -> Result<Self, SnapshotError> {
+        let header = Header::<ElasticParams>::decode(&input.header()?)?;
+        let checksum = Checksum::new(header.checksum);
+        Ok(Self { input, header, checksum, directories: 0 })
     }
 
-    /// Reads and validates the next section, that of `partition`, up to its tables.
-    pub fn listing(&mut self, partition: u64) -> Result<Listing, SnapshotError> {
-        let start = self.offset;
-        self.read_bytes(SECTION_BYTES, |_, _| {})?;
+    /// Returns the offset of the next byte.
+    pub fn offset(&self) -> u64 {
+        self.input.offset
+    }
+
+    /// Walks over all sections, up to the end of the snapshot. `act` is called behind the records of each partition; it must either
+    /// [read](Self::body) all bodies in order, or [skip](Self::skip) them.
+    pub fn sections(
+        mut self,
+        mut act: impl FnMut(&mut Self, &Listing) -> Result<(), SnapshotError>,
+    ) -> Result<(), SnapshotError> {
+        for partition in 0..wide(self.header.fields.partitions()) {
+            let listing = self.listing(partition)?;
+            act(&mut self, &listing)?;
+        }
+        let at = self.input.offset;
+        self.input.read(TRAILER_BYTES)?;
+        verify_checksum(at, "end", u64_at(&self.input.part, 0), self.checksum.finish())
+    }
+
+    /// Reads and validates the next section, that of `partition`, up to its bodies.
+    fn listing(&mut self, partition: u64) -> Result<Listing, SnapshotError> {
+        let Self { input, header, checksum, .. } = self;
+        let start = input.offset;
+        input.read(SECTION_BYTES)?;
         let mut bytes = [0; SECTION_BYTES];
-        bytes.copy_from_slice(&self.buffer);
+        bytes.copy_from_slice(&input.part);
         let (section, stored) = Section::decode(&bytes);
         let len = usize::try_from(section.records).ok().and_then(|records| records.checked_mul(RECORD_BYTES));
         let Some(len) = len else {
             let message = "partition {} has {} records, more than this machine can address";
             return Err(SnapshotError::new(Kind::Shards, start, message, [partition, section.records]));
         };
-        self.read_bytes(len, |_, _| {})?;
-        let computed = section_checksum(&bytes, iter::once(&self.buffer), partition, self.header.checksum);
+        input.read(len)?;
+        let computed = section_checksum(&bytes, iter::once(&input.part), partition, header.checksum);
         verify_checksum(start, "header of a partition, or its list of shards,", stored, computed)?;
-        self.checksum.update(&stored.to_le_bytes());
-        Listing::decode(&self.header.fields, &self.buffer, partition, &section, start)
+        checksum.update(&stored.to_le_bytes());
+        Listing::decode(&header.fields, &input.part, partition, &section, start)
     }
 
-    /// Reads the body of the next record into the buffer, and validates its checksum and its padding.
-    fn body(&mut self, plan: &GenerationPlan, record: &Record, part: &'static str) -> Result<(), SnapshotError> {
-        // A body that is longer than the address space is longer than the input, too.
-        let (start, bytes) = (self.offset, in_memory(record.body_bytes(plan)));
-        self.read_bytes(in_memory(record.padded_bytes(plan)), |_, _| {})?;
-        verify_checksum(start, part, record.checksum, checksum(&self.buffer[..bytes], 0))?;
-        if self.buffer[bytes..].iter().any(|&byte| byte != 0) {
-            let message = "the bytes behind a table or a list are not zero";
-            return Err(SnapshotError::new(Kind::Table, start + wide(bytes), message, []));
-        }
-        self.buffer.truncate(bytes);
-        Ok(())
-    }
-
-    /// Reads and validates the next body, the table of a shard. Returns it with padding for lookups.
-    pub fn table(&mut self, plan: &GenerationPlan, record: &Record) -> Result<&[u8], SnapshotError> {
-        let start = self.offset;
-        self.body(plan, record, "table of a shard")?;
-        self.buffer.resize(self.buffer.len() + PADDING, 0);
-        verify::shard(&Shard::from_parts(plan.shard(record.depth), &self.buffer, record.entries), start)?;
-        Ok(&self.buffer)
-    }
-
-    /// Reads and validates the next body, the list of a shard's items with counts of this many bytes.
-    pub fn list(&mut self, plan: &GenerationPlan, record: &Record, count_bytes: u8) -> Result<ListView<'_>, SnapshotError> {
-        let start = self.offset;
-        self.body(plan, record, "list of a shard's items")?;
-        let list = ListView::new(&self.buffer, plan.key_bytes(), count_bytes, in_memory(record.entries));
-        verify::list(list, start, plan, record)?;
-        Ok(list)
-    }
-
-    /// Reads and validates the next body, the extra copies of a generation with counts of this many bytes. For a class key,
-    /// `occurrences` returns how many copies of that item are in a table.
-    pub fn copies(
+    /// Reads and validates the next body. For a class key, `occurrences` returns how many copies of that item are in the
+    /// generation's tables.
+    pub fn body(
         &mut self,
         plan: &GenerationPlan,
         record: &Record,
-        count_bytes: u8,
         occurrences: impl Fn(ClassKey) -> u32,
-    ) -> Result<ListView<'_>, SnapshotError> {
-        let start = self.offset;
-        self.body(plan, record, "list of extra copies")?;
-        let list = ListView::new(&self.buffer, plan.entry_key_bytes(), count_bytes, in_memory(record.entries));
-        verify::copies_of_generation(list, start, plan, occurrences)?;
-        Ok(list)
-    }
-
-    /// Reads and validates all bodies of a partition. `occurrences` is as for [`copies`](Self::copies), with the number of the
-    /// generation.
-    pub fn verify_partition(
-        &mut self,
-        listing: &Listing,
-        occurrences: impl Fn(u8, ClassKey) -> u32,
-    ) -> Result<(), SnapshotError> {
-        let (params, mut found) = (self.header.fields, 0_u64);
-        let total = |list: ListView<'_>| list.iter().map(|(_, count)| u64::from(count)).fold(0, u64::saturating_add);
-        for ListedGeneration { plan, records, .. } in listing.generations(&params) {
-            for record in records {
-                found = found.saturating_add(match record.body {
-                    Body::Table => self.table(&plan, record).map(|_| record.entries)?,
-                    Body::List { count_bytes } => total(self.list(&plan, record, count_bytes)?),
-                    Body::Copies { count_bytes } => {
-                        total(self.copies(&plan, record, count_bytes, |key| occurrences(plan.number, key))?)
-                    }
-                });
+    ) -> Result<Contents<'_>, SnapshotError> {
+        let input = &mut *self.input;
+        let start = input.offset;
+        let part = match record.body {
+            Body::Table => "table of a shard",
+            Body::List { .. } => "list of a shard's items",
+            Body::Copies { .. } => "list of extra copies",
+        };
+        // A body that is longer than the address space is longer than the input, too.
+        let len = in_memory(record.body_bytes(plan));
+        input.read(in_memory(record.padded_bytes(plan)))?;
+        let (bytes, padding) = input.part.split_at(len);
+        verify_checksum(start, part, record.checksum, checksum(bytes, 0))?;
+        if padding.iter().any(|&byte| byte != 0) {
+            let message = "the bytes behind a table or a list are not zero";
+            return Err(SnapshotError::new(Kind::Table, start + wide(len), message, []));
+        }
+        input.part.resize(len + PADDING, 0);
+        let (padded, bytes) = (&input.part[..], &input.part[..len]);
+        let list = |key_bytes, count_bytes| ListView::new(bytes, key_bytes, count_bytes, in_memory(record.entries));
+        Ok(match record.body {
+            Body::Table => {
+                verify::shard(&Shard::from_parts(plan.shard(record.depth), padded, record.entries), start)?;
+                Contents::Table(padded)
             }
-        }
-        listing.check_items(found)
+            Body::List { count_bytes } => {
+                let list = list(plan.key_bytes(), count_bytes);
+                verify::list(list, start, plan, record)?;
+                Contents::List(list)
+            }
+            Body::Copies { count_bytes } => {
+                let list = list(plan.entry_key_bytes(), count_bytes);
+                verify::copies_of_generation(list, start, plan, occurrences)?;
+                Contents::Copies(list)
+            }
+        })
     }
 
-    /// Skips `len` bytes. If the source is a stream, its owner must seek past them.
-    pub fn skip(&mut self, len: u64) -> Result<(), SnapshotError> {
-        if let Source::Slice(left) = &mut self.source {
-            let Some(rest) = usize::try_from(len).ok().and_then(|len| left.get(len..)) else {
-                let end = self.offset + wide(left.len());
-                return Err(too_short(end, self.offset.saturating_add(len)));
-            };
-            *left = rest;
-        }
-        self.offset += len;
-        Ok(())
+    /// Skips all bodies of a partition. Fails as [`allow_directory`](Self::allow_directory) does.
+    pub fn skip(&mut self, listing: &Listing) -> Result<(), SnapshotError> {
+        self.input.skip(listing.rest)?;
+        let params = self.header.fields;
+        listing.generations(&params).try_for_each(|generation| self.allow_directory(generation.depth))
     }
 
     /// Fails if a directory of this depth and those before it would take far more memory than the bytes that have arrived. Call it
     /// after the tables to which the directory leads.
     pub fn allow_directory(&mut self, depth: u8) -> Result<(), SnapshotError> {
         self.directories = self.directories.saturating_add(wide(size_of::<u32>()) << depth);
-        if self.directories <= DIRECTORY_ALLOWANCE.max(self.offset) {
+        if self.directories <= DIRECTORY_ALLOWANCE.max(self.input.offset) {
             return Ok(());
         }
         let message = "shards of depth {} need a directory that is far larger than the filter";
-        Err(SnapshotError::new(Kind::Shards, self.offset, message, [depth.into()]))
-    }
-
-    /// Reads the trailer. Returns the length of the snapshot.
-    pub fn finish(mut self) -> Result<u64, SnapshotError> {
-        self.trailer("end")
-    }
-
-    /// Reads the trailer, and fails if anything follows it.
-    #[cfg(feature = "std")]
-    pub fn finish_at_end(mut self) -> Result<(), SnapshotError> {
-        let end = self.trailer("end")?;
-        expect_end_of_input(&mut self.source, end, "the input goes on after the snapshot's end")
+        Err(SnapshotError::new(Kind::Shards, self.input.offset, message, [depth.into()]))
     }
 }
 
-/// Validates a snapshot of a growing filter in a file of `len` bytes, as far as opening a view does: the header, the length and the
-/// lists of shards. Reads from the start of the file, seeks past the tables, and has the list of one partition in memory at a time.
-#[cfg(feature = "std")]
-pub(super) fn check_lists(mut file: &File, len: u64) -> Result<(), SnapshotError> {
-    let mut fill = stream(file);
-    let mut reading = Reading::<ElasticParams>::start(Source::Stream(&mut fill))?;
-    let params = reading.header.fields;
-    for partition in 0..wide(params.partitions()) {
-        let listing = reading.listing(partition)?;
-        let end = reading.offset.saturating_add(listing.rest);
-        if end > len {
-            return Err(too_short(len, end));
-        }
-        let moved = file.seek(SeekFrom::Start(end));
-        moved.map_err(|error| SnapshotError::io(end, "the file cannot be read further", error))?;
-        reading.skip(listing.rest)?;
-        listing.generations(&params).try_for_each(|generation| reading.allow_directory(generation.depth))?;
-    }
-    reading.finish_at_end()
+/// A validated body.
+pub(crate) enum Contents<'a> {
+    /// The table of a shard, with padding for lookups.
+    Table(&'a [u8]),
+    /// The items of a shard.
+    List(ListView<'a>),
+    /// The extra copies of a generation.
+    Copies(ListView<'a>),
 }
 
 /// A validated list of a partition's records.
 pub(crate) struct Listing {
     records: Vec<Record>,
-    /// The number of the partition, and the offset of its section.
-    partition: u64,
+    /// The number of the partition.
+    pub partition: u64,
+    /// The offset of the partition's section.
     start: u64,
     /// The length of all bodies, padding included.
-    pub rest: u64,
+    rest: u64,
     /// The number of items by the section's header, copies included.
     pub items: u64,
 }
@@ -458,44 +423,4 @@ impl ExpectedRecords<'_> {
         self.may_have_copies = true;
         Ok(())
     }
-}
-
-// Checks that readers share.
-
-/// Reads the bytes of a header.
-pub(super) fn header_bytes(source: &mut Source<'_>) -> Result<HeaderBytes, SnapshotError> {
-    let mut header = [0; HEADER_BYTES];
-    let arrived = source.fill(&mut header, 0)?;
-    if arrived < HEADER_BYTES { Err(header_too_short(&header[..arrived])) } else { Ok(header) }
-}
-
-pub(super) fn header_too_short(bytes: &[u8]) -> SnapshotError {
-    if !MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]) {
-        return not_a_snapshot();
-    }
-    // The header is incomplete, so the length of the snapshot is unknown.
-    let given = wide(bytes.len());
-    let message = "the bytes end too early: there are {}, and the header alone has {}";
-    SnapshotError::new(Kind::Length, given, message, [given, wide(HEADER_BYTES)])
-}
-
-pub(crate) fn too_short(given: u64, expected: u64) -> SnapshotError {
-    SnapshotError::new(Kind::Length, given, "the bytes end too early: there are {}, and there should be {}", [given, expected])
-}
-
-pub(super) fn too_long(given: u64, expected: u64) -> SnapshotError {
-    let message = "the snapshot ends here, and {} more bytes follow it";
-    SnapshotError::new(Kind::TrailingBytes, expected, message, [given - expected])
-}
-
-/// Fails if the source has more bytes.
-#[cfg(feature = "std")]
-pub(super) fn expect_end_of_input(source: &mut Source<'_>, end: u64, message: &'static str) -> Result<(), SnapshotError> {
-    if source.fill(&mut [0], end)? == 0 { Ok(()) } else { Err(SnapshotError::new(Kind::TrailingBytes, end, message, [])) }
-}
-
-/// Compares the stored checksum of a part of the snapshot with the computed one. The error has the offset `at`: that of the
-/// checksum or of the part.
-pub(super) fn verify_checksum(at: u64, part: &'static str, stored: u64, computed: u64) -> Result<(), SnapshotError> {
-    if stored == computed { Ok(()) } else { Err(SnapshotError::altered(Kind::BodyChecksum, at, part, stored, computed)) }
 }

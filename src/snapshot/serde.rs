@@ -17,10 +17,7 @@ use serde::{
     ser::{Error as _, Serialize, SerializeStruct, Serializer},
 };
 
-use super::{
-    SnapshotError, SnapshotErrorKind as Kind,
-    read::{Fill, Source, too_long},
-};
+use super::{Input, SnapshotError, SnapshotErrorKind as Kind, Source, read::Fill};
 use crate::{
     bits::{index, low_half, wide},
     params::{Addressing, Params, TableKind},
@@ -60,7 +57,7 @@ macro_rules! deserializes {
                 $crate::snapshot::serde::deserialize(
                     deserializer,
                     |bytes| Self::from_slice(bytes, H::from_hasher_id),
-                    |source| Self::read(source, H::from_hasher_id),
+                    |input| Self::read(input, H::from_hasher_id),
                 )
             }
         }
@@ -94,8 +91,8 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>, F>(
     }
 }
 
-/// A function that reads one snapshot from a source. It also returns the snapshot's length.
-type ReadFrom<F> = fn(Source<'_>) -> Result<(F, u64), SnapshotError>;
+/// A function that reads one snapshot.
+type ReadFrom<F> = fn(&mut Input<'_>) -> Result<F, SnapshotError>;
 
 /// A visitor that accepts a filter as bytes, as a sequence of numbers, or as a text.
 struct Snapshot<F> {
@@ -138,15 +135,9 @@ fn format_error<E: Error>(error: &SnapshotError) -> E {
 impl<F> Snapshot<F> {
     /// Reads one snapshot, with nothing after it. Ignores the length that the format claims: the header determines the true one.
     fn read_all(&self, fill: &mut Fill<'_>) -> Result<F, SnapshotError> {
-        let (filter, end) = (self.read)(Source::Stream(fill))?;
-        let (mut piece, mut more) = ([0; 64], 0);
-        loop {
-            let arrived = fill(&mut piece, end + more)?;
-            more += wide(arrived);
-            if arrived < piece.len() {
-                return if more > 0 { Err(too_long(end + more, end)) } else { Ok(filter) };
-            }
-        }
+        let mut input = Input::new(Source::Stream(fill));
+        let filter = (self.read)(&mut input)?;
+        input.expect_end().map(|()| filter)
     }
 }
 

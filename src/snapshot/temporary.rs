@@ -17,8 +17,7 @@ use std::{
 };
 
 use super::{
-    error::try_join,
-    file::{folder, save_error},
+    error::{save_error, try_join},
     format::checksum,
 };
 
@@ -123,6 +122,11 @@ fn remove_leftover(path: &Path) {
         // If this fails, the name stays taken, and the saver tries the next one.
         fs::remove_file(path).ok();
     }
+}
+
+/// Returns the folder of a file.
+pub(super) fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn options() -> OpenOptions {

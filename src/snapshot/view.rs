@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::{fmt, iter};
 
-use super::{Body, ListedGeneration, Reading, Record, SnapshotError, Source};
+use super::{Body, Input, ListedGeneration, Reading, Record, SnapshotError, Source};
 #[cfg(feature = "std")]
 use crate::SharedFilter;
 use crate::{
@@ -157,19 +157,18 @@ impl ShardStart {
 impl<D: AsRef<[u8]>> SnapshotShards<D> {
     /// Opens the snapshot at the start of the data. Also returns its hasher.
     pub fn open<H: Hasher>(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, H), SnapshotError> {
-        let mut reading = Reading::<ElasticParams>::start(Source::Slice(data.as_ref()))?;
+        let mut input = Input::new(Source::Slice(data.as_ref()));
+        let reading = Reading::start(&mut input)?;
         let (hasher, params) = (reading.header.hasher(hasher)?, reading.header.fields);
         let (mut items, mut in_tables, mut in_lists, mut shards, mut buckets, mut rates) = (0_u64, 0, 0_u64, 0, 0_u64, 0.0);
         let mut partitions = reserved(params.partitions())?;
-        for number in 0..wide(params.partitions()) {
-            let listing = reading.listing(number)?;
+        reading.sections(|reading, listing| {
             let mut generations = reserved(listing.generations(&params).count())?;
-            let (mut offset, mut rate) = (reading.offset, 0.0);
+            let (mut offset, mut rate) = (reading.offset(), 0.0);
             // Once this succeeds, all that is allocated is for bytes that exist.
-            reading.skip(listing.rest)?;
+            reading.skip(listing)?;
             let stored = listing.generations(&params).map(|listed| listed.stored()).sum::<u64>();
             for listed in listing.generations(&params) {
-                reading.allow_directory(listed.depth)?;
                 let times = times_in_table(in_memory(listed.stored()), listing.items - stored);
                 rate += listed.false_positive_rate(times);
                 let generation = GenerationIndex::new(&listed, &mut offset)?;
@@ -182,12 +181,13 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
             (items, in_tables) = (items.saturating_add(listing.items), in_tables + in_memory(stored));
             rates += rate.min(1.0);
             let mut generations = generations.into_iter();
-            let Some(first) = generations.next() else { continue };
+            let Some(first) = generations.next() else { return Ok(()) };
             let mut later = reserved(generations.len())?;
             later.extend(generations);
             partitions.push(PartitionIndex { first, later });
-        }
-        let end = index(reading.finish()?);
+            Ok(())
+        })?;
+        let end = index(input.offset);
         let false_positive_rate = rates / partitions.len() as f64;
         let dispatch = Dispatch::best();
         // With extra copies, a `usize` may be too small for the number of items.

@@ -213,6 +213,11 @@ impl<'a> ListView<'a> {
         self.range(0..self.len)
     }
 
+    /// Returns the sum of all counts.
+    pub fn total(self) -> u64 {
+        self.iter().map(|(_, count)| u64::from(count)).fold(0, u64::saturating_add)
+    }
+
     /// Iterates over the entries at these positions, which must exist.
     pub fn range(self, range: Range<usize>) -> impl ExactSizeIterator<Item = (ClassKey, u32)> + Clone + use<'a> {
         range.map(move |at| self.entry(at))
@@ -231,6 +236,15 @@ impl<'a> ListView<'a> {
     /// Returns the bytes of all keys.
     pub fn keys(self) -> &'a [u8] {
         self.bytes.get(..self.len * self.key_bytes).unwrap_or_default()
+    }
+
+    /// Copies a list with valid bytes into memory of its own.
+    pub fn to_list(self) -> Result<List, OutOfMemory> {
+        let (key_bytes, count_bytes) = (narrow(self.key_bytes), narrow(self.count_bytes));
+        let capacity = List::bytes_for(key_bytes, self.len, count_bytes);
+        let (mut bytes, len) = (reserved(capacity)?, u32::try_from(self.len).map_err(|_| OutOfMemory::of(capacity))?);
+        bytes.extend_from_slice(self.bytes);
+        Ok(List { bytes, len, key_bytes, count_bytes })
     }
 
     /// Returns true if the bytes have the length of their entries, and counts are not longer than the largest needs.
@@ -273,16 +287,8 @@ impl List {
         Self { bytes: Vec::new(), len: 0, key_bytes, count_bytes: 0 }
     }
 
-    /// Returns a list of these entries, whose keys are in order and differ, and whose counts are above 0.
-    pub fn from_sorted(
-        key_bytes: u8,
-        entries: impl ExactSizeIterator<Item = (ClassKey, u32)> + Clone,
-    ) -> Result<Self, OutOfMemory> {
-        let largest = entries.clone().map(|(_, count)| count).max().unwrap_or(0);
-        Self::build(key_bytes, largest, entries.len(), &mut { entries })
-    }
-
-    /// Returns a list of `len` entries, none of which has more than `largest` copies. Compiled once, not for each iterator.
+    /// Returns a list of the first `len` of these entries, whose keys are in order and differ, and whose counts are above 0 and at
+    /// most `largest`. Compiled once, not for each iterator.
     pub fn build(
         key_bytes: u8,
         largest: u32,
@@ -588,8 +594,12 @@ mod tests {
             }
         }
         // The entries alone determine bytes and memory.
-        let rebuilt = List::from_sorted(list.key_bytes, list.iter()).expect("there is memory");
-        assert_eq!((&rebuilt.bytes, rebuilt.size_in_bytes()), (&list.bytes, list.size_in_bytes()));
+        let largest = list.iter().map(|(_, count)| count).max().unwrap_or(0);
+        let rebuilt = List::build(list.key_bytes, largest, list.len(), &mut list.iter()).expect("there is memory");
+        let copied = list.view().to_list().expect("there is memory");
+        for other in [rebuilt, copied] {
+            assert_eq!((&other.bytes, other.size_in_bytes()), (&list.bytes, list.size_in_bytes()));
+        }
     }
 
     proptest! {

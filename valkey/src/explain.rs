@@ -15,7 +15,11 @@ pub(crate) fn unreadable(prefix: &str, error: SnapshotError) -> Failure {
     let explained = |error: &dyn Display| Failure::new(format_args!("{prefix}{error}"));
     let remedy = match error.kind() {
         SnapshotErrorKind::Version => {
-            let remedy = "a newer koel wrote it, unless it is damaged: install that version of koel-valkey, or a later one";
+            let remedy = if error.is_too_old() {
+                "build the filter anew, or install the version of koel-valkey that wrote it"
+            } else {
+                "a newer koel wrote it, unless it is damaged: install that version of koel-valkey, or a later one"
+            };
             return explained(&error.with_remedy(remedy)).because(Cause::Version);
         }
         SnapshotErrorKind::OutOfMemory => {
@@ -108,6 +112,22 @@ impl Display for Difference<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A newer version can be installed; an older one cannot be read by any that follows.
+    #[test]
+    fn versions_of_snapshots_are_explained() {
+        let filter = koel::ElasticFilter::builder().false_positive_rate(0.01).build().expect("a small filter");
+        for (version, remedy) in [
+            (1, "written by a development version of this library, but this release reads version 2; build the filter anew"),
+            (3, "this release reads version 2; a newer koel wrote it, unless it is damaged: install that version"),
+        ] {
+            let mut bytes = filter.to_bytes();
+            bytes[8] = version;
+            let failure = unreadable("", koel::ElasticFilter::from_bytes(&bytes).expect_err("another version"));
+            assert!(failure.to_string().contains(remedy), "{failure}");
+            assert!(matches!(failure.cause(), Cause::Version));
+        }
+    }
 
     /// The errors of the builder name options of commands.
     #[test]
