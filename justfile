@@ -110,7 +110,7 @@ release:
     cargo test -p koel --lib --no-default-features --locked
     cargo test -p koel -p koel-benches --features koel/default,koel/serde,koel/redisbloom --release --locked
     cargo test -p koel -p koel-benches --features koel/default,koel/serde,koel/redisbloom --release --locked \
-        --bench filter --bench growth --bench large --bench shared --bench open --bench billion -- --test
+        --bench filter --bench copies --bench growth --bench pauses --bench large --bench shared --bench open --bench billion -- --test
     cargo run --release --quiet -p koel-peers --example small --locked -- 10000 1 >/dev/null
     cargo run --release --quiet -p koel-peers --example copies --locked -- 1000 >/dev/null
 

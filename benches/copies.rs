@@ -13,7 +13,7 @@
 use std::hint::black_box;
 
 use koel::{CuckooFilter, ElasticFilter};
-use koel_benches::{Extent, count, key, median, row, time};
+use koel_benches::{Extent, Multiset, count, key, median, row, time};
 
 const RATE: f64 = 0.001;
 const ROUNDS: usize = 3;
@@ -24,43 +24,6 @@ const COPIES: [usize; 5] = [1, 2, 3, 8, 50];
 
 const OPERATIONS: [&str; 4] = ["insert, in a row", "insert, by passes", "`insert_batch`, by passes", "remove, by passes"];
 type Times = [f64; OPERATIONS.len()];
-
-/// The operations of both kinds of filters.
-trait Multiset {
-    fn insert(&mut self, key: u64);
-    fn insert_batch(&mut self, keys: &[u64]);
-    fn remove(&mut self, key: u64) -> bool;
-    fn count(&self, key: u64) -> usize;
-    fn len(&self) -> usize;
-    fn size_in_bytes(&self) -> usize;
-}
-
-macro_rules! multiset {
-    ($($filter:ty),*) => {$(
-        impl Multiset for $filter {
-            fn insert(&mut self, key: u64) {
-                self.insert(&key).expect("copies are always accepted");
-            }
-            fn insert_batch(&mut self, keys: &[u64]) {
-                self.insert_batch(keys).expect("copies are always accepted");
-            }
-            fn remove(&mut self, key: u64) -> bool {
-                self.remove(&key)
-            }
-            fn count(&self, key: u64) -> usize {
-                self.count(&key) as usize
-            }
-            fn len(&self) -> usize {
-                self.len()
-            }
-            fn size_in_bytes(&self) -> usize {
-                self.size_in_bytes()
-            }
-        }
-    )*};
-}
-
-multiset!(CuckooFilter, ElasticFilter);
 
 fn fixed(items: usize) -> CuckooFilter {
     CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build().expect("valid parameters")

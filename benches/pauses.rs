@@ -23,33 +23,12 @@ mod split_mix;
 use std::{env, hint::black_box};
 
 use koel::{CuckooFilter, ElasticFilter, Prehashed};
-use koel_benches::{Extent, count, key, median, processor_time, row};
+use koel_benches::{Extent, Multiset, count, key, median, processor_time, row};
 
 use self::chosen::Plan;
 
 const RATE: f64 = 0.001;
 const ROUNDS: usize = 3;
-
-/// The operations of both kinds of filters.
-trait Multiset {
-    fn insert(&mut self, key: u64);
-    fn remove(&mut self, key: u64) -> bool;
-}
-
-macro_rules! multiset {
-    ($($filter:ty),*) => {$(
-        impl Multiset for $filter {
-            fn insert(&mut self, key: u64) {
-                self.insert(&key).expect("the capacity fits, and copies are always accepted");
-            }
-            fn remove(&mut self, key: u64) -> bool {
-                self.remove(&key)
-            }
-        }
-    )*};
-}
-
-multiset!(CuckooFilter, ElasticFilter);
 
 fn fixed(items: usize) -> CuckooFilter {
     CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build().expect("valid parameters")
@@ -63,7 +42,7 @@ fn planned(items: usize) -> ElasticFilter {
     ElasticFilter::builder().false_positive_rate(RATE).capacity(items).max_capacity(items).build().expect("valid parameters")
 }
 
-/// Planned for half of the items.
+/// Builds a filter that ends at twice its plan.
 fn beyond(items: usize) -> ElasticFilter {
     planned(items / 2)
 }
@@ -137,19 +116,15 @@ fn longest(items: u64) {
 fn chosen(items: u64, rounds: usize) {
     let keys: Vec<u64> = (0..items).map(key).collect();
     let lookups: Vec<u64> = keys.iter().copied().step_by((items as usize / 20_000).max(1)).collect();
-    let crowd = |number: usize| -> Vec<u64> {
-        let plan = Plan::of(&growing(0));
-        let fingerprints = plan.fingerprints_of_one_pair(plan.m / 3);
-        fingerprints.iter().filter_map(|&t| plan.hash(plan.m / 3, t, [0, 36])).take(number).collect()
-    };
     println!("Beside chosen hashes that no table holds, {} other items: ns of processor time per operation.\n", count(items));
     println!("| chosen hashes | insert | contains | shards |\n|---:|---:|---:|---:|");
     for number in [0, 10, 30] {
         let (mut times, mut shards) = ([Vec::new(), Vec::new()], 0);
         for _ in 0..rounds {
             let mut filter = growing(0);
-            // What is refused costs others nothing.
-            let accepted = crowd(number).into_iter().filter(|&hash| filter.insert(&Prehashed(hash)).is_ok()).count();
+            // A chosen item that is refused is not in the filter.
+            let accepted =
+                Plan::of(&filter).crowd(number).into_iter().filter(|&hash| filter.insert(&Prehashed(hash)).is_ok()).count();
             times[0].push(mean(keys.len(), || keys.iter().for_each(|key| filter.insert(black_box(key)).expect("it grows"))));
             times[1].push(mean(lookups.len(), || assert!(lookups.iter().all(|key| filter.contains(black_box(key))))));
             assert_eq!(filter.len(), keys.len() + accepted);
@@ -183,7 +158,7 @@ fn neighbors(items: u64) {
                 .collect();
             for _ in 0..3 {
                 neighbors.iter().for_each(|&hash| {
-                    // What is refused has no copies.
+                    // Few are refused. The removal below skips them.
                     filter.insert(&Prehashed(hash)).ok();
                 });
             }
@@ -246,8 +221,7 @@ fn main() {
     ];
     let is_given = |name: &str| env::args().any(|argument| argument == name);
     let are_all = !parts.iter().any(|(name, _)| is_given(name));
-    for (name, run) in parts.iter().filter(|(name, _)| are_all || is_given(name)) {
-        println!("<!-- pauses-{name} -->");
+    for (_, run) in parts.iter().filter(|(name, _)| are_all || is_given(name)) {
         run();
         println!();
     }

@@ -64,6 +64,7 @@ fn small_capacities_fit() {
     assert!(failures <= allowed_failures(trials), "{failures} of {trials}: {failed:?}");
 }
 
+/// Only here are large tables of many kinds filled to their planned capacity, one item at a time.
 #[test]
 fn large_capacities_fit() {
     for addressing in ADDRESSINGS {

@@ -176,6 +176,7 @@ fn check_growing(builder: &ElasticBuilder, inserted: &[u64], case: &str) {
     assert_eq!(shared.to_bytes(), empty.to_bytes(), "{case}");
 }
 
+/// The only test that compares shards and bytes with those of a filter that has each item once, for every order of copies.
 #[test]
 fn growing_filters_never_grow_for_copies() {
     let builder = ElasticFilter::builder;
@@ -189,7 +190,12 @@ fn growing_filters_never_grow_for_copies() {
     ] {
         for order in [Order::InARow, Order::ByPasses, Order::Zipf] {
             for copies in [2, 3, 8, 50, 1000] {
-                let items = if copies == 1000 { items / 20 } else { items };
+                // Up to 8 copies, items are enough for many shards. With more, only counts differ, and their bytes.
+                let items = match copies {
+                    1000 => items / 20,
+                    50 => items / 4,
+                    _ => items,
+                };
                 check_growing(&builder, &sequence(order, items, copies), &format!("{name}, {copies} copies {order:?}"));
             }
         }

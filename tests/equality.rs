@@ -242,7 +242,8 @@ proptest! {
     }
 }
 
-/// Equal filters have lists of items, few shards, many shards, and several generations; and their bits differ.
+/// Equal filters have lists of items, few shards, many shards, and several generations; and their bits differ. Only here does `==`
+/// compare all these forms, so this test alone finds contents that depend on the form.
 #[test]
 fn equal_filters_have_different_layouts() {
     let builder = |max_capacity, partitions| {

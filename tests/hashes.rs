@@ -107,6 +107,8 @@ const SHARDS: [Shard; 11] = [
     ("multiples of 1000", |seed| regular(seed, 1000)),
 ];
 
+/// Only here do all hashes have some bits in common, as those that a caller sends to one shard. This test alone finds buckets or
+/// fingerprints that need these bits.
 #[test]
 fn hashes_of_one_shard_keep_capacity_and_rate() {
     for (case, shard) in SHARDS {

@@ -162,6 +162,7 @@ fn follow(kind: &Builder, items: usize, percent: usize, copies: u32, seed: u64) 
     union.union(&right).unwrap_or_else(|error| panic!("{case}: {error}"));
 }
 
+/// Only here is the capacity tried that the error of a refused merge or union names, for filters that overlap.
 #[test]
 fn the_capacity_named_for_overlapping_filters_is_enough() {
     let kinds = [

@@ -20,7 +20,8 @@ const RECORDS: usize = 120;
 
 const TARGET: Target = Target { header: HEADER, record: STEP, check, describe };
 
-/// All fingerprint lengths of both tables, with both addressings, and the packed ones with each pair of kernels.
+/// All fingerprint lengths of both tables, with both addressings, and the packed ones with each pair of kernels. Only here do fixed
+/// filters of all these kinds run all operations, so this test alone finds a defect of one length or bucket size.
 #[test]
 fn random_sequences_of_operations_keep_every_promise() {
     let pairs = Kernel::available().count().pow(2);

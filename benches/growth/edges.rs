@@ -11,8 +11,6 @@ const TIMES: [f64; 12] = [0.5, 0.8, 1.0, 1.02, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.
 /// The size of the next sample, as a multiple of the size of the last one.
 const STEP: f64 = 1.01;
 const RATES: [f64; 9] = [0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8];
-/// Filters that take more bytes than this when they are empty are not filled.
-const LARGE: usize = 1 << 29;
 
 fn builder(rate: f64) -> ElasticBuilder {
     ElasticFilter::builder().false_positive_rate(rate)
@@ -44,7 +42,7 @@ impl Curve {
     fn at(&self, items: f64) -> f64 {
         let distance = |point: &&(f64, f64)| (point.0 / items).ln().abs();
         let nearest = self.points.iter().min_by(|one, other| distance(one).total_cmp(&distance(other)));
-        nearest.map_or(f64::NAN, |&(_, bytes)| bytes)
+        nearest.expect("a curve has samples").1
     }
 
     /// Returns the greatest ratio of the bytes of two samples in a row.
@@ -96,36 +94,27 @@ fn over_items() -> Chart {
 fn over_rates() -> Chart {
     const SIZES: [u64; 3] = [1000, 30_000, 1_000_000];
     let most = Extent::of_arguments(1_000_000, 1).items;
-    let bytes_of = |builder: ElasticBuilder| builder.params().map(|params| params.size_in_bytes());
     let bits = |rate: f64, items: u64| {
-        bytes_of(builder(rate)).ok().filter(|&bytes| bytes <= LARGE).map(|_| {
-            let mut filter = builder(rate).build().expect("valid parameters");
-            (0..items).for_each(|n| filter.insert(&key(n)).expect("the filter grows"));
-            8.0 * filter.size_in_bytes() as f64 / items.max(1000) as f64
-        })
+        let mut filter = builder(rate).build().expect("valid parameters");
+        (0..items).for_each(|n| filter.insert(&key(n)).expect("the filter grows"));
+        8.0 * filter.size_in_bytes() as f64 / items.max(1000) as f64
     };
-    println!(
-        "\nBytes of an empty filter, and bits per item of a filter with default options, by rate; –: refused, or not filled:\n"
-    );
+    println!("\nBytes of an empty filter, and bits per item of a filter with default options, by rate:\n");
     let names = SIZES.map(|items| format!("{} items", count(items)));
     row("ε", ["empty", "empty, `max_capacity` 10⁹"].map(String::from).into_iter().chain(names));
     println!("|---:|{}", "---:|".repeat(2 + SIZES.len()));
     for rate in RATES {
         let plans = [builder(rate), builder(rate).max_capacity(1_000_000_000)];
-        let empty = plans.map(|builder| match bytes_of(builder.clone()) {
-            Ok(bytes) if bytes <= LARGE => count(builder.build().expect("valid parameters").size_in_bytes()),
-            Ok(bytes) => count(bytes),
-            Err(_) => "–".into(),
-        });
-        let bits = SIZES.map(|items| bits(rate, items.min(most)).map_or("–".into(), |bits| format!("{bits:.1}")));
+        let empty = plans.map(|builder| count(builder.build().expect("valid parameters").size_in_bytes()));
+        let bits = SIZES.map(|items| format!("{:.1}", bits(rate, items.min(most))));
         row(&format!("{rate:e}"), empty.into_iter().chain(bits));
     }
     let rates = || (2..=80).map(|step| 10_f64.powf(-f64::from(step) / 10.0));
     let series = SIZES[..2].iter().enumerate().map(|(color, &items)| {
-        let points = rates().filter_map(|rate| Some((rate, bits(rate, items)?))).collect();
+        let points = rates().map(|rate| (rate, bits(rate, items))).collect();
         Series::new(format!("{} items", count(items)), color, points).marked(Mark::Line)
     });
-    let empty = rates().filter_map(|rate| Some((rate, bits(rate, 0)?)));
+    let empty = rates().map(|rate| (rate, bits(rate, 0)));
     let empty = Series::new("none, by 1,000 items", SIZES.len(), empty.collect()).marked(Mark::Dashes);
     let axes = [Axis::log("ε"), Axis::log("bits per item")];
     let topic = "Bits per item of a filter with default options, by rate";

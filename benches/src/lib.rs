@@ -11,6 +11,7 @@ use std::{
     process,
 };
 
+use koel::{CuckooFilter, ElasticFilter};
 #[cfg(feature = "times")]
 use memmap2::Mmap;
 
@@ -20,6 +21,44 @@ pub fn key(n: u64) -> u64 {
     let hash = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash ^ hash >> 27
 }
+
+/// The operations that fixed and growing filters have in common. They panic where there is no room.
+#[allow(missing_docs, clippy::len_without_is_empty, reason = "each calls the filter's method of that name")]
+pub trait Multiset {
+    fn insert(&mut self, key: u64);
+    fn insert_batch(&mut self, keys: &[u64]);
+    fn remove(&mut self, key: u64) -> bool;
+    fn count(&self, key: u64) -> usize;
+    fn len(&self) -> usize;
+    fn size_in_bytes(&self) -> usize;
+}
+
+macro_rules! multiset {
+    ($($filter:ty),*) => {$(
+        impl Multiset for $filter {
+            fn insert(&mut self, key: u64) {
+                self.insert(&key).expect("the capacity fits, and copies are always accepted");
+            }
+            fn insert_batch(&mut self, keys: &[u64]) {
+                self.insert_batch(keys).expect("the capacity fits, and copies are always accepted");
+            }
+            fn remove(&mut self, key: u64) -> bool {
+                self.remove(&key)
+            }
+            fn count(&self, key: u64) -> usize {
+                self.count(&key) as usize
+            }
+            fn len(&self) -> usize {
+                self.len()
+            }
+            fn size_in_bytes(&self) -> usize {
+                self.size_in_bytes()
+            }
+        }
+    )*};
+}
+
+multiset!(CuckooFilter, ElasticFilter);
 
 /// Runs an action on `items` items. Returns the nanoseconds per item.
 pub fn time(items: usize, action: impl FnOnce()) -> f64 {

@@ -21,6 +21,7 @@ const TARGET: Target = Target { header: HEADER, record: STEP, check: |input| che
 
 const HOSTILE: Target = Target { check: |input| check(input, Size::HOSTILE, FORMATS), ..TARGET };
 
+/// Only here do growing filters run all operations in random order, so this test alone finds defects that take several kinds of them.
 #[test]
 fn random_sequences_of_operations_keep_every_promise() {
     // Debug builds take long; `just release` runs more sequences.
@@ -28,7 +29,7 @@ fn random_sequences_of_operations_keep_every_promise() {
     TARGET.check_all((0..sequences).map(|seed| TARGET.random(seed, 24)), 48);
 }
 
-/// `just model 600` runs it for ten minutes.
+/// Only here do millions of copies meet all operations. `just model 600` runs it for ten minutes.
 #[test]
 fn random_sequences_with_millions_of_copies_keep_every_promise() {
     let sequences = if cfg!(debug_assertions) { 30 } else { 300 };

@@ -622,6 +622,7 @@ mod chosen {
         sweep.finish();
     }
 
+    /// Only here are size and charge compared before and after a shrink.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
     fn no_shrink_raises_the_size_or_the_charge() {

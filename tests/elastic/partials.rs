@@ -52,6 +52,7 @@ macro_rules! answers {
     }};
 }
 
+/// Only here are many filters merged in random trees, empty ones included. This test alone finds results that depend on the tree.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 fn every_tree_of_merges_gives_the_filter_of_a_single_worker() {
