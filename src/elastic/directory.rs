@@ -24,7 +24,7 @@ pub(crate) struct Directory<P> {
     first_bits: Window,
 }
 
-impl<P: Copy> Directory<P> {
+impl<P: Copy + PartialEq> Directory<P> {
     /// Returns a directory without entries.
     pub fn empty(global_depth: u8) -> Self {
         Self::from_entries(Vec::new(), global_depth)
@@ -52,8 +52,13 @@ impl<P: Copy> Directory<P> {
         self.entries.get(index(self.first_bits.extract(stream))).copied()
     }
 
+    /// Returns the place to which a stream leads, and the depth of the shard there; `None` if there are no entries.
+    pub fn find_with_depth(&self, stream: u64) -> Option<(P, u8)> {
+        let entry = index(self.first_bits.extract(stream));
+        Some((*self.entries.get(entry)?, self.depth_at(entry)))
+    }
+
     /// Returns the entries, and the window of a stream that selects one of them.
-    #[cfg(x86_kernels)]
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the compiler keeps in registers what a loop needs of it")]
     pub fn parts(&self) -> (&[P], Window) {
@@ -78,27 +83,36 @@ impl<P: Copy> Directory<P> {
     #[inline(never)]
     pub fn point(&mut self, depth: u8, prefix: u32, place: P) {
         let (first, row) = (self.first_entry(depth, prefix), 1 << (self.global_depth() - depth));
-        self.entries[first..first + row].fill(place);
+        // Not `entries[first..]`: for places in 64 bits, the compiler would share the code for slicing arrays of `u64` with programs
+        // that have no directory. A page that queries a snapshot would take 3 KiB more.
+        self.entries.iter_mut().skip(first).take(row).for_each(|entry| *entry = place);
     }
 
-    /// Returns the places of all shards in the order of their prefixes. `depth_of` returns the depth of a shard.
-    pub fn places(&self, depth_of: impl Fn(P) -> u8 + Clone) -> impl Iterator<Item = P> + Clone {
+    /// Returns the depth of the shard that has an entry in its row.
+    fn depth_at(&self, entry: usize) -> u8 {
+        // A row is aligned to its length: the bits of an entry's index that make no difference are the lowest ones.
+        let is_in_row = |bit: &u8| self.entries[entry ^ 1 << bit] == self.entries[entry];
+        (0..self.global_depth()).find(|bit| !is_in_row(bit)).map_or(0, |unused| self.global_depth() - unused)
+    }
+
+    /// Returns the places of all shards in the order of their prefixes.
+    pub fn places(&self) -> impl Iterator<Item = P> + Clone {
         let mut next = 0;
         iter::from_fn(move || {
             let place = *self.entries.get(next)?;
-            next += 1 << (self.global_depth() - depth_of(place));
+            next += 1 << (self.global_depth() - self.depth_at(next));
             Some(place)
         })
     }
 
-    /// Returns the places of all shards with their prefixes, in bit-reversed order of these.
-    pub fn places_bit_reversed(&self, depth_of: impl Fn(P) -> u8) -> impl Iterator<Item = (P, u64)> {
+    /// Returns the places of all shards with their depths and prefixes, in bit-reversed order of these.
+    pub fn places_bit_reversed(&self) -> impl Iterator<Item = (P, u8, u64)> {
         (0..self.entries.len()).filter_map(move |number| {
             let entry = number.reverse_bits().unbounded_shr(usize::BITS - u32::from(self.global_depth()));
-            let place = self.entries[entry];
-            let unused = self.global_depth() - depth_of(place);
+            let depth = self.depth_at(entry);
+            let unused = self.global_depth() - depth;
             // Each shard is returned once: at the first entry of its row.
-            (entry.trailing_zeros() >= unused.into()).then_some((place, wide(entry >> unused)))
+            (entry.trailing_zeros() >= unused.into()).then_some((self.entries[entry], depth, wide(entry >> unused)))
         })
     }
 
@@ -165,11 +179,11 @@ mod tests {
                 let (depth, prefix) = directory.find(top << 59).unwrap();
                 assert_eq!(u64::from(prefix), top >> (5 - depth), "{top:05b}");
                 assert_eq!(directory.at(depth, prefix), Some((depth, prefix)));
+                assert_eq!(directory.find_with_depth(top << 59), Some(((depth, prefix), depth)));
             }
-            let depth_of = |(depth, _)| depth;
-            assert_eq!(directory.places(depth_of).collect::<Vec<_>>(), [(2, 0), (2, 1), (1, 1)]);
-            let bit_reversed = directory.places_bit_reversed(depth_of).collect::<Vec<_>>();
-            assert_eq!(bit_reversed, [((2, 0), 0), ((1, 1), 1), ((2, 1), 1)]);
+            assert_eq!(directory.places().collect::<Vec<_>>(), [(2, 0), (2, 1), (1, 1)]);
+            let bit_reversed = directory.places_bit_reversed().collect::<Vec<_>>();
+            assert_eq!(bit_reversed, [((2, 0), 2, 0), ((1, 1), 1, 1), ((2, 1), 2, 1)]);
         }
         assert_eq!((directory.global_depth(), directory.entries().len()), (5, 32));
         while directory.global_depth() > 2 {

@@ -23,16 +23,17 @@ pub(super) use split::fill_part;
 use super::{
     directory::Directory,
     generation_plan::GenerationPlan,
+    lookup::{Route, ShardBytes, Shards},
     pool::{Place, Pool, ShardRecord, empty_charged_bytes, times_in_table},
     shard::{Key, Shard, ShardMut},
 };
 use crate::{
     bits::{in_memory, index, wide},
     kernel::Dispatch,
-    storage::OutOfMemory,
+    storage::{OutOfMemory, Owned},
     table::{
         CopyPolicy, Deep, Form as _, Geometry, Instructions, TableParams as _,
-        copies::{Copies, ExtraCopies},
+        copies::{ClassKey, Copies, ExtraCopies},
         list::List,
     },
 };
@@ -63,25 +64,6 @@ pub(crate) struct Pending {
 impl Pending {
     /// A placeholder that represents no item.
     pub const NONE: Self = Self { key: Key::NONE, place: Place::of_list(0) };
-}
-
-/// The path from streams to tables. It is a copy that a loop over streams keeps in registers.
-#[cfg(x86_kernels)]
-#[derive(Clone, Copy)]
-pub(crate) struct Routes<'a> {
-    places: &'a [Place],
-    first_bits: super::stream::Window,
-    blocks: super::pool::Blocks<'a>,
-}
-
-#[cfg(x86_kernels)]
-impl<'a> Routes<'a> {
-    /// Returns the table of a stream with all that follows it in its block, or `None` if its shard is a list.
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
-    #[inline(always)]
-    pub fn table(self, stream: u64) -> Option<&'a [u8]> {
-        self.blocks.get(*self.places.get(index(self.first_bits.extract(stream)))?)
-    }
 }
 
 impl Generation {
@@ -166,50 +148,6 @@ impl Generation {
         self.directory.find(stream).unwrap_or(Place::of_list(0))
     }
 
-    /// Returns the path from streams to tables.
-    #[cfg(x86_kernels)]
-    #[allow(clippy::inline_always, reason = "the compiler keeps in registers what a loop needs of it")]
-    #[inline(always)]
-    pub fn routes(&self) -> Routes<'_> {
-        let (places, first_bits) = self.directory.parts();
-        Routes { places, first_bits, blocks: self.pool.blocks() }
-    }
-
-    /// Returns the layout of all tables, without their columns.
-    #[inline]
-    pub fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    /// Returns the table of a stream, or `None` if its shard is a list. Then use [`contains_exactly`](Self::contains_exactly).
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
-    #[inline(always)]
-    pub fn table(&self, stream: u64) -> Option<&[u8]> {
-        self.directory.find(stream).and_then(|place| self.pool.blocks().get(place))
-    }
-
-    /// Returns true if lookups find an item. In a table of the first generation, they compare the low fingerprint alone; elsewhere,
-    /// all bits that the generation knows.
-    #[inline]
-    pub fn contains(&self, key: Key) -> bool {
-        match self.table(key.stream) {
-            Some(table) if self.plan.number == 0 => self.dispatch.read(&self.geometry, table, key.locate(0)),
-            _ => self.contains_exactly(key),
-        }
-    }
-
-    /// Returns true if an item matches in all bits that the generation knows.
-    #[inline(never)]
-    pub fn contains_exactly(&self, key: Key) -> bool {
-        let place = self.place(key.stream);
-        match self.pool.layout_and_table(place) {
-            Some((layout, table)) => {
-                self.dispatch.read_deep(&layout.geometry, table, key.locate(layout.upper.extract(key.stream)))
-            }
-            None => self.pool.list(place).is_some_and(|list| list.get(self.plan.class_key(key)) > 0),
-        }
-    }
-
     /// Prefetches the buckets of an item that is about to be inserted.
     pub fn prefetch(&self, key: Key) {
         if let Some((layout, table)) = self.pool.layout_and_table(self.place(key.stream)) {
@@ -243,10 +181,10 @@ impl Generation {
         if items >= index(layout.full_at.into()) {
             return false;
         }
-        let store = key.store(&layout.params, layout.upper, CopyPolicy::GiveUp);
+        let insertion = key.insertion(&layout.params, layout.upper, CopyPolicy::GiveUp);
         let is_placed = match layout.geometry.deep() {
-            Some(geometry) => Deep::change(&geometry, table, instructions, store),
-            None => self.dispatch.change_deep(&layout.geometry, table, store),
+            Some(geometry) => Deep::change(&geometry, table, instructions, insertion),
+            None => self.dispatch.change_deep(&layout.geometry, table, insertion),
         };
         if is_placed {
             record.set_items(items + 1);
@@ -283,8 +221,8 @@ impl Generation {
         if items >= index(layout.full_at.into()) && !even_if_full {
             return false;
         }
-        let store = key.store(&layout.params, layout.upper, among_copies);
-        let is_placed = self.dispatch.change_deep(&layout.geometry, table, store);
+        let insertion = key.insertion(&layout.params, layout.upper, among_copies);
+        let is_placed = self.dispatch.change_deep(&layout.geometry, table, insertion);
         if is_placed {
             record.set_items(items + 1);
             self.len += 1;
@@ -297,7 +235,7 @@ impl Generation {
     pub fn remove_stored(&mut self, key: Key) -> bool {
         let place = self.place(key.stream);
         let Some((layout, record, table)) = self.pool.open(place) else { return self.remove_from_list(place, key) };
-        if !self.dispatch.change_deep(&layout.geometry, table, key.locate(layout.upper.extract(key.stream))) {
+        if !self.dispatch.change_deep(&layout.geometry, table, key.locate(layout.upper.extract(key.stream)).removal()) {
             return false;
         }
         let items = record.items() - 1;
@@ -350,7 +288,7 @@ impl Generation {
     /// in this order splits evenly. In the order of prefixes, some of its shards would become far deeper than the others, as with
     /// chosen items.
     pub fn places_bit_reversed(&self) -> impl Iterator<Item = (Place, u64)> {
-        self.directory.places_bit_reversed(|place| self.depth_of(place))
+        self.directory.places_bit_reversed().map(|(place, _, prefix)| (place, prefix))
     }
 
     /// Returns the table at a place with its parameters, or `None` if there is a list.
@@ -358,29 +296,12 @@ impl Generation {
         self.pool.shard(self.dispatch, place).map(|(shard, _)| shard)
     }
 
-    /// Calls `act` with each different item, as far as the generation knows it, and with the number of its copies in its table or
-    /// list, until it returns an error.
-    pub fn each_item<E>(&self, act: &mut dyn FnMut(Key, u32) -> Result<(), E>) -> Result<(), E> {
-        self.places_bit_reversed().try_for_each(|(place, prefix)| match self.shard(place) {
-            Some(table) => table.each_item(prefix, act),
-            None => self.each_item_of_list(place, act),
-        })
-    }
-
-    /// [`each_item`](Self::each_item) of the list at a place.
+    /// Calls `act` with each different item of the list at a place, as far as the generation knows it, and with the number of its
+    /// copies there, until it returns an error.
     pub fn each_item_of_list<E>(&self, place: Place, act: &mut dyn FnMut(Key, u32) -> Result<(), E>) -> Result<(), E> {
         let entries = self.pool.list(place).into_iter().flat_map(List::iter);
         let mut items = entries.filter_map(|(class_key, copies)| Some((self.plan.item_of(class_key)?, copies)));
         items.try_for_each(|(key, copies)| act(key, copies))
-    }
-
-    /// Returns the number of distinct items: one for each item that is stored, and one for each that is counted with other extra
-    /// bits, except for the first of these.
-    pub fn distinct(&self) -> usize {
-        let tables = self.places().filter_map(|place| self.pool.shard(self.dispatch, place));
-        let in_tables = tables.map(|(shard, _)| shard.distinct()).sum::<usize>();
-        let entries = self.copies.list().into_iter().flat_map(Copies::iter).map(|(entry, _)| entry);
-        in_tables + index(self.items_in_lists()) + self.plan.distinct_by_extra_bits(entries)
     }
 
     /// Returns the number of different items in lists.
@@ -388,21 +309,14 @@ impl Generation {
         self.pool.lists().map(|(_, list)| wide(list.len())).sum()
     }
 
-    /// Returns the records of all shards in the order of their prefixes, and the table without padding or the list of each.
+    /// Returns the records of all shards in the order of their prefixes, and the table or the list of each.
     pub fn shards_in_order(&self) -> impl Iterator<Item = (ShardRecord, ShardBytes<'_>)> + Clone {
-        self.places().map(|place| {
-            let bytes = match (self.pool.layout_and_table(place), self.pool.list(place)) {
-                (Some((layout, table)), _) => ShardBytes::Table(&table[..layout.params.table_bytes()]),
-                (None, Some(list)) => ShardBytes::List(list),
-                (None, None) => ShardBytes::Table(&[]),
-            };
-            (self.pool.record(place), bytes)
-        })
+        self.places().map(|place| (self.pool.record(place), self.pool.bytes(place)))
     }
 
     /// Returns the places of all shards in the order of their prefixes.
     fn places(&self) -> impl Iterator<Item = Place> + Clone {
-        self.directory.places(|place| self.depth_of(place))
+        self.directory.places()
     }
 
     pub fn plan(&self) -> &GenerationPlan {
@@ -429,12 +343,6 @@ impl Generation {
             copies: self.copies.try_clone()?,
             ..*self
         })
-    }
-
-    /// Returns true if every shard has a table.
-    #[inline]
-    pub fn has_all_tables(&self) -> bool {
-        self.pool.lists_len() == 0
     }
 
     /// Returns the number of items in the tables, and of different items in lists.
@@ -506,12 +414,52 @@ impl Generation {
     }
 }
 
-/// The contents of a shard.
-#[derive(Clone, Copy)]
-pub(crate) enum ShardBytes<'a> {
-    /// The table and its column, without padding.
-    Table(&'a [u8]),
-    List(&'a List),
+impl<'a> Shards<'a> for &'a Generation {
+    type Place = Place;
+    type Block = Owned;
+
+    #[inline]
+    fn plan(self) -> &'a GenerationPlan {
+        &self.plan
+    }
+
+    #[inline]
+    fn geometry(self) -> &'a Geometry {
+        &self.geometry
+    }
+
+    #[inline]
+    fn dispatch(self) -> Dispatch {
+        self.dispatch
+    }
+
+    #[inline(always)]
+    fn route(self) -> Route<'a, Place, Owned> {
+        self.pool.route(&self.directory)
+    }
+
+    #[inline]
+    fn has_all_tables(self) -> bool {
+        self.pool.lists_len() == 0
+    }
+
+    #[inline]
+    fn shard_of(self, stream: u64) -> ShardBytes<'a> {
+        self.pool.bytes(self.place(stream))
+    }
+
+    fn each_shard(self) -> impl Iterator<Item = (ShardBytes<'a>, u64)> {
+        self.places_bit_reversed().map(|(place, prefix)| (self.pool.bytes(place), prefix))
+    }
+
+    fn entries(self) -> impl Iterator<Item = (ClassKey, u32)> {
+        self.copies.list().into_iter().flat_map(Copies::iter)
+    }
+
+    fn copies_beside(self, key: Key, extra: u32) -> u32 {
+        let count = |copies: &Copies| self.plan.extra_copies(self.plan.class_key(key), extra, |entry| copies.get(entry));
+        self.copies.list().map_or(0, count)
+    }
 }
 
 /// The checks of [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).

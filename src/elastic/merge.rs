@@ -15,6 +15,7 @@ use super::shared::{Shared, add_locks};
 use super::{
     Elastic, ElasticParams,
     generation::{Generation, fill_part},
+    lookup::Shards as _,
     partition::Partition,
     shard::{Key, Shard, ShardMut},
 };

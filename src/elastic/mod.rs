@@ -11,7 +11,7 @@ mod facts;
 mod generation;
 mod generation_plan;
 mod grouping;
-mod look_up;
+mod lookup;
 mod merge;
 mod operations;
 mod partition;
@@ -37,11 +37,10 @@ pub use {builder::ElasticBuilder, plan::ElasticParams};
 pub(crate) use {
     directory::Directory,
     facts::{equal, grows, summarize},
-    generation::{Generation, ShardBytes},
+    generation::Generation,
     generation_plan::GenerationPlan,
-    look_up::{Shards, contains_all},
+    lookup::{Partitions, PlaceCode, Route, ShardBytes, Shards, contains_all},
     partition::Partition,
-    plan::MAX_DEPTH,
     pool::{DepthLayout, times_in_table},
     shard::{BUCKET_SIZE, Key, Shard},
     stream::Shares,

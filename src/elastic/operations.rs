@@ -9,7 +9,7 @@ use super::{
     Elastic, ElasticFilter, ElasticParams,
     facts::{FILTER_BYTES, summarize},
     generation::Pending,
-    look_up::{Partitions, Shards as _, contains_all},
+    lookup::{self, Shards as _, contains_all},
     partition::Partition,
     shard::Key,
 };
@@ -29,15 +29,23 @@ impl Core for Elastic {
 
     #[inline]
     fn contains(&self, hash: Uniform) -> bool {
-        self.all().contains(hash)
+        self.partition(hash).contains(hash)
     }
 
     fn count(&self, hash: Uniform) -> u32 {
-        self.all().count(hash)
+        self.partition(hash).count(hash)
     }
 
     fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
-        contains_all(self.dispatch(), self.all(), self.table_bytes() >= PREFETCH_FROM, hashes, answer);
+        let partitions = lookup::Partitions {
+            of: |hash| &self.partition(hash).first,
+            any: &self.partitions[0].first,
+            is_only: self.partitions.len() == 1,
+        };
+        let has_all_tables = self.partitions.iter().all(|partition| (&partition.first).has_all_tables());
+        let in_later: &dyn Fn(Uniform) -> bool = &|hash| self.partition(hash).later_contains(hash);
+        let later = self.partitions.iter().any(Partition::has_later).then_some(in_later);
+        contains_all(partitions, has_all_tables, later, self.table_bytes() >= PREFETCH_FROM, hashes, answer);
     }
 
     fn len(&self) -> usize {
@@ -78,7 +86,7 @@ impl CoreMut for Elastic {
 
     #[inline]
     fn insert_unique(&mut self, hash: Uniform) -> Result<bool, InsertError> {
-        if self.all().partition(hash).contains_exactly(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
+        if self.partition(hash).contains_exactly(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
     }
 
     #[inline]
@@ -94,7 +102,7 @@ impl CoreMut for Elastic {
     fn prefetch(&self, hashes: &[u64]) {
         if self.table_bytes() >= PREFETCH_FROM {
             for &hash in hashes {
-                self.all().partition(Uniform(hash)).prefetch(Uniform(hash));
+                self.partition(Uniform(hash)).prefetch(Uniform(hash));
             }
         }
     }
@@ -188,9 +196,13 @@ impl Elastic {
         self.partitions.iter_mut().for_each(|partition| partition.set_dispatch(dispatch));
     }
 
-    #[inline]
-    pub fn all(&self) -> Partitions<'_> {
-        Partitions { partitions: &self.partitions, params: &self.params }
+    /// Returns the partition of a hash.
+    #[inline(always)]
+    fn partition(&self, hash: Uniform) -> &Partition {
+        match &*self.partitions {
+            [partition] => partition,
+            partitions => &partitions[self.params.shares().partition(hash)],
+        }
     }
 
     #[inline]

@@ -1,18 +1,16 @@
 //! A partition: the part of a growing filter with the items whose spread hashes begin with the partition's bits. Partitions grow
 //! independently.
 
-#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
-
 use alloc::vec::Vec;
-use core::{convert::Infallible, iter};
+use core::iter;
 
-use super::{ElasticParams, generation::Generation, generation_plan::GenerationPlan, shard::BUCKET_SIZE};
+use super::{ElasticParams, generation::Generation, generation_plan::GenerationPlan, lookup::Shards, shard::BUCKET_SIZE};
 use crate::{
     bits::{in_memory, wide},
-    filter::{Content, InsertError, InsertErrorKind, Located, Lookup},
-    kernel::{Dispatch, Task},
+    filter::{Content, InsertError, InsertErrorKind},
+    kernel::Dispatch,
     storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
-    table::{Form as _, Geometry, Instructions, Narrow, Uniform, copies::Copies},
+    table::Uniform,
 };
 
 /// The bytes that a partition is charged against a limit besides its generations: its struct, and its lock in a shared filter.
@@ -108,38 +106,13 @@ impl Partition {
 
     #[inline]
     pub fn contains(&self, hash: Uniform) -> bool {
-        self.dispatch.run(Find { partition: self, hash })
+        if self.has_later() { self.any_generation_contains(hash) } else { (&self.first).contains(hash) }
     }
 
     /// Returns true if a hash matches an item in all bits that are known of it, not only in those that lookups compare.
     #[inline]
     pub fn contains_exactly(&self, hash: Uniform) -> bool {
         self.contains(hash) && self.generations().any(|generation| generation.contains_exactly(generation.plan().key(hash)))
-    }
-
-    /// Returns the layout of the first generation's tables.
-    #[inline]
-    pub fn geometry(&self) -> &Geometry {
-        self.first.geometry()
-    }
-
-    /// Returns a stream's table in the first generation, or `None` if its shard there is a list.
-    #[inline(always)]
-    pub fn table(&self, stream: u64) -> Option<&[u8]> {
-        self.first.table(stream)
-    }
-
-    /// Returns the path from streams to the tables of the first generation.
-    #[cfg(x86_kernels)]
-    #[inline(always)]
-    pub fn routes(&self) -> super::generation::Routes<'_> {
-        self.first.routes()
-    }
-
-    /// Returns true if all shards of the first generation have tables.
-    #[inline]
-    pub fn has_all_tables(&self) -> bool {
-        self.first.has_all_tables()
     }
 
     /// Returns true if there are later generations.
@@ -172,26 +145,21 @@ impl Partition {
         self.first.prefetch(self.first.plan().key(hash));
     }
 
-    /// Returns true if any generation contains a hash. Parameters are those that [`Find`] has in registers.
     #[cold]
     #[inline(never)]
     fn any_generation_contains(&self, hash: Uniform) -> bool {
-        self.generations().any(|generation| generation.contains(generation.plan().key(hash)))
+        (&self.first).contains(hash) || self.later_contains(hash)
     }
 
     /// Returns true if a later generation contains a hash.
     #[cold]
     pub fn later_contains(&self, hash: Uniform) -> bool {
-        self.later.iter().any(|generation| generation.contains(generation.plan().key(hash)))
+        self.later.iter().any(|generation| generation.contains_exactly(generation.plan().key(hash)))
     }
 
     /// Returns the number of copies of a hash in all generations, extra copies included.
     pub fn count(&self, hash: Uniform) -> u32 {
-        let count = |generation: &Generation| {
-            let key = generation.plan().key(hash);
-            generation.count(key, generation.plan().extra(key))
-        };
-        self.generations().map(count).fold(0, u32::saturating_add)
+        self.generations().map(|generation| generation.count_hash(hash)).fold(0, u32::saturating_add)
     }
 
     /// Inserts a hash if that needs neither growth nor a lookup of the item. Otherwise changes nothing, and returns false: then use
@@ -354,26 +322,13 @@ impl Partition {
 
     /// Returns the number of distinct items.
     pub fn distinct(&self) -> usize {
-        self.generations().map(Generation::distinct).sum()
+        self.generations().map(Shards::distinct).sum()
     }
 
     /// Adds up all copies of all items, each known by the bits that the first generation knows of it.
     pub fn content(&self, salt: u64) -> Content {
-        let (mut content, first) = (Content::new(salt), self.first.plan());
-        for generation in self.generations() {
-            let plan = generation.plan();
-            let mut add = |key, copies| plan.earlier(key, first).add_to(&mut content, first.whole, copies);
-            let all = generation.each_item(&mut |key, copies| {
-                add(key, copies);
-                Ok::<(), Infallible>(())
-            });
-            all.unwrap_or_else(|never| match never {});
-            for (entry, copies) in generation.extra_copy_list().into_iter().flat_map(Copies::iter) {
-                if let Some(key) = plan.item_of(plan.entry_parts(entry).0) {
-                    add(key, copies);
-                }
-            }
-        }
+        let mut content = Content::new(salt);
+        self.generations().for_each(|generation| generation.add_to(&mut content, self.plan()));
         content
     }
 
@@ -395,35 +350,6 @@ impl Partition {
     /// Returns the bytes that an empty partition with its first tables is charged.
     pub fn empty_charged_bytes(params: &ElasticParams) -> usize {
         Generation::empty_charged_bytes(&params.generation(0)).saturating_add(PARTITION_BYTES)
-    }
-}
-
-/// A lookup, compiled as one function from the hash to the bits of the table. If there are later generations or a list, a separate
-/// function looks up all generations.
-struct Find<'a> {
-    partition: &'a Partition,
-    hash: Uniform,
-}
-
-impl Task for Find<'_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<I: Instructions>(self, instructions: I) -> bool {
-        let Self { partition, hash } = self;
-        if partition.has_later() {
-            return partition.any_generation_contains(hash);
-        }
-        // Lookups in the first generation compare the low fingerprint alone.
-        let (buckets, fingerprint) = partition.plan().address().buckets(hash);
-        let Some(table) = partition.table(partition.plan().shares.stream(hash)) else {
-            return partition.any_generation_contains(hash);
-        };
-        match partition.geometry() {
-            Geometry::Narrow(geometry) => Narrow::read(geometry, table, instructions, Lookup { buckets, fingerprint }),
-            // A separate function, so that this one need not save its registers.
-            geometry => partition.dispatch.read(geometry, table, Located::new(buckets, fingerprint)),
-        }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
 const GROWING_SHARD_SLOTS: u64 = 1072;
 
 /// The greatest depth of a shard.
-pub(crate) const MAX_DEPTH: u8 = 27;
+const MAX_DEPTH: u8 = 27;
 
 /// The most slots of a shard in a filter that is planned for its final size. Shards of this size differ little in their item
 /// counts, and fit into a core's cache.

@@ -15,7 +15,9 @@
 use alloc::vec::Vec;
 
 use super::{
+    directory::Directory,
     generation_plan::GenerationPlan,
+    lookup::{PlaceCode, Route, ShardBytes},
     shard::{Key, Shard, ShardParams, Upper},
 };
 use crate::{
@@ -23,7 +25,11 @@ use crate::{
     filter::slots,
     kernel::Dispatch,
     storage::{OutOfMemory, Owned, reserve_exact, reserved, shrink_to},
-    table::{DeepGeometry, Instructions, TableParams, copies::ClassKey, list::List},
+    table::{
+        DeepGeometry, Instructions, TableParams,
+        copies::ClassKey,
+        list::{List, ListView},
+    },
 };
 
 /// The least bytes of the largest blocks. They are shorter than twice this, unless they have only one table. Blocks of 2 MiB and
@@ -55,6 +61,12 @@ impl Place {
     /// The place of the list with this index. There is always one with index 0 in a directory that is being built.
     pub const fn of_list(index: u32) -> Self {
         Self(u32::MAX - index)
+    }
+}
+
+impl From<Place> for u64 {
+    fn from(place: Place) -> Self {
+        place.0.into()
     }
 }
 
@@ -253,41 +265,6 @@ fn place_unit(plan: &GenerationPlan) -> u64 {
     (tables >> 32).next_power_of_two().max(MIN_UNIT)
 }
 
-/// The blocks of a pool, with the encoding of its places.
-#[derive(Clone, Copy)]
-pub(crate) struct Blocks<'a> {
-    blocks: &'a [Owned],
-    places: Places,
-}
-
-/// The encoding of places.
-#[derive(Clone, Copy)]
-struct Places {
-    log2_unit: u8,
-    /// The number of bits for a table's offset in its block.
-    start_bits: u8,
-}
-
-impl Places {
-    /// Returns the block of a place, and the table's offset there in bytes.
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
-    #[inline(always)]
-    fn split(self, place: Place) -> (usize, usize) {
-        let (block, start) = (u64::from(place.0) >> self.start_bits, u64::from(place.0) & ((1 << self.start_bits) - 1));
-        (index(block), index(start << self.log2_unit))
-    }
-}
-
-impl<'a> Blocks<'a> {
-    /// Returns a table with all that follows it in its block (cutting that off costs time), or `None` if a list is at this place.
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
-    #[inline(always)]
-    pub fn get(self, place: Place) -> Option<&'a [u8]> {
-        let (block, start) = self.places.split(place);
-        self.blocks.get(block)?.get(start..)
-    }
-}
-
 /// A shard that is a list: its record, without items, and for each of these its class key and the number of its copies.
 struct ListShard {
     record: ShardRecord,
@@ -307,7 +284,7 @@ pub(crate) struct Pool {
     /// The levels from the least depth to the greatest in use.
     levels: Vec<Level>,
     min_depth: u8,
-    places: Places,
+    places: PlaceCode,
 }
 
 impl Pool {
@@ -320,7 +297,7 @@ impl Pool {
         let start_bits = (longest / unit + 1).next_power_of_two().trailing_zeros().min(32) as u8;
         #[expect(clippy::cast_possible_truncation, reason = "below 64")]
         let log2_unit = unit.trailing_zeros() as u8;
-        let places = Places { log2_unit, start_bits };
+        let places = PlaceCode { log2_unit, start_bits };
         Self {
             lists: Vec::new(),
             charged_lists: 0,
@@ -384,10 +361,20 @@ impl Pool {
         self.levels.iter().map(Level::len).sum()
     }
 
+    /// Returns the route from streams to the pool's tables.
     #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
     #[inline(always)]
-    pub fn blocks(&self) -> Blocks<'_> {
-        Blocks { blocks: &self.blocks, places: self.places }
+    pub fn route<'a>(&'a self, directory: &'a Directory<Place>) -> Route<'a, Place, Owned> {
+        Route::new(directory, &self.blocks, self.places)
+    }
+
+    /// Returns the table or the list at a place.
+    #[inline]
+    pub fn bytes(&self, place: Place) -> ShardBytes<'_> {
+        match self.layout_and_table(place) {
+            Some((layout, table)) => ShardBytes::Table(layout, table),
+            None => ShardBytes::List(self.list(place).map_or(ListView::new(&[], 1, 0, 0), List::view)),
+        }
     }
 
     /// Prefetches a record and the start of its table, if there is one.

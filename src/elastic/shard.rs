@@ -12,7 +12,7 @@
 use super::{generation_plan::GenerationPlan, stream::Window};
 use crate::{
     bits::{PADDING, mask},
-    filter::{Content, Located, Occurrences, RawFilter, Store},
+    filter::{Content, Insertion, Located, Occurrences, RawFilter},
     params::TableKind,
     table::{AnySize, CopyPolicy, Fingerprint, Pair, TableParams, Uniform},
 };
@@ -184,8 +184,14 @@ impl Key {
 
     /// Returns the operation that inserts the item into a shard with these parameters and this window of upper bits.
     #[inline]
-    pub fn store(self, params: &ShardParams, upper: Upper, among_copies: CopyPolicy) -> Store<'_, ShardParams> {
-        Store { params, buckets: self.buckets, fingerprint: self.fingerprint(upper), among_copies }
+    pub fn insertion(
+        self,
+        params: &ShardParams,
+        upper: Upper,
+        among_copies: CopyPolicy,
+    ) -> Insertion<'_, ShardParams, impl FnOnce(&ShardParams) -> (Pair, Fingerprint)> {
+        let (buckets, fingerprint) = (self.buckets, self.fingerprint(upper));
+        Insertion { params, locate: move |_: &ShardParams| (buckets, fingerprint), among_copies }
     }
 
     /// Returns all bits that a generation knows of the item besides its buckets: the low fingerprint, and above it the first bits

@@ -17,7 +17,7 @@ use super::{
     Elastic, ElasticFilter, ElasticParams,
     facts::{FILTER_BYTES, equal, grows, summarize},
     grouping::{FirstRefused, GROUPING, Group, GroupSize, group},
-    look_up::contains_all,
+    lookup::{Partitions, Shards as _, contains_all},
     partition::{PARTITION_BYTES, Partition},
 };
 use crate::{
@@ -549,9 +549,13 @@ impl Shared {
 
     /// Looks up hashes in a partition. Calls `answer` as [`contains_all`] does.
     fn look_up(partition: &LockedPartition, hashes: &[u64], answer: impl FnMut(u64)) {
-        let partition = partition.read();
+        let partition = &*partition.read();
+        let first = &partition.first;
+        let in_later: &dyn Fn(Uniform) -> bool = &|hash| partition.later_contains(hash);
+        let later = partition.has_later().then_some(in_later);
         let prefetches = partition.table_bytes() >= PREFETCH_FROM / 8;
-        contains_all(partition.dispatch(), &*partition, prefetches, &hashes, answer);
+        let partitions = Partitions { of: |_| first, any: first, is_only: true };
+        contains_all(partitions, first.has_all_tables(), later, prefetches, &hashes, answer);
     }
 
     /// Returns how to group this many hashes by partition, or `None` if they are too few.

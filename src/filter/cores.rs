@@ -1,14 +1,11 @@
 //! The operations of a filter on hashes. The methods of the public types hash items and call these two traits.
 
-#![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
+use core::fmt;
 
-use core::{fmt, ops::Deref};
-
-use super::{InsertError, RawFilter, facts::Load, same_content};
+use super::InsertError;
 use crate::{
     hash::{HashItem, Hashed, Uniform, results_writer},
     kernel::{Hashes, answers},
-    params::{mean_matches, rate_beside_copies},
 };
 
 /// Lookups and properties.
@@ -173,111 +170,3 @@ pub(crate) trait CoreMut {
         Ok(stored)
     }
 }
-
-impl<S: Deref<Target = [u8]>> Core for RawFilter<S> {
-    #[inline(always)]
-    fn seed(&self) -> u64 {
-        self.params().seed()
-    }
-
-    #[inline(always)]
-    fn contains(&self, hash: Uniform) -> bool {
-        self.contains(hash)
-    }
-
-    #[inline(always)]
-    fn count(&self, hash: Uniform) -> u32 {
-        self.count(hash)
-    }
-
-    #[inline(always)]
-    fn contains_all(&self, hashes: &impl Hashes, report: impl FnMut(u64)) {
-        self.contains_all(hashes, report);
-    }
-
-    fn len(&self) -> usize {
-        self.len()
-    }
-
-    fn capacity(&self) -> usize {
-        self.params().capacity()
-    }
-
-    fn slots(&self) -> u64 {
-        self.params().buckets() * u64::from(self.params().bucket_size())
-    }
-
-    fn table_len(&self) -> usize {
-        self.table_len()
-    }
-
-    fn false_positive_rate(&self) -> f64 {
-        let (params, load) = (self.params(), self.load_factor());
-        let mean = mean_matches(params.fingerprint_bits(), params.bucket_size(), load);
-        rate_beside_copies(mean, self.len() as f64 / self.table_len().max(1) as f64)
-    }
-
-    fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
-        let (params, items, slots) = (self.params(), self.table_len(), self.params().slots());
-        write!(f, "{params}: {items} of {slots} slots taken ({}), ", Load { items, slots })?;
-        match self.extra_totals().0 {
-            0 => {}
-            extra => write!(f, "{extra} extra copies, ")?,
-        }
-        write!(f, "{bytes} bytes")
-    }
-
-    fn external_bytes(&self) -> usize {
-        self.storage().len() + self.memory_of_copies()
-    }
-
-    /// Returns the bytes of the table, without padding, and of extra copies.
-    fn bytes_of_items(&self, _: usize) -> usize {
-        self.params().table_bytes() + self.bytes_of_copies()
-    }
-}
-
-impl CoreMut for RawFilter {
-    #[inline(always)]
-    fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
-        self.insert(hash)
-    }
-
-    #[inline]
-    fn insert_unique(&mut self, hash: Uniform) -> Result<bool, InsertError> {
-        if self.contains(hash) { Ok(false) } else { CoreMut::insert(self, hash).map(|()| true) }
-    }
-
-    #[inline(always)]
-    fn remove(&mut self, hash: Uniform) -> bool {
-        self.remove(hash)
-    }
-
-    fn clear(&mut self) {
-        self.clear();
-    }
-
-    fn prefetch(&self, hashes: &[u64]) {
-        self.prefetch(hashes);
-    }
-
-    fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
-        self.insert_batch(hashes)
-    }
-
-    fn remove_batch(&mut self, hashes: &[u64]) -> u64 {
-        self.remove_batch(hashes)
-    }
-}
-
-/// Compares contents. If the bytes are the same, this takes a fraction of the time.
-impl<S: Deref<Target = [u8]>, T: Deref<Target = [u8]>> PartialEq<RawFilter<T>> for RawFilter<S> {
-    fn eq(&self, other: &RawFilter<T>) -> bool {
-        self.params() == other.params()
-            && self.items() == other.items()
-            && (self.table() == other.table() && self.extra_copies().eq(other.extra_copies())
-                || same_content(|salt| [self.content(salt), other.content(salt)]))
-    }
-}
-
-impl<S: Deref<Target = [u8]>> Eq for RawFilter<S> {}

@@ -95,12 +95,12 @@ pub(crate) fn answers(hashes: &[u64], mut act: impl FnMut(Uniform) -> bool) -> u
 }
 
 /// An operation that looks up the hashes of a batch individually, after prefetching their buckets.
-pub(super) struct LookUp<'a> {
+pub(super) struct BatchLookup<'a> {
     pub params: &'a Params,
     pub hashes: &'a [u64],
 }
 
-impl Read for LookUp<'_> {
+impl Read for BatchLookup<'_> {
     /// Bit i is the result for the i-th hash.
     type Output = u64;
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::inline_always, reason = "the choice is inlined into its caller, the chosen code is a separate function")]
 
-use super::{Hashes, Kernel, batch::LookUp};
+use super::{Hashes, Kernel, batch::BatchLookup};
 #[cfg(x86_kernels)]
 use super::{
     Tables,
@@ -212,7 +212,7 @@ impl Dispatch {
     /// Looks up a batch. A separate function: inlined, it would be compiled for every type of items and results.
     #[inline(never)]
     fn look_up(self, params: &Params, geometry: &Geometry, bytes: &[u8], hashes: &[u64]) -> u64 {
-        self.read(geometry, bytes, LookUp { params, hashes })
+        self.read(geometry, bytes, BatchLookup { params, hashes })
     }
 
     /// Looks up all hashes in many tables if the kernel has vectors and they pay; otherwise returns false without calling

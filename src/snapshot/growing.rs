@@ -10,7 +10,7 @@ use super::{
 use crate::elastic::{Shared, SharedFilter};
 use crate::{
     bits::{low_half, wide},
-    elastic::{Elastic, ElasticFilter, Generation, Partition},
+    elastic::{Elastic, ElasticFilter, Generation, Partition, Shards as _},
     hash::{Hasher, HasherId},
     kernel::Dispatch,
     snapshot::{Body, SnapshotError},

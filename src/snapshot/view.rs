@@ -9,14 +9,14 @@ use crate::SharedFilter;
 use crate::{
     bits::{in_memory, index, wide},
     elastic::{
-        DepthLayout, Directory, ElasticFilter, ElasticParams, GenerationPlan, Key, MAX_DEPTH, Shards, contains_all, equal, grows,
-        summarize, times_in_table,
+        DepthLayout, Directory, ElasticFilter, ElasticParams, GenerationPlan, Key, Partitions, PlaceCode, Route, ShardBytes,
+        Shards, contains_all, equal, grows, summarize, times_in_table,
     },
     filter::{Content, Core, lookups, planned, read_only},
     hash::{Hasher, HasherId, Uniform, Xxh3},
-    kernel::{Dispatch, Hashes, PREFETCH_FROM, Tables},
+    kernel::{Dispatch, Hashes, PREFETCH_FROM},
     storage::{OutOfMemory, Snapshot, reserved},
-    table::{AnySize, Geometry, TableParams as _, copies::ClassKey, list::ListView},
+    table::{Geometry, TableParams as _, copies::ClassKey, list::ListView},
 };
 
 /// A read-only growing filter that is queried in place, inside a snapshot held by `D`: what a [`FilterView`](crate::FilterView) is
@@ -44,12 +44,22 @@ pub struct ElasticView<D, H = Xxh3> {
     pub(crate) hasher: H,
 }
 
-/// The shards inside a snapshot held in `D`: the core of an [`ElasticView`].
+/// The shards inside a snapshot held in `D`, and the facts that opening collects of them: the core of an [`ElasticView`].
 #[derive(Clone)]
 pub(crate) struct SnapshotShards<D> {
     snapshot: Snapshot<D>,
     params: ElasticParams,
-    index: Index,
+    partitions: Vec<PartitionIndex>,
+    dispatch: Dispatch,
+    items: usize,
+    /// The number of items in tables, and of different items in lists.
+    in_tables: usize,
+    /// The number of different items in lists.
+    in_lists: u64,
+    shards: usize,
+    /// The number of buckets in all tables.
+    buckets: u64,
+    false_positive_rate: f64,
 }
 
 lookups! {
@@ -73,22 +83,6 @@ equal! {
 }
 impl<D: AsRef<[u8]>, H: Eq> Eq for ElasticView<D, H> {}
 
-/// The facts that opening collects from a snapshot.
-#[derive(Clone)]
-struct Index {
-    partitions: Vec<PartitionIndex>,
-    dispatch: Dispatch,
-    items: usize,
-    /// The number of items in tables, and of different items in lists.
-    in_tables: usize,
-    /// The number of different items in lists.
-    in_lists: u64,
-    shards: usize,
-    /// The number of buckets in all tables.
-    buckets: u64,
-    false_positive_rate: f64,
-}
-
 /// The first generation, and the later ones.
 #[derive(Clone)]
 struct PartitionIndex {
@@ -100,7 +94,8 @@ struct PartitionIndex {
 struct GenerationIndex {
     plan: GenerationPlan,
     geometry: Geometry,
-    directory: Directory<ShardStart>,
+    /// Its places are the starts of tables in units of 8 bytes, or [`LISTS`] plus the index of a list.
+    directory: Directory<u64>,
     /// The layout of the tables of each depth, from the least to the greatest; none without tables.
     layouts: Vec<DepthLayout>,
     /// The shards that are lists.
@@ -114,45 +109,10 @@ struct ListIndex {
     start: usize,
     len: usize,
     count_bytes: u8,
-    depth: u8,
 }
 
-/// The start of a shard's table in units of 8 bytes, and the index of its layout; or the index of its list, and [`LIST`].
-#[derive(Clone, Copy)]
-struct ShardStart(u64);
-
-/// The number of bits of a layout's index in a [`ShardStart`], enough for all depths and for [`LIST`].
-const LAYOUT_BITS: u32 = 5;
-
-/// Marks a list, in place of a layout's index.
-const LIST: u64 = (1 << LAYOUT_BITS) - 1;
-const _: () = assert!((MAX_DEPTH as u64) < LIST);
-
-impl ShardStart {
-    fn of_table(start: u64, layout: u8) -> Self {
-        debug_assert!(start.is_multiple_of(8));
-        Self((start / 8) << LAYOUT_BITS | u64::from(layout))
-    }
-
-    fn of_list(index: usize) -> Self {
-        Self(wide(index) << LAYOUT_BITS | LIST)
-    }
-
-    /// Returns the start of the table, or `None` if the shard is a list.
-    #[inline]
-    fn table(self) -> Option<usize> {
-        if self.0 & LIST == LIST { None } else { Some(index(self.0 >> LAYOUT_BITS << 3)) }
-    }
-
-    #[inline]
-    fn layout(self) -> usize {
-        index(self.0 & LIST)
-    }
-
-    fn list(self) -> usize {
-        index(self.0 >> LAYOUT_BITS)
-    }
-}
+/// The place of the list with index 0: beyond those of all tables, which are their starts in units of 8 bytes.
+const LISTS: u64 = 1 << 61;
 
 impl<D: AsRef<[u8]>> SnapshotShards<D> {
     /// Opens the snapshot at the start of the data. Also returns its hasher.
@@ -192,8 +152,10 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         let dispatch = Dispatch::best();
         // With extra copies, a `usize` may be too small for the number of items.
         let items = in_memory(items);
-        let index = Index { partitions, dispatch, items, in_tables, in_lists, shards, buckets, false_positive_rate };
-        Ok((Self { snapshot: Snapshot::new(data, end), params, index }, hasher))
+        let snapshot = Snapshot::new(data, end);
+        let core =
+            Self { snapshot, params, partitions, dispatch, items, in_tables, in_lists, shards, buckets, false_positive_rate };
+        Ok((core, hasher))
     }
 }
 
@@ -242,113 +204,20 @@ impl GenerationIndex {
         let mut layouts = reserved(depths)?;
         layouts.extend((plan.min_depth..).take(depths).map(|depth| DepthLayout::read_only(&plan, depth)));
         let mut lists = reserved(records.iter().filter(|record| matches!(record.body, Body::List { .. })).count())?;
-        let (mut directory, mut copies) = (Directory::filled(depth, ShardStart::of_list(0))?, None);
+        let (mut directory, mut copies) = (Directory::filled(depth, LISTS)?, None);
         for record in records {
-            let list = |count_bytes| ListIndex {
-                start: index(*offset),
-                len: in_memory(record.entries),
-                count_bytes,
-                depth: record.depth,
-            };
+            let list = |count_bytes| ListIndex { start: index(*offset), len: in_memory(record.entries), count_bytes };
             match record.body {
-                Body::Table => {
-                    let table = ShardStart::of_table(*offset, record.depth - plan.min_depth);
-                    directory.point(record.depth, record.prefix, table);
-                }
+                Body::Table => directory.point(record.depth, record.prefix, *offset / 8),
                 Body::List { count_bytes } => {
+                    directory.point(record.depth, record.prefix, LISTS + wide(lists.len()));
                     lists.push(list(count_bytes));
-                    directory.point(record.depth, record.prefix, ShardStart::of_list(lists.len() - 1));
                 }
                 Body::Copies { count_bytes } => copies = Some(list(count_bytes)),
             }
             *offset += record.padded_bytes(&plan);
         }
         Ok(Self { plan, geometry: Geometry::new(&plan.whole), directory, layouts, lists, copies })
-    }
-
-    /// Returns the bytes from the start of the stream's table on, or `None` if its shard is a list.
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
-    #[inline(always)]
-    fn table<'a>(&self, bytes: &'a [u8], stream: u64) -> Option<&'a [u8]> {
-        self.directory.find(stream).and_then(ShardStart::table).map(|start| &bytes[start..])
-    }
-
-    /// Returns the list of a shard, or an empty one if the shard has a table.
-    fn list<'a>(&self, bytes: &'a [u8], shard: ShardStart) -> ListView<'a> {
-        let list = if shard.table().is_some() { None } else { self.lists.get(shard.list()) };
-        list.map_or(ListView::new(&[], 1, 0, 0), |list| list.view(bytes, self.plan.key_bytes()))
-    }
-
-    /// Returns the extra copies.
-    fn copies<'a>(&self, bytes: &'a [u8]) -> ListView<'a> {
-        self.copies.map_or(ListView::new(&[], 1, 0, 0), |list| list.view(bytes, self.plan.entry_key_bytes()))
-    }
-
-    #[inline]
-    fn contains(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> bool {
-        match self.table(bytes, key.stream) {
-            Some(table) if self.plan.number == 0 => dispatch.read(&self.geometry, table, key.locate(0)),
-            _ => self.stored(dispatch, bytes, key) > 0,
-        }
-    }
-
-    /// Returns the number of copies of an item in its table or its list.
-    fn stored(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
-        let Some(shard) = self.directory.find(key.stream) else { return 0 };
-        match shard.table() {
-            Some(start) => self.layouts[shard.layout()].count(dispatch, &bytes[start..], key),
-            None => self.list(bytes, shard).get(self.plan.class_key(key)),
-        }
-    }
-
-    /// Returns the number of copies of an item with these extra bits.
-    fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
-        let (stored, copies) = (self.stored(dispatch, bytes, key), self.copies(bytes));
-        // Only items in a table have extra copies.
-        if stored == 0 || copies.len() == 0 {
-            return stored;
-        }
-        let plan = &self.plan;
-        stored.saturating_add(plan.extra_copies(plan.class_key(key), plan.extra(key), |entry| copies.get(entry)))
-    }
-
-    fn depth_of(&self, shard: ShardStart) -> u8 {
-        let list = || self.lists.get(shard.list()).map_or(self.plan.min_depth, |list| list.depth);
-        if shard.table().is_some() { self.layouts[shard.layout()].params.depth } else { list() }
-    }
-
-    /// Returns the shards and their prefixes.
-    fn shards(&self) -> impl Iterator<Item = (ShardStart, u64)> {
-        self.directory.places_bit_reversed(|shard| self.depth_of(shard))
-    }
-
-    /// Returns the number of distinct items.
-    fn distinct(&self, dispatch: Dispatch, bytes: &[u8]) -> usize {
-        let in_shard = |(shard, _): (ShardStart, u64)| match shard.table() {
-            // Nothing uses the number of items of this shard, here 0.
-            Some(start) => self.layouts[shard.layout()].shard(dispatch, &bytes[start..], 0).distinct(),
-            None => self.list(bytes, shard).len(),
-        };
-        let entries = self.copies(bytes).iter().map(|(entry, _)| entry);
-        self.shards().map(in_shard).sum::<usize>() + self.plan.distinct_by_extra_bits(entries)
-    }
-
-    /// Adds all copies of all items to the content of a partition with this first generation.
-    fn add_to(&self, content: &mut Content, first: &GenerationPlan, dispatch: Dispatch, bytes: &[u8]) {
-        let mut add = |class_key, copies| {
-            if let Some(key) = self.plan.item_of(class_key) {
-                self.plan.earlier(key, first).add_to(content, first.whole, copies);
-            }
-        };
-        self.copies(bytes).iter().for_each(|(entry, copies)| add(self.plan.entry_parts(entry).0, copies));
-        for (shard, _) in self.shards() {
-            self.list(bytes, shard).iter().for_each(|(class_key, copies)| add(class_key, copies));
-        }
-        for (shard, prefix) in self.shards() {
-            if let Some(start) = shard.table() {
-                self.layouts[shard.layout()].shard(dispatch, &bytes[start..], 0).add_to(content, &self.plan, first, prefix);
-            }
-        }
     }
 
     fn size_in_bytes(&self) -> usize {
@@ -365,78 +234,78 @@ impl ListIndex {
     }
 }
 
-/// The shards of a snapshot, with its bytes as one operation sees them.
+/// The shards of a generation in a snapshot, with its bytes as one operation sees them.
 #[derive(Clone, Copy)]
 struct InSnapshot<'a> {
-    bytes: &'a [u8],
-    index: &'a Index,
-    params: &'a ElasticParams,
+    bytes: &'a [&'a [u8]; 1],
+    dispatch: Dispatch,
+    index: &'a GenerationIndex,
 }
 
 impl<'a> InSnapshot<'a> {
-    #[inline]
-    fn partition(self, hash: Uniform) -> &'a PartitionIndex {
-        &self.index.partitions[self.params.shares().partition(hash)]
-    }
-}
-
-impl<'a> Tables<'a> for InSnapshot<'a> {
-    #[inline]
-    fn address(self) -> AnySize {
-        self.params.address()
+    fn list(self, index: Option<&ListIndex>, key_bytes: u8) -> ListView<'a> {
+        index.map_or(ListView::new(&[], 1, 0, 0), |list| list.view(self.bytes[0], key_bytes))
     }
 
-    fn geometry(self) -> &'a Geometry {
-        &self.index.partitions[0].first.geometry
+    /// Returns the extra copies.
+    fn copies(self) -> ListView<'a> {
+        self.list(self.index.copies.as_ref(), self.index.plan.entry_key_bytes())
     }
 
-    #[inline]
-    fn stream(self, hash: Uniform) -> u64 {
-        self.params.shares().stream(hash)
-    }
-
-    #[cfg(x86_kernels)]
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
-    #[inline(always)]
-    fn each_table(self, hashes: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8) {
-        for (written, (&hash, &stream)) in places.iter_mut().zip(hashes.iter().zip(streams)) {
-            *written = place(self.table_of_all(Uniform(hash), stream));
+    fn shard_at(self, place: u64, depth: u8) -> ShardBytes<'a> {
+        let GenerationIndex { plan, layouts, lists, .. } = self.index;
+        match place.checked_sub(LISTS) {
+            None => ShardBytes::Table(&layouts[usize::from(depth - plan.min_depth)], &self.bytes[0][index(place * 8)..]),
+            Some(list) => ShardBytes::List(self.list(lists.get(index(list)), plan.key_bytes())),
         }
     }
 }
 
 impl<'a> Shards<'a> for InSnapshot<'a> {
-    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
-    #[inline(always)]
-    fn table(self, hash: Uniform, stream: u64) -> Option<&'a [u8]> {
-        self.partition(hash).first.table(self.bytes, stream)
-    }
+    type Place = u64;
+    type Block = &'a [u8];
 
-    fn has_all_tables(self) -> bool {
-        self.index.partitions.iter().all(|partition| partition.first.lists.is_empty())
-    }
-
-    fn has_later(self) -> bool {
-        self.index.partitions.iter().any(|partition| !partition.later.is_empty())
-    }
-
-    #[cold]
-    fn later_contains(self, hash: Uniform) -> bool {
-        let later = &self.partition(hash).later;
-        later.iter().any(|generation| generation.contains(self.index.dispatch, self.bytes, generation.plan.key(hash)))
+    #[inline]
+    fn plan(self) -> &'a GenerationPlan {
+        &self.index.plan
     }
 
     #[inline]
-    fn contains(self, hash: Uniform) -> bool {
-        let partition = self.partition(hash);
-        let key = Key::new(&self.address(), self.stream(hash), hash);
-        partition.first.contains(self.index.dispatch, self.bytes, key) || !partition.later.is_empty() && self.later_contains(hash)
+    fn geometry(self) -> &'a Geometry {
+        &self.index.geometry
     }
 
-    fn count(self, hash: Uniform) -> u32 {
-        let generations = self.partition(hash).generations();
-        let count = |generation: &GenerationIndex| generation.count(self.index.dispatch, self.bytes, generation.plan.key(hash));
-        generations.map(count).fold(0, u32::saturating_add)
+    #[inline]
+    fn dispatch(self) -> Dispatch {
+        self.dispatch
+    }
+
+    #[allow(clippy::inline_always, reason = "a call takes a tenth of a lookup's instructions")]
+    #[inline(always)]
+    fn route(self) -> Route<'a, u64, &'a [u8]> {
+        Route::new(&self.index.directory, self.bytes, PlaceCode::ONE_BLOCK)
+    }
+
+    fn has_all_tables(self) -> bool {
+        self.index.lists.is_empty()
+    }
+
+    fn shard_of(self, stream: u64) -> ShardBytes<'a> {
+        let (place, depth) = self.index.directory.find_with_depth(stream).unwrap_or((u64::MAX, 0));
+        self.shard_at(place, depth)
+    }
+
+    fn each_shard(self) -> impl Iterator<Item = (ShardBytes<'a>, u64)> {
+        self.index.directory.places_bit_reversed().map(move |(place, depth, prefix)| (self.shard_at(place, depth), prefix))
+    }
+
+    fn entries(self) -> impl Iterator<Item = (ClassKey, u32)> {
+        self.copies().iter()
+    }
+
+    fn copies_beside(self, key: Key, extra: u32) -> u32 {
+        let (plan, copies) = (self.plan(), self.copies());
+        if copies.len() == 0 { 0 } else { plan.extra_copies(plan.class_key(key), extra, |entry| copies.get(entry)) }
     }
 }
 
@@ -447,19 +316,34 @@ impl PartitionIndex {
 }
 
 impl<D: AsRef<[u8]>> SnapshotShards<D> {
+    /// Returns the partition of a hash.
     #[inline]
-    fn all(&self) -> InSnapshot<'_> {
-        InSnapshot { bytes: self.snapshot.all(), index: &self.index, params: &self.params }
+    fn partition(&self, hash: Uniform) -> &PartitionIndex {
+        &self.partitions[self.params.shares().partition(hash)]
+    }
+
+    #[inline]
+    fn shards_in<'a>(&self, bytes: &'a [&'a [u8]; 1], index: &'a GenerationIndex) -> InSnapshot<'a> {
+        InSnapshot { bytes, dispatch: self.dispatch, index }
+    }
+
+    /// Calls `act` with each generation of a partition.
+    fn each_generation(&self, partition: &PartitionIndex, mut act: impl FnMut(InSnapshot<'_>)) {
+        let bytes = [self.snapshot.all()];
+        partition.generations().for_each(|generation| act(self.shards_in(&bytes, generation)));
+    }
+
+    #[cold]
+    fn later_contains(&self, bytes: &[&[u8]; 1], hash: Uniform) -> bool {
+        let mut later = self.partition(hash).later.iter().map(|generation| self.shards_in(bytes, generation));
+        later.any(|generation| generation.contains_exactly(generation.plan().key(hash)))
     }
 
     /// Returns the number of copies, in the tables, of the item that a class key represents in a generation; 0 if it represents
     /// none.
     pub fn count_in_tables(&self, partition: u64, generation: u8, class_key: ClassKey) -> u32 {
-        let partition = &self.index.partitions[index(partition)];
-        let Some(generation) = partition.generations().nth(generation.into()) else { return 0 };
-        let key = generation.plan.item_of(class_key);
-        let key = key.filter(|key| generation.table(self.snapshot.all(), key.stream).is_some());
-        key.map_or(0, |key| generation.stored(self.index.dispatch, self.snapshot.all(), key))
+        let generation = self.partitions[index(partition)].generations().nth(generation.into());
+        generation.map_or(0, |generation| self.shards_in(&[self.snapshot.all()], generation).count_in_tables(class_key))
     }
 
     pub fn params(&self) -> &ElasticParams {
@@ -467,38 +351,38 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
     }
 
     pub fn distinct(&self) -> usize {
-        let generations = self.index.partitions.iter().flat_map(PartitionIndex::generations);
-        generations.map(|generation| generation.distinct(self.index.dispatch, self.snapshot.all())).sum()
+        let mut distinct = 0;
+        let partitions = &self.partitions;
+        partitions.iter().for_each(|partition| self.each_generation(partition, |generation| distinct += generation.distinct()));
+        distinct
     }
 
     /// Adds up all copies of all items in a partition.
     pub fn content(&self, partition: usize, salt: u64) -> Content {
-        let (partition, mut content) = (&self.index.partitions[partition], Content::new(salt));
-        for generation in partition.generations() {
-            generation.add_to(&mut content, &partition.first.plan, self.index.dispatch, self.snapshot.all());
-        }
+        let (partition, mut content) = (&self.partitions[partition], Content::new(salt));
+        self.each_generation(partition, |generation| generation.add_to(&mut content, &partition.first.plan));
         content
     }
 
     pub fn dispatch(&self) -> Dispatch {
-        self.index.dispatch
+        self.dispatch
     }
 
     pub fn set_dispatch(&mut self, dispatch: Dispatch) {
-        self.index.dispatch = dispatch;
+        self.dispatch = dispatch;
     }
 
     pub fn shards(&self) -> usize {
-        self.index.shards
+        self.shards
     }
 
     pub fn buckets(&self) -> u64 {
-        self.index.buckets
+        self.buckets
     }
 
     /// Returns the greatest number of generations in a partition.
     pub fn generations(&self) -> usize {
-        self.index.partitions.iter().map(|partition| 1 + partition.later.len()).max().unwrap_or(0)
+        self.partitions.iter().map(|partition| 1 + partition.later.len()).max().unwrap_or(0)
     }
 
     /// Returns the length of the snapshot.
@@ -515,19 +399,32 @@ impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
 
     #[inline]
     fn contains(&self, hash: Uniform) -> bool {
-        self.all().contains(hash)
+        let (bytes, partition) = ([self.snapshot.all()], self.partition(hash));
+        self.shards_in(&bytes, &partition.first).contains(hash)
+            || !partition.later.is_empty() && self.later_contains(&bytes, hash)
     }
 
     fn count(&self, hash: Uniform) -> u32 {
-        self.all().count(hash)
+        let mut count = 0_u32;
+        self.each_generation(self.partition(hash), |generation| count = count.saturating_add(generation.count_hash(hash)));
+        count
     }
 
     fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
-        contains_all(self.dispatch(), self.all(), self.table_bytes() >= PREFETCH_FROM, hashes, answer);
+        let (bytes, all) = (&[self.snapshot.all()], &self.partitions);
+        let partitions = Partitions {
+            of: |hash| self.shards_in(bytes, &self.partition(hash).first),
+            any: self.shards_in(bytes, &all[0].first),
+            is_only: all.len() == 1,
+        };
+        let has_all_tables = all.iter().all(|partition| partition.first.lists.is_empty());
+        let in_later: &dyn Fn(Uniform) -> bool = &|hash| self.later_contains(bytes, hash);
+        let later = all.iter().any(|partition| !partition.later.is_empty()).then_some(in_later);
+        contains_all(partitions, has_all_tables, later, self.table_bytes() >= PREFETCH_FROM, hashes, answer);
     }
 
     fn len(&self) -> usize {
-        self.index.items
+        self.items
     }
 
     fn capacity(&self) -> usize {
@@ -535,15 +432,15 @@ impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
     }
 
     fn slots(&self) -> u64 {
-        u64::from(self.params.bucket_size()) * self.buckets() + self.index.in_lists
+        u64::from(self.params.bucket_size()) * self.buckets() + self.in_lists
     }
 
     fn table_len(&self) -> usize {
-        self.index.in_tables
+        self.in_tables
     }
 
     fn false_positive_rate(&self) -> f64 {
-        self.index.false_positive_rate
+        self.false_positive_rate
     }
 
     fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
@@ -555,8 +452,8 @@ impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
             partition.later.capacity() * size_of::<GenerationIndex>()
                 + partition.generations().map(GenerationIndex::size_in_bytes).sum::<usize>()
         };
-        let partitions = self.index.partitions.capacity() * size_of::<PartitionIndex>();
-        self.snapshot.end() + partitions + self.index.partitions.iter().map(partition_bytes).sum::<usize>()
+        let partitions = self.partitions.capacity() * size_of::<PartitionIndex>();
+        self.snapshot.end() + partitions + self.partitions.iter().map(partition_bytes).sum::<usize>()
     }
 }
 
@@ -566,10 +463,10 @@ mod tests {
 
     #[test]
     fn tables_may_begin_anywhere_in_4_pebibytes() {
-        for (start, layout) in [(64, 0), (1 << 32, 5), ((1 << 52) - 8, 27)] {
-            let place = ShardStart::of_table(start, layout);
-            assert_eq!((place.table(), place.layout()), (Some(start as usize), layout.into()));
+        for start in [64, 1 << 32, (1 << 52) - 8] {
+            assert_eq!(PlaceCode::ONE_BLOCK.split(start / 8), (0, index(start)));
         }
-        assert_eq!((ShardStart::of_list(7).table(), ShardStart::of_list(7).list()), (None, 7));
+        // There is no second block, so a list is there.
+        assert_eq!(PlaceCode::ONE_BLOCK.split(LISTS + 7), (1, 56));
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     bits::{index, wide},
     elastic::{ElasticParams, GenerationPlan, Partition, ShardBytes},
     hash::HasherId,
-    table::copies::Copies,
+    table::{TableParams as _, copies::Copies},
 };
 
 /// The length of the pieces in which the lists of extra copies are written.
@@ -115,8 +115,8 @@ pub(super) fn bodies(partition: &Partition) -> impl Iterator<Item = (Record, Bod
         let (plan, number) = (generation.plan(), generation.number());
         let shards = generation.shards_in_order().map(move |(shard, bytes)| {
             let (body, bytes) = match bytes {
-                ShardBytes::Table(table) => (Body::Table, table),
-                ShardBytes::List(list) => (Body::List { count_bytes: list.view().count_bytes() }, list.view().bytes()),
+                ShardBytes::Table(layout, table) => (Body::Table, &table[..layout.params.table_bytes()]),
+                ShardBytes::List(list) => (Body::List { count_bytes: list.count_bytes() }, list.bytes()),
             };
             let (depth, prefix, entries) = (shard.depth(), shard.prefix(), wide(shard.items()));
             let record = Record { generation: number, body, depth, prefix, entries, checksum: 0 };

@@ -14,7 +14,7 @@ use core::ops::Range;
 use super::{Generation, Key, Place};
 use crate::{
     bits::{index, low_half, wide},
-    elastic::shard::ShardParams,
+    elastic::{lookup::Shards as _, shard::ShardParams},
     filter::{InsertError, InsertErrorKind},
     storage::OutOfMemory,
     table::{
@@ -48,31 +48,6 @@ impl Generation {
         let by_chance = self.item_count().saturating_mul(self.plan.whole.bucket_size().into()) >> stored;
         let least = by_chance.saturating_mul(2).max(wide(self.len) / LOOK_FIRST_ONE_IN);
         self.has_extra_copies() && self.extra_copies() >= least
-    }
-
-    /// Returns the number of an item's copies. Of those that are counted beside the tables, these are the ones with the same extra
-    /// bits, and those whose extra bits are unknown.
-    pub fn count(&self, key: Key, extra: u32) -> u32 {
-        let place = self.place(key.stream);
-        if let Some(list) = self.pool.list(place) {
-            return list.get(self.plan.class_key(key));
-        }
-        let in_table = self.count_in_table(place, key);
-        // Only items in a table have extra copies.
-        if in_table == 0 || !self.has_extra_copies() {
-            return in_table;
-        }
-        in_table.saturating_add(self.plan.extra_copies(self.plan.class_key(key), extra, |entry| self.copies.get(entry)))
-    }
-
-    /// Returns the number of an item's copies in its table.
-    fn count_in_table(&self, place: Place, key: Key) -> u32 {
-        self.pool.layout_and_table(place).map_or(0, |(layout, table)| layout.count(self.dispatch, table, key))
-    }
-
-    /// Returns how many copies of the item with this class key are in its table; 0 if there is none, or if the key is invalid.
-    pub fn count_in_tables(&self, class_key: ClassKey) -> u32 {
-        self.plan.item_of(class_key).map_or(0, |key| self.count_in_table(self.place(key.stream), key))
     }
 
     /// Returns the number of copies that are counted beside the tables.
@@ -308,7 +283,7 @@ impl Generation {
             let key = self.plan.item_of(class_key).expect("an entry has a valid key");
             let place = self.place(key.stream);
             assert!(self.pool.list(place).is_none(), "an item of a list has {extra} extra copies beside it");
-            let in_table = self.count_in_table(place, key);
+            let in_table = self.count_in_tables(class_key);
             assert!(in_table > 0, "an item has {extra} extra copies, but no copy in a table");
             assert!(
                 in_table.checked_add(extra).is_some(),

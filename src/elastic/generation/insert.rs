@@ -11,7 +11,7 @@
 use super::{Generation, Key, List, Place, copies::LOOK_FIRST_ONE_IN};
 use crate::{
     bits::wide,
-    elastic::{directory::Directory, generation_plan::prefix_of, pool::EMPTY_LIST_BYTES},
+    elastic::{directory::Directory, generation_plan::prefix_of, lookup::Shards as _, pool::EMPTY_LIST_BYTES},
     filter::{InsertError, InsertErrorKind},
     storage::{OutOfMemory, reserved},
     table::{LONG_SEARCH, SHORT_SEARCH, TableParams as _, copies::ClassKey},

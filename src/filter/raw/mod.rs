@@ -6,25 +6,27 @@ mod crowd;
 mod scan;
 
 use alloc::vec::Vec;
-use core::ops::{Deref, DerefMut, Range};
+use core::{
+    fmt,
+    ops::{Deref, DerefMut, Range},
+};
 
 #[cfg(go_files)]
 use super::InsertErrorKind;
-use super::{Content, InsertError};
+use super::{Content, Core, CoreMut, InsertError, facts::Load, same_content};
 use crate::{
     bits::{PADDING, in_memory, index, low_half, wide},
     kernel::{Dispatch, Hashes, answers},
-    params::Params,
+    params::{Params, mean_matches, rate_beside_copies},
     storage::{OutOfMemory, Owned, reserved},
     table::{
-        Address, Change, CopyPolicy, Corrupt, DeepGeometry, Fingerprint, Geometry, Pair, Read, Slot as _, Table, TableMut,
-        TableParams, Uniform,
+        Address, CopyPolicy, Corrupt, DeepGeometry, Fingerprint, Geometry, Pair, Read, Slot as _, TableParams, Uniform,
         copies::{self, ClassKeys, Copies, ExtraCopies, SnapshotCopies, low_word},
-        fingerprints, place,
+        fingerprints,
     },
 };
-use scan::{AddHalf, CopyValues, FillPart, FirstCorrupt, InsertBatch, PlaceAll, Prefetch, RemoveBatch, Taken};
-pub(crate) use scan::{Located, Lookup, Occurrences, Store, slots};
+use scan::{AddHalf, BatchInsertion, BatchPrefetch, BatchRemoval, CopyValues, FillPart, FirstCorrupt, PlaceAll, Removal, Taken};
+pub(crate) use scan::{Insertion, Located, Lookup, Occurrences, slots};
 
 /// A table with its parameters, geometry, number of items and kernel: the core of a [`CuckooFilter`](crate::CuckooFilter), or one
 /// shard of a growing filter.
@@ -272,27 +274,9 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
         }
     }
 
-    /// Returns false if no item with this hash is in the filter, and true if one probably is.
-    #[inline]
-    pub fn contains(&self, hash: Uniform) -> bool {
-        self.read(ContainsHash { params: &self.params, hash })
-    }
-
-    /// Returns the number of copies of an item with this hash.
-    pub fn count(&self, hash: Uniform) -> u32 {
-        let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
-        self.copies_of(buckets, fingerprint)
-    }
-
     /// Returns the number of copies of a fingerprint with these two buckets, in the table and beside it.
     fn copies_of(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
         self.occurrences(buckets, fingerprint).saturating_add(self.extra_copies_of(buckets, fingerprint))
-    }
-
-    /// Looks up all hashes. Calls `report` once for each [`BATCH`](crate::kernel::BATCH) of them, in order; bit i of its argument
-    /// is the result for the i-th hash of the batch.
-    pub fn contains_all(&self, hashes: &impl Hashes, report: impl FnMut(u64)) {
-        self.dispatch.contains_all(&self.params, &self.geometry, &self.storage, hashes, report);
     }
 
     /// Returns the number of copies in the table of the item that a key represents; 0 if the key represents no item.
@@ -324,11 +308,6 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
         Occurrences { buckets, fingerprint }.count(&|bucket| self.slots(bucket))
     }
 
-    /// Prefetches the buckets of the hashes.
-    pub fn prefetch(&self, hashes: &[u64]) {
-        self.read(Prefetch { params: &self.params, hashes });
-    }
-
     /// Returns the values of the slots of a packed bucket; 0 for empty slots.
     #[cfg(go_files)]
     pub fn packed_values(&self, bucket: u64) -> [u32; 4] {
@@ -339,7 +318,7 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
 
 impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     #[cfg(test)]
-    pub fn change<C: Change>(&mut self, change: C) -> C::Output {
+    pub fn change<C: crate::table::Change>(&mut self, change: C) -> C::Output {
         self.dispatch.change(&self.geometry, &mut self.storage, change)
     }
 
@@ -402,19 +381,10 @@ impl RawFilter {
         Ok(owned)
     }
 
-    /// Inserts a hash. An error changes nothing.
-    #[inline(always)]
-    pub fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
-        if !self.copies.is_empty() {
-            return self.insert_beside_copies(hash);
-        }
-        if self.place(hash, CopyPolicy::GiveUp) { Ok(()) } else { self.insert_crowded(hash) }
-    }
-
     /// Inserts a hash into the table, without counting copies. An error changes nothing.
     #[cfg(go_files)]
     pub fn insert_into_table(&mut self, hash: Uniform) -> Result<(), InsertError> {
-        if self.place(hash, CopyPolicy::Continue) { Ok(()) } else { Err(self.refusal(hash)) }
+        if self.place_hash(hash, CopyPolicy::Continue) { Ok(()) } else { Err(self.refusal(hash)) }
     }
 
     /// Returns the error for a hash that finds no room in the table, where copies are not counted.
@@ -431,48 +401,143 @@ impl RawFilter {
 
     /// Inserts a hash into the table. Returns false, and changes nothing, if it finds no slot.
     #[inline]
-    fn place(&mut self, hash: Uniform, among_copies: CopyPolicy) -> bool {
+    fn place_hash(&mut self, hash: Uniform, among_copies: CopyPolicy) -> bool {
+        self.place(move |params| Address::new(params).buckets(hash), among_copies)
+    }
+
+    /// Inserts an item into the table. Returns false, and changes nothing, if it finds no slot.
+    #[inline]
+    fn place(&mut self, locate: impl FnOnce(&Params) -> (Pair, Fingerprint), among_copies: CopyPolicy) -> bool {
+        let insertion = Insertion { params: &self.params, locate, among_copies };
+        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, insertion);
+        self.items += u64::from(is_placed);
+        is_placed
+    }
+
+    #[inline(always)]
+    fn remove_from_table(&mut self, hash: Uniform) -> bool {
         let params = &self.params;
-        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, InsertHash { params, hash, among_copies });
-        self.items += u64::from(is_placed);
-        is_placed
+        let removal = Removal(move || Address::new(params).buckets(hash));
+        let is_found = self.dispatch.change(&self.geometry, &mut self.storage, removal);
+        self.items -= u64::from(is_found);
+        is_found
     }
 
-    /// Inserts a fingerprint with these two buckets into the table. Returns false, and changes nothing, if it finds no slot.
-    #[inline]
-    fn place_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint, among_copies: CopyPolicy) -> bool {
-        let store = Store { params: &self.params, buckets, fingerprint, among_copies };
-        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, store);
-        self.items += u64::from(is_placed);
-        is_placed
+    /// Replaces the number of items by the one that the table was found to hold.
+    #[cfg(go_files)]
+    pub fn with_items(self, items: u64) -> Self {
+        Self { items, ..self }
     }
 
-    /// Removes one copy of an item with this hash. Returns true if a copy was found.
+    /// Returns the table and its padding. The caller must leave only buckets that this library could have written.
+    #[cfg(go_files)]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.storage
+    }
+}
+
+impl<S: Deref<Target = [u8]>> Core for RawFilter<S> {
+    #[inline(always)]
+    fn seed(&self) -> u64 {
+        self.params().seed()
+    }
+
+    #[inline(always)]
+    fn contains(&self, hash: Uniform) -> bool {
+        let params = &self.params;
+        self.read(Lookup(move || Address::new(params).buckets(hash)))
+    }
+
+    fn count(&self, hash: Uniform) -> u32 {
+        let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
+        self.copies_of(buckets, fingerprint)
+    }
+
+    fn contains_all(&self, hashes: &impl Hashes, report: impl FnMut(u64)) {
+        self.dispatch.contains_all(&self.params, &self.geometry, &self.storage, hashes, report);
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn capacity(&self) -> usize {
+        self.params().capacity()
+    }
+
+    fn slots(&self) -> u64 {
+        self.params().buckets() * u64::from(self.params().bucket_size())
+    }
+
+    fn table_len(&self) -> usize {
+        self.table_len()
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        let (params, load) = (self.params(), self.load_factor());
+        let mean = mean_matches(params.fingerprint_bits(), params.bucket_size(), load);
+        rate_beside_copies(mean, self.len() as f64 / self.table_len().max(1) as f64)
+    }
+
+    fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
+        let (params, items, slots) = (self.params(), self.table_len(), self.params().slots());
+        write!(f, "{params}: {items} of {slots} slots taken ({}), ", Load { items, slots })?;
+        match self.extra_totals().0 {
+            0 => {}
+            extra => write!(f, "{extra} extra copies, ")?,
+        }
+        write!(f, "{bytes} bytes")
+    }
+
+    fn external_bytes(&self) -> usize {
+        self.storage().len() + self.memory_of_copies()
+    }
+
+    /// Returns the bytes of the table, without padding, and of extra copies.
+    fn bytes_of_items(&self, _: usize) -> usize {
+        self.params().table_bytes() + self.bytes_of_copies()
+    }
+}
+
+impl CoreMut for RawFilter {
+    #[inline(always)]
+    fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
+        if !self.copies.is_empty() {
+            return self.insert_beside_copies(hash);
+        }
+        if self.place_hash(hash, CopyPolicy::GiveUp) { Ok(()) } else { self.insert_crowded(hash) }
+    }
+
     #[inline]
-    pub fn remove(&mut self, hash: Uniform) -> bool {
+    fn insert_unique(&mut self, hash: Uniform) -> Result<bool, InsertError> {
+        if self.contains(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, hash: Uniform) -> bool {
         if !self.copies.is_empty() {
             return self.remove_beside_copies(hash);
         }
         self.remove_from_table(hash)
     }
 
-    #[inline(always)]
-    fn remove_from_table(&mut self, hash: Uniform) -> bool {
-        let params = &self.params;
-        let is_found = self.dispatch.change(&self.geometry, &mut self.storage, RemoveHash { params, hash });
-        self.items -= u64::from(is_found);
-        is_found
+    fn clear(&mut self) {
+        self.storage.fill(0);
+        (self.items, self.copies) = (0, ExtraCopies::NONE);
     }
 
-    // `insert_batch` and `remove_batch` are not inlined: they would be compiled again for every item type.
+    fn prefetch(&self, hashes: &[u64]) {
+        self.read(BatchPrefetch { params: &self.params, hashes });
+    }
 
-    /// Inserts at most 64 hashes, and stops at the first refusal.
+    // Batches are not inlined: they would be compiled again for every item type.
+
     #[inline(never)]
-    pub fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
+    fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
         let mut inserted = 0;
         if self.copies.is_empty() {
             let Self { params, geometry, storage, items, dispatch, .. } = self;
-            inserted = dispatch.change(geometry, storage, InsertBatch { params, hashes, len: index(*items) });
+            inserted = dispatch.change(geometry, storage, BatchInsertion { params, hashes, len: index(*items) });
             *items += wide(inserted);
         } else {
             self.prefetch(hashes);
@@ -486,82 +551,30 @@ impl RawFilter {
         Ok(())
     }
 
-    /// Removes one copy of each of at most 64 hashes. Bit i of the result is 1 if the i-th was found.
     #[inline(never)]
-    pub fn remove_batch(&mut self, hashes: &[u64]) -> u64 {
+    fn remove_batch(&mut self, hashes: &[u64]) -> u64 {
         if !self.copies.is_empty() {
             self.prefetch(hashes);
             return answers(hashes, |hash| self.remove(hash));
         }
         let Self { params, geometry, storage, items, dispatch, .. } = self;
-        let found = dispatch.change(geometry, storage, RemoveBatch { params, hashes });
+        let found = dispatch.change(geometry, storage, BatchRemoval { params, hashes });
         *items -= u64::from(found.count_ones());
         found
     }
+}
 
-    /// Replaces the number of items by the one that the table was found to hold.
-    #[cfg(go_files)]
-    pub fn with_items(self, items: u64) -> Self {
-        Self { items, ..self }
-    }
-
-    pub fn clear(&mut self) {
-        self.storage.fill(0);
-        (self.items, self.copies) = (0, ExtraCopies::NONE);
-    }
-
-    /// Returns the table and its padding. The caller must leave only buckets that this library could have written.
-    #[cfg(go_files)]
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.storage
+/// Compares contents. If the bytes are the same, this takes a fraction of the time.
+impl<S: Deref<Target = [u8]>, T: Deref<Target = [u8]>> PartialEq<RawFilter<T>> for RawFilter<S> {
+    fn eq(&self, other: &RawFilter<T>) -> bool {
+        self.params() == other.params()
+            && self.items() == other.items()
+            && (self.table() == other.table() && self.extra_copies().eq(other.extra_copies())
+                || same_content(|salt| [self.content(salt), other.content(salt)]))
     }
 }
 
-struct ContainsHash<'a> {
-    params: &'a Params,
-    hash: Uniform,
-}
-
-impl Read for ContainsHash<'_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<T: Table>(self, table: &T) -> bool {
-        let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
-        table.contains(buckets, fingerprint)
-    }
-}
-
-struct InsertHash<'a> {
-    params: &'a Params,
-    hash: Uniform,
-    among_copies: CopyPolicy,
-}
-
-impl Change for InsertHash<'_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
-        place(table, self.params, buckets, fingerprint, self.among_copies)
-    }
-}
-
-struct RemoveHash<'a> {
-    params: &'a Params,
-    hash: Uniform,
-}
-
-impl Change for RemoveHash<'_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let (buckets, fingerprint) = Address::new(self.params).buckets(self.hash);
-        table.remove(buckets, fingerprint)
-    }
-}
+impl<S: Deref<Target = [u8]>> Eq for RawFilter<S> {}
 
 /// The number of copies that two combined filters have of an item that is in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,12 +14,13 @@ use crate::{
     },
 };
 
-pub(super) struct Prefetch<'a> {
+/// Prefetches the buckets of hashes if the table is large.
+pub(super) struct BatchPrefetch<'a> {
     pub params: &'a Params,
     pub hashes: &'a [u64],
 }
 
-impl Read for Prefetch<'_> {
+impl Read for BatchPrefetch<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -68,19 +69,63 @@ impl Occurrences {
     }
 }
 
-/// Looks up a fingerprint in these two buckets.
-#[derive(Clone, Copy)]
-pub(crate) struct Lookup {
-    pub buckets: Pair,
-    pub fingerprint: Fingerprint,
-}
+// Operations on one item. They get its buckets and its fingerprint from a function, which is compiled with them for the kernel's
+// instructions.
 
-impl Read for Lookup {
+/// Looks up an item.
+pub(crate) struct Lookup<F>(pub F);
+
+impl<F: FnOnce() -> (Pair, Fingerprint)> Read for Lookup<F> {
     type Output = bool;
 
     #[inline(always)]
     fn run<T: Table>(self, table: &T) -> bool {
-        table.contains(self.buckets, self.fingerprint)
+        let (buckets, fingerprint) = (self.0)();
+        table.contains(buckets, fingerprint)
+    }
+}
+
+/// Prefetches an item's buckets.
+pub(crate) struct Prefetch<F>(pub F);
+
+impl<F: FnOnce() -> (Pair, Fingerprint)> Read for Prefetch<F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) {
+        let ((first, second), _) = (self.0)();
+        table.prefetch(first);
+        table.prefetch(second);
+    }
+}
+
+/// Removes one copy of an item. Returns false, and changes nothing, if there is none.
+pub(crate) struct Removal<F>(pub F);
+
+impl<F: FnOnce() -> (Pair, Fingerprint)> Change for Removal<F> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        let (buckets, fingerprint) = (self.0)();
+        table.remove(buckets, fingerprint)
+    }
+}
+
+/// Inserts an item. Returns false, and changes nothing, if it finds no slot.
+pub(crate) struct Insertion<'a, P, F> {
+    pub params: &'a P,
+    pub locate: F,
+    pub among_copies: CopyPolicy,
+}
+
+impl<P: TableParams, F: FnOnce(&P) -> (Pair, Fingerprint)> Change for Insertion<'_, P, F> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        let (buckets, fingerprint) = (self.locate)(self.params);
+        place(table, self.params, buckets, fingerprint, self.among_copies)
     }
 }
 
@@ -88,7 +133,7 @@ impl Read for Lookup {
 #[derive(Clone, Copy)]
 pub(crate) struct Located {
     buckets: u64,
-    pub fingerprint: Fingerprint,
+    fingerprint: Fingerprint,
 }
 
 impl Located {
@@ -99,65 +144,23 @@ impl Located {
     }
 
     #[inline(always)]
-    pub fn buckets(self) -> Pair {
-        (low_half(self.buckets).into(), self.buckets >> 32)
+    fn parts(self) -> (Pair, Fingerprint) {
+        ((low_half(self.buckets).into(), self.buckets >> 32), self.fingerprint)
     }
 
-    /// Returns the operation that prefetches both buckets.
     #[inline(always)]
-    pub fn prefetch(self) -> PrefetchLocated {
-        PrefetchLocated(self)
+    pub fn lookup(self) -> Lookup<impl FnOnce() -> (Pair, Fingerprint)> {
+        Lookup(move || self.parts())
     }
-}
-
-/// Looks up the item.
-impl Read for Located {
-    type Output = bool;
 
     #[inline(always)]
-    fn run<T: Table>(self, table: &T) -> bool {
-        table.contains(self.buckets(), self.fingerprint)
+    pub fn removal(self) -> Removal<impl FnOnce() -> (Pair, Fingerprint)> {
+        Removal(move || self.parts())
     }
-}
-
-/// Removes one copy of the item.
-impl Change for Located {
-    type Output = bool;
 
     #[inline(always)]
-    fn run<T: TableMut>(self, table: &mut T) -> bool {
-        table.remove(self.buckets(), self.fingerprint)
-    }
-}
-
-/// Inserts a fingerprint with these two buckets. Returns false, and changes nothing, if it finds no slot.
-pub(crate) struct Store<'a, P> {
-    pub(crate) params: &'a P,
-    pub(crate) buckets: Pair,
-    pub(crate) fingerprint: Fingerprint,
-    pub(crate) among_copies: CopyPolicy,
-}
-
-impl<P: TableParams> Change for Store<'_, P> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<T: TableMut>(self, table: &mut T) -> bool {
-        place(table, self.params, self.buckets, self.fingerprint, self.among_copies)
-    }
-}
-
-/// Prefetches the buckets of a located item.
-pub(crate) struct PrefetchLocated(Located);
-
-impl Read for PrefetchLocated {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<T: Table>(self, table: &T) {
-        let (first, second) = self.0.buckets();
-        table.prefetch(first);
-        table.prefetch(second);
+    pub fn prefetch(self) -> Prefetch<impl FnOnce() -> (Pair, Fingerprint)> {
+        Prefetch(move || self.parts())
     }
 }
 
@@ -249,14 +252,14 @@ impl<P: TableParams> Change for PlaceAll<'_, P> {
 }
 
 /// Inserts hashes, and stops at the first one that finds no slot.
-pub(super) struct InsertBatch<'a> {
+pub(super) struct BatchInsertion<'a> {
     pub params: &'a Params,
     pub hashes: &'a [u64],
     /// The number of items in the table before the batch.
     pub len: usize,
 }
 
-impl Change for InsertBatch<'_> {
+impl Change for BatchInsertion<'_> {
     /// The number of hashes that were inserted.
     type Output = usize;
 
@@ -278,12 +281,12 @@ impl Change for InsertBatch<'_> {
 }
 
 /// Removes one copy of each hash's fingerprint.
-pub(super) struct RemoveBatch<'a> {
+pub(super) struct BatchRemoval<'a> {
     pub params: &'a Params,
     pub hashes: &'a [u64],
 }
 
-impl Change for RemoveBatch<'_> {
+impl Change for BatchRemoval<'_> {
     /// Bit i is 1 if the i-th hash was found.
     type Output = u64;
 

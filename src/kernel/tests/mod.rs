@@ -7,7 +7,7 @@ mod shards;
 
 use super::{BATCH, Kernel};
 use crate::{
-    filter::RawFilter,
+    filter::{Core as _, RawFilter},
     params::{Addressing, Params, TableKind},
     table::{Address, Change, Fingerprint, Read, Table, TableMut, Uniform, fingerprints},
 };
