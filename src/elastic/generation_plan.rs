@@ -168,14 +168,9 @@ impl GenerationPlan {
 // Class keys: numbers that represent items in lists.
 
 impl GenerationPlan {
-    /// Returns the number of bits in a class key, at most 89.
-    pub fn class_key_bits(&self) -> u32 {
-        u32::from(self.known_bits()) + self.bits_after_stream()
-    }
-
-    /// Returns the number of bits in a class key that follow those of the stream.
-    fn bits_after_stream(&self) -> u32 {
-        u64::BITS - (self.whole.buckets() - 1).leading_zeros() + u32::from(self.whole.low_bits)
+    /// Returns the encoding of class keys, which have at most 89 bits.
+    pub fn class_keys(&self) -> ClassKeys {
+        ClassKeys::new(self.whole.buckets(), self.whole.low_bits.into(), self.known_bits().into())
     }
 
     /// Returns the class key of an item: the known bits of its stream, the smaller of its two buckets, and the low fingerprint, from
@@ -184,25 +179,17 @@ impl GenerationPlan {
     /// So the keys of a shard are adjacent in an ordered list, a split of the shard cuts the list in two, and neighbors in a table
     /// are neighbors in the list.
     pub fn class_key(&self, key: Key) -> ClassKey {
-        let smaller = key.buckets.0.min(key.buckets.1);
-        ClassKey::from(key.known_stream(self.whole)) << self.bits_after_stream()
-            | ClassKey::from(smaller) << self.whole.low_bits
-            | ClassKey::from(key.low.wide())
+        self.class_keys().key(key.known_stream(self.whole), key.buckets, key.low.wide())
     }
 
     /// Returns the item that a class key represents, or `None` if the key is invalid.
     pub fn item_of(&self, class_key: ClassKey) -> Option<Key> {
-        let (low_bits, after) = (self.whole.low_bits.into(), self.bits_after_stream());
-        let known = class_key >> after;
-        #[expect(clippy::cast_possible_truncation, reason = "bits are taken from the number one by one")]
-        let (known_word, rest) = (known as u64, (class_key & ((1 << after) - 1)) as u64);
-        let low = Fingerprint::new(rest & mask(low_bits))?;
-        let bucket = rest >> low_bits;
-        let is_in_range = known >> self.known_bits() == 0 && bucket < self.whole.buckets();
-        let alternate = if is_in_range { self.whole.alternate(bucket, low) } else { 0 };
-        let key = Key::from_parts((bucket, alternate), low, known_word << 1 << (63 - self.known_bits()));
+        let (stream, bucket, low) = self.class_keys().parts(class_key)?;
+        let low = Fingerprint::new(low)?;
+        let alternate = self.whole.alternate(bucket, low);
+        let key = Key::from_parts((bucket, alternate), low, stream << 1 << (63 - self.known_bits()));
         // A class key has the smaller bucket.
-        (is_in_range && bucket < alternate && self.is_in_first_generation(key)).then_some(key)
+        (bucket < alternate && self.is_in_first_generation(key)).then_some(key)
     }
 
     /// Returns true if the first generation has the bucket of this item's hash.
@@ -212,7 +199,7 @@ impl GenerationPlan {
 
     /// Returns the class keys of a shard.
     pub fn class_keys_of(&self, depth: u8, prefix: u32) -> Range<ClassKey> {
-        let shift = self.class_key_bits() - u32::from(depth);
+        let shift = self.class_keys().bits() - u32::from(depth);
         ClassKey::from(prefix) << shift..ClassKey::from(u64::from(prefix) + 1) << shift
     }
 
@@ -224,7 +211,7 @@ impl GenerationPlan {
 
     /// Returns the length of the key of an entry in bytes.
     pub fn entry_key_bytes(&self) -> u8 {
-        bytes_of(self.class_key_bits() + u32::from(self.extra_bits))
+        self.entry_keys().key_bytes()
     }
 
     /// Returns the key of the entry of an item with these extra bits; 0 if they are unknown.
@@ -271,7 +258,7 @@ impl GenerationPlan {
 
     /// Returns the length of a class key in a list, in bytes.
     pub fn key_bytes(&self) -> u8 {
-        bytes_of(self.class_key_bits())
+        self.class_keys().key_bytes()
     }
 
     /// Returns the number of items from which a list becomes a table: those for which a table takes less memory.
@@ -354,12 +341,6 @@ impl GenerationPlan {
 /// Returns the first bits of a stream, as many as a shard's depth.
 pub(super) fn prefix_of(depth: u8, stream: u64) -> u32 {
     low_half(stream >> 1 >> (63 - depth))
-}
-
-/// Returns the whole bytes that hold this many bits, at most 16.
-#[expect(clippy::cast_possible_truncation, reason = "16 at most")]
-fn bytes_of(bits: u32) -> u8 {
-    bits.div_ceil(8) as u8
 }
 
 /// Converts an item count of a shard, which has fewer than 2³² items. Larger numbers become `u32::MAX`.
@@ -478,7 +459,7 @@ mod tests {
         #[test]
         fn items_have_one_class_key(params in any_params(), number in 0u8..40, class_key: u128, longer in 0u32..10) {
             let plan = params.generation(number);
-            let class_key = class_key >> (u128::BITS - plan.class_key_bits() - longer / 9);
+            let class_key = class_key >> (u128::BITS - plan.class_keys().bits() - longer / 9);
             if let Some(item) = plan.item_of(class_key) {
                 prop_assert_eq!(plan.class_key(item), class_key);
                 prop_assert!(item.buckets.0.max(item.buckets.1) < plan.whole.buckets());

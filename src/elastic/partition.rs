@@ -184,8 +184,8 @@ impl Partition {
         let (earlier, looks_first) = (self.later.len(), self.has_frequent_copies);
         for generation in self.generations_mut().take(earlier) {
             let key = generation.plan().key(hash);
-            if generation.contains_exactly(key) {
-                return generation.add_copies(key, generation.plan().extra(key), 1, budget);
+            if generation.add_if_present(key, generation.plan().extra(key), 1, budget)? {
+                return Ok(());
             }
         }
         let last = self.last_mut();

@@ -518,7 +518,7 @@ mod tests {
                 assert!(!is_longest || number > 3, "{params:?}");
                 assert!(plan.min_depth <= plan.max_depth && plan.max_depth <= plan.known_bits(), "{plan:?}");
                 assert!(plan.shard(plan.min_depth).upper_bits <= MAX_UPPER_BITS, "{plan:?}");
-                assert!(plan.class_key_bits() <= 89, "{plan:?}");
+                assert!(plan.class_keys().bits() <= 89, "{plan:?}");
             }
         }
     }
@@ -543,7 +543,7 @@ mod tests {
                 assert!(slots > items && generation.max_depth <= MAX_DEPTH, "{params:?}");
                 assert!(params.checked().is_ok(), "{params:?}");
                 assert!(params.generation(1).known_bits() < MAX_KNOWN_BITS, "{params:?}");
-                assert!((1..40).all(|number| params.generation(number).class_key_bits() <= 89));
+                assert!((1..40).all(|number| params.generation(number).class_keys().bits() <= 89));
             }
             let generation = planned.generation(0);
             let bytes = (generation.shard(generation.min_depth).table_bytes() as u64) << generation.min_depth;
@@ -576,7 +576,7 @@ mod tests {
                         valid += 1;
                         for number in [0, 1, 2, 3, 4, 5, 9, 20, 255] {
                             let plan = params.generation(number);
-                            assert!(plan.class_key_bits() <= 89 && plan.known_bits() <= MAX_KNOWN_BITS, "{plan:?}");
+                            assert!(plan.class_keys().bits() <= 89 && plan.known_bits() <= MAX_KNOWN_BITS, "{plan:?}");
                             assert!(plan.min_depth <= plan.max_depth && plan.max_depth <= MAX_DEPTH, "{plan:?}");
                             assert!(plan.shard(plan.min_depth).upper_bits <= MAX_UPPER_BITS, "{plan:?}");
                             assert!(number == 0 || plan.whole.buckets <= MAX_LATER_BUCKETS, "{plan:?}");

@@ -242,11 +242,11 @@ impl Fixed {
         })?;
         let (items, slots) = (u64_at(header, ITEMS_AT), params.slots());
         let listed_bytes = u64_at(header, LISTED_BYTES_AT);
-        let key_bytes = ClassKeys::new(params.buckets(), params.fingerprint_bits(), 0).bytes();
-        let entries = listed_bytes.saturating_sub(wide(KEYS_AT)) / wide(key_bytes);
+        let key_bytes = ClassKeys::new(params.buckets(), params.fingerprint_bits(), 0).key_bytes();
+        let entries = listed_bytes.saturating_sub(wide(KEYS_AT)) / u64::from(key_bytes);
         // Each entry belongs to an item in the table and counts at most 2³² − 1 copies.
         let most = wide(slots).saturating_add(entries.min(wide(slots)).saturating_mul(u32::MAX.into()));
-        let most_bytes = wide(slots).saturating_mul(wide(key_bytes) + 4).saturating_add(wide(KEYS_AT));
+        let most_bytes = wide(slots).saturating_mul(u64::from(key_bytes) + 4).saturating_add(wide(KEYS_AT));
         if listed_bytes > most_bytes || listed_bytes > 0 && entries == 0 || items > most {
             let message = "{} items in {} slots, and {} bytes of extra copies";
             return Err(parameter(ITEMS_AT, message, [items, wide(slots), listed_bytes]));

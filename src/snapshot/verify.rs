@@ -123,7 +123,7 @@ fn copies_of_filter<S: Deref<Target = [u8]>>(
     if !listed.is_canonical() {
         return Err(SnapshotError::new(Kind::Copies, start, "the counts of extra copies have a wrong length", []));
     }
-    let offsets = (start + wide(KEYS_AT)..).step_by(filter.keys().bytes());
+    let offsets = (start + wide(KEYS_AT)..).step_by(filter.keys().key_bytes().into());
     let missing = "an item has extra copies, but the table does not have it";
     copies(listed.iter(), offsets, missing, |key| filter.occurrences_of(key))?;
     let (total, sum) = (listed.total(), listed.iter().map(|(_, number)| number.into()).fold(0, u64::saturating_add));

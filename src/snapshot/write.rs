@@ -12,9 +12,6 @@ use crate::{
     table::{TableParams as _, copies::Copies},
 };
 
-/// The length of the pieces in which the lists of extra copies are written.
-const PIECE: usize = 4096;
-
 /// Passes all bytes of a growing filter's snapshot to `write`, piece by piece. Takes each partition from the iterator only when its
 /// turn comes. Allocates nothing, so a filter can be saved even if no memory is left.
 pub(crate) fn write<L: Borrow<Partition>, E>(
@@ -51,16 +48,9 @@ pub(super) enum BodyBytes<'a> {
 impl BodyBytes<'_> {
     /// Passes all bytes to `act`, piece by piece.
     fn each_piece<E>(self, act: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        if let Self::Whole(bytes) = self {
-            return act(bytes);
-        }
-        let (mut piece, mut offset) = ([0; PIECE], 0);
-        loop {
-            match self.read(offset, &mut piece) {
-                0 => return Ok(()),
-                len => act(&piece[..len])?,
-            }
-            offset += PIECE;
+        match self {
+            Self::Whole(bytes) => act(bytes),
+            Self::Copies { copies, .. } => copies.each_piece(act),
         }
     }
 

@@ -31,6 +31,9 @@ pub(crate) const MOST: u32 = u32::MAX - 2 * 16;
 const COUNT_BYTES_AT: usize = size_of::<u64>();
 pub(crate) const KEYS_AT: usize = COUNT_BYTES_AT + 1;
 
+/// The length of the pieces in which entries are written.
+const PIECE: usize = 4096;
+
 /// A number that represents an item in a list.
 pub(crate) type ClassKey = u128;
 
@@ -56,23 +59,28 @@ impl ClassKeys {
         keys
     }
 
-    /// Returns the key of an item with these two buckets. `known` has the known bits of its stream, then its low fingerprint.
+    /// Returns the key of an item with these known bits of its stream, these two buckets and this low fingerprint.
     #[inline]
-    pub fn key(self, (first, second): Pair, known: impl Into<u128>) -> ClassKey {
-        let known = known.into();
-        let (stream, low) = (known >> self.low_bits, known & ones(self.low_bits));
-        (stream << self.bucket_bits | ClassKey::from(first.min(second))) << self.low_bits | low
+    pub fn key(self, stream: u64, (first, second): Pair, low: u64) -> ClassKey {
+        (ClassKey::from(stream) << self.bucket_bits | ClassKey::from(first.min(second))) << self.low_bits | ClassKey::from(low)
     }
 
-    /// Returns the smaller bucket and the known bits of a key. If the key is corrupt, no item may have them.
-    pub fn parts(self, key: ClassKey) -> (u64, u128) {
-        let stream = key >> (self.low_bits + self.bucket_bits);
-        (self.bucket(key), stream << self.low_bits | key & ones(self.low_bits))
+    /// Returns the stream, the smaller bucket and the low fingerprint of a key, or `None` if the filter has no such bucket, or the
+    /// key is too long.
+    pub fn parts(self, key: ClassKey) -> Option<(u64, u64, u64)> {
+        let (bucket, low) = (self.bucket(key), low_word(key) & mask(self.low_bits));
+        let is_valid = key >> self.bits() == 0 && bucket < self.buckets;
+        is_valid.then_some((low_word(self.stream(key)), bucket, low))
+    }
+
+    #[inline]
+    fn stream(self, key: ClassKey) -> ClassKey {
+        key >> (self.low_bits + self.bucket_bits)
     }
 
     #[inline]
     fn bucket(self, key: ClassKey) -> u64 {
-        low_word(key >> self.low_bits & ones(self.bucket_bits))
+        low_word(key >> self.low_bits) & mask(self.bucket_bits)
     }
 
     /// Returns the number of bits in a key.
@@ -84,7 +92,7 @@ impl ClassKeys {
     /// history, unless a removal found no memory for smaller ones.
     #[inline(never)]
     pub fn charge(self, entries: usize) -> usize {
-        let (lists, entry) = (lists_for(entries), self.bytes() + size_of::<u32>());
+        let (lists, entry) = (lists_for(entries), usize::from(self.key_bytes()) + size_of::<u32>());
         let bytes = entries.saturating_mul(entry);
         let rounded = bytes.saturating_add(bytes / List::STEPS).saturating_add(List::MIN_STEP * lists.min(entries));
         if entries == 0 { 0 } else { rounded.saturating_add(size_of::<Copies>() + capacity_for(lists) * size_of::<List>()) }
@@ -95,20 +103,11 @@ impl ClassKeys {
         List::new(self.key_bytes())
     }
 
-    fn key_bytes(self) -> u8 {
+    /// Returns the length of a key in bytes.
+    pub fn key_bytes(self) -> u8 {
         let [bytes, ..] = self.bits().div_ceil(8).to_le_bytes();
         bytes
     }
-
-    /// Returns the length of a key in bytes.
-    pub fn bytes(self) -> usize {
-        self.key_bytes().into()
-    }
-}
-
-#[inline]
-fn ones(bits: u32) -> u128 {
-    (1 << bits) - 1
 }
 
 /// Returns the number of lists for this many entries.
@@ -133,6 +132,22 @@ pub(crate) struct Copies {
     entries: usize,
     /// The sum of all counts.
     total: u64,
+}
+
+/// Where an item is in [`Copies`], until these change.
+#[derive(Clone, Copy)]
+pub(crate) struct Found {
+    key: ClassKey,
+    list: usize,
+    /// The position in that list, or as an error the position at which to insert the item.
+    at: Result<usize, usize>,
+}
+
+impl Found {
+    /// Returns true if the item has extra copies.
+    pub fn is_present(self) -> bool {
+        self.at.is_ok()
+    }
 }
 
 /// The extra copies of a filter, or of a generation: lists behind a pointer, or none, so that filters without extra copies stay
@@ -184,6 +199,11 @@ impl ExtraCopies {
     /// Frees an empty list.
     pub fn drop_empty(&mut self) {
         self.0.take_if(|list| list[0].entries == 0);
+    }
+
+    /// Finds an item. The result is for the list that [`list_or_new`](Self::list_or_new) returns.
+    pub fn find(&self, key: ClassKey) -> Found {
+        self.list().map_or(Found { key, list: 0, at: Err(0) }, |copies| copies.find(key))
     }
 
     /// Returns the number of extra copies of an item.
@@ -259,26 +279,38 @@ impl Copies {
     }
 
     /// Returns the bytes that the largest count needs.
-    #[inline(never)]
     pub fn count_bytes(&self) -> u8 {
-        let has = |bytes: &u8| self.lists.iter().any(|list| list.view().count_bytes() == *bytes);
-        [4, 2, 1].into_iter().find(has).unwrap_or(0)
+        self.lists.iter().map(|list| list.view().count_bytes()).max().unwrap_or(0)
     }
 
     /// Returns the length of the list in the snapshot of a fixed filter.
     pub fn snapshot_bytes(&self) -> usize {
-        let entry = self.keys.bytes() + usize::from(self.count_bytes());
+        let entry = usize::from(self.keys.key_bytes() + self.count_bytes());
         if self.entries == 0 { 0 } else { KEYS_AT + self.entries * entry }
     }
 
-    /// Calls `act` with the bytes of the list in the snapshot of a fixed filter, in pieces: one list of all entries.
+    /// Calls `act` with the bytes of the list in the snapshot of a fixed filter, in pieces.
     pub fn write<E>(&self, mut act: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let count_bytes = self.count_bytes();
         act(&self.total.to_le_bytes())?;
-        act(&[count_bytes])?;
-        self.in_order().try_for_each(|list| act(list.view().keys()))?;
-        let has_counts = count_bytes > 0;
-        self.iter().filter(|_| has_counts).try_for_each(|(_, count)| act(&count.to_le_bytes()[..usize::from(count_bytes)]))
+        act(&[self.count_bytes()])?;
+        self.each_piece(&mut act)
+    }
+
+    /// Calls `act` with the bytes of one list of all entries, in pieces.
+    pub fn each_piece<E>(&self, act: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let (key_bytes, count_bytes) = (self.keys.key_bytes().into(), self.count_bytes().into());
+        let keys = self.iter().map(|(key, _)| (key, key_bytes));
+        let counts = self.iter().map(|(_, count)| (count.into(), count_bytes));
+        let (mut piece, mut filled) = ([0; PIECE], 0);
+        for (number, bytes) in keys.chain(counts) {
+            if filled + bytes > PIECE {
+                act(&piece[..filled])?;
+                filled = 0;
+            }
+            piece[filled..filled + bytes].copy_from_slice(&number.to_le_bytes()[..bytes]);
+            filled += bytes;
+        }
+        act(&piece[..filled])
     }
 
     /// Returns the number of ranges of keys that lists have once each list has been split that is next.
@@ -300,8 +332,7 @@ impl Copies {
     fn spread(&self, key: ClassKey) -> u64 {
         let above = !self.keys.bucket(key).saturating_mul(self.bucket_share);
         let uniform = !product(above, above).0;
-        let stream = key >> (self.keys.low_bits + self.keys.bucket_bits);
-        low_word((stream << u64::BITS | ClassKey::from(uniform)) >> self.keys.stream_bits)
+        low_word((self.keys.stream(key) << u64::BITS | ClassKey::from(uniform)) >> self.keys.stream_bits)
     }
 
     /// Returns the number of a key's list, and where it would be in that list if keys were exactly uniform. There must be a list.
@@ -320,13 +351,20 @@ impl Copies {
         (0..self.ranges()).filter_map(|range| self.lists.get(self.list_of_range(range)?))
     }
 
+    /// Finds an entry, or where to insert it.
+    #[inline]
+    pub fn find(&self, key: ClassKey) -> Found {
+        if self.lists.is_empty() {
+            return Found { key, list: 0, at: Err(0) };
+        }
+        let (list, guess) = self.list_of(key);
+        Found { key, list, at: self.lists[list].view().find(key, guess) }
+    }
+
     /// Returns the number of extra copies of an item.
     pub fn get(&self, key: ClassKey) -> u32 {
-        if self.lists.is_empty() {
-            return 0;
-        }
-        let (at, guess) = self.list_of(key);
-        self.lists[at].view().get_near(key, guess)
+        let Found { list, at, .. } = self.find(key);
+        at.map_or(0, |at| self.lists[list].view().count(at))
     }
 
     pub fn keys(&self) -> ClassKeys {
@@ -365,16 +403,20 @@ impl Copies {
     /// Adds copies of an item. Returns false and changes nothing if the item would have more than `max` in this list. If it
     /// fails, nothing has changed.
     pub fn add(&mut self, key: ClassKey, copies: u32, max: u32) -> Result<bool, OutOfMemory> {
+        self.add_at(self.find(key), copies, max)
+    }
+
+    /// [Adds](Self::add) copies of an item that was [found](Self::find) there.
+    pub fn add_at(&mut self, Found { key, list, at }: Found, copies: u32, max: u32) -> Result<bool, OutOfMemory> {
         if self.lists.is_empty() {
             reserve_exact(&mut self.lists, 1)?;
             self.lists.push(self.keys.new_list());
         }
-        let (at, guess) = self.list_of(key);
-        let before = self.lists[at].len();
-        let is_added = self.lists[at].add_near(key, copies, max, guess)?;
+        let before = self.lists[list].len();
+        let is_added = self.lists[list].add_at(at, key, copies, max)?;
         if is_added {
             self.total += u64::from(copies);
-            if self.lists[at].len() > before {
+            if self.lists[list].len() > before {
                 self.entries += 1;
                 self.adjust();
             }
@@ -384,14 +426,11 @@ impl Copies {
 
     /// Removes up to `max` copies of an item. Returns how many were removed.
     pub fn take(&mut self, key: ClassKey, max: u32) -> u32 {
-        if self.lists.is_empty() {
-            return 0;
-        }
-        let (at, guess) = self.list_of(key);
-        let before = self.lists[at].len();
-        let taken = self.lists[at].take_near(key, max, guess);
+        let Found { list, at: Ok(at), .. } = self.find(key) else { return 0 };
+        let before = self.lists[list].len();
+        let taken = self.lists[list].take_at(at, max);
         self.total -= u64::from(taken);
-        if self.lists[at].len() < before {
+        if self.lists[list].len() < before {
             self.entries -= 1;
             self.adjust();
         }
@@ -460,7 +499,7 @@ pub(crate) struct SnapshotCopies<'a> {
 impl<'a> SnapshotCopies<'a> {
     pub fn new(bytes: &'a [u8], keys: ClassKeys) -> Self {
         let (list, count_bytes) = (bytes.get(KEYS_AT..).unwrap_or_default(), bytes.get(COUNT_BYTES_AT).map_or(0, |&bytes| bytes));
-        let len = list.len() / (keys.bytes() + usize::from(count_bytes));
+        let len = list.len() / (usize::from(keys.key_bytes()) + usize::from(count_bytes));
         Self { bytes, list: ListView::new(list, keys.key_bytes(), count_bytes, len) }
     }
 
@@ -545,7 +584,7 @@ mod tests {
         ) {
             let mut copies = Copies::new(keys);
             let mut model = BTreeMap::new();
-            let last = ones(keys.bits());
+            let last = ClassKey::MAX >> (ClassKey::BITS - keys.bits());
             for (kind, number, more) in operations {
                 let key = match kind {
                     0 => (number % 4096) & last,
@@ -583,7 +622,7 @@ mod tests {
             let (buckets, copies) = (keys.buckets, Copies::new(keys));
             let [one, other] = [one, other].map(|number| {
                 let bucket = low_word(number) % buckets;
-                keys.key((bucket, bucket), number >> 64 & ones(keys.stream_bits + keys.low_bits))
+                keys.key(low_word(number >> 88) & mask(keys.stream_bits), (bucket, bucket), low_word(number >> 56) & mask(keys.low_bits))
             });
             prop_assert!(one > other || copies.spread(one) <= copies.spread(other));
         }
@@ -592,18 +631,22 @@ mod tests {
     #[test]
     fn keys_identify_buckets_and_known_bits() {
         let keys = ClassKeys::new(1 << 20, 13, 0);
-        assert_eq!((keys.bits(), keys.bytes()), (33, 5));
-        for (bucket, low) in [(0, 1_u64), (7, 8191), (1 << 19, 4096)] {
-            let key = keys.key((bucket, (1 << 20) - 1), low);
-            assert_eq!(key, keys.key(((1 << 20) - 1, bucket), low));
-            assert_eq!(keys.parts(key), (bucket, low.into()));
+        assert_eq!((keys.bits(), keys.key_bytes()), (33, 5));
+        for (bucket, low) in [(0, 1), (7, 8191), (1 << 19, 4096)] {
+            let key = keys.key(0, (bucket, (1 << 20) - 1), low);
+            assert_eq!(key, keys.key(0, ((1 << 20) - 1, bucket), low));
+            assert_eq!(keys.parts(key), Some((0, bucket, low)));
         }
+        assert_eq!(keys.parts(1 << 33), None);
         assert_eq!(ClassKeys::new(1 << 32, 32, 0).bits(), 64);
-        let longest = ClassKeys::new(1 << 31, 32, 40);
+        let longest = ClassKeys::new(3 << 29, 32, 40);
+        let parts = [mask(40) - 7, 1 << 30, mask(32) - 7];
+        let [stream, bucket, low] = parts;
         assert_eq!(
-            (longest.bits(), longest.parts(longest.key((1 << 30, u64::MAX), ones(72) - 7))),
-            (103, (1 << 30, ones(72) - 7))
+            (longest.bits(), longest.parts(longest.key(stream, (bucket, u64::MAX), low))),
+            (103, Some((stream, bucket, low)))
         );
+        assert_eq!(longest.parts(longest.key(stream, (3 << 29, u64::MAX), low)), None, "there is no such bucket");
     }
 
     /// No operation moves many entries, because no list has many.
@@ -619,12 +662,12 @@ mod tests {
             for item in 0..40_000_u64 {
                 let number = item.wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 let (first, second) = (product(number, buckets).0, product(number.wrapping_mul(number | 1), buckets).0);
-                let known =
-                    u128::from(number.rotate_left(32).wrapping_mul(0xb504_f333_f9de_6485)) >> 8 & ones(stream_bits + low_bits);
-                copies.add(keys.key((first, second), known), 1, u32::MAX).expect("there is memory");
+                let known = number.rotate_left(32).wrapping_mul(0xb504_f333_f9de_6485) >> 8;
+                let (stream, low) = (known >> low_bits & mask(stream_bits), known & mask(low_bits));
+                copies.add(keys.key(stream, (first, second), low), 1, u32::MAX).expect("there is memory");
                 let longest = copies.lists.iter().map(List::len).max().unwrap_or(0);
                 assert!(longest <= 3 * Copies::MEAN, "{longest} entries in a list of {item}, {keys:?}");
-                let bytes = copies.size_in_bytes() as f64 / copies.entries as f64 - keys.bytes() as f64;
+                let bytes = copies.size_in_bytes() as f64 / copies.entries as f64 - f64::from(keys.key_bytes());
                 assert!(item < 1000 || bytes <= 0.7, "{bytes} more bytes than the key, {item} items, {keys:?}");
             }
         }

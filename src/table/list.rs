@@ -72,39 +72,32 @@ fn load_last<const N: usize>(bytes: &[u8]) -> [u8; N] {
 /// A search is linear up to this distance from its guess. In a list of a thousand uniform keys, the key is mostly nearer.
 const NEAR: usize = 32;
 
-/// Searches begin at the guess, except in programs for browsers, which are to be small.
-const BEGINS_AT_GUESS: bool = !cfg!(target_family = "wasm");
-
 /// Returns the position of a key among `len` ordered ones, or as an error the position at which to insert it. It is probably near
-/// `guess`.
+/// `guess`. A binary search would take longer, except far from there: each of its steps is unpredictable, and reads memory elsewhere.
 #[inline(always)]
-fn find<K: Copy + Ord>(len: usize, guess: usize, key: K, key_at: impl Fn(usize) -> K) -> Result<usize, usize> {
-    let (mut start, mut end) = (0, len);
-    let guess = guess.min(end);
-    if guess < end && key_at(guess) < key {
-        let last = end.min(guess + NEAR);
-        start = guess + 1;
-        while start < last && key_at(start) < key {
-            start += 1;
-        }
-        if start < last {
-            end = start;
-        }
+fn search<K: Ord>(len: usize, guess: usize, key: &K, key_at: impl Fn(usize) -> K) -> Result<usize, usize> {
+    let is_below = |at: usize| key_at(at) < *key;
+    let guess = guess.min(len);
+    let at = if guess < len && is_below(guess) {
+        let last = len.min(guess + NEAR);
+        (guess + 1..last).find(|&at| !is_below(at)).unwrap_or_else(|| lower_bound(last..len, is_below))
     } else {
         let first = guess.saturating_sub(NEAR);
-        end = guess;
-        while end > first && key_at(end - 1) >= key {
-            end -= 1;
-        }
-        if end > first {
-            start = end;
-        }
-    }
+        let below = (first..guess).rev().find(|&at| is_below(at));
+        below.map_or_else(|| lower_bound(0..first, is_below), |at| at + 1)
+    };
+    if at < len && key_at(at) == *key { Ok(at) } else { Err(at) }
+}
+
+/// Returns the first position in a range that is not below a bound, or its end.
+#[inline]
+fn lower_bound(range: Range<usize>, is_below: impl Fn(usize) -> bool) -> usize {
+    let Range { mut start, mut end } = range;
     while start < end {
         let at = start.midpoint(end);
-        if key_at(at) < key { start = at + 1 } else { end = at }
+        if is_below(at) { start = at + 1 } else { end = at }
     }
-    if start < len && key_at(start) == key { Ok(start) } else { Err(start) }
+    start
 }
 
 impl<'a> ListView<'a> {
@@ -138,7 +131,7 @@ impl<'a> ListView<'a> {
     }
 
     #[inline]
-    fn count(self, at: usize) -> u32 {
+    pub fn count(self, at: usize) -> u32 {
         if self.count_bytes == 0 {
             return 1;
         }
@@ -153,7 +146,7 @@ impl<'a> ListView<'a> {
 
     /// Returns where a key would be if keys were exactly uniform.
     #[inline]
-    fn guess(self, key: ClassKey) -> usize {
+    pub fn guess(self, key: ClassKey) -> usize {
         let Some(last) = self.len.checked_sub(1) else { return 0 };
         let (lowest, highest) = (self.key(0), self.key(last));
         let shift = (ClassKey::BITS - highest.leading_zeros()).saturating_sub(32);
@@ -167,35 +160,23 @@ impl<'a> ListView<'a> {
         rank
     }
 
-    /// Returns the position of a key, or as an error the position at which to insert it. It is probably near `guess`.
-    ///
-    /// Keys are nearly uniform unless they were chosen. So for keys of up to eight bytes, a linear search begins at the guess, where
-    /// the key would be if they were exactly uniform. A binary search would take longer, except far from the guess: each of its
-    /// steps is unpredictable.
+    /// Returns the position of a key, or as an error the position at which to insert it. It is probably near `guess`, because keys
+    /// are nearly uniform unless they were chosen.
     #[inline(never)]
-    fn find(self, key: ClassKey, guess: usize) -> Result<usize, usize> {
+    pub fn find(self, key: ClassKey, guess: usize) -> Result<usize, usize> {
         // Most keys are short. Comparing these takes a fraction of the time.
         let mask = low_word(self.mask());
         match u64::try_from(key) {
-            Ok(short) if BEGINS_AT_GUESS && self.key_bytes <= size_of::<u64>() => {
-                find(self.len, guess, short, |at| u64::from_le_bytes(load(self.bytes, at * self.key_bytes)) & mask)
+            Ok(short) if self.key_bytes <= size_of::<u64>() => {
+                search(self.len, guess, &short, |at| u64::from_le_bytes(load(self.bytes, at * self.key_bytes)) & mask)
             }
-            _ => {
-                let rank = self.partition_point(|other| other < key);
-                if rank < self.len && self.key(rank) == key { Ok(rank) } else { Err(rank) }
-            }
+            _ => search(self.len, guess, &key, |at| self.key(at)),
         }
     }
 
     /// Returns the count of a key; 0 if it is not in the list.
     pub fn get(self, key: ClassKey) -> u32 {
-        self.get_near(key, self.guess(key))
-    }
-
-    /// Returns the count of a key, whose position is probably near `guess`.
-    #[inline]
-    pub fn get_near(self, key: ClassKey, guess: usize) -> u32 {
-        self.find(key, guess).map_or(0, |at| self.count(at))
+        self.find(key, self.guess(key)).map_or(0, |at| self.count(at))
     }
 
     /// Returns the first entry whose key is at least `key`.
@@ -225,17 +206,7 @@ impl<'a> ListView<'a> {
 
     /// Returns the number of entries before the first one whose key is not below a bound.
     pub fn partition_point(self, is_below: impl Fn(ClassKey) -> bool) -> usize {
-        let (mut start, mut end) = (0, self.len);
-        while start < end {
-            let at = start.midpoint(end);
-            if is_below(self.key(at)) { start = at + 1 } else { end = at }
-        }
-        start
-    }
-
-    /// Returns the bytes of all keys.
-    pub fn keys(self) -> &'a [u8] {
-        self.bytes.get(..self.len * self.key_bytes).unwrap_or_default()
+        lower_bound(0..self.len, |at| is_below(self.key(at)))
     }
 
     /// Copies a list with valid bytes into memory of its own.
@@ -358,22 +329,21 @@ impl List {
         Self::bytes_for(self.key_bytes, len, self.count_bytes)
     }
 
-    /// Returns the bytes that the list allocates after [`add`](Self::add).
-    pub fn bytes_after(&self, key: ClassKey, copies: u32) -> usize {
+    /// Returns by how many bytes [`add`](Self::add) raises what [`bytes_for`](Self::bytes_for) says of the list.
+    pub fn growth(&self, key: ClassKey, copies: u32) -> usize {
         let count = self.get(key);
         let (len, count_bytes) = (self.len() + usize::from(count == 0 && copies > 0), width(count.saturating_add(copies)));
-        Self::bytes_for(self.key_bytes, len, self.count_bytes.max(narrow(count_bytes)))
+        Self::bytes_for(self.key_bytes, len, self.count_bytes.max(narrow(count_bytes))) - self.capacity_for(self.len())
     }
 
     /// Adds copies of a key. Returns false and changes nothing if its count would exceed `most`. If it fails, nothing has changed.
     pub fn add(&mut self, key: ClassKey, copies: u32, most: u32) -> Result<bool, OutOfMemory> {
-        self.add_near(key, copies, most, self.view().guess(key))
+        self.add_at(self.view().find(key, self.view().guess(key)), key, copies, most)
     }
 
-    /// [Adds](Self::add) copies of a key, whose position is probably near `guess`.
+    /// [Adds](Self::add) copies of a key that was [found](ListView::find) there.
     #[inline(never)]
-    pub fn add_near(&mut self, key: ClassKey, copies: u32, most: u32, guess: usize) -> Result<bool, OutOfMemory> {
-        let found = self.view().find(key, guess);
+    pub fn add_at(&mut self, found: Result<usize, usize>, key: ClassKey, copies: u32, most: u32) -> Result<bool, OutOfMemory> {
         let count = found.map_or(0, |at| self.view().count(at));
         let Some(sum) = count.checked_add(copies).filter(|&sum| sum <= most) else { return Ok(false) };
         if sum == 0 {
@@ -395,13 +365,12 @@ impl List {
     /// Removes up to `most` copies of a key, and its entry with the last one. Returns how many were removed. If there is no memory
     /// for a smaller list, the list keeps its memory.
     pub fn take(&mut self, key: ClassKey, most: u32) -> u32 {
-        self.take_near(key, most, self.view().guess(key))
+        self.view().find(key, self.view().guess(key)).map_or(0, |at| self.take_at(at, most))
     }
 
-    /// [Removes](Self::take) copies of a key, whose position is probably near `guess`.
+    /// [Removes](Self::take) copies of the key at a position.
     #[inline(never)]
-    pub fn take_near(&mut self, key: ClassKey, most: u32, guess: usize) -> u32 {
-        let Ok(at) = self.view().find(key, guess) else { return 0 };
+    pub fn take_at(&mut self, at: usize, most: u32) -> u32 {
         let (before, count) = (self.count_bytes, self.view().count(at));
         let taken = count.min(most);
         if taken == 0 {

@@ -19,7 +19,7 @@ use crate::{
     storage::OutOfMemory,
     table::{
         Crowd, Crowded, PIECE_BUCKETS, Placed, TableParams as _,
-        copies::{self, ClassKey, Copies, ExtraCopies},
+        copies::{self, ClassKey, Copies, ExtraCopies, Found},
         fingerprints,
     },
 };
@@ -127,25 +127,47 @@ impl Generation {
         self.plan.entry_keys().charge(self.entries().saturating_add(more))
     }
 
-    /// Counts copies of an item that the generation has, in its list or beside its table. The charge may rise by at most `budget`
-    /// bytes. On failure, nothing changes.
+    /// Counts copies of an item if the generation has it: in its list or beside its table. Returns false if it does not. The charge
+    /// may rise by at most `budget` bytes. On failure, nothing changes.
+    pub fn add_if_present(&mut self, key: Key, extra: u32, copies: u32, budget: usize) -> Result<bool, InsertError> {
+        let (place, class_key) = (self.place(key.stream), self.plan.class_key(key));
+        if let Some(list) = self.pool.list(place) {
+            let is_present = list.get(class_key) > 0;
+            return if is_present { self.count_in_list(place, class_key, copies, budget).map(|()| true) } else { Ok(false) };
+        }
+        // An item with an entry is in its table. Otherwise, the table's buckets arrive meanwhile.
+        self.prefetch(key);
+        let found = self.copies.find(self.plan.entry_key(class_key, extra));
+        if !found.is_present() && !self.contains_exactly(key) {
+            return Ok(false);
+        }
+        self.add_at(found, key, extra, copies, budget).map(|()| true)
+    }
+
+    /// [Counts](Self::add_if_present) copies of an item that the generation has.
     pub fn add_copies(&mut self, key: Key, extra: u32, copies: u32, budget: usize) -> Result<(), InsertError> {
         let (place, class_key) = (self.place(key.stream), self.plan.class_key(key));
         if self.pool.list(place).is_some() {
             return self.count_in_list(place, class_key, copies, budget);
         }
-        let entry = self.plan.entry_key(class_key, extra);
-        let needed = self.charge_for_copies(1) - self.charge_for_copies(0);
-        if needed > budget && self.copies.get(entry) == 0 {
-            return Err(InsertError::limit(needed));
+        self.add_at(self.copies.find(self.plan.entry_key(class_key, extra)), key, extra, copies, budget)
+    }
+
+    /// Counts copies of an item in a table, whose entry was found there.
+    fn add_at(&mut self, found: Found, key: Key, extra: u32, copies: u32, budget: usize) -> Result<(), InsertError> {
+        if !found.is_present() && budget < usize::MAX {
+            let needed = self.charge_for_copies(1) - self.charge_for_copies(0);
+            if needed > budget {
+                return Err(InsertError::limit(needed));
+            }
         }
         // An item has no more copies than all items have. Looking up the others of this one takes as long as counting it.
         let most = if self.extra_copies().saturating_add(copies.into()) <= copies::MOST.into() {
             u32::MAX
         } else {
-            u32::MAX - (self.count(key, extra) - self.copies.get(entry))
+            u32::MAX - (self.count(key, extra) - self.copies.get(self.plan.entry_key(self.plan.class_key(key), extra)))
         };
-        let added = self.copies.list_or_new(self.plan.entry_keys())?.add(entry, copies, most);
+        let added = self.copies.list_or_new(self.plan.entry_keys())?.add_at(found, copies, most);
         self.copies.drop_empty();
         if added? { Ok(()) } else { Err(InsertError::of(InsertErrorKind::TooManyCopies)) }
     }
@@ -171,13 +193,13 @@ impl Generation {
     pub fn remove(&mut self, key: Key, extra: u32) -> bool {
         if self.has_extra_copies() {
             let class_key = self.plan.class_key(key);
-            let own = [extra, 0].map(|extra| self.plan.entry_key(class_key, extra));
-            if own.into_iter().any(|entry| self.copies.take(entry, 1) == 1) {
+            let takes = |copies: &mut ExtraCopies, extra| copies.take(self.plan.entry_key(class_key, extra), 1) == 1;
+            if takes(&mut self.copies, extra) || extra > 0 && takes(&mut self.copies, 0) {
                 return true;
             }
-            let others = self.entries_of(class_key).next();
-            if let Some((other, _)) = others {
-                return self.copies.take(self.plan.entry_key(class_key, other), 1) == 1;
+            let other = if self.plan.extra_bits > 0 { self.entries_of(class_key).next() } else { None };
+            if let Some((other, _)) = other {
+                return takes(&mut self.copies, other);
             }
         }
         self.remove_stored(key)
@@ -205,10 +227,10 @@ impl Generation {
         }
     }
 
-    /// Moves the second copies in the piece around a bucket out of the table, as many as there is memory for.
-    pub(super) fn sweep_around(&mut self, place: Place, bucket: u64) {
+    /// Moves second copies out of a table with `sweep`, which returns their number: as many as there is memory for.
+    pub(super) fn sweep(&mut self, place: Place, sweep: &mut dyn FnMut(&mut Crowd<'_, ShardParams>) -> usize) {
         let mut moved = 0;
-        _ = self.with_crowd(place, &mut |crowd| moved = crowd.sweep_around(bucket));
+        _ = self.with_crowd(place, &mut |crowd| moved = sweep(crowd));
         if let Some((_, record, _)) = self.pool.open(place) {
             let items = record.items() - moved;
             record.set_items(items);
@@ -230,11 +252,14 @@ impl Generation {
         Ok(())
     }
 
-    /// Counts the items near this one's first bucket that have another copy in the table.
-    pub(super) fn copies_around(&self, place: Place, key: Key) -> Around {
+    /// Counts the items near this one's first bucket that have another copy in the table: if the item is present, only until they
+    /// are beyond chance.
+    pub(super) fn copies_around(&self, place: Place, key: Key, is_present: bool) -> Around {
         let none = Around { repeated: 0, are_beyond_chance: false, are_many: false };
         let Some((layout, table)) = self.pool.layout_and_table(place) else { return none };
         let slots = |bucket| layout.slots(self.dispatch, table, bucket);
+        let by_chance = |items: u64| (2 * items * u64::from(layout.params.bucket_size())) >> layout.params.stored_bits();
+        let most_by_chance = by_chance(PIECE_BUCKETS * u64::from(layout.params.bucket_size()));
         let first = key.buckets.0 / PIECE_BUCKETS * PIECE_BUCKETS;
         let may_split = self.may_split(place);
         let (mut repeated, mut all) = (0, 0);
@@ -250,14 +275,16 @@ impl Generation {
             if may_split && repeated == 0 && bucket + 1 == first + SAMPLE_BUCKETS {
                 return none;
             }
+            if is_present && repeated > 2 + 2 * most_by_chance {
+                break;
+            }
         }
         let one_in = if may_split { SWEEP_ONE_IN } else { SWEEP_ONE_IN_AT_MAX_DEPTH };
-        let by_chance = (2 * all * u64::from(layout.params.bucket_size())) >> layout.params.stored_bits();
         // A repeated item has a first copy as well, so half of `repeated` are second copies.
         Around {
             repeated: index(repeated),
-            are_beyond_chance: repeated > 2 + 2 * by_chance,
-            are_many: one_in * repeated > 2 * all && repeated > 2 * by_chance,
+            are_beyond_chance: repeated > 2 + 2 * by_chance(all),
+            are_many: one_in * repeated > 2 * all && repeated > 2 * by_chance(all),
         }
     }
 }

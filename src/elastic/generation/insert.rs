@@ -10,11 +10,13 @@
 
 use super::{Generation, Key, List, Place, copies::LOOK_FIRST_ONE_IN};
 use crate::{
-    bits::wide,
-    elastic::{directory::Directory, generation_plan::prefix_of, lookup::Shards as _, pool::EMPTY_LIST_BYTES},
+    bits::{index, wide},
+    elastic::{
+        directory::Directory, generation_plan::prefix_of, lookup::Shards as _, pool::EMPTY_LIST_BYTES, shard::BUCKET_SIZE,
+    },
     filter::{InsertError, InsertErrorKind},
     storage::{OutOfMemory, reserved},
-    table::{LONG_SEARCH, SHORT_SEARCH, TableParams as _, copies::ClassKey},
+    table::{CopyPolicy, LONG_SEARCH, PIECE_BUCKETS, SHORT_SEARCH, TableParams as _, copies::ClassKey},
 };
 
 /// The most directory entries per shard. Uniform hashes need a few. Chosen hashes can make one shard far deeper than the others,
@@ -45,13 +47,17 @@ impl Generation {
         if self.pool.list(place).is_some() {
             return self.add_to_list(place, key, copies, budget).map(|()| true);
         }
-        if looks_first && self.contains_exactly(key) {
-            return self.add_copies(key, 0, copies, budget).map(|()| true);
+        if looks_first && self.add_if_present(key, 0, copies, budget)? {
+            return Ok(true);
         }
-        if !self.insert_at(place, key, false) {
-            let around = self.copies_around(place, key);
+        let has_many_copies = looks_first && !self.may_split(place);
+        let is_stored =
+            if has_many_copies { self.insert_beside_copies(place, key, budget)? } else { self.insert_at(place, key, false) };
+        if !is_stored {
+            let is_present = self.contains_exactly(key);
+            let around = self.copies_around(place, key, is_present);
             let has_copies = around.are_beyond_chance || self.has_extra_copies();
-            if (has_copies || !self.may_split(place)) && self.contains_exactly(key) {
+            if is_present && (has_copies || !self.may_split(place)) {
                 // What looks like a copy by chance is stored as long as there is a slot. If a full table decided, the order of
                 // insertions would.
                 if copies == 1 && !around.are_beyond_chance && self.insert_at(place, key, true) {
@@ -67,6 +73,25 @@ impl Generation {
             self.add_copies(key, 0, copies - 1, budget)?;
         }
         Ok(true)
+    }
+
+    /// Inserts a new item into its table as [`insert`](Self::insert) does, but if neither bucket has a free slot, and one of them has
+    /// a fingerprint twice, the second copies of the piece around that one leave the table before any walk. That leaves a slot free
+    /// for the item.
+    fn insert_beside_copies(&mut self, place: Place, key: Key, budget: usize) -> Result<bool, InsertError> {
+        if self.is_full(place) {
+            return Ok(false);
+        }
+        if self.store_at(place, key, false, CopyPolicy::NoWalk) {
+            return Ok(true);
+        }
+        let slots = index(PIECE_BUCKETS * u64::from(BUCKET_SIZE));
+        let needed = self.charge_for_copies(slots) - self.charge_for_copies(0);
+        if needed > budget {
+            return Err(InsertError::limit(needed));
+        }
+        self.sweep(place, &mut |crowd| crowd.sweep_beside(key.buckets));
+        Ok(self.insert_at(place, key, false))
     }
 
     /// Inserts an item into its shard even if that is full, as long as there is a slot for it. Returns false, and changes nothing,
@@ -89,7 +114,7 @@ impl Generation {
             || around > 0 && self.insert_at(place, key, true);
         if is_stored {
             if around > 0 {
-                self.sweep_around(place, key.buckets.0);
+                self.sweep(place, &mut |crowd| crowd.sweep_around(key.buckets.0));
             }
             return Ok(true);
         }
@@ -174,7 +199,7 @@ impl Generation {
         let len = list.len();
         // Without a limit, the list is searched only once.
         if budget < usize::MAX {
-            let needed = list.bytes_after(class_key, copies) - list.bytes_after(class_key, 0);
+            let needed = list.growth(class_key, copies);
             if needed > budget {
                 return Err(InsertError::limit(needed));
             }

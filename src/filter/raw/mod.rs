@@ -21,7 +21,7 @@ use crate::{
     storage::{OutOfMemory, Owned, reserved},
     table::{
         Address, CopyPolicy, Corrupt, DeepGeometry, Fingerprint, Geometry, Pair, Read, Slot as _, TableParams, Uniform,
-        copies::{self, ClassKeys, Copies, ExtraCopies, SnapshotCopies, low_word},
+        copies::{self, ClassKeys, Copies, ExtraCopies, SnapshotCopies},
         fingerprints,
     },
 };
@@ -266,7 +266,7 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
 
     /// Returns the number of extra copies of a fingerprint with these two buckets.
     fn extra_copies_of(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
-        let key = || self.keys().key(buckets, fingerprint.wide());
+        let key = || self.keys().key(0, buckets, fingerprint.wide());
         match self.copies.list() {
             Some(copies) => copies.get(key()),
             None if self.listed().entries() > 0 => self.listed().get(key()),
@@ -281,12 +281,11 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
 
     /// Returns the number of copies in the table of the item that a key represents; 0 if the key represents no item.
     pub fn occurrences_of(&self, key: copies::ClassKey) -> u32 {
-        let (bucket, fingerprint) = self.keys().parts(key);
-        let Some(fingerprint) = Fingerprint::new(low_word(fingerprint)) else { return 0 };
-        let buckets = (bucket, self.params.alternate(bucket.min(self.params.buckets() - 1), fingerprint));
-        // A valid key has the smaller of the two buckets, and no bits above it.
-        let is_key = bucket < self.params.buckets() && self.keys().key(buckets, fingerprint.wide()) == key && bucket <= buckets.1;
-        if is_key { self.occurrences(buckets, fingerprint) } else { 0 }
+        let Some((_, bucket, low)) = self.keys().parts(key) else { return 0 };
+        let Some(fingerprint) = Fingerprint::new(low) else { return 0 };
+        let buckets = (bucket, self.params.alternate(bucket, fingerprint));
+        // A valid key has the smaller of the two buckets.
+        if bucket <= buckets.1 { self.occurrences(buckets, fingerprint) } else { 0 }
     }
 
     /// Adds up all copies of all items. With a salt of its own, each sum is another one.
@@ -297,8 +296,9 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
             true
         });
         for (key, copies) in self.extra_copies() {
-            let (bucket, fingerprint) = self.keys().parts(key);
-            content.add(bucket, low_word(fingerprint), copies);
+            if let Some((_, bucket, low)) = self.keys().parts(key) {
+                content.add(bucket, low, copies);
+            }
         }
         content
     }

@@ -81,11 +81,7 @@ impl<P: TableParams> Crowd<'_, P> {
     ) -> Result<Placed, OutOfMemory> {
         let mut nodes = Vec::new();
         let mut visited = Visited::default();
-        let first = [(0, buckets.0), (1, buckets.1)].map(|(parent, bucket)| Node {
-            bucket,
-            incoming: P::Slot::new(fingerprint.wide()),
-            parent,
-        });
+        let first = [Node::new(buckets.0, fingerprint, 0), Node::new(buckets.1, fingerprint, 1)];
         let first = &first[..if buckets.0 == buckets.1 { 1 } else { 2 }];
         if most_buckets > SHORT_SEARCH && !visited.track(first) {
             return Err(OutOfMemory::of(Visited::BITS / 8));
@@ -111,7 +107,7 @@ impl<P: TableParams> Crowd<'_, P> {
                 };
                 if nodes.len() < most_buckets && is_new(&nodes, &mut visited) {
                     reserve(&mut nodes, 1)?;
-                    nodes.push(Node { bucket: alternate, incoming: P::Slot::new(resident.wide()), parent: low_half(wide(next)) });
+                    nodes.push(Node::new(alternate, resident, low_half(wide(next))));
                 }
             }
             next += 1;

@@ -266,9 +266,11 @@ impl<P: TableParams> Search<P> {
             if !self.visited.is_tracking() {
                 most = most.min(LONG_WALK - 1);
             }
+            #[cfg(test)]
+            let before = self.len;
             let has_found = table.expand(Expand { search: &mut self, nodes, most });
             #[cfg(test)]
-            super::steps::count_buckets(self.len as u64);
+            super::steps::count_buckets(wide(self.len - before));
             if has_found {
                 shift(table, nodes, self.len);
                 return true;
