@@ -29,12 +29,12 @@ impl RawFilter {
             }
         }
         // Otherwise, store it in the table if there is room.
-        if self.place_beside_copies(buckets, fingerprint) { Ok(()) } else { self.insert_crowded(hash) }
+        let is_placed = self.place_beside_copies(buckets, |filter, among_copies| filter.place_hash(hash, among_copies));
+        if is_placed { Ok(()) } else { self.insert_crowded(hash) }
     }
 
-    /// Stores a fingerprint in the table of a filter that has extra copies. Returns false if it finds no slot.
-    fn place_beside_copies(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        let place = |filter: &mut Self, among_copies| filter.place_fingerprint(buckets, fingerprint, among_copies);
+    /// Stores a fingerprint in the table of a filter that has extra copies, with `place`. Returns false if it finds no slot.
+    fn place_beside_copies(&mut self, buckets: Pair, place: impl Fn(&mut Self, CopyPolicy) -> bool) -> bool {
         if self.has_copies() {
             if place(self, CopyPolicy::NoWalk) {
                 return true;
@@ -73,15 +73,8 @@ impl RawFilter {
 
     /// Stores a fingerprint in the table as [`insert`](Self::insert) would. Returns false if it finds no slot.
     fn place_once(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        if self.copies.is_empty() {
-            self.place_fingerprint(buckets, fingerprint, CopyPolicy::GiveUp)
-        } else {
-            self.place_beside_copies(buckets, fingerprint)
-        }
-    }
-
-    fn place_fingerprint(&mut self, buckets: Pair, fingerprint: Fingerprint, among_copies: CopyPolicy) -> bool {
-        self.place(move |_| (buckets, fingerprint), among_copies)
+        let place = |filter: &mut Self, among_copies| filter.place(move |_| (buckets, fingerprint), among_copies);
+        if self.copies.is_empty() { place(self, CopyPolicy::GiveUp) } else { self.place_beside_copies(buckets, place) }
     }
 
     /// Returns true if there are more extra copies than distinct items explain that share fingerprint and buckets by chance. If so,

@@ -442,7 +442,7 @@ impl<S: Deref<Target = [u8]>> Core for RawFilter<S> {
         self.params().seed()
     }
 
-    #[inline(always)]
+    #[inline]
     fn contains(&self, hash: Uniform) -> bool {
         let params = &self.params;
         self.read(Lookup(move || Address::new(params).buckets(hash)))
@@ -513,7 +513,7 @@ impl CoreMut for RawFilter {
         if self.contains(hash) { Ok(false) } else { self.insert(hash).map(|()| true) }
     }
 
-    #[inline(always)]
+    #[inline]
     fn remove(&mut self, hash: Uniform) -> bool {
         if !self.copies.is_empty() {
             return self.remove_beside_copies(hash);
