@@ -12,7 +12,7 @@ use super::{
 };
 
 pub(crate) const ADDRESSINGS: [Addressing; 2] = [Addressing::AnySize, Addressing::PowerOfTwo];
-const BUCKET_SIZES: [u32; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
+pub(crate) const BUCKET_SIZES: [u32; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 
 /// Returns the fingerprint lengths that are measured in buckets of b slots. From the last length on, and in buckets of four and
 /// more slots from eight bits on, the load does not depend on the length.

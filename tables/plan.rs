@@ -1,26 +1,21 @@
-//! Derives safe loads from measured ones. Fewer than one table in 10⁴ refuses an item below its safe load.
+//! Derives safe loads from measured ones: fewer than one table in 10⁴ refuses an item below its safe load.
 //!
-//! Two things keep a table from filling up. The walk finds no more room, at a load that hardly varies from table to table
-//! ([`walk_limit`]). Or, with short fingerprints or small buckets, more than 2b items have the same two buckets, at a load that
-//! varies a lot from table to table ([`collision_limit`], [`crowding_limit`]).
-//!
-//! With one slot in a bucket, only crowding counts: the walk finds every possible place, and an item is refused if some connected
-//! set of buckets would get more items than it has buckets ([`crowded_sets`]).
+//! Only long fingerprints count here. With them, a table is full when the walk finds no more room, at a load that hardly varies
+//! from table to table. What short fingerprints cost, the library computes (`src/params/fitting.rs`).
 
-use koel::{Addressing, tuning::overfull_pairs};
+use koel::Addressing;
 
-/// Sizes beyond the measured ones for which a load is always planned, as logarithms of the number of buckets. Between them, a
-/// load is planned where it changes by more than [`STEP`].
-const PLANNED: [u32; 6] = [22, 25, 28, 32, 36, 40];
-const STEP: f64 = 0.003;
+/// Sizes beyond the measured ones for which a load is planned, as logarithms of the number of buckets.
+const EXTRAPOLATED: [u32; 6] = [22, 25, 28, 32, 36, 40];
 /// With more trials than this, the worst trial itself is the limit.
 const MANY_TRIALS: u64 = 30_000;
 /// With fewer trials than this, their standard deviation is unreliable.
 const FEW_TRIALS: u64 = 50;
-/// The probability of a refusal that a plan allows if it can be computed. The rest of 10⁻⁴ is for causes that cannot be computed.
-const CHANCE: f64 = 8e-5;
-/// The probability of a refusal that a plan allows if it is extrapolated from the worst trial, which is a random value itself.
-const EXTRAPOLATED_CHANCE: f64 = 3e-5;
+
+/// The length of fingerprints whose loads make the rows.
+const LONG: u32 = 12;
+/// With two and three slots, the worst trials of small tables differ a lot. There, all fingerprints of this length and more count.
+const LONG_IN_SMALL: u32 = 8;
 
 /// A kind of tables of any size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,35 +49,17 @@ fn digits(value: f64, digits: usize) -> f64 {
     format!("{value:.digits$}").parse().expect("a number")
 }
 
-/// Returns the whole file.
+/// Returns the file of measured loads.
 pub(crate) fn file(seed: u64, groups: &[(Group, Vec<Cell>)]) -> String {
     let mut lines = vec![
-        format!("# Safe loads of cuckoo tables: README.md has the columns, the method and the command. Seed {seed}."),
-        String::from("addressing\tb\tf\tlog2_buckets\tsafe_load\ttrials\tmin\tmean\tdeviation"),
+        format!(
+            "# Loads of cuckoo tables at the first refusal: README.md has the columns, the method and the command. Seed {seed}."
+        ),
+        String::from("addressing\tb\tf\tlog2_buckets\ttrials\tmin\tmean\tdeviation"),
     ];
-    for (group, cells) in groups {
-        let Group { addressing, b, f } = group;
-        let mut safe_loads = Vec::new();
-        let mut spread = 0.0;
-        for cell in cells {
-            // Larger tables spread less, but a few trials do not tell how much less.
-            spread = if cell.trials < FEW_TRIALS { cell.deviation.max(spread) } else { cell.deviation };
-            let safe = safe_load(*group, cell, spread);
-            safe_loads.push(safe);
-            let Cell { log2_buckets, trials, min, mean, deviation } = cell;
-            lines.push(format!(
-                "{addressing:?}\t{b}\t{f}\t{log2_buckets}\t{safe:.4}\t{trials}\t{min:.4}\t{mean:.4}\t{deviation:.5}"
-            ));
-        }
-        let last = cells.last().map_or(0, |cell| cell.log2_buckets);
-        let planned = |log2_buckets| extrapolated_load(*group, cells, &safe_loads, log2_buckets);
-        let steps = |log2_buckets: u32| (planned(log2_buckets - 1) - planned(log2_buckets)).abs() > STEP;
-        for log2_buckets in last + 1..=PLANNED[PLANNED.len() - 1] {
-            if !PLANNED.contains(&log2_buckets) && !steps(log2_buckets) && !steps(log2_buckets + 1) {
-                continue;
-            }
-            let safe = planned(log2_buckets);
-            lines.push(format!("{addressing:?}\t{b}\t{f}\t{log2_buckets}\t{safe:.4}\t0\t-\t-\t-"));
+    for (Group { addressing, b, f }, cells) in groups {
+        for Cell { log2_buckets, trials, min, mean, deviation } in cells {
+            lines.push(format!("{addressing:?}\t{b}\t{f}\t{log2_buckets}\t{trials}\t{min:.4}\t{mean:.4}\t{deviation:.5}"));
         }
     }
     lines.join("\n") + "\n"
@@ -95,99 +72,89 @@ pub(crate) fn read(text: &str) -> Option<(u64, Measured)> {
     let mut groups = Measured::new();
     for line in lines.skip(1) {
         let fields: Vec<&str> = line.split('\t').collect();
-        let [addressing, b, f, log2_buckets, _, trials, min, mean, deviation] = fields[..] else { return None };
+        let [addressing, b, f, log2_buckets, trials, min, mean, deviation] = fields[..] else { return None };
         let addressing = if addressing == "AnySize" { Addressing::AnySize } else { Addressing::PowerOfTwo };
         let group = Group { addressing, b: b.parse().ok()?, f: f.parse().ok()? };
         if groups.last().is_none_or(|(last, _)| *last != group) {
             groups.push((group, Vec::new()));
         }
-        let trials = trials.parse().ok()?;
-        if trials > 0 {
-            let [min, mean, deviation] = [min.parse().ok()?, mean.parse().ok()?, deviation.parse().ok()?];
-            groups.last_mut()?.1.push(Cell { log2_buckets: log2_buckets.parse().ok()?, trials, min, mean, deviation });
-        }
+        let [min, mean, deviation] = [min.parse().ok()?, mean.parse().ok()?, deviation.parse().ok()?];
+        let (log2_buckets, trials) = (log2_buckets.parse().ok()?, trials.parse().ok()?);
+        groups.last_mut()?.1.push(Cell { log2_buckets, trials, min, mean, deviation });
     }
     Some((seed, groups))
 }
 
-fn safe_load(group: Group, cell: &Cell, spread: f64) -> f64 {
-    // A table always has room for as many items as a bucket has slots.
-    let least = 0.5f64.powi(cell.log2_buckets.cast_signed());
-    let crowding = crowding_limit(group, cell.log2_buckets);
-    let extrapolated = walk_limit(cell, spread).max(collision_limit(group, cell));
-    let safe = match (group.b, cell.trials > MANY_TRIALS) {
-        // In very small tables, the formula counts sets that do not exist.
-        (1, true) => cell.min,
-        (1, false) | (_, true) => cell.min.min(crowding),
-        (_, false) => cell.min.min(extrapolated).min(crowding),
-    };
-    safe.max(least)
-}
-
-/// Returns the load at which the walk finds no more room: 5.5 standard deviations below the mean. The distribution leans to the
-/// low side; for a normal one, 4 would be enough.
-fn walk_limit(cell: &Cell, spread: f64) -> f64 {
-    cell.mean - 5.5 * spread
-}
-
-/// Returns the load at which more than 2b items share two buckets, extrapolated from the worst trial. The probability of this
-/// grows with the load to the power of 2b + 1.
-fn collision_limit(group: Group, cell: &Cell) -> f64 {
-    cell.min * (EXTRAPOLATED_CHANCE * cell.trials as f64).min(1.0).powf(1.0 / colliding_items(group))
-}
-
-fn colliding_items(group: Group) -> f64 {
-    f64::from(2 * group.b + 1)
-}
-
-/// Returns the load at which the expected number of crowded places is [`CHANCE`].
-fn crowding_limit(group: Group, log2_buckets: u32) -> f64 {
-    let (mut low, mut high) = (0.0, 1.0);
-    for _ in 0..60 {
-        let middle = f64::midpoint(low, high);
-        if expected_crowded_places(group, log2_buckets, middle) > CHANCE { high = middle } else { low = middle }
+/// Returns the source of `src/params/safe_loads.rs`: a row for each addressing and bucket size. With buckets of one slot, the walk
+/// finds every free slot, so it does not limit the load.
+pub(crate) fn source(groups: &[(Group, Vec<Cell>)], addressings: [Addressing; 2], bucket_sizes: &[u32]) -> String {
+    // A single bucket is the whole table, and any item may use all of it.
+    let mut sizes = vec![0];
+    let mut blocks = Vec::new();
+    for addressing in addressings {
+        let mut rows = Vec::new();
+        for &b in bucket_sizes {
+            let kinds = groups.iter().filter(|(group, _)| (group.addressing, group.b) == (addressing, b)).collect::<Vec<_>>();
+            let (_, cells) = kinds.iter().find(|(group, _)| group.f == LONG).expect("it was measured");
+            let mut loads = safe_loads(cells);
+            if b < 4 {
+                let others = || kinds.iter().filter(|(group, _)| group.f >= LONG_IN_SMALL).flat_map(|(_, cells)| cells);
+                for (cell, (_, load)) in cells.iter().zip(&mut loads).filter(|(cell, _)| cell.trials > MANY_TRIALS) {
+                    let same_size = others().filter(|other| other.log2_buckets == cell.log2_buckets);
+                    *load = second_best(same_size.map(|other| other.min).collect());
+                }
+            }
+            loads.retain(|&(log2_buckets, _)| log2_buckets > 0);
+            let loads_of_row = loads.iter().map(|&(_, load)| if b == 1 { 1.0 } else { load });
+            let numbers: Vec<String> = loads_of_row.map(|load| format!("{:.0}", load * 1e4)).collect();
+            rows.push(format!("        [10000, {}],\n", numbers.join(", ")));
+            sizes.truncate(1);
+            sizes.extend(loads.iter().map(|&(log2_buckets, _)| log2_buckets));
+        }
+        blocks.push(format!("    // {addressing:?}\n    [\n{}    ],\n", rows.concat()));
     }
-    low
+    format!(
+        "//! The loads up to which the eviction walk finds room: fewer than one table in 10⁴ refuses an item at a lower load. Generated by\n\
+         //! `cargo run --release --example tables -- safe_loads > src/params/safe_loads.rs` from measured loads. `tables/README.md`\n\
+         //! explains how, and `tests/tables.rs` checks this file.\n\n\
+         /// Numbers of slots in a bucket.\n\
+         pub(super) const BUCKET_SIZES: [u8; {}] = {bucket_sizes:?};\n\n\
+         /// Sizes of tables, as logarithms of the number of buckets.\n\
+         #[rustfmt::skip]\n\
+         pub(super) const SIZES: [u8; {}] = {sizes:?};\n\n\
+         /// Loads in ten-thousandths, by addressing, bucket size and table size.\n\
+         #[rustfmt::skip]\n\
+         pub(super) static SAFE_LOADS: [[[u16; SIZES.len()]; BUCKET_SIZES.len()]; {}] = [\n{}];\n",
+        bucket_sizes.len(),
+        sizes.len(),
+        blocks.len(),
+        blocks.concat()
+    )
 }
 
-/// Returns the expected number of places with more items than slots, at this load.
-pub(crate) fn expected_crowded_places(group: Group, log2_buckets: u32, load: f64) -> f64 {
-    let buckets = 1 << log2_buckets;
-    if group.b == 1 { crowded_sets(group.f, buckets, load) } else { overfull_pairs(group.b, group.f, buckets, load) }
+/// Returns the second highest load of all lengths. At a load where one table in 10⁴ refuses an item, none of 40,000 does so with a
+/// probability of e⁻⁴. Two of six lengths are so lucky with a probability of 0.005.
+fn second_best(mut loads: Vec<f64>) -> f64 {
+    loads.sort_by(f64::total_cmp);
+    loads[loads.len().max(2) - 2]
 }
 
-/// Returns the expected number of connected sets with more items than buckets, for buckets of one slot. It is at most the sum of
-/// three cases. In these, buckets are vertices, and items are edges between them.
-///
-/// Each vertex has c = 2α edges on average, and cᵏ paths of k edges begin at it. A connected set has more edges than vertices if
-/// it has two cycles. A cycle is either a pair of items with the same buckets, of which a vertex has c²/2t, where t is the number
-/// of fingerprints; or it is longer.
-fn crowded_sets(f: u32, buckets: u64, load: f64) -> f64 {
-    let (c, m, t) = (2.0 * load, buckets as f64, f64::from(f).exp2() - 1.0);
-    if c >= 1.0 {
-        return f64::INFINITY;
+/// Returns the safe loads of all sizes, measured and extrapolated.
+fn safe_loads(cells: &[Cell]) -> Vec<(u32, f64)> {
+    let mut spread = 0.0;
+    let mut loads: Vec<(u32, f64)> = Vec::new();
+    for cell in cells {
+        // Larger tables spread less, but a few trials do not tell how much less.
+        spread = if cell.trials < FEW_TRIALS { cell.deviation.max(spread) } else { cell.deviation };
+        // The distribution leans to the low side. For a normal one, 4 standard deviations would be enough.
+        let walk_limit = if cell.trials > MANY_TRIALS { 1.0 } else { cell.mean - 5.5 * spread };
+        loads.push((cell.log2_buckets, cell.min.min(walk_limit)));
     }
-    let paths = 1.0 / (1.0 - c);
-    // Two pairs of items that share an item, or are connected by a path.
-    let short = m / t.powi(2) * (c.powi(3) / 12.0 + c.powi(4) / 8.0 * paths);
-    // A pair of items, and a longer cycle to which a path leads, or of which the pair is a part.
-    let mixed = (c.powi(3) / 4.0 * paths.powi(2) + c.powi(2) / 4.0 * paths) / t;
-    // Two longer cycles: the expected number of bicyclic components of a random multigraph (Janson, Knuth, Łuczak and Pittel,
-    // "The birth of the giant component", 1993).
-    let long = c.powi(2) * (3.0 + 2.0 * c) / 24.0 * paths.powi(3) / m;
-    short + mixed + long
-}
-
-/// Extrapolates the safe load to sizes that are not measured. Each further doubling loses as much as the last measured ones; or,
-/// if colliding items are the limit, so much that the probability of a collision stays the same in a larger table.
-fn extrapolated_load(group: Group, cells: &[Cell], safe_loads: &[f64], log2_buckets: u32) -> f64 {
-    if group.b == 1 {
-        return crowding_limit(group, log2_buckets).max(1e-4);
-    }
-    let ([.., before, _, last], [.., safe]) = (cells, safe_loads) else { unreachable!("there are more than three sizes") };
+    // Beyond the measured sizes, each doubling loses as much as the last measured ones.
+    let ([.., before, _, last], [.., (_, safe)]) = (cells, &loads[..]) else { unreachable!("there are more than three sizes") };
     let loss = ((before.mean - last.mean) / f64::from(last.log2_buckets - before.log2_buckets)).max(0.0);
-    let doublings = f64::from(log2_buckets - last.log2_buckets);
-    let walk_limit = safe - loss * doublings;
-    let collision_limit = safe * 2f64.powf(-doublings / colliding_items(group));
-    walk_limit.max(collision_limit).min(crowding_limit(group, log2_buckets)).max(1e-4)
+    let load = |log2_buckets: u32| safe - loss * f64::from(log2_buckets - last.log2_buckets);
+    let extrapolated = EXTRAPOLATED.map(|log2_buckets| (log2_buckets, load(log2_buckets)));
+    loads.extend(extrapolated);
+    loads
 }

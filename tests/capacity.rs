@@ -1,4 +1,4 @@
-//! Filters hold the capacity that was requested: the loads in `tables/max_load.tsv` are safe, also between the measured sizes.
+//! Filters hold the capacity that was requested: planned loads are safe, also between the measured sizes (`tables/README.md`).
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "small numbers")]
 

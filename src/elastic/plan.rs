@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     bits::in_memory,
-    params::{Addressing, ParamError, TableKind, mean_matches, safe_load},
+    params::{self, Addressing, ParamError, TableKind, excess_items, mean_matches},
     table::AnySize,
 };
 
@@ -76,7 +76,7 @@ const _: () = assert!(MIN_EXTRA_BITS > LATER_DOUBLINGS);
 /// class key has at most 89 bits: 9 for a bucket of a later generation, and 32 for the low fingerprint.
 const MAX_KNOWN_BITS: u8 = 48;
 
-/// Fingerprints are long enough to distinguish this many times `max_capacity` items. See [`distinguishable_items`].
+/// Fingerprints are long enough to distinguish this many times `max_capacity` items. See [`distinguishes`].
 const DISTINGUISHABLE_FACTOR: u64 = 32;
 
 /// The fewest items that fingerprints are long enough to distinguish.
@@ -238,16 +238,13 @@ fn min_rate(f: u32, items: u64) -> f64 {
     let needed = items.saturating_mul(DISTINGUISHABLE_FACTOR).max(MIN_DISTINGUISHABLE) as f64;
     // An upper bound of the first generation's rate, with any number of copies.
     let first = matches_when_full(f, items).min(1.0);
-    if needed < distinguishable_items(f) { (1.0 + LEAST_LEFT) * first } else { f64::INFINITY }
+    if distinguishes(f, needed) { (1.0 + LEAST_LEFT) * first } else { f64::INFINITY }
 }
 
-/// Returns how many items fingerprints of `f` bits distinguish: among so many, the probability that more than 2b share a
+/// Returns true if fingerprints of `f` bits distinguish this many items in a full table: the probability that more than 2b share a
 /// fingerprint and both buckets is below 10⁻⁴. Two buckets hold 2b of them, and one more would be counted as if it were a copy.
-/// The n items fall into the combinations of buckets and fingerprint like balls into bins, with mean λ. About n·λ²ᵇ / (2b + 1)!
-/// of them are one too many.
-fn distinguishable_items(f: u32) -> f64 {
-    let mean = f64::from(2 * BUCKET_SIZE) / f64::from(u32::MAX >> (32 - f));
-    (1..=2 * BUCKET_SIZE).fold(1e-4, |items, n| items / mean * f64::from(n + 1))
+fn distinguishes(f: u32, items: f64) -> bool {
+    excess_items(items, BUCKET_SIZE, mean_matches(f, BUCKET_SIZE, 1.0) / items) < 1e-4
 }
 
 /// Returns how many spare bits reduce the rate of a second generation to its share of what the first leaves of `rate`, if an absent
@@ -263,7 +260,7 @@ fn spare_bits(rate: f64, matches: f64) -> u8 {
 /// Returns the number of items that fit into a shard.
 #[inline(never)]
 pub(super) fn fitting_items(buckets: u64, f: u32) -> u64 {
-    safe_load(Addressing::AnySize, BUCKET_SIZE, f, buckets).items_in(buckets * u64::from(BUCKET_SIZE))
+    params::fitting_items(Addressing::AnySize, BUCKET_SIZE, f, buckets)
 }
 
 /// Returns the number of items that a shard is planned for. It is below the number that fits, because the item counts of shards
@@ -455,8 +452,7 @@ mod tests {
             };
             let sum: f64 = (0..=u8::MAX).map(full).sum();
             assert!(sum <= params.false_positive_rate, "{sum:e} of {params:?}");
-            let distinguishes_all =
-                |f| distinguishable_items(f) > (DISTINGUISHABLE_FACTOR * items).max(MIN_DISTINGUISHABLE) as f64;
+            let distinguishes_all = |f| distinguishes(f, (DISTINGUISHABLE_FACTOR * items).max(MIN_DISTINGUISHABLE) as f64);
             let is_needed = f == 4 || !distinguishes_all(f - 1);
             assert!(
                 full(0) > params.false_positive_rate / 2.1 || is_needed,

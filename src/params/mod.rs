@@ -1,10 +1,11 @@
 //! The parameters of a filter, their limits, and the choice of parameters for a request (`sizing`).
 
 mod error;
+mod fitting;
 mod formulas;
 mod kind;
-mod max_load;
 mod rate;
+mod safe_loads;
 mod sizing;
 
 use core::{fmt, ops::RangeInclusive};
@@ -15,8 +16,8 @@ pub use {
     kind::{Addressing, TableKind},
 };
 pub(crate) use {
-    formulas::{false_positive_rate, mean_matches, rate_beside_copies},
-    max_load::safe_load,
+    fitting::fitting_items,
+    formulas::{excess_items, false_positive_rate, mean_matches, rate_beside_copies},
     sizing::Request,
 };
 
@@ -119,11 +120,11 @@ impl Params {
 
     /// Returns the number of distinct items that fit, except with a probability below 10⁻⁴; a few more usually do.
     ///
-    /// It is the number of slots times the safe load, which was measured (tables/README.md); `tuning::safe_load` returns it.
+    /// It follows from measured loads, and with short fingerprints from a formula (docs/DESIGN.md, "Capacity").
+    /// `tuning::safe_load` returns it as a share of the slots.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        let load = safe_load(self.addressing, self.bucket_size(), self.fingerprint_bits(), self.buckets);
-        index(load.items_in(wide(self.slots())))
+        index(fitting_items(self.addressing, self.bucket_size(), self.fingerprint_bits(), self.buckets))
     }
 
     /// Returns the expected false-positive rate ε at a load α = items/slots from 0 to 1: 1 − e^(−2bα/(2ᶠ − 1)).

@@ -2,8 +2,8 @@
 
 use super::{
     Addressing, DEFAULT_BUCKET_SIZE, ParamError, Params, TableKind,
-    max_load::{Load, Measured},
-    mean_matches, safe_load,
+    fitting::{fitting_items, min_buckets},
+    mean_matches,
 };
 use crate::bits::{index, wide};
 
@@ -128,8 +128,6 @@ struct Search<'a> {
     rate: f64,
     /// The highest number of items that may match an absent item on average; a table with more exceeds the rate.
     most_matches: f64,
-    /// The number of buckets and their load for the last measured kind of table. During a search, they depend only on this kind.
-    sized: Option<(Measured, (u64, Load))>,
     smallest: Option<Params>,
     /// The bytes of the smallest table, and as a tiebreaker, its kind and fingerprint length.
     rank: (usize, u32),
@@ -142,7 +140,7 @@ impl<'a> Search<'a> {
     fn of(request: &'a Request, size: Size, Precision { shortest, longest, rate }: Precision) -> Self {
         let most_matches = if rate < 1.0 { rate * (1.0 + ROUNDING) } else { f64::INFINITY };
         let rank = (usize::MAX, u32::MAX);
-        let mut search = Self { request, size, rate, most_matches, sized: None, smallest: None, rank, lowest: None };
+        let mut search = Self { request, size, rate, most_matches, smallest: None, rank, lowest: None };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded to a number of 64 bits")]
         let fingerprints = (f64::from(2 * request.b()) / most_matches) as u64;
         let likely = (u64::BITS - fingerprints.leading_zeros()).clamp(shortest, longest);
@@ -173,15 +171,12 @@ impl<'a> Search<'a> {
                 return false;
             }
         }
-        let measured = Measured::of(addressing, b, f);
-        let (buckets, load) = match (self.sized, self.size) {
-            (Some((last, sized)), _) if last == measured => sized,
-            (_, Size::Buckets(buckets)) => (buckets, safe_load(addressing, b, f, buckets)),
-            (_, Size::Capacity(capacity)) => measured.min_buckets(addressing, b, wide(capacity)),
+        let buckets = match self.size {
+            Size::Buckets(buckets) => buckets,
+            Size::Capacity(capacity) => min_buckets(addressing, b, f, wide(capacity)),
         };
-        self.sized = Some((measured, (buckets, load)));
         let slots = buckets.saturating_mul(b.into());
-        let load = load.items_in(slots) as f64 / slots as f64;
+        let load = fitting_items(addressing, b, f, buckets) as f64 / slots as f64;
         let is_excluded = slots as f64 * bits > most_bits || mean_matches(f, b, load) > self.most_matches;
         if self.smallest.is_some() && is_excluded {
             return true;
@@ -237,7 +232,7 @@ mod tests {
         }
     }
 
-    /// The rate of a table that is planned for 0 items is 0, but a request for it is refused nevertheless.
+    /// Every table is planned for at least one item, so it has a rate above 0.
     #[test]
     fn a_rate_of_0_is_refused() {
         let request = Request {
@@ -246,7 +241,8 @@ mod tests {
             false_positive_rate: Some(0.0),
             ..request(Addressing::PowerOfTwo, TableKind::Single, 1, 0)
         };
-        assert_eq!(request.params(), Err(ParamError::FalsePositiveRate { given: 0.0, min: 0.0 }));
+        let Err(ParamError::FalsePositiveRate { given: 0.0, min }) = request.params() else { panic!("{request:?}") };
+        assert!(min > 0.0);
         assert_eq!(exhaustive(&request), request.params());
     }
 

@@ -54,9 +54,11 @@ pub fn bits_per_item(table: TableKind, fingerprint_bits: u32, load: f64) -> f64 
     f64::from(fingerprint_bits.saturating_sub(saved)) / load
 }
 
-/// Returns the load, 0 to 1, up to which a filter is planned: fewer than one filter in 10⁴ refuses an item at a lower load. It
-/// was measured; tables/README.md describes how. Bucket sizes, fingerprint lengths and table sizes between the measured ones have
-/// the load of the next smaller one, or a lower load.
+/// Returns the load, 0 to 1, up to which a filter is planned: fewer than one filter in 10⁴ refuses an item at a lower load.
+///
+/// With long fingerprints, it was measured; tables/README.md describes how. Bucket sizes and table sizes between the measured ones
+/// have the load of the next smaller one, or a lower load. Short fingerprints have a lower load in large tables, which follows
+/// from [`overfull_pairs`] (docs/DESIGN.md, "Capacity").
 ///
 /// # Panics
 /// If `buckets` is 0, if b is not from 1 to 16, or if f is not from 2 to 32.
@@ -72,7 +74,8 @@ pub fn safe_load(addressing: Addressing, bucket_size: u32, fingerprint_bits: u32
     let (sizes, lengths) = (TableKind::Single.bucket_sizes(), TableKind::Single.fingerprint_bits());
     let is_possible = buckets > 0 && sizes.contains(&bucket_size) && lengths.contains(&fingerprint_bits);
     assert!(is_possible, "no table has {buckets} buckets of {bucket_size} slots with fingerprints of {fingerprint_bits} bits");
-    params::safe_load(addressing, bucket_size, fingerprint_bits, buckets).fraction()
+    let items = params::fitting_items(addressing, bucket_size, fingerprint_bits, buckets);
+    items as f64 / buckets.saturating_mul(bucket_size.into()) as f64
 }
 
 /// Returns the smallest number of bits per item with which any data structure can have a false-positive rate ε: log₂(1/ε) (Carter,
