@@ -16,9 +16,10 @@
 
 mod copies;
 mod insert;
+mod slots;
 mod split;
 
-pub(super) use split::fill_part;
+pub(super) use slots::Slots;
 
 use super::{
     directory::Directory,

@@ -14,10 +14,10 @@ use core::ops::Deref;
 use super::shared::{Shared, add_locks};
 use super::{
     Elastic, ElasticParams,
-    generation::{Generation, fill_part},
+    generation::{Generation, Slots},
     lookup::Shards as _,
     partition::Partition,
-    shard::{Key, Shard, ShardMut},
+    shard::Key,
 };
 use crate::{
     bits::{in_memory, index, wide},
@@ -185,7 +185,11 @@ impl Merging {
         }
         for (place, prefix) in theirs.places_bit_reversed() {
             match theirs.shard(place) {
-                Some(table) => self.insert_table(theirs, &table, prefix)?,
+                Some(table) if theirs.number() == 0 && !theirs.has_extra_copies() => {
+                    self.insert_slots(theirs, Slots::of(&table, prefix)?, false)?;
+                    self.check_limit()?;
+                }
+                Some(table) => table.each_item(prefix, &mut |key, copies| self.insert(theirs, key, copies))?,
                 None => theirs.each_item_of_list(place, &mut |key, copies| self.insert(theirs, key, copies))?,
             }
         }
@@ -196,60 +200,54 @@ impl Merging {
         Ok(())
     }
 
-    /// Inserts all items of a table of a generation, or of a part of one.
-    fn insert_table(&mut self, theirs: &Generation, table: &Shard<'_>, prefix: u64) -> Result<(), Refused> {
-        if theirs.number() == 0 && !theirs.has_extra_copies() && self.add_table(theirs, table, prefix)? {
-            return self.check_limit();
-        }
-        table.each_item(prefix, &mut |key, copies| self.insert(theirs, key, copies))
-    }
-
-    /// Inserts all items of a table: those that we have not bucket by bucket, which takes a fraction of the time, and only the others
-    /// one by one. They go into a table of ours with the same prefix, or without its last bit. If it has no room, it splits first,
-    /// as with single insertions, and if ours are deeper, parts of the table go there. Returns false, and inserts nothing, if there
-    /// is a list, or if the items are so few that reading a table of ours takes longer than inserting them.
-    fn add_table(&mut self, theirs: &Generation, table: &Shard<'_>, prefix: u64) -> Result<bool, Refused> {
-        let (first, depth) = (&mut self.partition.first, table.params().depth);
-        let Some((place, ours)) = first.table_with(depth, prefix) else { return Ok(false) };
-        let deeper = u32::from(ours.params().depth.saturating_sub(depth));
+    /// Inserts the items of a table of a first generation without extra copies, or some of them: those that we have not bucket by
+    /// bucket, which takes a fraction of the time, and the others one by one. They go into a table of ours with the same prefix or a
+    /// shorter one. If it has no room, it splits first, as with single insertions, and if ours are deeper, the items are divided
+    /// among them. If there is a list, or if the items are so few that reading a table of ours takes longer than inserting them,
+    /// all are inserted one by one.
+    fn insert_slots(&mut self, theirs: &Generation, mut slots: Slots, are_absent: bool) -> Result<(), Refused> {
+        let first = &mut self.partition.first;
+        let Some((place, ours)) = first.table_for(&slots) else { return self.insert_each(theirs, &slots) };
+        let (len, depth) = (slots.len(), ours.params().depth);
+        let deeper = u32::from(depth.saturating_sub(slots.depth()));
         let few_one_in = if deeper == 0 { FEW_ONE_IN } else { FEW_OF_PARTS_ONE_IN };
-        if table.len() >> deeper < ours.params().slots() / few_one_in {
-            return Ok(false);
+        if len >> deeper < ours.params().slots() / few_one_in {
+            return self.insert_each(theirs, &slots);
         }
         if deeper > 0 {
-            let part = theirs.plan().shard(depth + 1);
-            for bit in 0..2 {
-                let mut bytes = reserved(part.padded_bytes())?;
-                bytes.resize(part.padded_bytes(), 0);
-                let mut half = ShardMut::from_parts(part, &mut bytes, 0).with_dispatch(table.dispatch());
-                fill_part(&mut half, table, bit);
-                let items = wide(half.len());
-                let half = Shard::from_parts(part, &bytes, items).with_dispatch(table.dispatch());
-                self.insert_table(theirs, &half, prefix << 1 | u64::from(bit))?;
+            return slots.split()?.into_iter().try_for_each(|half| self.insert_slots(theirs, half, are_absent));
+        }
+        if !are_absent {
+            // A sum may have to insert all items in their order, after all.
+            let (all, least_copies) = match self.how {
+                Combine::Sum => (Some(slots.try_clone()?), 1),
+                Combine::Union => (None, 2),
+            };
+            let present = slots.take_present(&ours, least_copies)?;
+            if let Some(all) = all.filter(|_| len - slots.len() > len / MANY_ONE_IN) {
+                return self.insert_each(theirs, &all);
             }
-            return Ok(true);
+            self.insert_slots(theirs, slots, true)?;
+            return present.into_iter().try_for_each(|(key, copies)| self.insert(theirs, key, copies));
         }
-        let mut compared = first.compare(place, table, prefix, self.how)?;
-        let items = ours.len() + compared.added;
-        if self.how == Combine::Sum && compared.present.len() > table.len() / MANY_ONE_IN {
-            return Ok(false);
+        if ours.len() + len > index(first.plan().full_at(depth).into()) {
+            let may_split = depth < first.plan().max_depth;
+            if may_split && first.split(place, depth + 1, slots.stream(), usize::MAX, |_, _| true)? {
+                return self.insert_slots(theirs, slots, true);
+            }
+            return self.insert_each(theirs, &slots);
         }
-        if items > index(first.plan().full_at(ours.params().depth).into()) {
-            let (next, stream) = (ours.params().depth + 1, prefix << 1 << (63 - depth));
-            let is_split = next <= first.plan().max_depth && first.split(place, next, stream, usize::MAX, |_, _| true)?;
-            return if is_split { self.add_table(theirs, table, prefix) } else { Ok(false) };
+        if !first.add_slots(place, &slots)? {
+            return self.insert_each(theirs, &slots);
         }
-        if ours.params().depth + 1 < depth || !first.add_absent(place, table, prefix, &mut compared)? {
-            return Ok(false);
-        }
-        self.has_new_items |= compared.added > 0;
-        self.items += wide(compared.added);
-        for (bucket, fingerprint) in compared.present {
-            let key = Key::from_stored(*table.params(), prefix, bucket, fingerprint);
-            let copies = if self.how == Combine::Sum { 1 } else { theirs.count(key, 0) };
-            self.insert(theirs, key, copies)?;
-        }
-        Ok(true)
+        self.has_new_items |= len > 0;
+        self.items += wide(len);
+        Ok(())
+    }
+
+    /// Inserts items one by one.
+    fn insert_each(&mut self, theirs: &Generation, slots: &Slots) -> Result<(), Refused> {
+        slots.each_item(&mut |key, copies| self.insert(theirs, key, copies))
     }
 
     /// Adds a copy of this filter's next generation.
@@ -286,7 +284,7 @@ impl Merging {
             let earlier = plan.earlier(key, generation.plan());
             if generation.contains_exactly(earlier) {
                 let (extra, theirs) = (generation.plan().extra(earlier), counted().fold(stored, sum));
-                let added = self.how.added(generation.count(earlier, extra), theirs);
+                let added = self.how.added(|| generation.count(earlier, extra), theirs);
                 return if added > 0 { Ok(generation.add_copies(earlier, extra, added, usize::MAX)?) } else { Ok(()) };
             }
         }
@@ -294,9 +292,9 @@ impl Merging {
         let Some(generation) = self.partition.generations_mut().nth(number.into()) else { return Ok(()) };
         let is_present = generation.contains_exactly(key);
         self.has_new_items |= !is_present;
-        let ours = if is_present { generation.count(key, 0) } else { 0 };
         let theirs = counted().filter(|&(extra, _)| extra == 0).fold(stored, sum);
-        let mut added = self.how.added(ours, theirs);
+        let new = self.how.added(|| if is_present { generation.count(key, 0) } else { 0 }, theirs);
+        let mut added = new;
         (self.items, self.common) = (self.items + 1, self.common + u64::from(is_present));
         let are_mostly_common = self.common > (self.items / 2).max(CHECK_INTERVAL.into());
         // As many copies go into tables as with single insertions, or nearly as many if the filters are nearly equal.
@@ -308,14 +306,17 @@ impl Merging {
         while added > 0 && !has_frequent_copies && insert(generation) {
             added -= 1;
         }
-        let is_stored = is_present || added < self.how.added(ours, theirs);
-        if added > 0 && !generation.add(key, added, is_stored, usize::MAX)? && !generation.insert_even_if_full(key) {
+        // A second copy may be another item, so it is inserted like one.
+        let is_stored = is_present || added < new && (added > 1 || has_frequent_copies);
+        if added > 0 && is_stored {
+            generation.add_copies(key, 0, added, usize::MAX)?;
+        } else if added > 0 && !generation.add(key, added, false, usize::MAX)? && !generation.insert_even_if_full(key) {
             return Err(Refused::Full);
         }
         // Copies that are counted with their extra bits come on top of those whose extra bits are unknown. In a union, the other
         // filter may have counted the same copies without them.
         if self.how == Combine::Union {
-            generation.take_from_each_entry(class_key, theirs.saturating_sub(ours));
+            generation.take_from_each_entry(class_key, new);
         }
         Ok(())
     }

@@ -274,8 +274,8 @@ struct ListShard {
 /// The tables and lists of a generation.
 pub(crate) struct Pool {
     lists: Vec<ListShard>,
-    /// The charge for the contents of all lists, and the number of copies in them beyond the first of each item.
-    charged_lists: usize,
+    /// The bytes of all entries in lists, and the number of copies in them beyond the first of each item.
+    needed_by_lists: usize,
     copies_in_lists: u64,
     blocks: Vec<Owned>,
     /// The level of each block. Records also store the depth, but an operation that took the layout from the record could not read
@@ -300,7 +300,7 @@ impl Pool {
         let places = PlaceCode { log2_unit, start_bits };
         Self {
             lists: Vec::new(),
-            charged_lists: 0,
+            needed_by_lists: 0,
             copies_in_lists: 0,
             blocks: Vec::new(),
             block_levels: Vec::new(),
@@ -353,7 +353,7 @@ impl Pool {
 
     #[inline]
     pub fn level(&self, depth: u8) -> &Level {
-        &self.levels[usize::from(depth - self.min_depth)]
+        &self.levels[self.level_of(depth)]
     }
 
     /// Returns the number of tables.
@@ -474,19 +474,19 @@ impl Pool {
         if last > u32::MAX.into() {
             return Err(OutOfMemory::of(bytes));
         }
-        // Fills new lists, so that a failure needs no rollback.
-        let (mut numbers, mut blocks) = (reserved(wanted)?, reserved(self.blocks.len() + missing)?);
-        let mut block_levels = reserved(self.blocks.len() + missing)?;
+        let mut added = reserved(missing)?;
         for _ in 0..missing {
-            blocks.push(Owned::zeroed(bytes - PADDING).ok_or(OutOfMemory::of(bytes))?);
+            added.push(Owned::zeroed(bytes - PADDING).ok_or(OutOfMemory::of(bytes))?);
         }
-        numbers.extend_from_slice(&level.blocks);
-        numbers.extend((self.blocks.len()..).take(missing).map(|number| low_half(wide(number))));
-        blocks.append(&mut self.blocks);
-        blocks.rotate_left(missing);
-        block_levels.extend_from_slice(&self.block_levels);
+        let Self { blocks, block_levels, levels, .. } = self;
+        let numbers = &mut levels[at].blocks;
+        reserve_exact(numbers, missing)?;
+        reserve_exact(block_levels, missing)?;
+        reserve_exact(blocks, missing)?;
+        // Nothing fails from here on.
+        numbers.extend((blocks.len()..).take(missing).map(|number| low_half(wide(number))));
+        blocks.append(&mut added);
         block_levels.resize(blocks.len(), low_byte(at));
-        (self.blocks, self.levels[at].blocks, self.block_levels) = (blocks, numbers, block_levels);
         Ok(())
     }
 
@@ -597,15 +597,19 @@ impl Pool {
     /// count.
     pub fn size_in_bytes(&self) -> usize {
         let numbers = self.levels.iter().map(|level| level.blocks.len() * size_of::<u32>()).sum::<usize>();
-        let lists = self.lists.iter().map(|shard| size_of::<ListShard>() + shard.list.size_in_bytes()).sum::<usize>();
-        self.block_bytes() + self.blocks.len() * BLOCK_ENTRY_BYTES + self.levels.len() * size_of::<Level>() + numbers + lists
+        let blocks = self.block_bytes() + self.blocks.len() * BLOCK_ENTRY_BYTES;
+        blocks + self.levels.len() * size_of::<Level>() + numbers + self.list_bytes()
     }
 
     /// Returns the bytes that all tables are charged against a limit: at least [`size_in_bytes`](Self::size_in_bytes), and equal
     /// for pools with equal numbers of tables at each depth.
     pub fn charged_bytes(&self) -> usize {
-        let lists = self.charged_lists.saturating_add(self.lists.len() * size_of::<ListShard>());
-        self.levels.iter().map(|level| level.charge_for(level.len)).fold(lists, usize::saturating_add)
+        self.levels.iter().map(|level| level.charge_for(level.len)).fold(self.list_bytes(), usize::saturating_add)
+    }
+
+    /// Returns the bytes of all lists, which are also their charge.
+    fn list_bytes(&self) -> usize {
+        self.lists.len() * EMPTY_LIST_BYTES + self.needed_by_lists
     }
 
     /// Returns what this many more tables of this depth add to [`charged_bytes`](Self::charged_bytes).
@@ -620,7 +624,7 @@ impl Pool {
 
     /// Returns what a shard is charged: its table and its entries in lists of blocks, or its list.
     pub fn charge_of(&self, place: Place) -> usize {
-        let list = self.list(place).map(|list| EMPTY_LIST_BYTES.saturating_add(charge_for_list(list)));
+        let list = self.list(place).map(|list| EMPTY_LIST_BYTES.saturating_add(list.needed_bytes()));
         list.unwrap_or_else(|| self.level(self.depth(place)).charge_per_table())
     }
 
@@ -656,10 +660,10 @@ impl Pool {
     /// Adds copies of an item to the list at a place, as [`List::add`] does.
     pub fn add_to_list(&mut self, place: Place, key: ClassKey, copies: u32, most: u32) -> Result<bool, OutOfMemory> {
         let Some(shard) = self.lists.get_mut(index((u32::MAX - place.0).into())) else { beyond() };
-        let (charged, len) = (charge_for_list(&shard.list), shard.list.len());
+        let (charged, len) = (shard.list.needed_bytes(), shard.list.len());
         let is_added = shard.list.add(key, copies, most)?;
         if is_added {
-            self.charged_lists = self.charged_lists - charged + charge_for_list(&shard.list);
+            self.needed_by_lists = self.needed_by_lists - charged + shard.list.needed_bytes();
             self.copies_in_lists = self.copies_in_lists + u64::from(copies) - wide(shard.list.len() - len);
         }
         Ok(is_added)
@@ -668,9 +672,9 @@ impl Pool {
     /// Removes copies of an item from the list at a place, as [`List::take`] does.
     pub fn take_from_list(&mut self, place: Place, key: ClassKey, most: u32) -> u32 {
         let Some(shard) = self.lists.get_mut(index((u32::MAX - place.0).into())) else { return 0 };
-        let (charged, len) = (charge_for_list(&shard.list), shard.list.len());
+        let (charged, len) = (shard.list.needed_bytes(), shard.list.len());
         let taken = shard.list.take(key, most);
-        self.charged_lists = self.charged_lists - charged + charge_for_list(&shard.list);
+        self.needed_by_lists = self.needed_by_lists - charged + shard.list.needed_bytes();
         self.copies_in_lists = self.copies_in_lists + wide(len - shard.list.len()) - u64::from(taken);
         taken
     }
@@ -678,7 +682,7 @@ impl Pool {
     /// Removes all items of the list at a place.
     pub fn clear_list(&mut self, place: Place) {
         if let Some(shard) = self.lists.get_mut(index((u32::MAX - place.0).into())) {
-            self.charged_lists -= charge_for_list(&shard.list);
+            self.needed_by_lists -= shard.list.needed_bytes();
             self.copies_in_lists -= extra_copies(&shard.list);
             shard.list = List::new(shard.list.key_bytes());
         }
@@ -721,7 +725,7 @@ impl Pool {
 
     /// Adds a list. Call [`reserve_lists`](Self::reserve_lists) first.
     pub fn push_list(&mut self, depth: u8, prefix: u32, list: List) -> Place {
-        self.charged_lists += charge_for_list(&list);
+        self.needed_by_lists += list.needed_bytes();
         self.copies_in_lists += extra_copies(&list);
         self.lists.push(ListShard { record: ShardRecord::new(depth, prefix, 0), list });
         Place::of_list(low_half(wide(self.lists.len() - 1)))
@@ -730,18 +734,13 @@ impl Pool {
     fn remove_list(&mut self, place: Place, moved: &mut dyn FnMut(ShardRecord, Place, Place)) {
         let last = Place::of_list(low_half(wide(self.lists.len() - 1)));
         let ListShard { list, .. } = self.lists.swap_remove(index((u32::MAX - place.0).into()));
-        self.charged_lists -= charge_for_list(&list);
+        self.needed_by_lists -= list.needed_bytes();
         self.copies_in_lists -= extra_copies(&list);
         if last != place {
             moved(self.record(place), last, place);
         }
         shrink_to(&mut self.lists, 0);
     }
-}
-
-/// Returns what the contents of a list are charged: a function of the contents.
-fn charge_for_list(list: &List) -> usize {
-    List::bytes_for(list.key_bytes(), list.len(), list.view().count_bytes())
 }
 
 /// Returns the number of copies in a list beyond the first of each item.
@@ -782,9 +781,9 @@ impl Pool {
     pub fn assert_consistent(&self, mut check: impl FnMut(Place, ShardRecord)) {
         let mut numbers: Vec<u32> = Vec::new();
         assert!(self.levels.last().is_none_or(|level| level.len > 0), "the last level has no tables");
-        let lists = self.lists.iter().map(|shard| (charge_for_list(&shard.list), extra_copies(&shard.list)));
+        let lists = self.lists.iter().map(|shard| (shard.list.needed_bytes(), extra_copies(&shard.list)));
         let sums = lists.fold((0, 0), |sums, (charge, copies)| (sums.0 + charge, sums.1 + copies));
-        assert_eq!(sums, (self.charged_lists, self.copies_in_lists), "charge and copies of lists");
+        assert_eq!(sums, (self.needed_by_lists, self.copies_in_lists), "charge and copies of lists");
         (0..low_half(wide(self.lists.len()))).map(Place::of_list).for_each(|place| check(place, self.record(place)));
         for (depth, level) in (self.min_depth..).zip(&self.levels) {
             let per_block = 1 << level.log2_per_block;

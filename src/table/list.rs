@@ -324,6 +324,11 @@ impl List {
         bytes.saturating_add(step - 1) & !(step - 1)
     }
 
+    /// Returns the bytes that the list allocates, unless there was no memory to shrink it.
+    pub fn needed_bytes(&self) -> usize {
+        self.capacity_for(self.len())
+    }
+
     /// Returns [`bytes_for`](Self::bytes_for) this list, with `len` entries.
     fn capacity_for(&self, len: usize) -> usize {
         Self::bytes_for(self.key_bytes, len, self.count_bytes)

@@ -42,11 +42,9 @@ pub use address::Uniform;
 pub(crate) use address::{Address, AnySize};
 #[cfg(go_files)]
 pub(crate) use packed::codebook::CODEWORD_BITS;
-pub(crate) use packed::{Deep, Narrow, Packed, PackedGeometry, Wide, WideDeep};
+pub(crate) use packed::{Deep, FillPart, Narrow, Packed, PackedGeometry, Wide, WideDeep};
 pub(crate) use single::{Single, SingleGeometry};
-pub(crate) use walk::{
-    CopyPolicy, Crowd, Crowded, LONG_SEARCH, PIECE_BUCKETS, Placed, SHORT_SEARCH, place, place_all, place_elsewhere,
-};
+pub(crate) use walk::{CopyPolicy, Crowd, Crowded, LONG_SEARCH, PIECE_BUCKETS, Placed, SHORT_SEARCH, place};
 #[cfg(x86_kernels)]
 pub(crate) use {address::MULTIPLIER, packed::codebook};
 
@@ -177,13 +175,6 @@ pub(crate) trait Table {
     fn taken(&self, buckets: Range<u64>, low: Option<Fingerprint>) -> Option<u64>;
     /// Returns why the bucket is corrupt, or `None` if it is valid.
     fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt>;
-    /// Copies the fingerprints whose bits in the column begin with `prefix` to `part`: an empty table of as many buckets, whose
-    /// column lacks these bits. Returns how many fingerprints were copied, or `None`, having done nothing, if this kind of table
-    /// cannot copy faster than one fingerprint at a time.
-    #[inline(always)]
-    fn fill_part(&self, _buckets: u64, _part: &mut [u8], _column: Column, _prefix: u32) -> Option<usize> {
-        None
-    }
     /// Returns the length of the table and its padding in bytes.
     fn len_in_bytes(&self) -> usize;
 }
@@ -204,13 +195,15 @@ pub(crate) trait TableMut: Table + Sized {
     /// Replaces a copy of `old` by `new`, or stores `new` in an empty slot if `old` is `None`. Returns false and changes nothing
     /// if the bucket has no such slot.
     fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool;
-    /// Adds the fingerprints that this bucket has in `half`, one of the two halves of a split table. The column of a half lacks
-    /// the first upper bit, which is `bit` for this half. Writes the fingerprints that found no room to `left` and returns how
-    /// many they are. Returns `None`, having done nothing, if this kind of table cannot add faster than one fingerprint at a
-    /// time.
+    /// Stores values of slots in empty slots of the bucket, from the last value on, as long as there is room. What it stores, it
+    /// replaces by 0.
     #[inline(always)]
-    fn add_bucket(&mut self, _bucket: u64, _half: (&[u8], Column), _bit: u32, _left: &mut [u64; 4]) -> Option<usize> {
-        None
+    fn add<S: Slot>(&mut self, bucket: u64, values: &mut [S]) {
+        for value in values.iter_mut().rev() {
+            if Fingerprint::new((*value).into()).is_some_and(|fingerprint| self.replace(bucket, None, fingerprint)) {
+                *value = S::EMPTY;
+            }
+        }
     }
     /// Returns the table for an eviction walk: with portable code, if that is as fast.
     fn walked(&mut self) -> Self::Walked<'_>;

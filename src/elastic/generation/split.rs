@@ -8,23 +8,22 @@
 //! bucket 1  │ 0.d 0.e 1.f 1.g │ │ d e          │          │ f g          │
 //! ```
 //!
-//! A split tries first, then commits. It fills only the half of the new item, and inserts the item there. If that half has no room
-//! either, it tries the next depth. Then it allocates the other parts and a directory, and only then changes the directory. Merging
-//! two underfull shards is the reverse.
-
-use alloc::vec::Vec;
+//! A split allocates first, then tries, then commits. It fills only the half of the new item, and inserts the item there. If that half
+//! has no room either, it tries the next depth. Otherwise it fills the other parts and changes the directory. Merging two underfull
+//! shards is the reverse.
 
 use super::{Generation, List, Place, Shard, ShardMut, ShardRecord};
 use crate::{
-    bits::{index, low_half, mask, wide},
-    elastic::{directory::Directory, pool::EMPTY_LIST_BYTES, shard::BUCKET_SIZE, stream::Window},
-    filter::{Combine, InsertError},
-    storage::{OutOfMemory, reserve, reserved},
-    table::{Fingerprint, Pair, TableParams as _},
+    bits::{index, low_half, wide},
+    elastic::{directory::Directory, pool::EMPTY_LIST_BYTES, stream::Window},
+    filter::InsertError,
+    storage::OutOfMemory,
 };
 
-/// The number of slots in a bucket.
-const SLOTS: usize = BUCKET_SIZE as usize;
+/// Returns the depths of the parts into which a shard splits, with the number of parts of each.
+fn parts(from: u8, depth: u8) -> impl Iterator<Item = (u8, usize)> {
+    (from + 1..=depth).map(move |part| (part, if part == depth { 2 } else { 1 }))
+}
 
 impl Generation {
     /// Splits a shard repeatedly, until the stream leads to a part of this depth. Calls `act` with that part, and returns its
@@ -45,38 +44,26 @@ impl Generation {
         // The stream bits between the shard's prefix and that of a part.
         let bits_to = |depth: u8| low_half(Window::new(from.into(), (depth - from).into()).extract(stream));
         self.pool.add_levels(&self.plan, depth, self.pool.tables())?;
-        let reserved = self.pool.reserve(depth, 2);
-        let part = reserved.map(|()| self.push_part(place, depth, bits_to(depth)));
-        let before = part.as_ref().map_or(0, |&part| self.items(part));
-        match part {
-            Ok(part) if act(self, part) => {
-                // Allocates the other parts and the directory.
-                let between = (from + 1..depth).try_for_each(|depth| self.pool.reserve(depth, 1));
-                match between.and_then(|()| self.directory.deepened(depth)) {
-                    Ok(deeper) => {
-                        if let Some(deeper) = deeper {
-                            self.directory = deeper;
-                        }
-                        self.commit_split(place, part, depth, bits_to);
-                        Ok(true)
-                    }
-                    Err(error) => {
-                        // Subtracts the items that `act` has inserted.
-                        self.len -= self.items(part) - before;
-                        self.undo_split(Some(part), from, depth);
-                        Err(error.into())
-                    }
+        let reserved = parts(from, depth).try_for_each(|(depth, tables)| self.pool.reserve(depth, tables));
+        let is_split = reserved.and_then(|()| self.directory.deepened(depth)).map(|deeper| {
+            // Nothing fails from here on.
+            let part = self.push_part(place, depth, bits_to(depth));
+            let is_done = act(self, part);
+            if is_done {
+                if let Some(deeper) = deeper {
+                    self.directory = deeper;
                 }
+                self.commit_split(place, part, depth, bits_to);
+            } else {
+                self.remove_shard(part, &mut |_, _| ());
             }
-            Ok(part) => {
-                self.undo_split(Some(part), from, depth);
-                Ok(false)
-            }
-            Err(error) => {
-                self.undo_split(None, from, depth);
-                Err(error.into())
-            }
+            is_done
+        });
+        if is_split != Ok(true) {
+            (from + 1..=depth).for_each(|depth| self.pool.free_empty_blocks(depth, &mut |_, _, _| ()));
+            self.pool.drop_unused_levels();
         }
+        Ok(is_split?)
     }
 
     /// Replaces a shard by its parts. Their memory is reserved, so this cannot fail.
@@ -99,22 +86,11 @@ impl Generation {
         }
     }
 
-    /// Removes what a split has added. The directory does not lead to it yet.
-    fn undo_split(&mut self, part: Option<Place>, from: u8, depth: u8) {
-        if let Some(part) = part {
-            self.remove_shard(part, &mut |_, _| ());
-        }
-        for depth in from + 1..=depth {
-            self.pool.free_empty_blocks(depth, &mut |_, _, _| ());
-        }
-        self.pool.drop_unused_levels();
-    }
-
     /// Returns by how much splitting a shard from depth `from` to `depth` raises the charge while the shard itself still exists.
     fn charge_for_splits(&self, from: u8, depth: u8) -> usize {
-        let charge_at = |part: u8| self.pool.charge_for_more(&self.plan, part, if part == depth { 2 } else { 1 });
         let directory = if depth > self.global_depth() { Directory::<Place>::bytes_at_depth(depth) } else { 0 };
-        (from + 1..=depth).map(charge_at).fold(directory, usize::saturating_add)
+        let charges = parts(from, depth).map(|(depth, tables)| self.pool.charge_for_more(&self.plan, depth, tables));
+        charges.fold(directory, usize::saturating_add)
     }
 
     /// Adds a shard of this depth with the items of `whole` whose upper bits begin with `bits`. Room must be reserved. The
@@ -122,7 +98,7 @@ impl Generation {
     fn push_part(&mut self, whole: Place, depth: u8, bits: u32) -> Place {
         let record = self.pool.record(whole);
         let place = self.pool.push(ShardRecord::new(depth, record.prefix() << (depth - record.depth()) | bits, 0));
-        let is_complete = self.fill(whole, place, |part, whole| fill_part(part, whole, bits));
+        let is_complete = self.fill(whole, place, |part, whole| part.fill_part(whole, bits));
         debug_assert!(is_complete, "a bucket of a part never has more items than that of the whole");
         place
     }
@@ -270,7 +246,7 @@ impl Generation {
     fn merge_tables(&mut self, halves: [Place; 2]) -> Result<bool, OutOfMemory> {
         let record = self.pool.record(halves[0]);
         let whole = self.push_table_for(ShardRecord::new(record.depth() - 1, record.prefix() >> 1, 0))?;
-        let is_filled = (0..).zip(halves).all(|(bit, half)| self.fill(half, whole, |whole, half| fill_half(whole, half, bit)));
+        let is_filled = (0..).zip(halves).all(|(bit, half)| self.fill(half, whole, |whole, half| whole.add_half(half, bit)));
         if is_filled {
             self.replace_halves(halves, whole);
         } else {
@@ -362,118 +338,4 @@ impl Generation {
             entry += 1 << (self.global_depth() - self.depth_of(place));
         }
     }
-}
-
-// Merging with tables of other filters.
-
-impl Generation {
-    /// Returns the place and the table to which streams with this prefix of `depth` bits lead, or the first of them; `None` if it is
-    /// a list.
-    pub fn table_with(&self, depth: u8, prefix: u64) -> Option<(Place, Shard<'_>)> {
-        let global = self.global_depth();
-        let place = self.directory.at(depth.min(global), low_half(prefix >> depth.saturating_sub(global)))?;
-        Some((place, self.shard(place)?))
-    }
-
-    /// Compares another filter's table with the table at this place, whose prefix is the same or shorter.
-    pub fn compare(&self, place: Place, theirs: &Shard<'_>, prefix: u64, how: Combine) -> Result<Compared, OutOfMemory> {
-        let mut compared = Compared { absent: theirs.values()?, added: theirs.len(), present: Vec::new() };
-        let Some(ours) = self.shard(place) else { return Ok(compared) };
-        let (params, above) = (theirs.params(), bits_above(ours.params().depth, theirs, prefix));
-        let ours = ours.values()?;
-        let (ours, theirs) = (ours.as_chunks::<SLOTS>().0, compared.absent.as_chunks_mut::<SLOTS>().0);
-        let copies = |buckets: &[[u64; SLOTS]], pair: Pair, value| {
-            let in_bucket = |bucket| buckets[index(bucket)].iter().filter(|&&other| other == value).count();
-            in_bucket(pair.0) + if pair.0 == pair.1 { 0 } else { in_bucket(pair.1) }
-        };
-        let mut are_present = reserved(theirs.len())?;
-        for (bucket, slots) in (0..).zip(theirs.iter()) {
-            are_present.push(slots.each_ref().map(|&value| {
-                Fingerprint::new(value)
-                    .is_some_and(|fingerprint| copies(ours, (bucket, params.alternate(bucket, fingerprint)), value | above) > 0)
-            }));
-        }
-        for (bucket, are_present) in (0..).zip(&are_present).filter(|(_, are_present)| are_present.contains(&true)) {
-            let slots = theirs[index(bucket)].iter().zip(are_present).filter(|(_, is_present)| **is_present);
-            for fingerprint in slots.filter_map(|(&value, _)| Fingerprint::new(value)) {
-                compared.added -= 1;
-                let pair = (bucket, params.alternate(bucket, fingerprint));
-                if how == Combine::Sum || copies(theirs, pair, fingerprint.wide()) > 1 {
-                    reserve(&mut compared.present, 1)?;
-                    compared.present.push((bucket, fingerprint));
-                }
-            }
-        }
-        // Only now, because the slots are compared with each other, too.
-        for (value, _) in
-            theirs.as_flattened_mut().iter_mut().zip(are_present.as_flattened()).filter(|(_, is_present)| **is_present)
-        {
-            *value = 0;
-        }
-        Ok(compared)
-    }
-
-    /// Adds the absent items of another filter's table to the table at this place, whose depth is the same, or less by one. Returns
-    /// false, and changes nothing, if the table has no room for all of them.
-    pub fn add_absent(
-        &mut self,
-        place: Place,
-        theirs: &Shard<'_>,
-        prefix: u64,
-        compared: &mut Compared,
-    ) -> Result<bool, OutOfMemory> {
-        let Some((layout, record, table)) = self.pool.open(place) else { return Ok(false) };
-        let (params, items) = (layout.params, record.items());
-        let table = &mut table[..params.padded_bytes()];
-        let mut before = reserved(params.table_bytes())?;
-        before.extend_from_slice(&table[..params.table_bytes()]);
-        let above = bits_above(params.depth, theirs, prefix);
-        let mut shard = ShardMut::from_parts(params, table, wide(items)).with_dispatch(self.dispatch);
-        let are_added = if compared.added == theirs.len() {
-            fill_half(&mut shard, theirs, low_half(above >> theirs.params().stored_bits()))
-        } else {
-            compared.absent.iter_mut().filter(|value| **value > 0).for_each(|value| *value |= above);
-            shard.add_values(&compared.absent)
-        };
-        if are_added {
-            record.set_items(items + compared.added);
-            self.len += compared.added;
-        } else {
-            table[..before.len()].copy_from_slice(&before);
-        }
-        Ok(are_added)
-    }
-}
-
-/// A comparison of a table with that of another filter.
-pub(crate) struct Compared {
-    /// The slots of the other table, of which those with items that are in both are empty.
-    absent: Vec<u64>,
-    /// The number of absent items.
-    pub added: usize,
-    /// The other items with their buckets, but in a union only those of which the other table has copies.
-    pub present: Vec<(u64, Fingerprint)>,
-}
-
-/// Returns the bits that a table of this depth stores above the fingerprints of a deeper one with this prefix.
-fn bits_above(depth: u8, deeper: &Shard<'_>, prefix: u64) -> u64 {
-    (prefix & mask(u32::from(deeper.params().depth - depth))) << deeper.params().stored_bits()
-}
-
-/// Fills a shard with the items of a shallower one whose upper bits begin with `bits`, which are as many bits as the depths
-/// differ by. Each item stays in the bucket with the same number, so there is always room.
-pub fn fill_part(part: &mut ShardMut<'_>, whole: &Shard<'_>, bits: u32) -> bool {
-    let stored_bits = part.params().stored_bits();
-    part.copy_part_of(whole, bits)
-        || part.add_all(whole, |fingerprint| {
-            (fingerprint.wide() >> stored_bits == u64::from(bits)).then(|| fingerprint.low(stored_bits))
-        })
-}
-
-/// Adds the items of one half to the merged shard. Returns false if they do not all fit.
-pub(super) fn fill_half(whole: &mut ShardMut<'_>, half: &Shard<'_>, bit: u32) -> bool {
-    whole.add_half(half, bit).unwrap_or_else(|| {
-        let stored_bits = half.params().stored_bits();
-        whole.add_all(half, |fingerprint| Some(fingerprint.with(u64::from(bit) << stored_bits)))
-    })
 }

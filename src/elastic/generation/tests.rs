@@ -332,7 +332,7 @@ fn shards_store_every_bit_of_64() {
             for bit in 0..2 {
                 let mut part = vec![0; half.padded_bytes()];
                 let mut part = ShardMut::from_parts(half, &mut part[..], 0).with_dispatch(dispatch);
-                assert!(super::split::fill_part(&mut part, &shard, bit), "{context}");
+                assert!(part.fill_part(&shard, bit), "{context}");
                 assert_eq!(part.items(), u64::from(BUCKETS), "{context}");
                 part.each_fingerprint(|_, fingerprint| {
                     assert!(items.iter().any(|item| item.1 == fingerprint), "{context}");
@@ -342,7 +342,7 @@ fn shards_store_every_bit_of_64() {
                 let bytes = part.table();
                 let part = [bytes, &[0; PADDING]].concat();
                 let part = Shard::from_parts(half, &part[..], BUCKETS.into()).with_dispatch(dispatch);
-                assert!(super::split::fill_half(&mut whole, &part, bit), "{context}");
+                assert!(whole.add_half(&part, bit), "{context}");
             }
             assert!(merged == bytes, "{context}");
 

@@ -15,18 +15,18 @@ use core::{
 use super::InsertErrorKind;
 use super::{Content, Core, CoreMut, InsertError, facts::Load, same_content};
 use crate::{
-    bits::{PADDING, in_memory, index, low_half, wide},
+    bits::{PADDING, in_memory, index, mask, wide},
     kernel::{Dispatch, Hashes, answers},
     params::{Params, mean_matches, rate_beside_copies},
     storage::{OutOfMemory, Owned, reserved},
     table::{
-        Address, CopyPolicy, Corrupt, DeepGeometry, Fingerprint, Geometry, Pair, Read, Slot as _, TableParams, Uniform,
+        Address, CopyPolicy, Corrupt, DeepGeometry, FillPart, Fingerprint, Geometry, Pair, Read, Slot as _, TableParams, Uniform,
         copies::{self, ClassKeys, Copies, ExtraCopies, SnapshotCopies},
         fingerprints,
     },
 };
-use scan::{AddHalf, BatchInsertion, BatchPrefetch, BatchRemoval, CopyValues, FillPart, FirstCorrupt, PlaceAll, Removal, Taken};
-pub(crate) use scan::{Insertion, Located, Lookup, Occurrences, slots};
+use scan::{AddAll, BatchInsertion, BatchPrefetch, BatchRemoval, CopyValues, FirstCorrupt, Removal, TakePresent, Taken};
+pub(crate) use scan::{Insertion, Located, Lookup, Occurrences, classes, slots};
 
 /// A table with its parameters, geometry, number of items and kernel: the core of a [`CuckooFilter`](crate::CuckooFilter), or one
 /// shard of a growing filter.
@@ -215,20 +215,17 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         Ok(values)
     }
 
+    /// Removes the values of another table's slots that this one has, with the bits `above` added. Calls `act` once for all copies
+    /// of a value, with its bucket, the value without the bits above, and the number of its copies. The other table has as many
+    /// buckets.
+    pub fn take_present(&self, values: &mut [P::Slot], above: u64, act: &mut dyn FnMut(u64, Fingerprint, u32)) {
+        self.read(TakePresent { params: &self.params, values, above, act });
+    }
+
     /// Calls `act` once for all copies of a fingerprint in its two buckets, with the buckets, the fingerprint and the number of
     /// these copies, until it returns false. Returns false if it did.
     pub fn each_class(&self, act: &mut dyn FnMut(Pair, Fingerprint, u32) -> bool) -> bool {
-        let count = |values: &[P::Slot], value| low_half(wide(values.iter().filter(|&&other| other == value).count()));
-        self.each_bucket(|bucket, values| {
-            values.iter().enumerate().all(|(slot, &value)| {
-                let Some(fingerprint) = Fingerprint::new(value.into()) else { return true };
-                let alternate = self.params.alternate(bucket, fingerprint);
-                let in_alternate = if alternate == bucket { 0 } else { count(self.slots(alternate).as_ref(), value) };
-                // Only the first copy in the table calls `act`.
-                let is_repeated = values[..slot].contains(&value) || alternate < bucket && in_alternate > 0;
-                is_repeated || act((bucket, alternate), fingerprint, count(values, value) + in_alternate)
-            })
-        })
+        self.each_bucket(|bucket, values| classes(&self.params, bucket, values, |bucket| self.slots(bucket), act))
     }
 
     /// Returns the number of distinct items: fingerprints with the same two buckets count once.
@@ -322,54 +319,40 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         self.dispatch.change(&self.geometry, &mut self.storage, change)
     }
 
-    /// Stores the values of the slots of another table with as many buckets. Each goes into the bucket that it has there, or into its
-    /// alternate if that is full. Returns false if one found no room; the filter must then be discarded.
-    pub fn add_values(&mut self, values: &[P::Slot]) -> bool {
+    /// Stores the values of slots of another table with as many buckets, from `first_bucket` on, with the bits `above` added to
+    /// each. Each goes into the bucket that it has there, or into its alternate if that is full. Returns false if one found no
+    /// room; the filter must then be discarded.
+    pub fn add_all(&mut self, first_bucket: u64, values: &[P::Slot], above: u64) -> bool {
         let Self { params, storage, items, dispatch, .. } = self;
         *items += wide(fingerprints(&values).count());
-        dispatch.change_deep(&DeepGeometry::new(params), storage, PlaceAll { params, first_bucket: 0, values })
+        dispatch.change_deep(&DeepGeometry::new(params), storage, AddAll { params, first_bucket, values, above })
     }
 
-    /// Stores the fingerprints that `map` returns for those of another table with as many buckets. Each goes into the bucket that
-    /// it has there, or into its alternate if that is full. Returns false if one found no room; the filter must then be
-    /// discarded.
-    pub fn add_all<T: Deref<Target = [u8]>>(
-        &mut self,
-        other: &RawFilter<T, P>,
-        map: impl Fn(Fingerprint) -> Option<Fingerprint>,
-    ) -> bool {
-        other.each_piece(&mut |first_bucket, values| {
-            // `map` is applied here, because `PlaceAll` is compiled for each kind of table and each kernel.
-            for value in values.iter_mut() {
-                let mapped = Fingerprint::new((*value).into()).and_then(&map);
-                *value = mapped.map_or(P::Slot::EMPTY, |fingerprint| P::Slot::new(fingerprint.wide()));
-            }
-            let Self { params, storage, items, dispatch, .. } = self;
-            *items += wide(fingerprints(&&*values).count());
-            dispatch.change_deep(&DeepGeometry::new(params), storage, PlaceAll { params, first_bucket, values })
-        })
-    }
-}
-
-impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     /// Fills an empty filter with those fingerprints of a filter with as many buckets whose column bits begin with `prefix`: the
-    /// bits that the column of `whole` has in addition. Returns false, and does nothing, if the tables have no fast path for
-    /// this.
-    pub fn copy_part_of<T: Deref<Target = [u8]>>(&mut self, whole: &RawFilter<T, P>, prefix: u32) -> bool {
-        let (buckets, column) = (self.params.buckets(), DeepGeometry::new(&self.params).column);
-        let items = whole.read(FillPart { buckets, part: &mut self.storage, column, prefix });
-        self.items += wide(items.unwrap_or(0));
-        items.is_some()
+    /// bits that the column of `whole` has in addition. Each stays in the bucket with the same number, so there is always room.
+    pub fn fill_part<T: Deref<Target = [u8]>>(&mut self, whole: &RawFilter<T, P>, prefix: u32) -> bool {
+        if let Some(geometry) = DeepGeometry::new(&whole.params).deep() {
+            let column = DeepGeometry::new(&self.params).column;
+            let (buckets, part) = (self.params.buckets(), &mut self.storage[..]);
+            let split = FillPart { geometry, whole: &whole.storage, buckets, part, column, prefix };
+            self.items += wide(self.dispatch.run(split));
+            return true;
+        }
+        let stored_bits = self.params.fingerprint_bits() + self.params.column_bits();
+        whole.each_piece(&mut |first_bucket, values| {
+            for value in values.iter_mut() {
+                let stored: u64 = (*value).into();
+                *value = P::Slot::new(if stored >> stored_bits == u64::from(prefix) { stored & mask(stored_bits) } else { 0 });
+            }
+            self.add_all(first_bucket, values, 0)
+        })
     }
 
     /// Adds all fingerprints of a filter with as many buckets, whose column lacks the first bit of this one's; `bit` is its value.
-    /// Returns true if all found room. Returns `None`, and does nothing, if the tables have no fast path for this.
-    pub fn add_half<T: Deref<Target = [u8]>>(&mut self, half: &RawFilter<T, P>, bit: u32) -> Option<bool> {
-        let Self { params, storage, items, dispatch, .. } = self;
-        let add = AddHalf { params, half: (&half.storage, DeepGeometry::new(&half.params).column), bit };
-        let is_added = dispatch.change_deep(&DeepGeometry::new(params), storage, add);
-        *items += if is_added == Some(true) { half.items } else { 0 };
-        is_added
+    /// Returns false if one found no room; the filter must then be discarded.
+    pub fn add_half<T: Deref<Target = [u8]>>(&mut self, half: &RawFilter<T, P>, bit: u32) -> bool {
+        let above = u64::from(bit) << (half.params.fingerprint_bits() + half.params.column_bits());
+        half.each_piece(&mut |first_bucket, values| self.add_all(first_bucket, values, above))
     }
 }
 
@@ -586,11 +569,11 @@ pub(crate) enum Combine {
 }
 
 impl Combine {
-    /// Returns how many copies to add to `ours`.
-    pub fn added(self, ours: u32, theirs: u32) -> u32 {
+    /// Returns how many copies to add. A sum does not need to know `ours`.
+    pub fn added(self, ours: impl FnOnce() -> u32, theirs: u32) -> u32 {
         match self {
             Self::Sum => theirs,
-            Self::Union => theirs.saturating_sub(ours),
+            Self::Union => theirs.saturating_sub(ours()),
         }
     }
 }
@@ -603,10 +586,7 @@ impl RawFilter {
         other.each_class(&mut |buckets, fingerprint, occurrences| {
             let theirs = occurrences.saturating_add(other.extra_copies_of(buckets, fingerprint));
             // Insertions keep every copy in its two buckets, so `combined` still has as many copies of this item as `self`.
-            let added = match how {
-                Combine::Sum => theirs,
-                Combine::Union => theirs.saturating_sub(combined.copies_of(buckets, fingerprint)),
-            };
+            let added = how.added(|| combined.copies_of(buckets, fingerprint), theirs);
             result = combined.insert_copies(buckets, fingerprint, added);
             result.is_ok()
         });

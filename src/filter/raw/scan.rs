@@ -5,12 +5,12 @@
 use core::ops::Range;
 
 use crate::{
-    bits::{low_half, wide},
-    kernel::{PREFETCH_FROM, answers, prefetch},
+    bits::{index, low_half, wide},
+    kernel::{PREFETCH_FROM, Task, answers, prefetch},
     params::Params,
     table::{
-        Address, Change, Column, CopyPolicy, Corrupt, Fingerprint, Pair, Read, Slot, Table, TableMut, TableParams, Uniform,
-        copy_values, fingerprints, place, place_all, place_elsewhere,
+        Address, Change, CopyPolicy, Corrupt, FillPart, Fingerprint, Instructions, Pair, Read, Slot, Table, TableMut,
+        TableParams, Uniform, copy_values, fingerprints, place,
     },
 };
 
@@ -67,6 +67,25 @@ impl Occurrences {
         let count_in = |bucket| low_half(wide(fingerprints(&slots(bucket)).filter(|&other| other == self.fingerprint).count()));
         count_in(first) + if second == first { 0 } else { count_in(second) }
     }
+}
+
+/// Calls `act` once for all copies of each fingerprint of which the first copy in the table is in this bucket, as
+/// [`each_class`](super::RawFilter::each_class) does. Reads other buckets through `slots`.
+pub(crate) fn classes<P: TableParams>(
+    params: &P,
+    bucket: u64,
+    values: &[P::Slot],
+    slots: impl Fn(u64) -> P::Slots,
+    act: &mut dyn FnMut(Pair, Fingerprint, u32) -> bool,
+) -> bool {
+    let count = |values: &[P::Slot], value| low_half(wide(values.iter().filter(|&&other| other == value).count()));
+    values.iter().enumerate().all(|(slot, &value)| {
+        let Some(fingerprint) = Fingerprint::new(value.into()) else { return true };
+        let alternate = params.alternate(bucket, fingerprint);
+        let in_alternate = if alternate == bucket { 0 } else { count(slots(alternate).as_ref(), value) };
+        let is_repeated = values[..slot].contains(&value) || alternate < bucket && in_alternate > 0;
+        is_repeated || act((bucket, alternate), fingerprint, count(values, value) + in_alternate)
+    })
 }
 
 // Operations on one item. They get its buckets and its fingerprint from a function, which is compiled with them for the kernel's
@@ -189,65 +208,84 @@ impl<S: Slot> Read for CopyValues<'_, S> {
     }
 }
 
-/// Runs [`Table::fill_part`].
-pub(super) struct FillPart<'a> {
-    pub buckets: u64,
-    pub part: &'a mut [u8],
-    pub column: Column,
-    pub prefix: u32,
-}
-
-impl Read for FillPart<'_> {
-    type Output = Option<usize>;
+impl Task for FillPart<'_> {
+    type Output = usize;
 
     #[inline(always)]
-    fn run<T: Table>(self, table: &T) -> Option<usize> {
-        table.fill_part(self.buckets, self.part, self.column, self.prefix)
+    fn run<I: Instructions>(self, instructions: I) -> usize {
+        self.copy(instructions)
     }
 }
 
-/// Runs [`TableMut::add_bucket`] on all buckets.
-pub(super) struct AddHalf<'a, P> {
-    pub params: &'a P,
-    pub half: (&'a [u8], Column),
-    pub bit: u32,
-}
-
-impl<P: TableParams> Change for AddHalf<'_, P> {
-    /// True if all fingerprints found room; `None` if nothing was done.
-    type Output = Option<bool>;
-
-    #[inline(always)]
-    fn run<T: TableMut>(self, table: &mut T) -> Option<bool> {
-        let mut overflow = [0; 4];
-        for bucket in 0..self.params.buckets() {
-            let count = table.add_bucket(bucket, self.half, self.bit, &mut overflow)?;
-            if count > 0 {
-                for fingerprint in fingerprints(&&overflow[..count]) {
-                    if !place_elsewhere(&mut table.walked(), self.params, bucket, fingerprint) {
-                        return Some(false);
-                    }
-                }
-            }
-        }
-        Some(true)
-    }
-}
-
-/// Stores the values of another table's slots, each in the bucket that it has there or in its alternate.
-pub(super) struct PlaceAll<'a, P: TableParams> {
+/// Stores the values of another table's slots, from `first_bucket` on, with the bits `above` added: each in the bucket that it has
+/// there or in its alternate.
+pub(super) struct AddAll<'a, P: TableParams> {
     pub params: &'a P,
     pub first_bucket: u64,
     pub values: &'a [P::Slot],
+    pub above: u64,
 }
 
-impl<P: TableParams> Change for PlaceAll<'_, P> {
+impl<P: TableParams> Change for AddAll<'_, P> {
     /// True if all fingerprints found room.
     type Output = bool;
 
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        place_all(&mut table.walked(), self.params, self.first_bucket, self.values)
+        let Self { params, first_bucket, values, above } = self;
+        for (bucket, values) in (first_bucket..).zip(values.chunks_exact(index(params.bucket_size().into()))) {
+            if values.iter().all(|&value| value == P::Slot::EMPTY) {
+                continue;
+            }
+            let mut added = P::EMPTY_SLOTS;
+            for (added, &value) in added.as_mut().iter_mut().zip(values) {
+                *added = P::Slot::new(if value == P::Slot::EMPTY { 0 } else { value.into() | above });
+            }
+            table.add(bucket, added.as_mut());
+            // From the last one on, as `add` stores them.
+            for fingerprint in added.as_ref().iter().rev().filter_map(|&left| Fingerprint::new(left.into())) {
+                let pair = (bucket, params.alternate(bucket, fingerprint));
+                if !place(table, params, pair, fingerprint, CopyPolicy::Continue) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Removes the values of another table's slots that a table has, with the bits `above` added. Calls `act` once for all copies of a
+/// value, with its bucket, the value without the bits above, and the number of its copies.
+pub(super) struct TakePresent<'a, P: TableParams> {
+    pub params: &'a P,
+    pub values: &'a mut [P::Slot],
+    pub above: u64,
+    pub act: &'a mut dyn FnMut(u64, Fingerprint, u32),
+}
+
+impl<P: TableParams> Read for TakePresent<'_, P> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) {
+        let Self { params, values, above, act } = self;
+        let slots = index(params.bucket_size().into());
+        for slot in 0..values.len() {
+            let Some(fingerprint) = Fingerprint::new(values[slot].into()) else { continue };
+            let bucket = wide(slot / slots);
+            let pair = (bucket, params.alternate(bucket, fingerprint));
+            if table.contains(pair, fingerprint.with(above)) {
+                let mut copies = 0;
+                for bucket in [pair.0, pair.1] {
+                    for value in &mut values[index(bucket) * slots..][..slots] {
+                        if (*value).into() == fingerprint.wide() {
+                            (*value, copies) = (P::Slot::EMPTY, copies + 1);
+                        }
+                    }
+                }
+                act(bucket, fingerprint, copies);
+            }
+        }
     }
 }
 

@@ -107,23 +107,33 @@ impl Encoding for Deep {
         Self::prefetch(table, first);
         Self::prefetch(table, second);
     }
+}
 
-    /// Filtering keeps the order of the slots, so nothing is sorted again.
+/// A split: copies the fingerprints of a table of [`Deep`] buckets whose bits in the column begin with `prefix` to an empty table of
+/// as many buckets, whose column lacks these bits.
+pub(crate) struct FillPart<'a> {
+    /// The layout of the table that is split, and its bytes.
+    pub geometry: (PackedGeometry, Column),
+    pub whole: &'a [u8],
+    pub buckets: u64,
+    pub part: &'a mut [u8],
+    pub column: Column,
+    pub prefix: u32,
+}
+
+impl FillPart<'_> {
+    /// Returns how many fingerprints were copied. Filtering keeps the order of the slots, so nothing is sorted again.
     #[inline(always)]
-    fn fill_part<B: Deref<Target = [u8]>, I: Instructions>(
-        table: &Packed<'_, Self, B, I>,
-        buckets: u64,
-        part: &mut [u8],
-        column: Column,
-        prefix: u32,
-    ) -> Option<usize> {
-        let (i, width, kept) = (table.instructions, table.column.width(), column.width());
+    pub fn copy<I: Instructions>(self, instructions: I) -> usize {
+        let Self { geometry: (ref geometry, whole_column), whole: bytes, buckets, part, column, prefix } = self;
+        let table = Packed::<Deep, _, _> { geometry, column: whole_column, bytes, instructions };
+        let (i, width, kept) = (instructions, whole_column.width(), column.width());
         let fields = Fields::new(width, SLOTS);
         let (prefixes, prefix) = (fields.splat(low_half(mask(width) & !mask(kept))), fields.splat(prefix << kept));
         let (mut low, mut upper) = (Writer::new(0), Writer::new(column.first_bit));
         let mut items = 0;
         for bucket in 0..buckets {
-            let keys = Self::load(table, bucket);
+            let keys = Deep::load(&table, bucket);
             // Marks each slot to keep with one bit, in its field.
             let taken = !mask(keys.free() * width);
             let marks = (fields.zero((keys.above ^ prefix) & prefixes) & taken) >> (width - 1);
@@ -133,46 +143,13 @@ impl Encoding for Deep {
             // Moves the slots behind the empty ones. Shifts twice, because four quarters are 64 bits, which one shift cannot
             // take.
             let empty = QUARTER / 2 * (SLOTS - count);
-            low.push(part, table.geometry.bucket_bits(), packed(table.geometry, i, Quad(quarters << empty << empty)));
+            low.push(part, geometry.bucket_bits(), packed(geometry, i, Quad(quarters << empty << empty)));
             upper.push(part, SLOTS * kept, above);
             items += index(count.into());
         }
         low.finish(part);
         upper.finish(part);
-        Some(items)
-    }
-
-    #[inline(always)]
-    fn add_bucket<B: DerefMut<Target = [u8]>, I: Instructions>(
-        table: &mut Packed<'_, Self, B, I>,
-        bucket: u64,
-        (bytes, column): (&[u8], Column),
-        bit: u32,
-        left: &mut [u64; 4],
-    ) -> Option<usize> {
-        let (geometry, instructions, width) = (table.geometry, table.instructions, table.column.width());
-        let half = Self::load(&Packed::<Self, _, _> { geometry, column, bytes, instructions }, bucket);
-        let mut keys = Self::load(table, bucket);
-        let field = |n| half.field(n) | u64::from(bit) << half.width;
-        let (mut slot, mut over) = (SLOTS, 0);
-        if keys.low.0 == 0 {
-            let free = half.free();
-            (keys.low, slot) = (half.low, free);
-            keys.above = field(0) | field(1) << width | field(2) << (2 * width) | field(3) << (3 * width);
-            keys.above &= !mask(free * width);
-        }
-        while slot > 0 && half.low.quarter(slot - 1) != 0 {
-            slot -= 1;
-            let key = (half.low.quarter(slot), field(slot));
-            if keys.free() > 0 {
-                keys = keys.insert(key);
-            } else {
-                left[over] = u64::from(half.low.value(slot)) | key.1 << (geometry.high_bits() + 4);
-                over += 1;
-            }
-        }
-        Self::store(table, bucket, keys);
-        Some(over)
+        items
     }
 }
 

@@ -29,10 +29,10 @@ use core::{
     ops::{Deref, DerefMut, Range},
 };
 
-use super::{Change, Column, Corrupt, Fingerprint, Form, Instructions, Pair, Portable, Read, Slot, Table, TableMut};
+use super::{Change, Corrupt, Fingerprint, Form, Instructions, Pair, Portable, Read, Slot, Table, TableMut};
 use crate::bits::{self, Fields, index, low_half, low_quarter};
 use codebook::{CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO};
-pub(crate) use deep::{Deep, WideDeep};
+pub(crate) use deep::{Deep, FillPart, WideDeep};
 
 /// The length in bits of the shortest high parts that a lookup compares first. Shorter ones usually match by chance somewhere in
 /// a bucket.
@@ -187,28 +187,6 @@ pub(crate) trait Encoding: Sized {
     /// depends on the table, so the change would otherwise wait for memory twice.
     #[inline(always)]
     fn prefetch_columns<B: Deref<Target = [u8]>, I: Instructions>(_: &Packed<'_, Self, B, I>, _buckets: Pair) {}
-    /// Implements [`Table::fill_part`].
-    #[inline(always)]
-    fn fill_part<B: Deref<Target = [u8]>, I: Instructions>(
-        _: &Packed<'_, Self, B, I>,
-        _buckets: u64,
-        _part: &mut [u8],
-        _column: Column,
-        _prefix: u32,
-    ) -> Option<usize> {
-        None
-    }
-    /// Implements [`TableMut::add_bucket`].
-    #[inline(always)]
-    fn add_bucket<B: DerefMut<Target = [u8]>, I: Instructions>(
-        _: &mut Packed<'_, Self, B, I>,
-        _bucket: u64,
-        _half: (&[u8], Column),
-        _bit: u32,
-        _left: &mut [u64; 4],
-    ) -> Option<usize> {
-        None
-    }
 }
 
 /// The fingerprints of a decoded bucket, as numbers that sort like the slots: the nibble is in the highest bits. An empty slot is
@@ -364,11 +342,6 @@ impl<E: Encoding, B: Deref<Target = [u8]>, I: Instructions> Table for Packed<'_,
         E::prefetch(self, bucket);
     }
 
-    #[inline(always)]
-    fn fill_part(&self, buckets: u64, part: &mut [u8], column: Column, prefix: u32) -> Option<usize> {
-        E::fill_part(self, buckets, part, column, prefix)
-    }
-
     /// Collects errors instead of returning at the first one, so the loop has no branch except its end.
     #[inline(always)]
     fn taken(&self, buckets: Range<u64>, low: Option<Fingerprint>) -> Option<u64> {
@@ -467,9 +440,21 @@ impl<E: Encoding, B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Pack
         has_room
     }
 
+    /// Decodes and encodes the bucket once for all values.
     #[inline(always)]
-    fn add_bucket(&mut self, bucket: u64, half: (&[u8], Column), bit: u32, left: &mut [u64; 4]) -> Option<usize> {
-        E::add_bucket(self, bucket, half, bit, left)
+    fn add<S: Slot>(&mut self, bucket: u64, values: &mut [S]) {
+        let mut keys = E::load(self, bucket);
+        let mut free = keys.free();
+        for value in values.iter_mut().rev() {
+            if let Some(fingerprint) = Fingerprint::new((*value).into())
+                && free > 0
+            {
+                keys = keys.insert(E::key(self, fingerprint));
+                free -= 1;
+                *value = S::EMPTY;
+            }
+        }
+        E::store(self, bucket, keys);
     }
 
     fn walked(&mut self) -> Self::Walked<'_> {

@@ -163,32 +163,6 @@ pub(crate) fn place<T: TableMut, P: TableParams>(
     table.insert(buckets, fingerprint) || walk(&mut table.walked(), params, buckets, fingerprint, copy_policy)
 }
 
-/// Stores a fingerprint that has one bucket known to be full: in its alternate bucket, or by a walk. Returns false and changes
-/// nothing if no slot was found.
-#[cold]
-pub(crate) fn place_elsewhere<P: TableParams>(
-    table: &mut dyn Buckets<P>,
-    params: &P,
-    full: u64,
-    fingerprint: Fingerprint,
-) -> bool {
-    let alternate = params.alternate(full, fingerprint);
-    table.replace(Replace(alternate, None, fingerprint))
-        || walk(table, params, (full, alternate), fingerprint, CopyPolicy::Continue)
-}
-
-/// Stores all fingerprints in `values`, the slots of another table from `first_bucket` on: each in the same bucket or in its
-/// alternate, evicting others if necessary. Returns false if one of them found no slot; those before it stay.
-#[inline(never)]
-pub(crate) fn place_all<P: TableParams>(table: &mut dyn Buckets<P>, params: &P, first_bucket: u64, values: &[P::Slot]) -> bool {
-    let buckets = (first_bucket..).zip(values.chunks_exact(index(params.bucket_size().into())));
-    buckets.into_iter().all(|(bucket, values)| {
-        fingerprints(&values).all(|fingerprint| {
-            table.replace(Replace(bucket, None, fingerprint)) || place_elsewhere(table, params, bucket, fingerprint)
-        })
-    })
-}
-
 /// Stores a fingerprint whose two buckets are full, by a walk. Returns false and changes nothing if no slot was found.
 #[cold]
 #[inline(never)]
