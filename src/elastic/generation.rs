@@ -33,7 +33,7 @@ use crate::{
     kernel::Dispatch,
     storage::{OutOfMemory, Owned},
     table::{
-        CopyPolicy, Deep, Form as _, Geometry, Instructions, TableParams as _,
+        CopyPolicy, Deep, Form as _, Geometry, Instructions, Narrow, TableParams as _,
         copies::{ClassKey, Copies, ExtraCopies},
         list::List,
     },
@@ -168,9 +168,10 @@ impl Generation {
         let Some((layout, table)) = self.pool.layout_and_table(place) else { return };
         self.pool.prefetch_record(instructions, place);
         let prefetch = key.locate(0).prefetch();
-        match layout.geometry.deep() {
-            Some(geometry) => Deep::read(&geometry, table, instructions, prefetch),
-            None => self.dispatch.read_deep(&layout.geometry, table, prefetch),
+        if layout.geometry.table.is_narrow() {
+            Deep::<Narrow>::read(&layout.geometry, table, instructions, prefetch);
+        } else {
+            self.dispatch.read_deep(&layout.geometry, table, prefetch);
         }
     }
 
@@ -183,9 +184,10 @@ impl Generation {
             return false;
         }
         let insertion = key.insertion(&layout.params, layout.upper, CopyPolicy::GiveUp);
-        let is_placed = match layout.geometry.deep() {
-            Some(geometry) => Deep::change(&geometry, table, instructions, insertion),
-            None => self.dispatch.change_deep(&layout.geometry, table, insertion),
+        let is_placed = if layout.geometry.table.is_narrow() {
+            Deep::<Narrow>::change(&layout.geometry, table, instructions, insertion)
+        } else {
+            self.dispatch.change_deep(&layout.geometry, table, insertion)
         };
         if is_placed {
             record.set_items(items + 1);

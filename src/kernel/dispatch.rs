@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     params::Params,
-    table::{Change, Deep, DeepGeometry, Form, Geometry, Instructions, Narrow, Portable, Read, Single, Wide, WideDeep},
+    table::{Change, Deep, DeepGeometry, Form, Geometry, Instructions, Narrow, Portable, Read, Single, Wide},
 };
 
 /// A kernel that the processor supports. Only detection makes the tokens.
@@ -24,28 +24,6 @@ pub(crate) enum Dispatch {
     Avx2(Avx2),
     #[cfg(x86_kernels)]
     Avx512(Avx512),
-}
-
-/// Calls a method of BMI2 or portable code for the kind of table at hand. (The vector kernels use BMI2 for single operations.)
-/// Branching on the kernel first takes the fewest instructions.
-macro_rules! for_table {
-    ($dispatch:ident, $geometry:ident, $method:ident or $portable:ident, ($($argument:expr),*)) => {
-        match $dispatch.bmi2() {
-            #[cfg(x86_kernels)]
-            Some(bmi2) => match $geometry {
-                Geometry::Narrow(geometry) => bmi2.$method(Narrow, geometry, $($argument),*),
-                Geometry::Wide(geometry) => bmi2.$method(Wide, geometry, $($argument),*),
-                Geometry::Single(geometry) => bmi2.$method(Single, geometry, $($argument),*),
-            },
-            #[cfg(not(x86_kernels))]
-            Some(never) => match never {},
-            None => match $geometry {
-                Geometry::Narrow(geometry) => $portable(Narrow, geometry, $($argument),*),
-                Geometry::Wide(geometry) => $portable(Wide, geometry, $($argument),*),
-                Geometry::Single(geometry) => $portable(Single, geometry, $($argument),*),
-            },
-        }
-    };
 }
 
 /// A task that works on many tables.
@@ -102,85 +80,80 @@ impl Dispatch {
         }
     }
 
-    #[cfg(not(x86_kernels))]
-    #[inline(always)]
-    fn bmi2(self) -> Option<core::convert::Infallible> {
-        let Self::Portable = self;
-        None
-    }
-
     /// Runs a [`Read`] on a table.
     #[inline(always)]
     pub fn read<R: Read>(self, geometry: &Geometry, bytes: &[u8], read: R) -> R::Output {
-        for_table!(self, geometry, read or read_portably, (bytes, read))
+        // Branching on the kernel first takes the fewest instructions.
+        #[cfg(x86_kernels)]
+        if let Some(bmi2) = self.bmi2() {
+            return match geometry {
+                Geometry::Narrow(geometry) => bmi2.read::<Narrow, R>(geometry, bytes, read),
+                Geometry::Wide(geometry) => bmi2.read::<Wide, R>(geometry, bytes, read),
+                Geometry::Single(geometry) => bmi2.read::<Single, R>(geometry, bytes, read),
+            };
+        }
+        match geometry {
+            Geometry::Narrow(geometry) => read_portably::<Narrow, R>(geometry, bytes, read),
+            Geometry::Wide(geometry) => read_portably::<Wide, R>(geometry, bytes, read),
+            Geometry::Single(geometry) => read_portably::<Single, R>(geometry, bytes, read),
+        }
     }
 
     /// Runs a [`Change`] on a table.
     #[inline(always)]
     pub fn change<C: Change>(self, geometry: &Geometry, bytes: &mut [u8], change: C) -> C::Output {
-        for_table!(self, geometry, change or change_portably, (bytes, change))
+        // Branching on the kernel first takes the fewest instructions.
+        #[cfg(x86_kernels)]
+        if let Some(bmi2) = self.bmi2() {
+            return match geometry {
+                Geometry::Narrow(geometry) => bmi2.change::<Narrow, C>(geometry, bytes, change),
+                Geometry::Wide(geometry) => bmi2.change::<Wide, C>(geometry, bytes, change),
+                Geometry::Single(geometry) => bmi2.change::<Single, C>(geometry, bytes, change),
+            };
+        }
+        match geometry {
+            Geometry::Narrow(geometry) => change_portably::<Narrow, C>(geometry, bytes, change),
+            Geometry::Wide(geometry) => change_portably::<Wide, C>(geometry, bytes, change),
+            Geometry::Single(geometry) => change_portably::<Single, C>(geometry, bytes, change),
+        }
     }
 
-    /// Runs a [`Read`] on a table with its column.
+    /// Runs a [`Read`] on a packed table with its column.
     #[inline(always)]
-    pub fn read_deep<R: Read>(self, &DeepGeometry { table, column }: &DeepGeometry, bytes: &[u8], read: R) -> R::Output {
-        match column.width() {
-            // A filter that was planned for its final size has no column. All others have one most of the time.
-            0 if table.is_narrow() => self.read_form(Narrow, &table, bytes, read),
-            1..=Deep::MAX_COLUMN_BITS if table.is_narrow() => self.read_form(Deep, &(table, column), bytes, read),
+    pub fn read_deep<R: Read>(self, geometry: &DeepGeometry, bytes: &[u8], read: R) -> R::Output {
+        if !geometry.table.is_narrow() {
             // This encoding spreads and gathers nothing, so portable code is as fast.
-            _ => read_portably(WideDeep, &(table, column), bytes, read),
+            return read_portably::<Deep<Wide>, R>(geometry, bytes, read);
         }
+        #[cfg(x86_kernels)]
+        if let Some(bmi2) = self.bmi2() {
+            return bmi2.read::<Deep<Narrow>, R>(geometry, bytes, read);
+        }
+        read_portably::<Deep<Narrow>, R>(geometry, bytes, read)
     }
 
-    /// Runs a [`Change`] on a table with its column.
+    /// Runs a [`Change`] on a packed table with its column.
     #[inline(always)]
-    pub fn change_deep<C: Change>(
-        self,
-        &DeepGeometry { table, column }: &DeepGeometry,
-        bytes: &mut [u8],
-        change: C,
-    ) -> C::Output {
-        match column.width() {
+    pub fn change_deep<C: Change>(self, geometry: &DeepGeometry, bytes: &mut [u8], change: C) -> C::Output {
+        if !geometry.table.is_narrow() {
             // As in `read_deep`.
-            0 if table.is_narrow() => self.change_form(Narrow, &table, bytes, change),
-            1..=Deep::MAX_COLUMN_BITS if table.is_narrow() => self.change_form(Deep, &(table, column), bytes, change),
-            _ => change_portably(WideDeep, &(table, column), bytes, change),
+            return change_portably::<Deep<Wide>, C>(geometry, bytes, change);
         }
-    }
-
-    #[inline(always)]
-    fn read_form<F: Form, R: Read>(self, form: F, geometry: &F::Geometry, bytes: &[u8], read: R) -> R::Output {
-        match self.bmi2() {
-            #[cfg(x86_kernels)]
-            Some(bmi2) => bmi2.read(form, geometry, bytes, read),
-            #[cfg(not(x86_kernels))]
-            Some(never) => match never {},
-            None => read_portably(form, geometry, bytes, read),
+        #[cfg(x86_kernels)]
+        if let Some(bmi2) = self.bmi2() {
+            return bmi2.change::<Deep<Narrow>, C>(geometry, bytes, change);
         }
-    }
-
-    #[inline(always)]
-    fn change_form<F: Form, C: Change>(self, form: F, geometry: &F::Geometry, bytes: &mut [u8], change: C) -> C::Output {
-        match self.bmi2() {
-            #[cfg(x86_kernels)]
-            Some(bmi2) => bmi2.change(form, geometry, bytes, change),
-            #[cfg(not(x86_kernels))]
-            Some(never) => match never {},
-            None => change_portably(form, geometry, bytes, change),
-        }
+        change_portably::<Deep<Narrow>, C>(geometry, bytes, change)
     }
 
     /// Runs a [`Task`] with the instructions for single operations.
     #[inline(always)]
     pub fn run<T: Task>(self, task: T) -> T::Output {
-        match self.bmi2() {
-            #[cfg(x86_kernels)]
-            Some(bmi2) => bmi2.run(task),
-            #[cfg(not(x86_kernels))]
-            Some(never) => match never {},
-            None => run_portably(task),
+        #[cfg(x86_kernels)]
+        if let Some(bmi2) = self.bmi2() {
+            return bmi2.run(task);
         }
+        run_portably(task)
     }
 
     /// Looks up all hashes. Calls `answer` once for each [`BATCH`](super::BATCH) of them, in order. Bit i of its argument is the
@@ -238,7 +211,7 @@ impl Dispatch {
 /// Runs a [`Read`] with portable code. There is one function per kind of table: if all were inlined into one function, each would
 /// save the registers that the others need.
 #[inline(never)]
-fn read_portably<F: Form, R: Read>(_: F, geometry: &F::Geometry, bytes: &[u8], read: R) -> R::Output {
+fn read_portably<F: Form, R: Read>(geometry: &F::Geometry, bytes: &[u8], read: R) -> R::Output {
     F::read(geometry, bytes, Portable, read)
 }
 
@@ -250,6 +223,6 @@ fn run_portably<T: Task>(task: T) -> T::Output {
 
 /// Runs a [`Change`] with portable code, in one function per kind of table.
 #[inline(never)]
-fn change_portably<F: Form, C: Change>(_: F, geometry: &F::Geometry, bytes: &mut [u8], change: C) -> C::Output {
+fn change_portably<F: Form, C: Change>(geometry: &F::Geometry, bytes: &mut [u8], change: C) -> C::Output {
     F::change(geometry, bytes, Portable, change)
 }

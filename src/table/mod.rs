@@ -9,7 +9,7 @@
 //! ```
 //!
 //! In growing filters, tables are packed, and a fingerprint has more bits than a lookup compares. Its upper bits are in a
-//! [`Column`] behind the table, which lookups do not read (`Deep`, `WideDeep`).
+//! [`Column`] behind the table, which lookups do not read ([`Deep`]).
 //!
 //! A [`Geometry`] is the bit layout of a table; filters store it. A [`Table`] is a geometry bound to bytes and to
 //! [`Instructions`] for the duration of one operation. Operations are types that implement [`Read`] or [`Change`]. Each is
@@ -35,14 +35,16 @@ use core::{
 };
 
 use crate::{
-    bits::{index, low_half, wide},
+    bits::{index, low_half},
     params::{Params, TableKind},
 };
 pub use address::Uniform;
 pub(crate) use address::{Address, AnySize};
+#[cfg(test)]
+pub(crate) use packed::MAX_COLUMN_BITS;
 #[cfg(go_files)]
 pub(crate) use packed::codebook::CODEWORD_BITS;
-pub(crate) use packed::{Deep, FillPart, Narrow, Packed, PackedGeometry, Wide, WideDeep};
+pub(crate) use packed::{Column, Deep, FillPart, Keys, Narrow, Packed, PackedGeometry, Wide};
 pub(crate) use single::{Single, SingleGeometry};
 pub(crate) use walk::{CopyPolicy, Crowd, Crowded, LONG_SEARCH, PIECE_BUCKETS, Placed, SHORT_SEARCH, place};
 #[cfg(x86_kernels)]
@@ -192,15 +194,15 @@ pub(crate) trait TableMut: Table + Sized {
     /// Removes one copy of the fingerprint, from the first bucket if both have one. Returns false and changes nothing if neither
     /// has one.
     fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
-    /// Replaces a copy of `old` by `new`, or stores `new` in an empty slot if `old` is `None`. Returns false and changes nothing
-    /// if the bucket has no such slot.
-    fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool;
+    /// Replaces a copy of `old` by `new`, where `None` is an empty slot. Returns false and changes nothing if the bucket has no such
+    /// slot.
+    fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Option<Fingerprint>) -> bool;
     /// Stores values of slots in empty slots of the bucket, from the last value on, as long as there is room. What it stores, it
     /// replaces by 0.
     #[inline(always)]
     fn add<S: Slot>(&mut self, bucket: u64, values: &mut [S]) {
         for value in values.iter_mut().rev() {
-            if Fingerprint::new((*value).into()).is_some_and(|fingerprint| self.replace(bucket, None, fingerprint)) {
+            if Fingerprint::new((*value).into()).is_some_and(|fingerprint| self.replace(bucket, None, Some(fingerprint))) {
                 *value = S::EMPTY;
             }
         }
@@ -251,24 +253,6 @@ impl Geometry {
     }
 }
 
-/// The most bits that a column has for each slot.
-pub(crate) const MAX_COLUMN_BITS: u32 = 32;
-
-/// The location of the column: the upper bits of all slots' fingerprints, in the order of the slots, behind the table.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Column {
-    first_bit: u64,
-    width: u8,
-}
-
-impl Column {
-    /// Returns the number of bits that the column has for each slot.
-    #[inline]
-    pub fn width(self) -> u32 {
-        self.width.into()
-    }
-}
-
 /// The bit layout of a packed table with a column. The column may have a width of 0.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct DeepGeometry {
@@ -279,18 +263,8 @@ pub(crate) struct DeepGeometry {
 
 impl DeepGeometry {
     pub fn new(params: &impl TableParams) -> Self {
-        let first_bit = wide(bytes_of(params.buckets(), params.bucket_bits())) * 8;
-        debug_assert!(params.column_bits() <= MAX_COLUMN_BITS);
-        #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
-        let width = params.column_bits() as u8;
-        Self { table: packed(params.fingerprint_bits()), column: Column { first_bit, width } }
-    }
-
-    /// Returns the layout and the column if the table consists of [`Deep`] buckets.
-    #[inline(always)]
-    pub fn deep(&self) -> Option<(PackedGeometry, Column)> {
-        let is_deep = self.table.is_narrow() && (1..=Deep::MAX_COLUMN_BITS).contains(&self.column.width());
-        is_deep.then_some((self.table, self.column))
+        let column = Column::new(bytes_of(params.buckets(), params.bucket_bits()), params.column_bits());
+        Self { table: packed(params.fingerprint_bits()), column }
     }
 }
 
@@ -441,9 +415,9 @@ pub(crate) trait Instructions: Copy {
     fn gather_nibbles(self, quarters: u64) -> u16;
     /// Packs the bits of a word that the mask selects, without gaps, into the lowest bits.
     fn extract(self, word: u64, mask: u64) -> u64;
-    /// Implements [`Table::contains`](Table::contains) for narrow buckets.
-    fn contains_narrow<B: Deref<Target = [u8]>>(
-        table: &Packed<'_, Narrow, B, Self>,
+    /// Implements [`Table::contains`](Table::contains) for narrow buckets without a column.
+    fn contains_narrow<K: Keys, B: Deref<Target = [u8]>, const COLUMN: bool>(
+        table: &Packed<'_, K, B, Self, COLUMN>,
         buckets: Pair,
         fingerprint: Fingerprint,
     ) -> bool;
@@ -502,8 +476,8 @@ impl Instructions for Portable {
     }
 
     #[inline(always)]
-    fn contains_narrow<B: Deref<Target = [u8]>>(
-        table: &Packed<'_, Narrow, B, Self>,
+    fn contains_narrow<K: Keys, B: Deref<Target = [u8]>, const COLUMN: bool>(
+        table: &Packed<'_, K, B, Self, COLUMN>,
         buckets: Pair,
         fingerprint: Fingerprint,
     ) -> bool {

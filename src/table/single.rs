@@ -281,8 +281,8 @@ impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Plain<'_, B, I> {
     }
 
     #[inline(always)]
-    fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool {
-        self.change(bucket, old.map_or(0, Fingerprint::get), new.get())
+    fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Option<Fingerprint>) -> bool {
+        self.change(bucket, old.map_or(0, Fingerprint::get), new.map_or(0, Fingerprint::get))
     }
 
     #[inline(always)]

@@ -9,8 +9,8 @@ use proptest::{
 };
 
 use super::{
-    Column, Corrupt, Deep, DeepGeometry, Fingerprint, Form, Geometry, MAX_COLUMN_BITS, Narrow, Portable, Single, Table, TableMut,
-    TableParams, Wide, WideDeep, fingerprints, packed::codebook,
+    Corrupt, Deep, DeepGeometry, Fingerprint, Form, Geometry, MAX_COLUMN_BITS, Narrow, Portable, Single, Table, TableMut,
+    TableParams, Wide, fingerprints, packed::codebook,
 };
 use crate::{
     bits::{self, PADDING},
@@ -139,7 +139,7 @@ impl TableParams for ColumnParams {
 struct Bound {
     geometry: Geometry,
     /// `None` for a table without a column, which differs from one with a column of width 0.
-    column: Option<Column>,
+    deep: Option<DeepGeometry>,
     bytes: Owned,
     len: usize,
 }
@@ -150,7 +150,7 @@ impl Bound {
     }
 
     fn of(params: &impl TableParams, bytes: Owned) -> Self {
-        Self { geometry: Geometry::new(params), column: None, bytes, len: params.table_bytes() }
+        Self { geometry: Geometry::new(params), deep: None, bytes, len: params.table_bytes() }
     }
 
     fn table(&self) -> &[u8] {
@@ -159,31 +159,21 @@ impl Bound {
 
     fn read<R: Read>(&self, read: R) -> R::Output {
         let bytes = &self.bytes;
-        match (&self.geometry, self.column) {
-            (geometry, None) => geometry.read_with(bytes, Portable, read),
-            (&Geometry::Narrow(geometry), Some(column)) if column.width() <= Deep::MAX_COLUMN_BITS => {
-                Deep::read(&(geometry, column), bytes, Portable, read)
-            }
-            (&(Geometry::Narrow(geometry) | Geometry::Wide(geometry)), Some(column)) => {
-                WideDeep::read(&(geometry, column), bytes, Portable, read)
-            }
-            (Geometry::Single(_), Some(_)) => unreachable!("tables with a column are packed"),
+        match &self.deep {
+            None => self.geometry.read_with(bytes, Portable, read),
+            Some(deep) if deep.table.is_narrow() => Deep::<Narrow>::read(deep, bytes, Portable, read),
+            Some(deep) => Deep::<Wide>::read(deep, bytes, Portable, read),
         }
     }
 
     fn change<C: Change>(&mut self, change: C) -> C::Output {
         let bytes = &mut self.bytes;
-        match (&self.geometry, self.column) {
-            (Geometry::Single(geometry), None) => Single::change(geometry, bytes, Portable, change),
+        match (&self.geometry, &self.deep) {
+            (Geometry::Single(geometry), _) => Single::change(geometry, bytes, Portable, change),
             (Geometry::Narrow(geometry), None) => Narrow::change(geometry, bytes, Portable, change),
             (Geometry::Wide(geometry), None) => Wide::change(geometry, bytes, Portable, change),
-            (&Geometry::Narrow(geometry), Some(column)) if column.width() <= Deep::MAX_COLUMN_BITS => {
-                Deep::change(&(geometry, column), bytes, Portable, change)
-            }
-            (&(Geometry::Narrow(geometry) | Geometry::Wide(geometry)), Some(column)) => {
-                WideDeep::change(&(geometry, column), bytes, Portable, change)
-            }
-            (Geometry::Single(_), Some(_)) => unreachable!("tables with a column are packed"),
+            (Geometry::Narrow(_), Some(deep)) => Deep::<Narrow>::change(deep, bytes, Portable, change),
+            (Geometry::Wide(_), Some(deep)) => Deep::<Wide>::change(deep, bytes, Portable, change),
         }
     }
 
@@ -215,7 +205,7 @@ operations!(Read: taken(buckets: core::ops::Range<u64>, low: Option<Fingerprint>
 operations!(Read: corrupt(bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt>, Table);
 operations!(Change: insert(buckets: (u64, u64), fingerprint: Fingerprint) -> bool, TableMut, mut);
 operations!(Change: remove(buckets: (u64, u64), fingerprint: Fingerprint) -> bool, TableMut, mut);
-operations!(Change: replace(bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool, TableMut, mut);
+operations!(Change: replace(bucket: u64, old: Option<Fingerprint>, new: Option<Fingerprint>) -> bool, TableMut, mut);
 
 struct Residents(u64);
 
@@ -238,7 +228,7 @@ fn agree(
     let mut oracle = Oracle::new(kind, f, b, column);
     let in_table = f - column;
     let params = ColumnParams { table: params(kind, in_table, b, BUCKETS), column };
-    let mut table = Bound { column: has_column.then(|| DeepGeometry::new(&params).column), ..Bound::new(&params) };
+    let mut table = Bound { deep: has_column.then(|| DeepGeometry::new(&params)), ..Bound::new(&params) };
     for &(step, bucket, other, value, index) in steps {
         // Few distinct values, so that buckets hold copies and equal nibbles.
         let fingerprint = Fingerprint::new(value % (u64::MAX >> (64 - f)) + 1).unwrap();
@@ -249,7 +239,7 @@ fn agree(
         match step {
             Step::Put => {
                 let expected = oracle.change(bucket, 0, fingerprint.wide());
-                prop_assert_eq!(table.change(replace(bucket, None, fingerprint)), expected);
+                prop_assert_eq!(table.change(replace(bucket, None, Some(fingerprint))), expected);
             }
             Step::Insert => {
                 let emptier = if oracle.taken(other) < oracle.taken(bucket) { other } else { bucket };
@@ -264,8 +254,9 @@ fn agree(
             Step::Replace if residents.is_empty() => {}
             Step::Replace => {
                 let old = *index.get(&residents);
-                oracle.change(bucket, old.wide(), fingerprint.wide());
-                prop_assert!(table.change(replace(bucket, Some(old), fingerprint)));
+                let new = (value % 3 != 0).then_some(fingerprint);
+                oracle.change(bucket, old.wide(), new.map_or(0, Fingerprint::wide));
+                prop_assert!(table.change(replace(bucket, Some(old), new)));
             }
         }
         let values: Vec<u64> = oracle.buckets[bucket as usize].iter().copied().filter(|&value| value != 0).collect();
@@ -361,7 +352,7 @@ fn unsorted_fingerprints_are_rejected() {
     let params = params(TableKind::Packed, 13, 4, 2);
     let mut table = Bound::new(&params);
     for value in [0x15, 0x25] {
-        assert!(table.change(replace(0, None, Fingerprint::new(value).unwrap())));
+        assert!(table.change(replace(0, None, Fingerprint::new(value))));
     }
     let mut storage = Owned::copied(table.table()).unwrap();
     let bytes = &mut storage;

@@ -331,10 +331,10 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     /// Fills an empty filter with those fingerprints of a filter with as many buckets whose column bits begin with `prefix`: the
     /// bits that the column of `whole` has in addition. Each stays in the bucket with the same number, so there is always room.
     pub fn fill_part<T: Deref<Target = [u8]>>(&mut self, whole: &RawFilter<T, P>, prefix: u32) -> bool {
-        if let Some(geometry) = DeepGeometry::new(&whole.params).deep() {
-            let column = DeepGeometry::new(&self.params).column;
-            let (buckets, part) = (self.params.buckets(), &mut self.storage[..]);
-            let split = FillPart { geometry, whole: &whole.storage, buckets, part, column, prefix };
+        let [geometry, own] = [&whole.params, &self.params].map(DeepGeometry::new);
+        if geometry.table.is_narrow() && geometry.column.fits_a_word() {
+            let (buckets, part) = (self.params.buckets(), (&mut self.storage[..], own.column));
+            let split = FillPart { geometry: geometry.table, whole: (&whole.storage, geometry.column), buckets, part, prefix };
             self.items += wide(self.dispatch.run(split));
             return true;
         }

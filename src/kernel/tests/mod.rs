@@ -29,7 +29,7 @@ impl Change for Put {
     type Output = bool;
 
     fn run<T: TableMut>(self, table: &mut T) -> bool {
-        table.replace(self.0, None, self.1)
+        table.replace(self.0, None, Some(self.1))
     }
 }
 

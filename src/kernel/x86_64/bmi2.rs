@@ -14,7 +14,7 @@ use super::{super::Task, Bmi2};
 use crate::{
     bits::low_quarter,
     table::{
-        Change, Fingerprint, Form, Instructions, Narrow, Packed, Pair, Read, TableMut,
+        Change, Fingerprint, Form, Instructions, Keys, Packed, Pair, Read, TableMut,
         codebook::{self, CODEWORD_BITS},
     },
 };
@@ -32,7 +32,7 @@ pub(super) fn prefetch(address: *const u8) {
 impl Bmi2 {
     /// Runs a [`Read`] on a table.
     #[inline(always)]
-    pub(in crate::kernel) fn read<F: Form, R: Read>(self, _: F, geometry: &F::Geometry, bytes: &[u8], read: R) -> R::Output {
+    pub(in crate::kernel) fn read<F: Form, R: Read>(self, geometry: &F::Geometry, bytes: &[u8], read: R) -> R::Output {
         // If the whole program is compiled for these instructions, a lookup can be inlined into its caller.
         #[cfg(all(target_feature = "bmi1", target_feature = "bmi2", target_feature = "popcnt"))]
         {
@@ -54,13 +54,7 @@ impl Bmi2 {
 
     /// Runs a [`Change`] on a table.
     #[inline(always)]
-    pub(in crate::kernel) fn change<F: Form, C: Change>(
-        self,
-        _: F,
-        geometry: &F::Geometry,
-        bytes: &mut [u8],
-        change: C,
-    ) -> C::Output {
+    pub(in crate::kernel) fn change<F: Form, C: Change>(self, geometry: &F::Geometry, bytes: &mut [u8], change: C) -> C::Output {
         #[target_feature(enable = "bmi1,bmi2,popcnt")]
         #[inline(never)]
         fn run<F: Form, C: Change>(bmi2: Bmi2, geometry: &F::Geometry, bytes: &mut [u8], change: C) -> C::Output {
@@ -120,8 +114,8 @@ impl Instructions for Bmi2 {
     /// Unpacks both buckets into quarters of words and compares all fingerprints without a branch, so that hits and misses take
     /// the same time. Compares plain fingerprints instead of `Keys`, which takes fewer steps.
     #[inline(always)]
-    fn contains_narrow<B: Deref<Target = [u8]>>(
-        table: &Packed<'_, Narrow, B, Self>,
+    fn contains_narrow<K: Keys, B: Deref<Target = [u8]>, const COLUMN: bool>(
+        table: &Packed<'_, K, B, Self, COLUMN>,
         buckets: Pair,
         fingerprint: Fingerprint,
     ) -> bool {

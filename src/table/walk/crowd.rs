@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Buckets, Node, Take, Visited, shift};
+use super::{Buckets, Node, Replace, Visited, shift};
 use crate::{
     bits::{index, low_half, wide},
     storage::{OutOfMemory, reserve},
@@ -131,7 +131,7 @@ impl<P: TableParams> Crowd<'_, P> {
     /// fails, nothing has changed.
     fn move_out(&mut self, bucket: u64, fingerprint: Fingerprint) -> Result<bool, OutOfMemory> {
         let key = (self.key)(bucket, fingerprint);
-        Ok(self.copies.add(key, 1, copies::MOST)? && self.table.take(Take(bucket, fingerprint)))
+        Ok(self.copies.add(key, 1, copies::MOST)? && self.table.replace(Replace(bucket, Some(fingerprint), None)))
     }
 
     /// Moves second copies out of a piece of the table around one of an item's buckets that has a fingerprint twice. Returns how

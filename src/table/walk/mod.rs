@@ -38,8 +38,6 @@ pub(crate) trait Buckets<P: TableParams> {
     fn slots(&mut self, bucket: u64) -> P::Slots;
     /// Prefetches a bucket.
     fn prefetch(&mut self, bucket: u64);
-    /// Removes a fingerprint from a bucket. Returns false if the bucket does not hold it.
-    fn take(&mut self, take: Take) -> bool;
 }
 
 impl<T: TableMut, P: TableParams> Buckets<P> for T {
@@ -57,10 +55,6 @@ impl<T: TableMut, P: TableParams> Buckets<P> for T {
 
     fn prefetch(&mut self, bucket: u64) {
         Table::prefetch(self, bucket);
-    }
-
-    fn take(&mut self, take: Take) -> bool {
-        self.outlined(take)
     }
 }
 
@@ -100,7 +94,7 @@ impl<P: TableParams> Change for Expand<'_, P> {
 }
 
 /// [`TableMut::replace`] as an operation.
-pub(crate) struct Replace(u64, Option<Fingerprint>, Fingerprint);
+pub(crate) struct Replace(u64, Option<Fingerprint>, Option<Fingerprint>);
 
 impl Change for Replace {
     type Output = bool;
@@ -122,18 +116,6 @@ impl<P: TableParams> Change for ReadSlots<P> {
         let mut slots = P::EMPTY_SLOTS;
         copy_values(&table.values(self.0), slots.as_mut());
         slots
-    }
-}
-
-/// [`Buckets::take`] as an operation.
-pub(crate) struct Take(u64, Fingerprint);
-
-impl Change for Take {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<T: TableMut>(self, table: &mut T) -> bool {
-        table.remove((self.0, self.0), self.1)
     }
 }
 
@@ -341,11 +323,11 @@ impl<P: TableParams> Search<P> {
         loop {
             let (next, has_room) = self.step(table, bucket);
             let Some(resident) = Fingerprint::new(next.incoming.into()) else { return };
-            let is_stored = table.replace(Replace(bucket, Some(resident), fingerprint));
+            let is_stored = table.replace(Replace(bucket, Some(resident), Some(fingerprint)));
             debug_assert!(is_stored);
             (bucket, fingerprint) = (next.bucket, resident);
             if has_room {
-                let is_stored = table.replace(Replace(bucket, None, fingerprint));
+                let is_stored = table.replace(Replace(bucket, None, Some(fingerprint)));
                 debug_assert!(is_stored);
                 return;
             }
@@ -359,7 +341,7 @@ fn shift<P: TableParams>(table: &mut dyn Buckets<P>, nodes: &[Node<P::Slot>], mu
     loop {
         let Node { bucket, incoming, parent } = nodes[at];
         let Some(incoming) = Fingerprint::new(incoming.into()) else { return };
-        let is_stored = table.replace(Replace(bucket, outgoing, incoming));
+        let is_stored = table.replace(Replace(bucket, outgoing, Some(incoming)));
         debug_assert!(is_stored);
         if at == index(parent.into()) {
             return;

@@ -67,7 +67,7 @@ impl<'c, T: TableMut> TableMut for Counting<'c, T> {
     fn remove(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
         self.table.remove(buckets, fingerprint)
     }
-    fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Fingerprint) -> bool {
+    fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Option<Fingerprint>) -> bool {
         self.table.replace(bucket, old, new)
     }
     fn walked(&mut self) -> Self::Walked<'_> {
