@@ -68,12 +68,12 @@ fn batches_equal_single_operations_with_every_kernel() {
 #[test]
 fn batches_fill_large_tables_as_single_insertions_do() {
     for (table, f, buckets) in
-        [(TableKind::Packed, 13, 175_000), (TableKind::Packed, 21, 105_000), (TableKind::Single, 12, 175_000)]
+        [(TableKind::Packed, 13, 175_000_u32), (TableKind::Packed, 21, 105_000), (TableKind::Single, 12, 175_000)]
     {
         let items = items(3, buckets as usize * 395 / 100);
         let mut reference: Option<CuckooFilter> = None;
         for kernel in Kernel::available() {
-            let builder = CuckooFilter::builder().table(table).fingerprint_bits(f).buckets(buckets).kernel(kernel);
+            let builder = CuckooFilter::builder().table(table).fingerprint_bits(f).buckets(buckets.into()).kernel(kernel);
             let mut filter = builder.build().expect("valid parameters");
             assert!(filter.params().table_bytes() >= 1 << 20);
             let full = filter.insert_batch(&items).expect_err("a load of 0.9875 is too high");

@@ -83,9 +83,7 @@ impl<P: Copy + PartialEq> Directory<P> {
     #[inline(never)]
     pub fn point(&mut self, depth: u8, prefix: u32, place: P) {
         let (first, row) = (self.first_entry(depth, prefix), 1 << (self.global_depth() - depth));
-        // Not `entries[first..]`: for places in 64 bits, the compiler would share the code for slicing arrays of `u64` with programs
-        // that have no directory. A page that queries a snapshot would take 3 KiB more.
-        self.entries.iter_mut().skip(first).take(row).for_each(|entry| *entry = place);
+        self.entries[first..][..row].fill(place);
     }
 
     /// Returns the depth of the shard that has an entry in its row.

@@ -133,9 +133,9 @@ impl SnapshotError {
         message: &'static str,
         numbers: [u64; N],
     ) -> Self {
-        let mut all = [0; 3];
-        all[..N].copy_from_slice(&numbers);
-        Self::from_cause(kind, offset.into(), Cause::Message(message, all))
+        // Not by `copy_from_slice`: the code of an error is small only if that is inlined, which depends on its other callers.
+        let number = |at: usize| numbers.get(at).copied().unwrap_or(0);
+        Self::from_cause(kind, offset.into(), Cause::Message(message, [number(0), number(1), number(2)]))
     }
 
     fn from_cause(kind: SnapshotErrorKind, offset: u64, cause: Cause) -> Self {

@@ -50,7 +50,14 @@ impl BodyBytes<'_> {
     fn each_piece<E>(self, act: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         match self {
             Self::Whole(bytes) => act(bytes),
-            Self::Copies { copies, .. } => copies.each_piece(act),
+            Self::Copies { copies, .. } => {
+                let mut result = Ok(());
+                copies.each_piece(&mut |piece| {
+                    result = act(piece);
+                    result.is_ok()
+                });
+                result
+            }
         }
     }
 

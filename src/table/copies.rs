@@ -279,8 +279,10 @@ impl Copies {
     }
 
     /// Returns the bytes that the largest count needs.
+    #[inline(never)]
     pub fn count_bytes(&self) -> u8 {
-        self.lists.iter().map(|list| list.view().count_bytes()).max().unwrap_or(0)
+        let has = |bytes: &u8| self.lists.iter().any(|list| list.view().count_bytes() == *bytes);
+        [4, 2, 1].into_iter().find(has).unwrap_or(0)
     }
 
     /// Returns the length of the list in the snapshot of a fixed filter.
@@ -293,24 +295,34 @@ impl Copies {
     pub fn write<E>(&self, mut act: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         act(&self.total.to_le_bytes())?;
         act(&[self.count_bytes()])?;
-        self.each_piece(&mut act)
+        let mut result = Ok(());
+        self.each_piece(&mut |piece| {
+            result = act(piece);
+            result.is_ok()
+        });
+        result
     }
 
-    /// Calls `act` with the bytes of one list of all entries, in pieces.
-    pub fn each_piece<E>(&self, act: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let (key_bytes, count_bytes) = (self.keys.key_bytes().into(), self.count_bytes().into());
-        let keys = self.iter().map(|(key, _)| (key, key_bytes));
-        let counts = self.iter().map(|(_, count)| (count.into(), count_bytes));
-        let (mut piece, mut filled) = ([0; PIECE], 0);
-        for (number, bytes) in keys.chain(counts) {
-            if filled + bytes > PIECE {
-                act(&piece[..filled])?;
-                filled = 0;
-            }
-            piece[filled..filled + bytes].copy_from_slice(&number.to_le_bytes()[..bytes]);
-            filled += bytes;
+    /// Calls `act` with the bytes of one list of all entries, in pieces, until it returns false.
+    #[inline(never)]
+    pub fn each_piece(&self, act: &mut dyn FnMut(&[u8]) -> bool) {
+        let bytes = usize::from(self.count_bytes());
+        if !self.in_order().all(|list| act(list.view().keys())) || bytes == 0 {
+            return;
         }
-        act(&piece[..filled])
+        let mut piece = [0; PIECE + 4];
+        _ = self.in_order().all(|list| {
+            (0..list.len()).step_by(PIECE / 4).all(|first| {
+                let counts = list.view().range(first..list.len().min(first + PIECE / 4));
+                let mut len = 0;
+                for (_, count) in counts {
+                    // The next count overwrites the bytes that this one does not need.
+                    piece[len..][..4].copy_from_slice(&count.to_le_bytes());
+                    len += bytes;
+                }
+                act(&piece[..len])
+            })
+        });
     }
 
     /// Returns the number of ranges of keys that lists have once each list has been split that is next.

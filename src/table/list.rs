@@ -78,14 +78,14 @@ const NEAR: usize = 32;
 fn search<K: Ord>(len: usize, guess: usize, key: &K, key_at: impl Fn(usize) -> K) -> Result<usize, usize> {
     let is_below = |at: usize| key_at(at) < *key;
     let guess = guess.min(len);
-    let at = if guess < len && is_below(guess) {
+    let range = if guess < len && is_below(guess) {
         let last = len.min(guess + NEAR);
-        (guess + 1..last).find(|&at| !is_below(at)).unwrap_or_else(|| lower_bound(last..len, is_below))
+        (guess + 1..last).find(|&at| !is_below(at)).map_or(last..len, |at| at..at)
     } else {
         let first = guess.saturating_sub(NEAR);
-        let below = (first..guess).rev().find(|&at| is_below(at));
-        below.map_or_else(|| lower_bound(0..first, is_below), |at| at + 1)
+        (first..guess).rev().find(|&at| is_below(at)).map_or(0..first, |at| at + 1..at + 1)
     };
+    let at = lower_bound(range, is_below);
     if at < len && key_at(at) == *key { Ok(at) } else { Err(at) }
 }
 
@@ -114,6 +114,11 @@ impl<'a> ListView<'a> {
 
     pub fn bytes(self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// Returns the bytes of all keys.
+    pub fn keys(self) -> &'a [u8] {
+        self.bytes.get(..self.len * self.key_bytes).unwrap_or_default()
     }
 
     pub fn count_bytes(self) -> u8 {

@@ -1,7 +1,7 @@
 //! Insertion and removal where an item has extra copies: these are counted beside the table instead of stored in it.
 
 use super::{
-    super::{Core as _, CoreMut as _, InsertError, InsertErrorKind},
+    super::{Core as _, InsertError, InsertErrorKind},
     RawFilter,
 };
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     storage::OutOfMemory,
     table::{
         Address, CopyPolicy, Crowd, Crowded, Fingerprint, LONG_SEARCH, Pair, Placed, SHORT_SEARCH, TableParams as _, Uniform,
-        copies::{self, ExtraCopies, Found, SnapshotCopies},
+        copies::{self, ExtraCopies, SnapshotCopies},
     },
 };
 
@@ -19,14 +19,9 @@ impl RawFilter {
     #[inline(never)]
     pub(super) fn insert_beside_copies(&mut self, hash: Uniform) -> Result<(), InsertError> {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
-        if self.has_copies() {
-            // With many copies, count this one without trying the table. An item with an entry is in the table. Otherwise, the
-            // table's buckets arrive meanwhile.
-            self.prefetch(&[hash.0]);
-            let found = self.copies.find(self.keys().key(0, buckets, fingerprint.wide()));
-            if found.is_present() || self.contains(hash) {
-                return self.count_at(found, buckets, fingerprint, 1);
-            }
+        if self.has_copies() && self.contains(hash) {
+            // With many copies, count this one without trying the table.
+            return self.count_extra(buckets, fingerprint, 1);
         }
         // Otherwise, store it in the table if there is room.
         let is_placed = self.place_beside_copies(buckets, |filter, among_copies| filter.place_hash(hash, among_copies));
@@ -86,12 +81,8 @@ impl RawFilter {
 
     /// Counts `added_copies` extra copies of an item that the table has. An error changes nothing.
     fn count_extra(&mut self, buckets: Pair, fingerprint: Fingerprint, added_copies: u32) -> Result<(), InsertError> {
-        self.count_at(self.copies.find(self.keys().key(0, buckets, fingerprint.wide())), buckets, fingerprint, added_copies)
-    }
-
-    /// [Counts](Self::count_extra) extra copies of an item that was found there.
-    fn count_at(&mut self, found: Found, buckets: Pair, fingerprint: Fingerprint, added_copies: u32) -> Result<(), InsertError> {
         let keys = self.keys();
+        let found = self.copies.find(keys.key(0, buckets, fingerprint.wide()));
         let mut added = self.copies.list_or_new(keys)?.add_at(found, added_copies, copies::MOST);
         if added == Ok(false) {
             let mut in_table = 0;
