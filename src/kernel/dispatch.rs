@@ -34,6 +34,7 @@ pub(crate) trait Task {
     fn run<I: Instructions>(self, instructions: I) -> Self::Output;
 }
 
+#[cfg_attr(not(x86_kernels), expect(clippy::unused_self, reason = "the only kernel is the portable one"))]
 impl Dispatch {
     /// Returns the fastest kernel available.
     pub fn best() -> Self {
