@@ -110,7 +110,8 @@ def test_loading(kind, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_waiting_for_another_thread(kind):
     """The other thread holds the lock in its call for much longer than the waiting thread takes to look for signals."""
-    filter, other = filled(kind, 1_000_000), filled(kind, 1_000_000)
+    items = 1_000_000 if kind is koel.CuckooFilter else 4_000_000
+    filter, other = filled(kind, items), filled(kind, items)
     calls = {
         "in": lambda: filter.__contains__(integer(1)),
         "batch": lambda: filter.contains_batch(interrupted(1, 2, 3)),
@@ -136,7 +137,7 @@ def test_waiting_for_another_thread(kind):
                 break
         else:
             pytest.fail("the item was added in every attempt")
-    assert len(filter) == 1_000_000
+    assert len(filter) == items
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
