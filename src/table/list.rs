@@ -72,13 +72,18 @@ fn load_last<const N: usize>(bytes: &[u8]) -> [u8; N] {
 /// A search is linear up to this distance from its guess. In a list of a thousand uniform keys, the key is mostly nearer.
 const NEAR: usize = 32;
 
+/// Searches begin at the guess, except in programs for browsers, which are to be small.
+const BEGINS_AT_GUESS: bool = !cfg!(target_family = "wasm");
+
 /// Returns the position of a key among `len` ordered ones, or as an error the position at which to insert it. It is probably near
 /// `guess`. A binary search would take longer, except far from there: each of its steps is unpredictable, and reads memory elsewhere.
 #[inline(always)]
 fn search<K: Ord>(len: usize, guess: usize, key: &K, key_at: impl Fn(usize) -> K) -> Result<usize, usize> {
     let is_below = |at: usize| key_at(at) < *key;
     let guess = guess.min(len);
-    let range = if guess < len && is_below(guess) {
+    let range = if !BEGINS_AT_GUESS {
+        0..len
+    } else if guess < len && is_below(guess) {
         let last = len.min(guess + NEAR);
         (guess + 1..last).find(|&at| !is_below(at)).map_or(last..len, |at| at..at)
     } else {
@@ -152,7 +157,7 @@ impl<'a> ListView<'a> {
     /// Returns where a key would be if keys were exactly uniform.
     #[inline]
     pub fn guess(self, key: ClassKey) -> usize {
-        let Some(last) = self.len.checked_sub(1) else { return 0 };
+        let Some(last) = self.len.checked_sub(1).filter(|_| BEGINS_AT_GUESS) else { return 0 };
         let (lowest, highest) = (self.key(0), self.key(last));
         let shift = (ClassKey::BITS - highest.leading_zeros()).saturating_sub(32);
         let [offset, span] = [key.min(highest), highest].map(|key| low_word(key.saturating_sub(lowest) >> shift) & mask(32));
@@ -172,7 +177,7 @@ impl<'a> ListView<'a> {
         // Most keys are short. Comparing these takes a fraction of the time.
         let mask = low_word(self.mask());
         match u64::try_from(key) {
-            Ok(short) if self.key_bytes <= size_of::<u64>() => {
+            Ok(short) if BEGINS_AT_GUESS && self.key_bytes <= size_of::<u64>() => {
                 search(self.len, guess, &short, |at| u64::from_le_bytes(load(self.bytes, at * self.key_bytes)) & mask)
             }
             _ => search(self.len, guess, &key, |at| self.key(at)),

@@ -73,7 +73,7 @@ def test_compaction(call, bloom):
     for both, field in ((call, "Shards"), (bloom, "Number of filters")):
         both("CF.RESERVE", "f", 1024)
         insert(both, "f", items("item-", 20_000))
-        both.pipeline([("CF.DEL", "f", item) for item in items("item-", 4000)])
+        both.pipeline([("CF.DEL", "f", item) for item in items("item-", 9000)])
         before = info(both, "f")[field]
         both("CF.COMPACT", "f")
         assert info(both, "f")[field] < before
