@@ -130,7 +130,7 @@ impl Build {
     /// Returns the error about a parameter of a fixed filter.
     fn fixed_error(&self, error: &ParamError) -> anyhow::Error {
         let &ParamError::FalsePositiveRate { given, min } = error else { return errors::parameter(error) };
-        // Whether a filter with the same other options can have this kind of table, bucket size and capacity.
+        // Fails unless a filter with the same other options can have this kind of table, bucket size and capacity.
         let accepts = |table: Option<TableKind>, size, capacity: Option<usize>| {
             let builder = self.builder_of_any_table().capacity(capacity.unwrap_or(0)).bucket_size(size);
             table.into_iter().fold(builder, Builder::table).params()

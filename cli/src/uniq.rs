@@ -101,7 +101,7 @@ struct Sieve {
     /// The file that the filter is written to, if any.
     output: Option<Output>,
     out: Out,
-    /// Whether the number of new lines is printed, not the lines.
+    /// True if the number of new lines is printed, not the lines.
     count_only: bool,
     has_summary: bool,
     short_lines: Short,

@@ -240,7 +240,7 @@ mod counts {
     enum Shape {
         /// `capacity` is `max_capacity`: within the plan, it does not grow.
         Whole,
-        /// The same, in 16 partitions.
+        /// It is planned as `Whole`, with 16 partitions.
         Partitions,
         /// `capacity` is 1: it grows within the plan, too.
         Grown,

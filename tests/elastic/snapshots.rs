@@ -324,7 +324,7 @@ fn forged_copies_are_refused() {
         is_refused(&forge(&changed(|list| list.swap(4, 5)), items), Kind::Copies, "out of order");
         is_refused(&forge(&changed(|list| list[5].0 = list[4].0.clone()), items), Kind::Copies, "out of order");
         is_refused(&forge(&changed(|list| list[7].1 = 0), items), Kind::Copies, "or has no copies");
-        // Of the key's bits, tables have all but the six extra ones.
+        // Tables have all bits of the key but the six extra ones.
         for bit in 6..8 * key_bytes {
             let mut list = list.clone();
             list[0].0[bit / 8] ^= 1 << (bit % 8);

@@ -40,7 +40,8 @@ impl Generation {
     /// all are counted if the generation has the item. Returns false if a further generation is needed. The charge may rise by at
     /// most `budget` bytes.
     ///
-    /// Unless it returns true, no item has moved, except that one of several copies may have been inserted. `budget` decides only
+    /// Unless it returns true, no item has moved, except that one of several copies may have been inserted, and that second copies
+    /// may have left a table for which there was memory for some of them only. `budget` decides only
     /// whether the item is accepted, not where it goes, so that filters with equal content stay equal.
     pub fn add(&mut self, key: Key, copies: u32, looks_first: bool, budget: usize) -> Result<bool, InsertError> {
         let place = self.place(key.stream);
@@ -77,7 +78,8 @@ impl Generation {
 
     /// Inserts a new item into its table as [`insert`](Self::insert) does, but if neither bucket has a free slot, and one of them has
     /// a fingerprint twice, the second copies of the piece around that one leave the table before any walk. That leaves a slot free
-    /// for the item.
+    /// for the item. The budget must have room for all copies that a piece can have, since how many it has depends on the order of
+    /// insertions.
     fn insert_beside_copies(&mut self, place: Place, key: Key, budget: usize) -> Result<bool, InsertError> {
         if self.is_full(place) {
             return Ok(false);

@@ -178,7 +178,7 @@ impl<S> Targets<S> {
 }
 
 /// Lookups in vectors.
-pub(super) struct VectorLookUp<V: Vector, S> {
+pub(super) struct VectorLookup<V: Vector, S> {
     proof: V::Proof,
     source: S,
     geometry: Geometry,
@@ -194,7 +194,7 @@ enum Locator {
     Scalar(Address),
 }
 
-impl<'a, V: Vector> VectorLookUp<V, OneTable<'a>> {
+impl<'a, V: Vector> VectorLookup<V, OneTable<'a>> {
     /// # Panics
     /// If `geometry` is not that of `params`, or `bytes` is shorter than the table and its padding. Gathers rely on both checks.
     pub fn in_one(proof: V::Proof, params: &Params, geometry: &Geometry, bytes: &'a [u8]) -> Self {
@@ -217,7 +217,7 @@ impl<'a, V: Vector> VectorLookUp<V, OneTable<'a>> {
     }
 }
 
-impl<'a, V: Vector, T: Tables<'a>> VectorLookUp<V, ManyTables<'a, T>> {
+impl<'a, V: Vector, T: Tables<'a>> VectorLookup<V, ManyTables<'a, T>> {
     /// Returns `None` if the tables have too many buckets for vectors.
     pub fn in_many(proof: V::Proof, tables: T, prefetches: bool) -> Option<Self> {
         let (geometry, address) = (*tables.geometry(), tables.address());
@@ -230,7 +230,7 @@ impl<'a, V: Vector, T: Tables<'a>> VectorLookUp<V, ManyTables<'a, T>> {
     }
 }
 
-impl<V: Vector, S: TableSource> VectorLookUp<V, S> {
+impl<V: Vector, S: TableSource> VectorLookup<V, S> {
     #[inline(always)]
     fn splat(&self, value: u64) -> V {
         V::splat(self.proof, value)
@@ -498,7 +498,7 @@ mod tests {
         let params = Params::new(TableKind::Single, f, 4, buckets, addressing, 0).unwrap();
         let (geometry, address) = (Geometry::new(&params), Address::new(&params));
         // SAFETY: nothing is looked up.
-        let vector = unsafe { VectorLookUp::<V, OneTable<'_>>::unchecked(proof, &params, geometry, &[]) };
+        let vector = unsafe { VectorLookup::<V, OneTable<'_>>::unchecked(proof, &params, geometry, &[]) };
         let mut hashes = [0; BATCH];
         for (i, hash) in hashes.iter_mut().enumerate() {
             *hash = (i as u64 * 2 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(i as u32);
@@ -539,6 +539,6 @@ mod tests {
         let Some(proof) = Avx2::detect() else { panic!("the table is shorter: not tested, because this processor has no AVX2") };
         let params = Params::new(TableKind::Packed, 13, 4, 1024, Addressing::AnySize, 0).unwrap();
         let bytes = alloc::vec![0; params.table_bytes() + PADDING - 1];
-        let _ = VectorLookUp::<U64x4, _>::in_one(proof, &params, &Geometry::new(&params), &bytes);
+        let _ = VectorLookup::<U64x4, _>::in_one(proof, &params, &Geometry::new(&params), &bytes);
     }
 }

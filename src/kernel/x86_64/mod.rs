@@ -17,7 +17,7 @@ use core::{
 
 use super::{Hashes, Tables};
 use crate::{params::Params, table::Geometry};
-use batch::{TableSource, VectorLookUp};
+use batch::{TableSource, VectorLookup};
 use vector::{U64x4, U64x8};
 
 // Each of these modules detects its features once per process.
@@ -115,7 +115,7 @@ macro_rules! batches {
                 hashes: &impl Hashes,
                 mut answer: impl FnMut(u64),
             ) {
-                self.look_up(VectorLookUp::in_one(self, params, geometry, bytes), hashes, |_, results| answer(results));
+                self.look_up(VectorLookup::in_one(self, params, geometry, bytes), hashes, |_, results| answer(results));
             }
 
             /// Implements [`Dispatch::contains_all_in`](super::Dispatch::contains_all_in).
@@ -126,20 +126,20 @@ macro_rules! batches {
                 hashes: &impl Hashes,
                 answer: impl FnMut(&[u64], u64),
             ) -> bool {
-                let Some(look_up) = VectorLookUp::in_many(self, tables, prefetches) else { return false };
+                let Some(look_up) = VectorLookup::in_many(self, tables, prefetches) else { return false };
                 self.look_up(look_up, hashes, answer);
                 true
             }
 
             fn look_up(
                 self,
-                look_up: VectorLookUp<$vector, impl TableSource>,
+                look_up: VectorLookup<$vector, impl TableSource>,
                 hashes: &impl Hashes,
                 answer: impl FnMut(&[u64], u64),
             ) {
                 #[allow(clippy::needless_pass_by_value, reason = "its fields stay in registers")]
                 #[target_feature(enable = $features)]
-                fn run(look_up: VectorLookUp<$vector, impl TableSource>, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
+                fn run(look_up: VectorLookup<$vector, impl TableSource>, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
                     look_up.contains_all(hashes, answer);
                 }
                 // SAFETY: `self` proves that the processor has the instructions.
