@@ -119,7 +119,7 @@ def test_waiting_for_another_thread(kind):
         "add": lambda: filter.add(integer(-1)),
     }
     for name, call in calls.items():
-        for _ in range(100):
+        for attempt in range(100):
             begins, ended = threading.Lock(), []
             begins.acquire()
             # Releases the lock last of all, in the middle of the call.
@@ -127,6 +127,9 @@ def test_waiting_for_another_thread(kind):
             thread = threading.Thread(target=lambda: ended.append(filter.__ior__(*others)))
             thread.start()
             begins.acquire()
+            # On a busy machine, this thread may go on before the other one takes the lock.
+            for _ in range(attempt):
+                os.sched_yield()
             with pytest.raises(KeyboardInterrupt):
                 call()
             is_ended = bool(ended)
