@@ -384,8 +384,9 @@ impl<K: Keys, B: Deref<Target = [u8]>, I: Instructions, const COLUMN: bool> Tabl
     fn contains(&self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         if COLUMN {
             let (key, field) = self.split(fingerprint);
-            let is_in = |bucket| self.find_field(bucket, Self::find(self.load(bucket), key), field).is_some();
-            is_in(first) || is_in(second)
+            let (marks, others) = (Self::find(self.load(first), key), Self::find(self.load(second), key));
+            marks | others != 0
+                && (self.find_field(first, marks, field).is_some() || self.find_field(second, others, field).is_some())
         } else if K::FITS_A_WORD {
             I::contains_narrow(self, (first, second), fingerprint)
         } else {
