@@ -201,12 +201,12 @@ impl Generation {
     #[inline]
     pub fn insert(&mut self, key: Key) -> bool {
         let Some(place) = self.directory.find(key.stream) else { return false };
-        self.insert_at(place, key, false)
+        self.store_at(place, key, false, CopyPolicy::GiveUp)
     }
 
     /// Inserts an item into its shard if that is a table, is not full or `even_if_full`, and a walk finds a slot. Unless
     /// `even_if_full`, the walk gives up among copies. Otherwise changes nothing, and returns false.
-    #[inline]
+    #[inline(never)]
     fn insert_at(&mut self, place: Place, key: Key, even_if_full: bool) -> bool {
         self.store_at(place, key, even_if_full, if even_if_full { CopyPolicy::Continue } else { CopyPolicy::GiveUp })
     }
@@ -267,7 +267,7 @@ impl Generation {
         self.directory.global_depth()
     }
 
-    #[inline]
+    #[inline(never)]
     fn depth_of(&self, place: Place) -> u8 {
         self.pool.depth(place)
     }
@@ -391,6 +391,7 @@ impl Generation {
 
     /// Returns the bytes that the generation is charged against a limit: at least [`size_in_bytes`](Self::size_in_bytes), and equal
     /// for all generations with equal shards.
+    #[inline(never)]
     pub fn charged_bytes(&self) -> usize {
         let directory = Directory::<Place>::bytes_at_depth(self.global_depth());
         self.pool.charged_bytes().saturating_add(directory).saturating_add(self.charge_for_copies(0))

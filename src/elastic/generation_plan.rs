@@ -105,10 +105,15 @@ impl GenerationPlan {
     }
 
     /// Returns the key of a hash. All bits of its stream are known.
-    #[inline]
     pub fn key(&self, hash: Uniform) -> Key {
-        let key = Key::new(&self.address(), self.shares.stream(hash), hash);
+        let key = self.first_key(hash);
         if self.dropped_bits == 0 { key } else { self.with_small_buckets(key) }
+    }
+
+    /// Returns the key of a hash in the first generation.
+    #[inline]
+    pub fn first_key(&self, hash: Uniform) -> Key {
+        Key::new(&self.address(), self.shares.stream(hash), hash)
     }
 
     /// Returns the key of a later generation for one of the first generation whose first bucket is that of the hash.
@@ -178,6 +183,7 @@ impl GenerationPlan {
     ///
     /// So the keys of a shard are adjacent in an ordered list, a split of the shard cuts the list in two, and neighbors in a table
     /// are neighbors in the list.
+    #[inline(never)]
     pub fn class_key(&self, key: Key) -> ClassKey {
         self.class_keys().key(key.known_stream(self.whole), key.buckets, key.low.wide())
     }

@@ -60,6 +60,7 @@ impl Partition {
     }
 
     /// Returns true for extra copies in any generation, and for frequent ones in the last.
+    #[inline(never)]
     fn extra_and_frequent_copies(&self) -> (bool, bool) {
         let (has_any, last) = (self.generations().any(Generation::has_extra_copies), self.last());
         (has_any, has_any && last.has_frequent_copies())
@@ -112,7 +113,7 @@ impl Partition {
     /// Returns true if a hash matches an item in all bits that are known of it, not only in those that lookups compare.
     #[inline]
     pub fn contains_exactly(&self, hash: Uniform) -> bool {
-        self.contains(hash) && self.generations().any(|generation| generation.contains_exactly(generation.plan().key(hash)))
+        self.contains(hash) && ((&self.first).contains_exactly(self.plan().first_key(hash)) || self.later_contains(hash))
     }
 
     /// Returns true if there are later generations.
@@ -142,7 +143,7 @@ impl Partition {
 
     /// Prefetches the buckets of a hash in the first generation.
     pub fn prefetch(&self, hash: Uniform) {
-        self.first.prefetch(self.first.plan().key(hash));
+        self.first.prefetch(self.plan().first_key(hash));
     }
 
     #[cold]
@@ -166,7 +167,7 @@ impl Partition {
     /// [`add`](Self::add).
     #[inline]
     pub fn insert(&mut self, hash: Uniform) -> bool {
-        self.simple_mut().is_some_and(|first| first.insert(first.plan().key(hash)))
+        self.simple_mut().is_some_and(|first| first.insert(first.plan().first_key(hash)))
     }
 
     /// Inserts a hash, and grows if necessary. The charge may rise by at most `budget` bytes. On failure, nothing changes.
@@ -239,7 +240,7 @@ impl Partition {
         if self.has_extra_copies || self.has_later() {
             return self.remove_from_any(hash);
         }
-        let is_removed = self.first.remove_stored(self.first.plan().key(hash));
+        let is_removed = self.first.remove_stored(self.plan().first_key(hash));
         // A list may have become part of a table.
         if self.first.has_extra_copies() {
             self.note_copies();

@@ -338,6 +338,7 @@ impl GenerationPlan {
     ///
     /// Later generations have small shards, and may hold eight times as many items as the previous one. They know so many more bits
     /// of each item that keys nest ([`earlier`](Self::earlier)) and that their rates halve.
+    #[inline(never)]
     pub fn generation(&self, number: u8) -> Self {
         debug_assert!(self.number == 0, "the plan of generation {}", self.number);
         self.generation_alone(number).followed_by(&self.generation_alone(number.saturating_add(1)))

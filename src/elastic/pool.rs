@@ -357,6 +357,7 @@ impl Pool {
     }
 
     /// Returns the number of tables.
+    #[inline(never)]
     pub fn tables(&self) -> usize {
         self.levels.iter().map(Level::len).sum()
     }

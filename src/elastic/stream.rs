@@ -145,7 +145,7 @@ impl Window {
     #[inline]
     pub fn len(self) -> u8 {
         #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
-        let len = self.mask.count_ones() as u8;
+        let len = (u32::BITS - self.mask.leading_zeros()) as u8;
         len
     }
 

@@ -204,8 +204,10 @@ impl Parts {
 // type determines it, because an array and a slice of the same elements are the same item.
 
 macro_rules! owners {
-    ($([$($generic:tt)+] $owner:ty: $owned:ty;)+) => {$(
+    ($([$($generic:tt)+] $owner:ty: $owned:ty, $is_fixed:expr;)+) => {$(
         impl<$($generic)+> Item for $owner {
+            const IS_FIXED: bool = $is_fixed;
+
             #[inline]
             fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
                 <$owned>::with_bytes(self, read)
@@ -219,17 +221,17 @@ macro_rules! owners {
     )+};
 }
 owners! {
-    [T: Item + ?Sized] &T: T;
-    [T: Item + ?Sized] &mut T: T;
-    [T: Item + ?Sized] Box<T>: T;
-    [T: Item + ?Sized] Rc<T>: T;
-    [T: Item + ?Sized + ToOwned] Cow<'_, T>: T;
-    [T: Item] Vec<T>: [T];
-    [T: Item, const N: usize] [T; N]: [T];
+    [T: Item + ?Sized] &T: T, T::IS_FIXED;
+    [T: Item + ?Sized] &mut T: T, T::IS_FIXED;
+    [T: Item + ?Sized] Box<T>: T, T::IS_FIXED;
+    [T: Item + ?Sized] Rc<T>: T, T::IS_FIXED;
+    [T: Item + ?Sized + ToOwned] Cow<'_, T>: T, T::IS_FIXED;
+    [T: Item] Vec<T>: [T], false;
+    [T: Item, const N: usize] [T; N]: [T], T::IS_FIXED;
 }
 // Some of the smallest processors have no atomic pointers.
 #[cfg(target_has_atomic = "ptr")]
-owners!([T: Item + ?Sized] alloc::sync::Arc<T>: T;);
+owners!([T: Item + ?Sized] alloc::sync::Arc<T>: T, T::IS_FIXED;);
 
 // Items that are bytes of any length or of a fixed length. As parts, only the former have their length in front.
 

@@ -110,8 +110,14 @@ pub trait HashItem<T: ?Sized> {
 impl<H: Hasher, T: Item + ?Sized> HashItem<T> for H {
     #[inline]
     fn uniform(&self, seed: u64, item: &T) -> Uniform {
-        item.with_bytes(|bytes| self.hash(seed, bytes))
+        item.with_bytes(|bytes| if T::IS_FIXED { self.hash(seed, bytes) } else { hash_bytes(self, seed, bytes) })
     }
+}
+
+/// Hashes bytes of any length. A hash function is hundreds of bytes of code, unless the compiler knows the length.
+#[inline(never)]
+pub(crate) fn hash_bytes(hasher: &impl Hasher, seed: u64, bytes: &[u8]) -> Uniform {
+    hasher.hash(seed, bytes)
 }
 
 impl<H> HashItem<Prehashed> for H {

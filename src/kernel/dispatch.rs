@@ -84,17 +84,15 @@ impl Dispatch {
     /// Runs a [`Read`] on a table.
     #[inline(always)]
     pub fn read<R: Read>(self, geometry: &Geometry, bytes: &[u8], read: R) -> R::Output {
-        // Branching on the kernel first takes the fewest instructions.
-        #[cfg(x86_kernels)]
-        if let Some(bmi2) = self.bmi2() {
-            return match geometry {
-                Geometry::Narrow(geometry) => bmi2.read::<Narrow, R>(geometry, bytes, read),
-                Geometry::Wide(geometry) => bmi2.read::<Wide, R>(geometry, bytes, read),
-                Geometry::Single(geometry) => bmi2.read::<Single, R>(geometry, bytes, read),
-            };
-        }
         match geometry {
-            Geometry::Narrow(geometry) => read_portably::<Narrow, R>(geometry, bytes, read),
+            Geometry::Narrow(geometry) => {
+                #[cfg(x86_kernels)]
+                if let Some(bmi2) = self.bmi2() {
+                    return bmi2.read::<Narrow, R>(geometry, bytes, read);
+                }
+                read_portably::<Narrow, R>(geometry, bytes, read)
+            }
+            // These spread and gather nothing, so portable code is as fast.
             Geometry::Wide(geometry) => read_portably::<Wide, R>(geometry, bytes, read),
             Geometry::Single(geometry) => read_portably::<Single, R>(geometry, bytes, read),
         }
@@ -103,17 +101,14 @@ impl Dispatch {
     /// Runs a [`Change`] on a table.
     #[inline(always)]
     pub fn change<C: Change>(self, geometry: &Geometry, bytes: &mut [u8], change: C) -> C::Output {
-        // Branching on the kernel first takes the fewest instructions.
-        #[cfg(x86_kernels)]
-        if let Some(bmi2) = self.bmi2() {
-            return match geometry {
-                Geometry::Narrow(geometry) => bmi2.change::<Narrow, C>(geometry, bytes, change),
-                Geometry::Wide(geometry) => bmi2.change::<Wide, C>(geometry, bytes, change),
-                Geometry::Single(geometry) => bmi2.change::<Single, C>(geometry, bytes, change),
-            };
-        }
         match geometry {
-            Geometry::Narrow(geometry) => change_portably::<Narrow, C>(geometry, bytes, change),
+            Geometry::Narrow(geometry) => {
+                #[cfg(x86_kernels)]
+                if let Some(bmi2) = self.bmi2() {
+                    return bmi2.change::<Narrow, C>(geometry, bytes, change);
+                }
+                change_portably::<Narrow, C>(geometry, bytes, change)
+            }
             Geometry::Wide(geometry) => change_portably::<Wide, C>(geometry, bytes, change),
             Geometry::Single(geometry) => change_portably::<Single, C>(geometry, bytes, change),
         }

@@ -75,6 +75,7 @@ fn smallest(mut low: u64, mut high: u64, is_enough: impl Fn(u64) -> bool) -> u64
 
 /// Returns true if fingerprints are long enough for this many items: except with a small probability, they leave room for every
 /// item.
+#[inline(never)]
 fn are_distinct(b: u32, f: u32, buckets: u64, items: u64) -> bool {
     let (items, buckets) = (items as f64, buckets as f64);
     let excess = if b == 1 { crowded_sets(items, f, buckets) } else { excess_items(items, b, mean_matches(f, 1, 1.0) / buckets) };

@@ -442,9 +442,14 @@ pub(crate) use views;
 /// Returns a function that appends pieces to a vector.
 pub(super) fn append(bytes: &mut Vec<u8>) -> impl FnMut(&[u8]) -> Result<(), OutOfMemory> {
     |piece| {
-        bytes.extend_from_slice(piece);
+        append_piece(bytes, piece);
         Ok(())
     }
+}
+
+#[inline(never)]
+fn append_piece(bytes: &mut Vec<u8>, piece: &[u8]) {
+    bytes.extend_from_slice(piece);
 }
 
 /// Returns the default hasher if this is its id.

@@ -188,6 +188,7 @@ impl ExtraCopies {
     }
 
     /// Returns the list, or a new one, which [must not stay empty](Self::drop_empty).
+    #[inline(never)]
     pub fn list_or_new(&mut self, keys: ClassKeys) -> Result<&mut Copies, OutOfMemory> {
         let list = match self.0.take() {
             Some(list) => list,
@@ -197,6 +198,7 @@ impl ExtraCopies {
     }
 
     /// Frees an empty list.
+    #[inline(never)]
     pub fn drop_empty(&mut self) {
         self.0.take_if(|list| list[0].entries == 0);
     }
@@ -437,6 +439,7 @@ impl Copies {
     }
 
     /// Removes up to `max` copies of an item. Returns how many were removed.
+    #[inline(never)]
     pub fn take(&mut self, key: ClassKey, max: u32) -> u32 {
         let Found { list, at: Ok(at), .. } = self.find(key) else { return 0 };
         let before = self.lists[list].len();

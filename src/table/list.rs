@@ -75,23 +75,19 @@ const NEAR: usize = 32;
 /// Searches begin at the guess, except in programs for browsers, which are to be small.
 const BEGINS_AT_GUESS: bool = !cfg!(target_family = "wasm");
 
-/// Returns the position of a key among `len` ordered ones, or as an error the position at which to insert it. It is probably near
-/// `guess`. A binary search would take longer, except far from there: each of its steps is unpredictable, and reads memory elsewhere.
+/// Returns positions among `len` of which one is the first that is not below a bound, or their end is. That is probably near `guess`,
+/// and then the range is empty. A binary search would take longer, except far from there: each of its steps is unpredictable, and
+/// reads memory elsewhere.
 #[inline(always)]
-fn search<K: Ord>(len: usize, guess: usize, key: &K, key_at: impl Fn(usize) -> K) -> Result<usize, usize> {
-    let is_below = |at: usize| key_at(at) < *key;
+fn near(len: usize, guess: usize, is_below: impl Fn(usize) -> bool) -> Range<usize> {
     let guess = guess.min(len);
-    let range = if !BEGINS_AT_GUESS {
-        0..len
-    } else if guess < len && is_below(guess) {
+    if guess < len && is_below(guess) {
         let last = len.min(guess + NEAR);
         (guess + 1..last).find(|&at| !is_below(at)).map_or(last..len, |at| at..at)
     } else {
         let first = guess.saturating_sub(NEAR);
         (first..guess).rev().find(|&at| is_below(at)).map_or(0..first, |at| at + 1..at + 1)
-    };
-    let at = lower_bound(range, is_below);
-    if at < len && key_at(at) == *key { Ok(at) } else { Err(at) }
+    }
 }
 
 /// Returns the first position in a range that is not below a bound, or its end.
@@ -140,7 +136,7 @@ impl<'a> ListView<'a> {
         ClassKey::MAX.unbounded_shr(ClassKey::BITS - 8 * u32::from(narrow(self.key_bytes)))
     }
 
-    #[inline]
+    #[inline(never)]
     pub fn count(self, at: usize) -> u32 {
         if self.count_bytes == 0 {
             return 1;
@@ -149,13 +145,13 @@ impl<'a> ListView<'a> {
         count & u32::MAX >> (u32::BITS - 8 * u32::from(narrow(self.count_bytes)))
     }
 
-    #[inline]
+    #[inline(never)]
     fn entry(self, at: usize) -> (ClassKey, u32) {
         (self.key(at), self.count(at))
     }
 
     /// Returns where a key would be if keys were exactly uniform.
-    #[inline]
+    #[inline(never)]
     pub fn guess(self, key: ClassKey) -> usize {
         let Some(last) = self.len.checked_sub(1).filter(|_| BEGINS_AT_GUESS) else { return 0 };
         let (lowest, highest) = (self.key(0), self.key(last));
@@ -174,14 +170,16 @@ impl<'a> ListView<'a> {
     /// are nearly uniform unless they were chosen.
     #[inline(never)]
     pub fn find(self, key: ClassKey, guess: usize) -> Result<usize, usize> {
-        // Most keys are short. Comparing these takes a fraction of the time.
-        let mask = low_word(self.mask());
-        match u64::try_from(key) {
+        let at = match u64::try_from(key) {
+            // Most keys are short. Comparing these takes a fraction of the time.
             Ok(short) if BEGINS_AT_GUESS && self.key_bytes <= size_of::<u64>() => {
-                search(self.len, guess, &short, |at| u64::from_le_bytes(load(self.bytes, at * self.key_bytes)) & mask)
+                let mask = low_word(self.mask());
+                let is_below = |at| u64::from_le_bytes(load(self.bytes, at * self.key_bytes)) & mask < short;
+                lower_bound(near(self.len, guess, is_below), is_below)
             }
-            _ => search(self.len, guess, &key, |at| self.key(at)),
-        }
+            _ => self.partition_point(|other| other < key),
+        };
+        if at < self.len && self.key(at) == key { Ok(at) } else { Err(at) }
     }
 
     /// Returns the count of a key; 0 if it is not in the list.
@@ -315,6 +313,7 @@ impl List {
     }
 
     /// Returns a copy of the same size, or an error if memory cannot be allocated.
+    #[inline(never)]
     pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
         let mut bytes = reserved(self.bytes.capacity())?;
         bytes.extend_from_slice(&self.bytes);
@@ -352,6 +351,7 @@ impl List {
     }
 
     /// Adds copies of a key. Returns false and changes nothing if its count would exceed `most`. If it fails, nothing has changed.
+    #[inline(never)]
     pub fn add(&mut self, key: ClassKey, copies: u32, most: u32) -> Result<bool, OutOfMemory> {
         self.add_at(self.view().find(key, self.view().guess(key)), key, copies, most)
     }
@@ -536,6 +536,7 @@ impl List {
         self.set_count(at, count);
     }
 
+    #[inline(never)]
     fn set_count(&mut self, at: usize, count: u32) {
         let ListView { len, key_bytes, count_bytes, .. } = self.view();
         debug_assert!(width(count) <= count_bytes);

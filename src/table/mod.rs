@@ -46,7 +46,7 @@ pub(crate) use packed::MAX_COLUMN_BITS;
 pub(crate) use packed::codebook::CODEWORD_BITS;
 pub(crate) use packed::{Column, Deep, FillPart, Keys, Narrow, Packed, PackedGeometry, Wide};
 pub(crate) use single::{Single, SingleGeometry};
-pub(crate) use walk::{CopyPolicy, Crowd, Crowded, LONG_SEARCH, PIECE_BUCKETS, Placed, SHORT_SEARCH, place};
+pub(crate) use walk::{CopyPolicy, Crowd, Crowded, LONG_SEARCH, PIECE_BUCKETS, Placed, SHORT_SEARCH, place, place_in_second};
 #[cfg(x86_kernels)]
 pub(crate) use {address::MULTIPLIER, packed::codebook};
 
@@ -183,11 +183,6 @@ pub(crate) trait Table {
 
 /// Write access to a table. All its buckets must be valid: written by this library, or checked.
 pub(crate) trait TableMut: Table + Sized {
-    /// The table as an eviction walk accesses it.
-    type Walked<'a>: TableMut
-    where
-        Self: 'a;
-
     /// Stores the fingerprint in the emptier of the two buckets, or in the first if they are equally full. Returns false and
     /// changes nothing if both are full.
     fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool;
@@ -207,8 +202,6 @@ pub(crate) trait TableMut: Table + Sized {
             }
         }
     }
-    /// Returns the table for an eviction walk: with portable code, if that is as fast.
-    fn walked(&mut self) -> Self::Walked<'_>;
     /// Runs a change in a separate function, which is compiled for the table's instructions even if the caller is not.
     fn outlined<C: Change>(&mut self, change: C) -> C::Output;
 }

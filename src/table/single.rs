@@ -9,7 +9,7 @@ use core::{
     ops::{Deref, DerefMut, Range},
 };
 
-use super::{Change, Corrupt, Fingerprint, Form, Instructions, MAX_SLOTS, Pair, Portable, Read, Table, TableMut};
+use super::{Change, Corrupt, Fingerprint, Form, Instructions, MAX_SLOTS, Pair, Read, Table, TableMut};
 use crate::bits::{self, Fields, index, window_bits};
 
 /// The layout of buckets of b slots of f bits.
@@ -213,7 +213,7 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
         self.geometry.contains(&self.bytes, buckets, fingerprint.get())
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn values(&self, bucket: u64) -> Values {
         let (first, f, b) = (self.geometry.bit(bucket), self.geometry.slot_bits(), self.geometry.bucket_size());
         let mut values = Values { slots: [0; MAX_SLOTS], len: b as usize };
@@ -263,11 +263,6 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
 }
 
 impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Plain<'_, B, I> {
-    type Walked<'a>
-        = Plain<'a, &'a mut [u8], Portable>
-    where
-        Self: 'a;
-
     #[inline(always)]
     fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         let emptier = select_unpredictable(self.count(second, 0) > self.count(first, 0), second, first);
@@ -283,11 +278,6 @@ impl<B: DerefMut<Target = [u8]>, I: Instructions> TableMut for Plain<'_, B, I> {
     #[inline(always)]
     fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Option<Fingerprint>) -> bool {
         self.change(bucket, old.map_or(0, Fingerprint::get), new.map_or(0, Fingerprint::get))
-    }
-
-    #[inline(always)]
-    fn walked(&mut self) -> Self::Walked<'_> {
-        Plain { geometry: self.geometry, bytes: &mut self.bytes, instructions: Portable }
     }
 
     #[inline(always)]

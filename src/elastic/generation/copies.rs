@@ -123,6 +123,7 @@ impl Generation {
     }
 
     /// Returns what the extra copies would be charged with `more` entries.
+    #[inline(never)]
     pub(super) fn charge_for_copies(&self, more: usize) -> usize {
         self.plan.entry_keys().charge(self.entries().saturating_add(more))
     }

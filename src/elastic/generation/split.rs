@@ -98,13 +98,13 @@ impl Generation {
     fn push_part(&mut self, whole: Place, depth: u8, bits: u32) -> Place {
         let record = self.pool.record(whole);
         let place = self.pool.push(ShardRecord::new(depth, record.prefix() << (depth - record.depth()) | bits, 0));
-        let is_complete = self.fill(whole, place, |part, whole| part.fill_part(whole, bits));
+        let is_complete = self.fill(whole, place, &|part, whole| part.fill_part(whole, bits));
         debug_assert!(is_complete, "a bucket of a part never has more items than that of the whole");
         place
     }
 
     /// Calls `fill` to copy items from one shard to another of a different depth. Returns its result.
-    fn fill(&mut self, from: Place, to: Place, fill: impl FnOnce(&mut ShardMut<'_>, &Shard<'_>) -> bool) -> bool {
+    fn fill(&mut self, from: Place, to: Place, fill: &dyn Fn(&mut ShardMut<'_>, &Shard<'_>) -> bool) -> bool {
         let [source, target] = [from, to].map(|place| self.pool.record(place));
         let [source_layout, layout] = [source, target].map(|record| self.pool.level(record.depth()).layout);
         let (read, written) = self.pool.two_tables(from, to);
@@ -246,7 +246,7 @@ impl Generation {
     fn merge_tables(&mut self, halves: [Place; 2]) -> Result<bool, OutOfMemory> {
         let record = self.pool.record(halves[0]);
         let whole = self.push_table_for(ShardRecord::new(record.depth() - 1, record.prefix() >> 1, 0))?;
-        let is_filled = (0..).zip(halves).all(|(bit, half)| self.fill(half, whole, |whole, half| whole.add_half(half, bit)));
+        let is_filled = (0..).zip(halves).all(|(bit, half)| self.fill(half, whole, &|whole, half| whole.add_half(half, bit)));
         if is_filled {
             self.replace_halves(halves, whole);
         } else {

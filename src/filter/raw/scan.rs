@@ -10,7 +10,7 @@ use crate::{
     params::Params,
     table::{
         Address, Change, CopyPolicy, Corrupt, FillPart, Fingerprint, Instructions, Pair, Read, Slot, Table, TableMut,
-        TableParams, Uniform, copy_values, fingerprints, place,
+        TableParams, Uniform, copy_values, fingerprints, place, place_in_second,
     },
 };
 
@@ -245,7 +245,7 @@ impl<P: TableParams> Change for AddAll<'_, P> {
             // From the last one on, as `add` stores them.
             for fingerprint in added.as_ref().iter().rev().filter_map(|&left| Fingerprint::new(left.into())) {
                 let pair = (bucket, params.alternate(bucket, fingerprint));
-                if !place(table, params, pair, fingerprint, CopyPolicy::Continue) {
+                if !place_in_second(table, params, pair, fingerprint, CopyPolicy::Continue) {
                     return false;
                 }
             }

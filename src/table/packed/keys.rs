@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     bits::{self, Fields, low_half, low_quarter},
-    table::{Instructions, Portable},
+    table::Instructions,
 };
 
 pub(super) const QUARTER: u32 = u16::BITS;
@@ -22,10 +22,6 @@ const QUARTERS: Fields = Fields::new(QUARTER, SLOTS);
 pub(crate) trait Keys: Copy {
     /// True if a whole bucket fits into a word.
     const FITS_A_WORD: bool;
-    /// The instructions for eviction walks: portable ones, which are as fast, unless the encoding spreads and gathers fields.
-    type Walked<I: Instructions>: Instructions;
-
-    fn walked<I: Instructions>(instructions: I) -> Self::Walked<I>;
     /// Decodes a bucket.
     fn load(geometry: &PackedGeometry, bytes: &[u8], instructions: impl Instructions, bucket: u64) -> Self;
     /// Encodes a bucket.
@@ -98,12 +94,6 @@ impl Narrow {
 
 impl Keys for Narrow {
     const FITS_A_WORD: bool = true;
-    type Walked<I: Instructions> = I;
-
-    #[inline(always)]
-    fn walked<I: Instructions>(instructions: I) -> I {
-        instructions
-    }
 
     #[inline(always)]
     fn load(geometry: &PackedGeometry, bytes: &[u8], i: impl Instructions, bucket: u64) -> Self {
@@ -201,12 +191,6 @@ pub(crate) struct Wide([u32; 4]);
 
 impl Keys for Wide {
     const FITS_A_WORD: bool = false;
-    type Walked<I: Instructions> = Portable;
-
-    #[inline(always)]
-    fn walked<I: Instructions>(_: I) -> Portable {
-        Portable
-    }
 
     #[inline(always)]
     fn load(geometry: &PackedGeometry, bytes: &[u8], _: impl Instructions, bucket: u64) -> Self {

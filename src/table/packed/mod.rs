@@ -69,6 +69,7 @@ impl PackedGeometry {
     /// The longest fingerprint with which a bucket always fits into a word. Buckets begin at multiples of four bits.
     const LONGEST_NARROW: u32 = bits::window_bits(SLOTS) / SLOTS + 1;
 
+    #[inline(never)]
     pub(super) const fn new(fingerprint_bits: u32) -> Self {
         let high_bits = fingerprint_bits - 4;
         let is_narrow = fingerprint_bits <= Self::LONGEST_NARROW;
@@ -453,11 +454,6 @@ impl<K: Keys, B: Deref<Target = [u8]>, I: Instructions, const COLUMN: bool> Tabl
 }
 
 impl<K: Keys, B: DerefMut<Target = [u8]>, I: Instructions, const COLUMN: bool> TableMut for Packed<'_, K, B, I, COLUMN> {
-    type Walked<'a>
-        = Packed<'a, K, &'a mut [u8], K::Walked<I>, COLUMN>
-    where
-        Self: 'a;
-
     #[inline(always)]
     fn insert(&mut self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         self.prefetch_columns((first, second));
@@ -536,16 +532,6 @@ impl<K: Keys, B: DerefMut<Target = [u8]>, I: Instructions, const COLUMN: bool> T
             }
         }
         self.store(bucket, keys);
-    }
-
-    fn walked(&mut self) -> Self::Walked<'_> {
-        Packed {
-            geometry: self.geometry,
-            column: self.column,
-            bytes: &mut self.bytes,
-            instructions: K::walked(self.instructions),
-            keys: PhantomData,
-        }
     }
 
     #[inline(always)]

@@ -44,7 +44,7 @@ impl<P: TableParams> Change for Crowded<'_, P> {
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) {
         let Self { params, key, copies, act } = self;
-        act(&mut Crowd { table: &mut table.walked(), params, key, copies });
+        act(&mut Crowd { table, params, key, copies });
     }
 }
 

@@ -142,7 +142,20 @@ pub(crate) fn place<T: TableMut, P: TableParams>(
     fingerprint: Fingerprint,
     copy_policy: CopyPolicy,
 ) -> bool {
-    table.insert(buckets, fingerprint) || walk(&mut table.walked(), params, buckets, fingerprint, copy_policy)
+    table.insert(buckets, fingerprint) || walk(table, params, buckets, fingerprint, copy_policy)
+}
+
+/// [Places](place) a fingerprint whose first bucket is full.
+#[inline(always)]
+pub(crate) fn place_in_second<P: TableParams>(
+    table: &mut impl TableMut,
+    params: &P,
+    buckets: Pair,
+    fingerprint: Fingerprint,
+    copy_policy: CopyPolicy,
+) -> bool {
+    let table: &mut dyn Buckets<P> = table;
+    table.replace(Replace(buckets.1, None, Some(fingerprint))) || walk(table, params, buckets, fingerprint, copy_policy)
 }
 
 /// Stores a fingerprint whose two buckets are full, by a walk. Returns false and changes nothing if no slot was found.

@@ -22,7 +22,7 @@ struct Counts {
 }
 
 struct Counting<'c, T> {
-    table: T,
+    table: &'c mut T,
     counts: &'c Counts,
 }
 
@@ -55,12 +55,7 @@ impl<T: Table> Table for Counting<'_, T> {
     }
 }
 
-impl<'c, T: TableMut> TableMut for Counting<'c, T> {
-    type Walked<'a>
-        = Counting<'c, T::Walked<'a>>
-    where
-        Self: 'a;
-
+impl<T: TableMut> TableMut for Counting<'_, T> {
     fn insert(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
         self.table.insert(buckets, fingerprint)
     }
@@ -69,9 +64,6 @@ impl<'c, T: TableMut> TableMut for Counting<'c, T> {
     }
     fn replace(&mut self, bucket: u64, old: Option<Fingerprint>, new: Option<Fingerprint>) -> bool {
         self.table.replace(bucket, old, new)
-    }
-    fn walked(&mut self) -> Self::Walked<'_> {
-        Counting { table: self.table.walked(), counts: self.counts }
     }
     fn outlined<C: Change>(&mut self, change: C) -> C::Output {
         change.run(self)
@@ -86,7 +78,7 @@ impl Change for Counted {
 
     fn run<T: TableMut>(self, table: &mut T) -> (bool, usize, usize) {
         let counts = Counts::default();
-        let mut counting = Counting { table: table.walked(), counts: &counts };
+        let mut counting = Counting { table, counts: &counts };
         let (buckets, fingerprint) = Address::new(&self.0).buckets(Uniform(self.1));
         let is_placed = place(&mut counting, &self.0, buckets, fingerprint, CopyPolicy::Continue);
         (is_placed, counts.room_checks.get(), counts.reads.get())
