@@ -123,7 +123,7 @@ fn a_filter_that_is_too_small_is_not_written() {
         koel.run(&format!("build list.txt -o {out} --capacity 10")).error(&[
             "koel: line ",
             " of list.txt: the filter is full",
-            "leave --capacity out",
+            "leave --capacity out, or give a --capacity above",
             "nothing was written",
         ]);
     }

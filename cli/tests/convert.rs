@@ -156,7 +156,7 @@ fn filters_of_other_kinds_are_not_converted() {
         ("redisbloom", "--hasher redisbloom --table packed", ["table: packed given", FOR_REDISBLOOM]),
         ("redisbloom", "--hasher redisbloom --table single --bits 9", ["fingerprint bits: 9 given", FOR_REDISBLOOM]),
         ("redisbloom", "--hasher redisbloom --table single --bits 8", ["addressing: any-size given", FOR_REDISBLOOM]),
-        ("redisbloom", "--grow", ["is a filter that grows", "another form; build a new filter"]),
+        ("redisbloom", "--grow", ["is a filter that grows", "another form; build a new filter from the items: `koel build`"]),
     ] {
         koel.feed("apple\n", &format!("build - -o f.koel {options}")).ok();
         let parts = [&["koel: f.koel: "], &parts[..]].concat();
@@ -189,7 +189,7 @@ fn files_of_other_programs_are_not_changed_or_merged() {
     let koel = Koel::new();
     let snapshot = "`koel convert --to koel` makes a snapshot of it";
     for (name, kind, to, changing) in [
-        (FILES[0].0, "is a file of Go's", "redisbloom", ["not changed or merged", "`koel convert --to koel`"]),
+        (FILES[0].0, "is a file of Go's", "redisbloom", ["not changed or merged", snapshot]),
         (DUMPS[1], "is a dump of RedisBloom", "go", ["not changed or merged", snapshot]),
         ("redisbloom/rb_default.chunks", "is a dump of RedisBloom", "go", ["8 bits", "`koel build`"]),
     ] {

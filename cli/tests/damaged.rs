@@ -160,11 +160,6 @@ fn files_that_are_not_filters_are_refused() {
     for bytes in [&b"apple\nbanana\ncherry\n"[..], b"apple\n", &[0; 1000]] {
         refused(&koel, bytes, &["at byte 0: neither a koel snapshot nor a file of Go's", "give a file that `koel build`"]);
     }
-    std::fs::create_dir(koel.path("folder")).expect("a folder");
-    for command in ["verify", "query"] {
-        koel.given(command)
-            .refuses(&[("folder", &["folder: is a folder"]), ("missing", &["missing: cannot be read: No such file"])]);
-    }
     koel.run("verify").error(&["<FILE>..."]);
     let run = koel.run_with("mmx", "verify bad.koel bad.koel");
     run.error(&["koel: KOEL_KERNEL: mmx given"]);

@@ -28,7 +28,7 @@ fn errors_come_before_any_measurement() {
     let names: Vec<_> = experiments::all().into_iter().map(|about| about.name).collect();
     let all = names.join(", ") + ", all";
     koel.given("experiment").refuses(&[
-        ("", &["NAME", &all, "--help"]),
+        ("", &["NAME", &all, "`koel experiment --help` describes them"]),
         ("--quick", &["NAME", &all]),
         ("laod", &["'laod'", &all, "similar"]),
         ("load sweep", &["'sweep'", &all]),

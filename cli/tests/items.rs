@@ -151,12 +151,5 @@ fn key_selects_a_field_of_each_line() {
     koel.feed("1\t/d\n2\t/e\n", ["add", "f.koel", "--key", "2", "--delimiter", r"\t"]).ok();
     koel.feed("/a;/d\n", "remove f.koel --key 2 --delimiter ;").ok();
     assert_eq!(koel.run("query f.koel --item /a --item /d --item /e").ok(), b"/a\n/e\n");
-    koel.given("build log.txt -o g.koel").refuses(&[
-        ("--key 4", &["line 1 of log.txt: has 3 fields, but --key is 4", "--delimiter"]),
-        ("--key 0", &["--key", "'0'", "1 for the first"]),
-        ("--key 1 --delimiter ab", &["--delimiter", "'ab'", "one character"]),
-        ("--delimiter ,", &["--key <N>", "not provided"]),
-    ]);
-    koel.run("query f.koel --key 2 --item a").error(&["--key", "--item"]);
     koel.run("tune --trace log.txt --fpr 1% --key 2").error(&["--key", "--trace"]);
 }

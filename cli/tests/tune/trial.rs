@@ -82,7 +82,11 @@ fn filters_may_have_room_for_more_than_the_keys() {
     let (candidate, measured) = measured(&found)[0];
     assert!(number(candidate, "/load_factor") > 0.85 && number(measured, "/load_factor") < 0.25, "{candidate}");
     assert!(number(measured, "/expected_false_positive_rate") < 0.3 * number(candidate, "/false_positive_rate"));
-    koel.run("tune --keys keys.txt --items 999 --fpr 0.01").error(&["--items: 999 given", "1000 distinct keys"]);
+    koel.run("tune --keys keys.txt --items 999 --fpr 0.01").error(&[
+        "--items: 999 given",
+        "1000 distinct keys",
+        "leave --items out",
+    ]);
     // `items` is null, since fewer items than keys are not allowed.
     let nothing = koel.run("tune --keys keys.txt --bytes 100 --json");
     nothing.status(1);
@@ -153,12 +157,12 @@ fn invalid_files_are_named() {
     koel.write("none.txt", "");
     koel.given("tune --fpr 0.1").refuses(&[
         ("--keys no.txt", &["no.txt", "cannot be read"]),
-        ("--keys none.txt", &["--keys: none.txt has no keys", "give --items"]),
+        ("--keys none.txt", &["--keys: none.txt has no keys", "leave --keys out and give --items"]),
         ("--keys -", &["--keys: standard input has no keys"]),
         ("--keys .", &[".: is a folder", "one item per line"]),
         ("--keys keys.txt --queries no.txt", &["no.txt", "cannot be read"]),
         ("--keys keys.txt --queries none.txt", &["--queries: none.txt has no queries", "leave --queries out"]),
-        ("--keys - --queries -", &["--keys and --queries", "both are standard input", "give a file"]),
+        ("--keys - --queries -", &["--keys and --queries", "both are standard input", "give a file for one of them"]),
         ("--items 5 --queries keys.txt", &["--keys <FILE>", "not provided"]),
         ("--items 5 --nul", &["--keys <FILE>", "not provided"]),
     ]);
