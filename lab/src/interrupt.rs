@@ -48,8 +48,9 @@ impl Signal {
     /// Ends the process as the signal does by default. So a shell stops the loop or script that runs this program; an exit status
     /// would not stop it.
     pub fn end(self) -> ! {
+        // If this fails, the status says the same.
         #[cfg(unix)]
-        unix::raise(self.0);
+        signal_hook::low_level::emulate_default_handler(self.0).ok();
         process::exit(i32::from(self.status()))
     }
 }
@@ -104,8 +105,7 @@ impl Interrupt {
 }
 
 /// Calls `handler`, in a thread of its own, after Ctrl-C, a request to terminate or a hang-up. A second one ends the process, even
-/// while `handler` runs. If the process ignores hang-ups, as under `nohup`, it continues to. On Unix, call this before other
-/// threads start: a thread that exists already would still be ended by the first signal.
+/// while `handler` runs. If the process ignores hang-ups, as under `nohup`, it continues to.
 ///
 /// # Errors
 /// If a handler is already installed, or the system does not support one.
@@ -129,79 +129,53 @@ pub fn on_termination(handler: impl FnOnce(Signal) + Send + 'static) -> anyhow::
     installed.context("the handler for Ctrl-C could not be installed")
 }
 
-/// Waiting for signals in a thread, which may lock and write as any other; a signal handler may do neither.
 #[cfg(unix)]
-#[allow(unsafe_code, reason = "no safe function blocks a signal or waits for one")]
 mod unix {
-    use std::{io, mem, ptr, thread};
+    use std::{
+        io,
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering},
+        },
+        thread,
+    };
 
-    /// Blocks the signals in this thread and in those that it starts, and starts one that waits for the first signal and calls
-    /// `handler`. In that thread they are then no longer blocked, so the next one ends the process.
+    use signal_hook::{
+        consts::{SIGHUP, SIGINT, SIGTERM},
+        flag,
+        iterator::Signals,
+    };
+
+    /// Starts a thread that waits for the first signal and calls `handler`, which may lock and write as any other code; a signal
+    /// handler may do neither.
     pub(super) fn wait_in_thread(handler: impl FnOnce(i32) + Send + 'static) -> io::Result<()> {
-        let mut signals = vec![libc::SIGINT, libc::SIGTERM];
-        if !is_ignored(libc::SIGHUP) {
-            signals.push(libc::SIGHUP);
+        let mut signals = vec![SIGINT, SIGTERM];
+        if !is_ignored(SIGHUP) {
+            signals.push(SIGHUP);
         }
-        let set = set_of(&signals);
-        change(libc::SIG_BLOCK, &set)?;
-        // An ignored signal is not delivered on every system, and would not end the process. Shells start background commands with
-        // an ignored SIGINT.
-        signals.iter().for_each(|&signal| restore_default(signal));
+        let mut caught = Signals::new(&signals)?;
+        let ends = Arc::new(AtomicBool::new(false));
+        for signal in signals {
+            // The first signal makes each further one end the process.
+            flag::register_conditional_default(signal, Arc::clone(&ends))?;
+            flag::register(signal, Arc::clone(&ends))?;
+        }
         let wait = move || {
-            let mut number = 0;
-            // SAFETY: both pointers are to local variables.
-            while unsafe { libc::sigwait(&raw const set, &raw mut number) } != 0 {}
-            // Only an invalid set of signals is an error.
-            change(libc::SIG_UNBLOCK, &set).ok();
-            handler(number);
+            if let Some(number) = caught.forever().next() {
+                handler(number);
+            }
         };
         let started = thread::Builder::new().name(String::from("signals")).spawn(wait).map(drop);
-        if started.is_err() {
-            // Nothing waits for the signals, so they end the process as before.
-            change(libc::SIG_UNBLOCK, &set).ok();
-        }
-        started
+        // Nothing waits for the signals without the thread, so they end the process as before.
+        started.inspect_err(|_| ends.store(true, Ordering::Relaxed))
     }
 
-    /// Sends a signal to this thread, which ends the process if the signal does so by default.
-    pub(super) fn raise(signal: i32) {
-        restore_default(signal);
-        change(libc::SIG_UNBLOCK, &set_of(&[signal])).ok();
-        // SAFETY: no code of this program runs when the signal arrives.
-        unsafe { libc::raise(signal) };
-    }
-
-    fn restore_default(signal: i32) {
-        // SAFETY: the default action runs no code of this program.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
-
+    #[allow(unsafe_code, reason = "no safe function tells whether a signal is ignored")]
     pub(super) fn is_ignored(signal: i32) -> bool {
         // SAFETY: a zeroed action is valid, and is overwritten; without a new action, nothing changes.
         unsafe {
-            let mut action: libc::sigaction = mem::zeroed();
-            libc::sigaction(signal, ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
-        }
-    }
-
-    fn set_of(signals: &[i32]) -> libc::sigset_t {
-        // SAFETY: a zeroed set is a valid variable to be made empty.
-        unsafe {
-            let mut set = mem::zeroed();
-            libc::sigemptyset(&raw mut set);
-            for &signal in signals {
-                libc::sigaddset(&raw mut set, signal);
-            }
-            set
-        }
-    }
-
-    /// Blocks or unblocks signals in this thread.
-    fn change(how: i32, set: &libc::sigset_t) -> io::Result<()> {
-        // SAFETY: the set is initialized, and the previous one is not asked for.
-        match unsafe { libc::pthread_sigmask(how, set, ptr::null_mut()) } {
-            0 => Ok(()),
-            error => Err(io::Error::from_raw_os_error(error)),
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
         }
     }
 }
