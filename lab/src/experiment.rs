@@ -1,6 +1,6 @@
 //! Defines an experiment: its columns, its cases, the measurement of a case, and the findings from all measurements.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, iter};
 
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -329,5 +329,13 @@ impl Table {
     pub fn new(caption: &str, header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Self {
         let header = header.iter().map(|&name| name.to_owned()).collect();
         Self { caption: caption.to_owned(), header, rows: rows.into_iter().collect() }
+    }
+
+    /// Formats the header and the rows in Markdown. The first column is aligned to the left, and all others to the right.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let rule = ["---"].into_iter().chain(iter::repeat("---:")).take(self.header.len()).map(String::from).collect();
+        let lines = [&self.header, &rule].into_iter().chain(&self.rows);
+        lines.fold(String::new(), |text, cells| text + "| " + &cells.join(" | ") + " |\n")
     }
 }

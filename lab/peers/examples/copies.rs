@@ -23,10 +23,11 @@ use std::{
 
 use anyhow::ensure;
 use koel::{
-    Addressing, CuckooFilter, ElasticFilter,
+    Addressing, CuckooFilter, ElasticFilter, Insert,
     go::{GoFilter, MetroHash64},
 };
-use koel_lab::{Axis, Chart, Series, chart};
+use koel_lab::{Axis, Chart, Series, Table, chart};
+use koel_peers::mix;
 use scalable_cuckoo_filter::{ScalableCuckooFilter, ScalableCuckooFilterBuilder};
 
 use self::heap::{Counting, held};
@@ -36,13 +37,6 @@ static ALLOCATOR: Counting = Counting;
 
 const RATE: f64 = 0.001;
 const COPIES: [usize; 8] = [1, 2, 3, 4, 6, 8, 16, 50];
-
-/// Applies the last step of `SplitMix64`: distinct numbers give distinct keys, which look random.
-fn mix(n: u64) -> u64 {
-    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    n ^ n >> 31
-}
 
 /// A fast hasher, for filters that hash in each step of an eviction walk.
 #[derive(Clone, Default)]
@@ -76,29 +70,26 @@ trait Multiset {
     }
 }
 
-macro_rules! koel {
-    ($($filter:ty),*) => {$(
-        impl Multiset for $filter {
-            fn insert(&mut self, key: u64) -> bool {
-                self.insert(&key).is_ok()
-            }
+/// One of koel's filters.
+struct Koel<F>(F);
 
-            fn contains(&self, key: u64) -> bool {
-                self.contains(&key)
-            }
+impl<F: Insert<u64>> Multiset for Koel<F> {
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert(&key).is_ok()
+    }
 
-            fn remove(&mut self, key: u64) -> Option<bool> {
-                Some(self.remove(&key))
-            }
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
 
-            fn count(&self, key: u64) -> Option<u64> {
-                Some(self.count(&key).into())
-            }
-        }
-    )*};
+    fn remove(&mut self, key: u64) -> Option<bool> {
+        Some(self.0.remove(&key))
+    }
+
+    fn count(&self, key: u64) -> Option<u64> {
+        Some(self.0.count(&key).into())
+    }
 }
-
-koel!(CuckooFilter, ElasticFilter);
 
 impl Multiset for cuckoofilter::CuckooFilter<Mixer> {
     /// Inserts an item. If it is refused, it is in the filter nevertheless, and another item was dropped for it.
@@ -311,8 +302,8 @@ pub(crate) struct Kind {
 pub(crate) fn kinds() -> Vec<Kind> {
     let fixed = |name, build| Kind { name, build, is_exact: false, is_fixed: true };
     let growing = |name, build| Kind { name, build, is_exact: false, is_fixed: false };
-    let koel: Build = |items, _| Ok(Box::new(CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build()?));
-    let koel_growing: Build = |_, _| Ok(Box::new(ElasticFilter::builder().false_positive_rate(RATE).build()?));
+    let koel: Build = |items, _| Ok(Box::new(Koel(CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build()?)));
+    let koel_growing: Build = |_, _| Ok(Box::new(Koel(ElasticFilter::builder().false_positive_rate(RATE).build()?)));
     let cuckoo: Build = |items, _| Ok(Box::new(cuckoofilter::CuckooFilter::<Mixer>::with_capacity(items)));
     let go: Build = |items, _| {
         let builder = CuckooFilter::builder().capacity(items).false_positive_rate(RATE).addressing(Addressing::PowerOfTwo);
@@ -423,10 +414,10 @@ pub(crate) fn measure(items: usize, copies: &[usize]) -> anyhow::Result<Vec<Row>
 }
 
 fn table(out: &mut impl Write, title: &str, rows: &[Row], copies: &[usize], cell: fn(&[Figures; 2]) -> String) -> io::Result<()> {
-    let line = |cells: Vec<String>| cells.join(" | ");
-    writeln!(out, "\n{title}:\n\n| filter | {} |", line(copies.iter().map(|copies| format!("{copies} ×")).collect()))?;
-    writeln!(out, "| --- | {} |", line(vec![String::from("---:"); copies.len()]))?;
-    rows.iter().try_for_each(|(kind, figures)| writeln!(out, "| {} | {} |", kind.name, line(figures.iter().map(cell).collect())))
+    let header = [String::from("filter")].into_iter().chain(copies.iter().map(|copies| format!("{copies} ×"))).collect();
+    let cells = |(kind, figures): &Row| [kind.name.to_owned()].into_iter().chain(figures.iter().map(cell)).collect();
+    let table = Table { caption: title.to_owned(), header, rows: rows.iter().map(cells).collect() };
+    write!(out, "\n{title}:\n\n{}", table.markdown())
 }
 
 /// Formats a share, or a dash if there is none.

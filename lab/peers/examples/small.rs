@@ -11,7 +11,7 @@
 
 use std::{
     env,
-    hash::{BuildHasherDefault, Hasher},
+    hash::BuildHasherDefault,
     hint::black_box,
     io::{self, Write as _},
     time::Instant,
@@ -20,37 +20,14 @@ use std::{
 use anyhow::{anyhow, ensure};
 use fastbloom::BloomFilter;
 use koel::{CuckooFilter, FilterView, Xxh3};
+use koel_lab::Quartiles;
+use koel_peers::{digest, mix};
 use xorf::{BinaryFuse8, BinaryFuse8Ref, DmaSerializable, Filter as _, FilterRef as _};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const RATE: f64 = 1.0 / 256.0;
 
-/// XXH3 as a hasher for the standard library, so that all filters hash alike.
-#[derive(Default)]
-struct StdXxh3(u64);
-
-impl Hasher for StdXxh3 {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = xxh3_64_with_seed(bytes, self.0);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-type Bloom = BloomFilter<BuildHasherDefault<StdXxh3>>;
-
-fn digest(key: u64) -> u64 {
-    xxh3_64_with_seed(&key.to_le_bytes(), 0)
-}
-
-/// Applies the last step of `SplitMix64`: distinct numbers give distinct keys, which look random.
-fn mix(n: u64) -> u64 {
-    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    n ^ n >> 31
-}
+/// All filters hash alike.
+type Bloom = BloomFilter<BuildHasherDefault<koel_peers::Xxh3>>;
 
 /// The keys of one run.
 struct Work {
@@ -216,9 +193,7 @@ fn bloom(work: &Work, block: usize) -> anyhow::Result<Row> {
 /// Returns the medians of the rounds for one kind of filter.
 fn median(rounds: &[Vec<Row>], kind: usize) -> Row {
     let of = |figure: fn(&Row) -> f64| {
-        let mut figures: Vec<f64> = rounds.iter().map(|rows| figure(&rows[kind])).collect();
-        figures.sort_by(f64::total_cmp);
-        figures[figures.len() / 2]
+        Quartiles::of(rounds.iter().map(|rows| figure(&rows[kind]))).map_or(f64::NAN, |quartiles| quartiles.median)
     };
     let first = rounds[0][kind];
     Row {

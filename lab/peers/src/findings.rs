@@ -15,15 +15,8 @@ pub(crate) fn findings(set: &Set, measured: &[Measured<Case, Entry>]) -> Finding
 }
 
 pub(crate) fn markdown(set: &Set, measured: &[Measured<Case, Entry>]) -> String {
-    let mut text = String::new();
-    for table in tables(set, measured, &Row::all(measured)) {
-        let rule: Vec<_> = (0..table.header.len()).map(|column| String::from(if column > 0 { "---:" } else { "---" })).collect();
-        for cells in [&table.header, &rule].into_iter().chain(&table.rows) {
-            text.extend(["| ", &cells.join(" | "), " |\n"]);
-        }
-        text.extend(["\n", &table.caption, ".\n\n"]);
-    }
-    text
+    let text = |table: &Table| format!("{}\n{}.\n\n", table.markdown(), table.caption);
+    tables(set, measured, &Row::all(measured)).iter().map(text).collect()
 }
 
 /// Returns the table of results, and a table of notes if there are any.

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use anyhow::bail;
+use koel_peers::mix;
 use serde::{Deserialize, Serialize};
 
 /// The kind of structure, independent of the crate. Koel's filters are their own kind. So are all filters that take a lock in each
@@ -74,12 +75,4 @@ impl Keys {
     pub(crate) fn len(&self) -> usize {
         self.present.len()
     }
-}
-
-/// Applies the last step of `SplitMix64` (Steele, Lea and Flood, 2014). It is a bijection, so distinct numbers give distinct keys,
-/// which look random.
-fn mix(n: u64) -> u64 {
-    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    n ^ n >> 31
 }

@@ -11,8 +11,8 @@ use anyhow::{anyhow, bail};
 use bloomfilter::Bloom;
 use fastbloom::BloomFilter;
 use fastbloom_rs::{Deletable as _, FilterBuilder, Membership as _};
+use koel_peers::{Xxh3, digest};
 use scalable_cuckoo_filter::ScalableCuckooFilterBuilder;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
     measure::Contestant,
@@ -44,27 +44,6 @@ pub(crate) fn growing(rate: f64, items: usize) -> Vec<Contestant> {
         aleph(rate, items, true),
         locked_bloom(rate, items),
     ]
-}
-
-/// XXH3 as a hasher for the standard library. On little-endian machines, it hashes a `u64` as koel does.
-#[derive(Clone, Default)]
-struct Xxh3(u64);
-
-impl Hasher for Xxh3 {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = xxh3_64_with_seed(bytes, self.0);
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-/// Returns the hash of a key, for filters that accept hashes.
-fn digest(key: u64) -> u64 {
-    xxh3_64_with_seed(&key.to_le_bytes(), 0)
 }
 
 /// Returns the whole number of bits nearest to log₂ of `ratio`, but at least 1.
@@ -375,16 +354,6 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use koel::hash::Hasher as _;
-
-    #[test]
-    #[cfg(target_endian = "little")]
-    fn all_filters_hash_alike() {
-        for key in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
-            assert_eq!(koel::hash::Uniform::new(digest(key)), koel::Xxh3.hash(0, &key.to_le_bytes()));
-            assert_eq!(BuildHasherDefault::<Xxh3>::default().hash_one(key), digest(key));
-        }
-    }
 
     /// The values are from the table of sizes in Parquet's specification.
     #[test]
