@@ -10,8 +10,8 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use clap::{
-    Args,
-    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+    Args, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
 };
 
 use crate::{
@@ -97,7 +97,7 @@ pub(crate) struct Format {
 }
 
 /// The treatment of short lines, which have no field with the number of --key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Short {
     /// It is a line without an item.
     Pass,
@@ -114,15 +114,8 @@ fn short_of_items() -> impl TypedValueParser<Value = Short> {
 
 /// Returns the parser of --short for commands that print lines, with the help of each value.
 pub(crate) fn short(values: impl IntoIterator<Item = (Short, &'static str)>) -> impl TypedValueParser<Value = Short> {
-    let name = |short| match short {
-        Short::Pass => "pass",
-        Short::Skip => "skip",
-        Short::Error => "error",
-    };
-    let values: Vec<_> = values.into_iter().collect();
-    let names: Vec<_> = values.iter().map(|&(value, help)| PossibleValue::new(name(value)).help(help)).collect();
-    let find = move |given: String| values.iter().map(|(value, _)| *value).find(|&value| name(value) == given);
-    PossibleValuesParser::new(names).try_map(move |given| find(given).ok_or("it is none of the names"))
+    let values = values.into_iter().filter_map(|(value, help)| Some(value.to_possible_value()?.help(help)));
+    PossibleValuesParser::new(values).try_map(|name| Short::from_str(&name, false))
 }
 
 /// The character that separates fields, in UTF-8.

@@ -1,20 +1,10 @@
-//! Numbers, tables and paragraphs as text for people. `koel_lab::percent` formats shares.
+//! Numbers, tables and paragraphs as text for people. `koel_lab` formats counts and shares.
 
-use std::fmt;
-
+pub(crate) use koel_lab::counted;
 use textwrap::{Options, WordSplitter, fill};
 
 /// Columns of the text: those of a narrow terminal.
 const WIDTH: usize = 80;
-
-/// Formats a count with its noun: "1 item", "2 items", "2 queries", "2 keys".
-pub(crate) fn counted<T: Copy + fmt::Display + PartialEq + From<u8>>(number: T, thing: &str) -> String {
-    match thing.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o'])) {
-        _ if number == T::from(1) => format!("{number} {thing}"),
-        Some(stem) => format!("{number} {stem}ies"),
-        None => format!("{number} {thing}s"),
-    }
-}
 
 /// Formats a number with three significant digits, or with all digits before the point. Below 1, it has two decimal places.
 fn three_digits(number: f64) -> String {

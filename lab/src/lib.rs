@@ -21,7 +21,6 @@ pub mod compare;
 mod experiment;
 pub mod experiments;
 mod interrupt;
-mod percent;
 mod provenance;
 mod record;
 pub mod report;
@@ -29,15 +28,16 @@ mod runner;
 mod statistics;
 mod stopwatch;
 pub mod structures;
+mod text;
 
 pub use {
     chart::{Axis, Chart, Mark, Scale, Series},
     experiment::{About, Column, Experiment, Fields, Findings, Measured, Role, Scope, Table},
     interrupt::{Interrupt, Interrupted, Signal, on_termination},
-    percent::percent,
     provenance::{Build, Machine},
     record::read_results,
     runner::{Outcome, Plan, Settings, run, say},
     statistics::{Quartiles, interval},
     stopwatch::{Lap, Rounds, Stopwatch, Timing},
+    text::{counted, percent},
 };

@@ -24,7 +24,7 @@ use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
-    About, Build, Experiment, Fields, Findings, Interrupt, Interrupted, Machine, Measured, Scope, chart,
+    About, Build, Experiment, Fields, Findings, Interrupt, Interrupted, Machine, Measured, Scope, chart, counted,
     experiment::{Planned, Untyped, key},
     record::{Lock, Picture, REMEDY, Record, ResultFiles, Run, damaged},
     report,
@@ -363,7 +363,7 @@ fn progress_bar(name: &'static str, effort: u64) -> ProgressBar {
 
 /// Returns a line with the number of cases, and how many of them have been measured before.
 fn announcement(plan: &Plan<'_>) -> String {
-    let (all, left) = (format!("{}: {}", plan.name(), report::counted(plan.cases(), "case")), plan.cases_left());
+    let (all, left) = (format!("{}: {}", plan.name(), counted(plan.cases(), "case")), plan.cases_left());
     let by = plan.other_build().map_or_else(String::new, |build| format!(" by another build: {build}"));
     match plan.cases() - left {
         0 => all,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use anyhow::ensure;
+use indicatif::HumanCount;
 use koel::{Addressing, Builder, CuckooFilter, TableKind, tuning::Candidate};
 
 use super::trace::GrowingPlan;
@@ -128,19 +129,5 @@ impl fmt::Display for Call {
 
 /// Formats a number as in Rust code: `1_000_000`.
 fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
-    groups.join("_")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_are_grouped_in_threes() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1_000"), (12_345, "12_345"), (1_000_000, "1_000_000")] {
-            assert_eq!(grouped(number), text);
-        }
-    }
+    HumanCount(number as u64).to_string().replace(',', "_")
 }

@@ -484,15 +484,9 @@ fn draw(folder: &Path, trace: &Trace, replayed: &[ReplayedFilter<'_>]) -> anyhow
     let series = shown.enumerate().flat_map(|(color, (_, filter))| {
         let line = |quantity: &str, mark, value: fn(&Point) -> f64| {
             let points = filter.replay.course.iter().map(|point| (point.operations as f64, value(point)));
-            Series {
-                name: format!("{}: {quantity}", filter.label()),
-                color,
-                mark,
-                // A logarithmic axis cannot show 0.
-                points: points.filter(|point| point.1 > 0.0).collect(),
-                intervals: Vec::new(),
-                numbers: Vec::new(),
-            }
+            // A logarithmic axis cannot show 0.
+            let points = points.filter(|point| point.1 > 0.0).collect();
+            Series::new(format!("{}: {quantity}", filter.label()), color, points).marked(mark)
         };
         [
             line("load", Mark::Line, |point| point.load_factor),

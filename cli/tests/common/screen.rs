@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{ErrorKind, Read as _},
+    num::NonZero,
     os::fd::OwnedFd,
     process::{Child, Command},
 };
@@ -15,7 +16,10 @@ use rustix::{
 
 use super::Koel;
 
-/// A command whose three streams are a terminal of 60 columns.
+const ROWS: NonZero<u16> = NonZero::new(24).unwrap();
+const COLUMNS: NonZero<u16> = NonZero::new(60).unwrap();
+
+/// A command whose three streams are a terminal.
 pub(crate) struct Terminal {
     pub(crate) child: Child,
     ours: File,
@@ -30,7 +34,8 @@ impl Terminal {
         grantpt(&ours).and_then(|()| unlockpt(&ours)).expect("a terminal");
         let name = ptsname(&ours, Vec::new()).expect("its name");
         let theirs: OwnedFd = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("a terminal");
-        tcsetwinsize(&theirs, Winsize { ws_row: 24, ws_col: 60, ws_xpixel: 0, ws_ypixel: 0 }).expect("its size");
+        tcsetwinsize(&theirs, Winsize { ws_row: ROWS.get(), ws_col: COLUMNS.get(), ws_xpixel: 0, ws_ypixel: 0 })
+            .expect("its size");
         let stream = || theirs.try_clone().expect("a descriptor");
         let mut shell = Command::new("sh");
         shell.args(["-c", script]).env("TERM", "xterm").env("PATH", super::search_path()).current_dir(koel.0.path());
@@ -68,45 +73,10 @@ impl Terminal {
     }
 }
 
-/// Returns the lines that a terminal shows after it has received these bytes. It knows the control sequences that progress bars use.
+/// Returns the lines that a terminal shows after it has received these bytes, without empty ones.
 fn screen(bytes: &[u8]) -> Vec<String> {
-    let text = String::from_utf8_lossy(bytes);
-    let (mut lines, mut row, mut column) = (vec![Vec::new()], 0, 0);
-    let mut chars = text.chars();
-    while let Some(char) = chars.next() {
-        match char {
-            '\r' => column = 0,
-            '\n' => {
-                row += 1;
-                if lines.len() == row {
-                    lines.push(Vec::new());
-                }
-            }
-            '\x1b' => {
-                assert_eq!(chars.next(), Some('['), "{text:?}");
-                let mut number = String::new();
-                let command = loop {
-                    match chars.next() {
-                        Some(digit) if digit.is_ascii_digit() || ";?".contains(digit) => number.push(digit),
-                        command => break command,
-                    }
-                };
-                match (command, number.as_str()) {
-                    (Some('K'), "2") => lines[row].clear(),
-                    (Some('K'), "" | "0") => lines[row].truncate(column),
-                    (Some('A'), number) => row = row.saturating_sub(number.parse().unwrap_or(1)),
-                    (Some('m'), _) => {}
-                    other => panic!("{other:?} in {text:?}"),
-                }
-            }
-            char => {
-                let line: &mut Vec<char> = &mut lines[row];
-                line.resize(line.len().max(column + 1), ' ');
-                line[column] = char;
-                column += 1;
-            }
-        }
-    }
-    let lines = lines.iter().map(|line| line.iter().collect::<String>().trim_end().to_owned());
-    lines.filter(|line| !line.is_empty()).collect()
+    let mut terminal = vt100::Parser::new(ROWS, COLUMNS, 0);
+    terminal.process(bytes);
+    let text = terminal.screen().contents();
+    text.lines().map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty()).collect()
 }

@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::{
-    Table,
+    Table, counted,
     experiments::times::is_disturbed,
     record::{self, Picture, Record, Run},
 };
@@ -276,11 +276,6 @@ fn summary(parts: &[Part]) -> Markup {
             }
         }
     }
-}
-
-/// Formats a count with its noun: 1 case, 2 cases.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

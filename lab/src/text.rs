@@ -1,4 +1,6 @@
-//! Formats shares as percentages.
+//! Shares and counts as text.
+
+use std::fmt;
 
 /// The least percentage that is formatted without an exponent. Below it, the leading zeros would take more space.
 const MIN_WITHOUT_EXPONENT: f64 = 1e-4;
@@ -33,6 +35,22 @@ pub fn percent(share: f64, decimals: usize) -> String {
         return format!("99{point}{} %", "9".repeat(places));
     }
     format!("{text} %")
+}
+
+/// Formats a count with its noun.
+///
+/// # Example
+/// ```
+/// use koel_lab::counted;
+/// assert_eq!([counted(1, "item"), counted(2, "query"), counted(0, "key")], ["1 item", "2 queries", "0 keys"]);
+/// ```
+#[must_use]
+pub fn counted<T: Copy + fmt::Display + PartialEq + From<u8>>(number: T, noun: &str) -> String {
+    match noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o'])) {
+        _ if number == T::from(1) => format!("{number} {noun}"),
+        Some(stem) => format!("{number} {stem}ies"),
+        None => format!("{number} {noun}s"),
+    }
 }
 
 #[cfg(test)]
