@@ -130,7 +130,11 @@ fn copies_are_added_up_to_the_limit() {
         let shown = facts(&koel, "f.koel");
         assert!(shown["items"] == 1_u64 << 31 && shown["extra_copies"].as_u64() > Some((1 << 31) - 9), "{shown}");
         let before = koel.read("f.koel");
-        let parts = ["f.koel and f.koel: ", "more than 4294967295 copies of an item", "--union", "nothing was written"];
+        let parts = [
+            "f.koel and f.koel: ",
+            "more than 4294967295 copies of an item",
+            "with --union, copies are not added up; nothing was written",
+        ];
         koel.run("merge f.koel f.koel -o f.koel").error(&parts);
         koel.run("merge f.koel f.koel -o f.koel --union").ok();
         assert!(koel.read("f.koel") == before);

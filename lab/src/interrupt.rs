@@ -10,9 +10,6 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 
-/// The number of the last signal that this process received, for its exit status; 0 if there was none.
-static RECEIVED: AtomicI32 = AtomicI32::new(0);
-
 /// A request to end: Ctrl-C, a request to terminate, or a hang-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal(i32);
@@ -37,14 +34,6 @@ impl Signal {
         false
     }
 
-    /// Returns the last signal that [`on_termination`] or [`Interrupt::on_ctrl_c`] caught.
-    fn received() -> Self {
-        match RECEIVED.load(Ordering::Relaxed) {
-            0 => Self::INTERRUPT,
-            number => Self(number),
-        }
-    }
-
     /// Ends the process as the signal does by default. So a shell stops the loop or script that runs this program; an exit status
     /// would not stop it.
     pub fn end(self) -> ! {
@@ -55,21 +44,15 @@ impl Signal {
     }
 }
 
-/// A flag that requests a stop. Measurements check it regularly.
+/// A flag that requests a stop: the number of a signal, or 0. Measurements check it regularly.
 #[derive(Debug, Default)]
-pub struct Interrupt(AtomicBool);
+pub struct Interrupt(AtomicI32);
 
 impl Interrupt {
     /// Returns an interrupt that is not set.
     #[must_use]
     pub const fn new() -> Self {
-        Self(AtomicBool::new(false))
-    }
-
-    /// The exit status of a program that a signal stopped: 128 plus the number of the signal, such as 130 after Ctrl-C.
-    #[must_use]
-    pub fn status() -> u8 {
-        Signal::received().status()
+        Self(AtomicI32::new(0))
     }
 
     /// Returns an interrupt that Ctrl-C, a request to terminate or a hang-up sets. A second one ends the program immediately. See
@@ -80,19 +63,19 @@ impl Interrupt {
     pub fn on_ctrl_c() -> anyhow::Result<Arc<Self>> {
         let interrupt = Arc::new(Self::new());
         let shared = Arc::clone(&interrupt);
-        on_termination(move |_| shared.set())?;
+        on_termination(move |Signal(number)| shared.0.store(number, Ordering::Relaxed))?;
         Ok(interrupt)
     }
 
-    /// Requests a stop.
+    /// Requests a stop, as Ctrl-C does.
     pub fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.store(Signal::INTERRUPT.0, Ordering::Relaxed);
     }
 
-    /// Returns true if a stop was requested.
+    /// Returns the signal that requested a stop, if one did.
     #[must_use]
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    pub fn signal(&self) -> Option<Signal> {
+        Some(Signal(self.0.load(Ordering::Relaxed))).filter(|signal| signal.0 != 0)
     }
 
     /// Returns an error if a stop was requested. Measurements call this with `?`, a few times per second.
@@ -100,7 +83,7 @@ impl Interrupt {
     /// # Errors
     /// [`Interrupted`] if a stop was requested.
     pub fn check(&self) -> Result<(), Interrupted> {
-        if self.is_set() { Err(Interrupted) } else { Ok(()) }
+        if self.signal().is_some() { Err(Interrupted) } else { Ok(()) }
     }
 }
 
@@ -112,10 +95,7 @@ impl Interrupt {
 pub fn on_termination(handler: impl FnOnce(Signal) + Send + 'static) -> anyhow::Result<()> {
     static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
     ensure!(!IS_INSTALLED.swap(true, Ordering::Relaxed), "a handler for Ctrl-C is already installed");
-    let handler = |number| {
-        RECEIVED.store(number, Ordering::Relaxed);
-        handler(Signal(number));
-    };
+    let handler = |number| handler(Signal(number));
     #[cfg(unix)]
     let installed = unix::wait_in_thread(handler);
     #[cfg(not(unix))]

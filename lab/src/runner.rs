@@ -24,7 +24,7 @@ use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
-    About, Build, Experiment, Fields, Findings, Interrupt, Interrupted, Machine, Measured, Scope, chart, counted,
+    About, Build, Experiment, Fields, Findings, Interrupt, Interrupted, Machine, Measured, Scope, Signal, chart, counted,
     experiment::{Planned, Untyped, key},
     record::{Lock, Picture, REMEDY, Record, ResultFiles, Run, damaged},
     report,
@@ -65,16 +65,16 @@ impl Settings {
 pub enum Outcome {
     /// All cases have been measured.
     Complete,
-    /// The run was stopped on request. Finished cases are kept.
-    Interrupted,
+    /// The run was stopped on request, by this signal. Finished cases are kept.
+    Interrupted(Signal),
 }
 
-/// Converts to success, or to [`Interrupt::status`].
+/// Converts to success, or to [`Signal::status`].
 impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Complete => Self::SUCCESS,
-            Outcome::Interrupted => Self::from(Interrupt::status()),
+            Outcome::Interrupted(signal) => Self::from(signal.status()),
         }
     }
 }
@@ -111,7 +111,7 @@ pub fn run(program: &str, plans: Vec<Plan<'_>>, settings: &Settings) -> anyhow::
     let written = report::write(&settings.folder);
     let outcome = ended?;
     written?;
-    if outcome == Outcome::Interrupted {
+    if outcome != Outcome::Complete {
         let rest: Vec<_> = plans.map(|plan| plan.name()).collect();
         let rest = if rest.is_empty() || !settings.again {
             String::new()
@@ -228,7 +228,8 @@ impl<'a> Plan<'a> {
             self.write()?;
         }
         measured?;
-        Ok(if self.cases_left() == 0 { Outcome::Complete } else { Outcome::Interrupted })
+        let stopped = || Outcome::Interrupted(interrupt.signal().unwrap_or(Signal::INTERRUPT));
+        Ok(if self.cases_left() == 0 { Outcome::Complete } else { stopped() })
     }
 
     /// Measures the cases that have no result. After an interruption or an error, some of them still have none.

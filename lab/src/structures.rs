@@ -117,7 +117,7 @@ fn bloom(rate: f64) -> f64 {
 
 /// Returns the fewest bits with any number of hash functions, by bisection.
 fn blocked_bloom(rate: f64) -> Option<f64> {
-    let is_enough = |bits: f64| (1..=32).any(|k| rate_of_blocks(BLOCK / bits, k) <= rate);
+    let is_enough = |bits: f64| (1..=32).any(|k| rate_of_blocks(BLOCK / bits, (1.0 - 1.0 / BLOCK).powi(k), k) <= rate);
     let (mut low, mut high) = (1.0, 200.0);
     if !is_enough(high) {
         return None;
@@ -129,15 +129,16 @@ fn blocked_bloom(rate: f64) -> Option<f64> {
     Some(high)
 }
 
-/// Returns the rate with k hash functions, given the mean number of items per block. This number is Poisson distributed, and each
-/// item leaves a bit unset with probability (1 − 1/512)ᵏ. The sum ends where further terms are negligible.
-fn rate_of_blocks(mean: f64, k: i32) -> f64 {
-    let left_unset = (1.0 - 1.0 / BLOCK).powi(k);
+/// Returns the rate of a blocked Bloom filter, given the mean number of items per block, the probability with which an item leaves a
+/// bit unset, and the number of bits that a lookup tests. The number of items is Poisson distributed. The sum ends where further
+/// terms are negligible.
+#[must_use]
+pub fn rate_of_blocks(mean: f64, left_unset: f64, tested: i32) -> f64 {
     let (mut chance, mut unset, mut rate) = ((-mean).exp(), 1.0, 0.0);
     for items in (1..1000).map(f64::from) {
         chance *= mean / items;
         unset *= left_unset;
-        rate += chance * (1.0_f64 - unset).powi(k);
+        rate += chance * (1.0_f64 - unset).powi(tested);
         if items > mean && chance < 1e-40 {
             break;
         }

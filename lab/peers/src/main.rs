@@ -119,7 +119,7 @@ fn run(Options { rate, growing, items, rounds, out, again }: Options) -> anyhow:
     let settings = Settings { folder: out, scope: Scope { quick: false, seed: 0, max_slots: None }, threads: 1, again };
     let plan = Plan::new(peers, &settings)?;
     let outcome = koel_lab::run("koel-peers", vec![plan], &settings)?;
-    if outcome == Outcome::Interrupted {
+    if outcome != Outcome::Complete {
         return Ok(outcome.into());
     }
     let measured = koel_lab::read_results(&settings.folder, set.name)?;

@@ -11,6 +11,7 @@ use anyhow::{anyhow, bail};
 use bloomfilter::Bloom;
 use fastbloom::BloomFilter;
 use fastbloom_rs::{Deletable as _, FilterBuilder, Membership as _};
+use koel_lab::structures;
 use koel_peers::{Xxh3, digest};
 use scalable_cuckoo_filter::ScalableCuckooFilterBuilder;
 
@@ -298,7 +299,7 @@ fn blocked_bloom(rate: f64, items: usize) -> Contestant {
             count(keys, |key| filter.insert_hash(digest(key)));
             Ok(filter)
         },
-        move |filter| rate_of_blocks(BLOCK_BITS as f64 * items as f64 / (8.0 * filter.as_bytes().len() as f64)),
+        move |filter| rate_of_block_size(BLOCK_BITS as f64 * items as f64 / (8.0 * filter.as_bytes().len() as f64)),
         |filter, keys| count(keys, |key| filter.contains_hash(digest(key))),
         no_removal,
     )
@@ -310,21 +311,14 @@ fn items_per_block(rate: f64) -> f64 {
     let (mut low, mut high) = (0.0, f64::from(WORD_BITS) * f64::from(WORDS));
     for _ in 0..50 {
         let middle = f64::midpoint(low, high);
-        if rate_of_blocks(middle) > rate { high = middle } else { low = middle }
+        if rate_of_block_size(middle) > rate { high = middle } else { low = middle }
     }
     low
 }
 
-/// Returns the rate, given the mean number of items per block. This number is Poisson distributed, and a block gives a false
-/// positive if all of its words do.
-fn rate_of_blocks(mean: f64) -> f64 {
-    let (mut chance, mut unset, mut rate) = ((-mean).exp(), 1.0, 0.0);
-    for items in 1..1000 {
-        chance *= mean / f64::from(items);
-        unset *= 1.0 - 1.0 / f64::from(WORD_BITS);
-        rate += chance * (1.0_f64 - unset).powi(WORDS);
-    }
-    rate
+/// Returns the rate, given the mean number of items per block. An item sets one bit in each word of its block.
+fn rate_of_block_size(mean: f64) -> f64 {
+    structures::rate_of_blocks(mean, 1.0 - 1.0 / f64::from(WORD_BITS), WORDS)
 }
 
 // Binary fuse filters.

@@ -148,7 +148,7 @@ impl Folder {
     /// Runs one case at a time, and checks that the run ends at this case.
     fn run_until(&self, number: u64, trouble: Trouble, settings: &Settings) {
         let ended = Fake::new(NUMBERS).with(number, trouble).timed().run(settings);
-        assert!(matches!((trouble, ended), (Error, Err(_)) | (Interruption, Ok(Outcome::Interrupted))), "{:?}", self.names());
+        assert!(matches!((trouble, ended), (Error, Err(_)) | (Interruption, Ok(Outcome::Interrupted(_)))), "{:?}", self.names());
     }
 
     fn settings(&self) -> Settings {
@@ -291,7 +291,7 @@ fn interrupted_runs_continue() {
         let mut done = Vec::new();
         for &number in numbers {
             let fake = Fake::new(NUMBERS).with(number, Interruption);
-            assert_eq!(fake.run(&settings).unwrap(), Outcome::Interrupted);
+            assert_eq!(fake.run(&settings).unwrap(), Outcome::Interrupted(Signal::INTERRUPT));
             assert_eq!((folder.names().len(), folder.record()["complete"].as_bool()), (2, Some(false)));
             assert!(!fake.done().is_empty());
             done.extend(fake.done());
@@ -310,7 +310,7 @@ fn interrupted_runs_continue() {
     // A run may be interrupted before its first case.
     let (folder, fake, interrupt) = (Folder::new(), Fake::new(NUMBERS), Interrupt::new());
     interrupt.set();
-    assert_eq!(fake.plan(&folder.settings()).unwrap().run(&interrupt).unwrap(), Outcome::Interrupted);
+    assert_eq!(fake.plan(&folder.settings()).unwrap().run(&interrupt).unwrap(), Outcome::Interrupted(Signal::INTERRUPT));
     assert_eq!((fake.done(), folder.names()), (Vec::new(), Vec::new()));
     assert_eq!(folder.complete(), all(NUMBERS));
 }
