@@ -15,11 +15,6 @@ pub(crate) fn parameter(error: &ParamError) -> anyhow::Error {
         ParamError::MaxBytes { .. } => "--max-bytes",
         _ => return anyhow::anyhow!("{error}"),
     };
-    set_by(option, error)
-}
-
-/// Returns the error with the name of `option` in place of the parameter's.
-pub(crate) fn set_by(option: &str, error: &ParamError) -> anyhow::Error {
     anyhow::anyhow!("{option}: {}", error.reason())
 }
 

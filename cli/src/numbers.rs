@@ -59,14 +59,9 @@ fn whole<T: TryFrom<u128>>(text: &str, expected: impl FnOnce() -> String) -> Res
     number.to_u128().and_then(|number| T::try_from(number).ok()).ok_or_else(expected)
 }
 
-/// Returns the message about what an option with a plain count takes.
-fn expected_count() -> String {
-    format!("it takes a whole number from 0 to {}, such as 1000000, 1e6 or 1M", usize::MAX)
-}
-
 /// Parses a count of anything.
 pub(crate) fn count<T: TryFrom<u128>>(text: &str) -> Result<T, String> {
-    whole(text, expected_count)
+    whole(text, || format!("it takes a whole number from 0 to {}, such as 1000000, 1e6 or 1M", usize::MAX))
 }
 
 /// Parses a number of bits. The library checks the limits of each table.
