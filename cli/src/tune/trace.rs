@@ -18,7 +18,7 @@ use super::{
     Tune,
     answer::{Part, label},
     call::Call,
-    measure::{build_repeats, disturbed, empty, hasher, in_rounds, median, rounds, times},
+    measure::{build_repeats, disturbed, empty, hash, in_rounds, median, rounds, times},
 };
 use crate::{
     errors,
@@ -133,10 +133,10 @@ pub(super) struct Trace {
 impl Trace {
     /// Reads the operations, and applies them to an exact multiset.
     fn read(path: &Path, format: &Format) -> anyhow::Result<Self> {
-        let (mut lines, hasher) = (Items::open(path, format, true)?, hasher()?);
+        let mut lines = Items::open(path, format, true)?;
         let (mut trace, mut keys, mut items) = (Self::default(), Multiset::default(), 0);
         while let Some(line) = lines.advance()? {
-            let operation = parse(line).map(|(operation, key)| (operation, hasher.hash(key)));
+            let operation = parse(line).map(|(operation, key)| (operation, hash(key)));
             let (mut operation, hash) = operation.map_err(|mistake| anyhow!("{}: {mistake}; {REMEDY}", lines.place()))?;
             match operation {
                 Operation::Insert => {

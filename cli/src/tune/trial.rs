@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{
     answer::{Part, label},
-    measure::{build_repeats, disturbed, empty, hasher, in_rounds, median, rounds, time_each, times},
+    measure::{build_repeats, disturbed, empty, hash, in_rounds, median, rounds, time_each, times},
 };
 use crate::{
     file::{self, Filter},
@@ -60,26 +60,26 @@ impl Files {
         if file::is_dash(path) && self.queries.as_ref().is_some_and(|queries| file::is_dash(queries)) {
             bail!("--keys and --queries: both are standard input, which can be read only once; give a file for one of them");
         }
-        Keys::read(path, &self.format, &hasher()?).map(Some)
+        Keys::read(path, &self.format).map(Some)
     }
 
     /// Builds these filters from the keys, and measures them.
     pub(super) fn measure(&self, mut keys: Keys, filters: &[&Candidate]) -> anyhow::Result<Trial> {
-        let (hasher, rounds) = (hasher()?, rounds(keys.distinct));
+        let rounds = rounds(keys.distinct);
         let absent = match &self.queries {
-            Some(path) => Probes::read(path, &self.format, &keys, &hasher)?,
+            Some(path) => Probes::read(path, &self.format, &keys)?,
             None => Probes::random(filters),
         };
         // In ascending order, the keys would fill a table from one end.
         shuffle(&mut keys.hashes);
-        let mut hash = Rounds::new(rounds);
-        in_rounds(rounds, std::slice::from_mut(&mut hash), Rounds::needs_more, |hash, watch| {
-            time_each(hash, watch, &keys.sample, |key| hasher.hash(&**key));
+        let mut hashing = Rounds::new(rounds);
+        in_rounds(rounds, std::slice::from_mut(&mut hashing), Rounds::needs_more, |hashing, watch| {
+            time_each(hashing, watch, &keys.sample, |key| hash(key));
             Ok(())
         })?;
         let mut filters: Vec<_> = filters.iter().map(|filter| MeasuredFilter::new(*filter.params(), rounds)).collect();
         in_rounds(rounds, &mut filters, MeasuredFilter::needs_more_rounds, |filter, watch| filter.round(&keys, &absent, watch))?;
-        Ok(Trial { keys, absent, hash, rounds, filters })
+        Ok(Trial { keys, absent, hash: hashing, rounds, filters })
     }
 }
 
@@ -114,16 +114,15 @@ impl Keys {
     ///
     /// # Errors
     /// Returns an error if the keys cannot be read, or there are none or too many.
-    fn read(path: &Path, format: &Format, hasher: &Filter) -> anyhow::Result<Self> {
+    fn read(path: &Path, format: &Format) -> anyhow::Result<Self> {
         let mut items = Items::open(path, format, true)?;
         let (mut hashes, mut sample, mut bytes) = (Vec::new(), Vec::new(), 0);
         while let Some(key) = items.advance()? {
-            let hash = hasher.hash(key);
             if bytes < SAMPLED_BYTES {
                 bytes += key.len().max(1);
                 sample.push(key.into());
             }
-            push(&mut hashes, hash, MAX_HASHES, &items)?;
+            push(&mut hashes, hash(key), MAX_HASHES, &items)?;
         }
         if items.count() == 0 {
             bail!("--keys: {} has no keys; give at least one, or leave --keys out and give --items", file::name(path));
@@ -196,11 +195,11 @@ struct Queries {
 
 impl Probes {
     /// Reads the queries. The keys must not have been shuffled yet.
-    fn read(path: &Path, format: &Format, keys: &Keys, hasher: &Filter) -> anyhow::Result<Self> {
+    fn read(path: &Path, format: &Format, keys: &Keys) -> anyhow::Result<Self> {
         let mut items = Items::open(path, format, true)?;
         let (mut hashes, mut present) = (Vec::new(), 0);
         while let Some(query) = items.advance()? {
-            let hash = hasher.hash(query);
+            let hash = hash(query);
             if keys.hashes.binary_search(&hash).is_ok() {
                 present += 1;
             } else {
@@ -473,8 +472,7 @@ mod tests {
     #[test]
     fn a_filter_that_is_too_small_is_not_measured() {
         let sample: Vec<Box<[u8]>> = (0..1000).map(|number| number.to_string().into_bytes().into()).collect();
-        let hasher = hasher().expect("small");
-        let keys = Keys::from_hashes(sample.iter().map(|key| hasher.hash(&**key)).collect(), sample);
+        let keys = Keys::from_hashes(sample.iter().map(|key| hash(key)).collect(), sample);
         let advice = recommend(500, 0.01, &Constraints::default());
         let files = Files { keys: None, queries: None, format: Format::default() };
         let trial = files.measure(keys, &[advice.best().expect("there is one")]).expect("enough memory");
