@@ -8,6 +8,7 @@ mod copies;
 use std::{fs, path::Path};
 
 use copies::RedisBloom;
+use koel::redisbloom::RedisBloomFilter;
 use koel_lab::chart;
 use serde_json::Value;
 
@@ -49,16 +50,10 @@ fn redisbloom_writes_the_same_bytes() {
             let key = format!("{}{n}", about["key_prefix"].as_str().unwrap());
             assert!(filter.insert_hash(murmur2::murmur64a(key.as_bytes(), 0)), "{about}");
         }
-        let mut chunks = &fs::read(folder.join(about["file"].as_str().unwrap())).unwrap()[..];
-        let mut slots = Vec::new();
-        while let Some((head, rest)) = chunks.split_first_chunk::<16>() {
-            let len = usize::try_from(u64::from_le_bytes(head[8..].try_into().unwrap())).unwrap();
-            let (chunk, others) = rest.split_at(len);
-            slots.push(chunk);
-            chunks = others;
-        }
+        let dump = fs::read(folder.join(about["file"].as_str().unwrap())).unwrap();
+        let dump = RedisBloomFilter::from_dump(&dump).unwrap();
         // The first chunk is the header.
-        assert!(filter.filters == slots[1..], "{about}");
+        assert!(dump.chunks().skip(1).map(|(_, slots)| slots).eq(&filter.filters), "{about}");
         compared += 1;
     }
     assert_eq!(compared, 4);
