@@ -48,14 +48,14 @@ fn errors_come_before_any_measurement() {
     koel.given("experiment sweep --quick --out .").refuses(&[
         ("--f 20..6", &["--f", "20..6", "give 6..20"]),
         ("--b", &["--b", "value is required"]),
-        ("--b 17..20", &["none of the combinations", "b = 17: the packed table has buckets of 4 slots"]),
+        ("--b 17..20", &["none of the combinations", "bucket size: 17 given, but the packed table takes 4"]),
         ("--load 0", &["--load", "'0'", "above 0 and at most 1"]),
         ("--items 0", &["--items", "nearest that works is 1"]),
         ("--items 1..100000:1", &["--items", "1..100000:1", "more than 1000 values", "larger step"]),
         ("--items 1000000000000000", &["sweep: ", "MiB", "fewer --items"]),
         ("--table packed,simple", &["--table", "'simple'", "single, packed"]),
         ("--measure space,time", &["--measure", "'time'", "space, fpr, load, speed"]),
-        ("--table packed --f 2,3", &["sweep: ", "none of the combinations", "1 × f = 2", "4 to 32 bits"]),
+        ("--table packed --f 2,3", &["sweep: ", "none of the combinations", "1 × fingerprint bits: 2 given", "takes 4 to 32"]),
         ("--items 1..1000:1 --load 0.01..1:0.01", &["100000", "200000", "fewer values"]),
         ("load", &["'load'"]),
     ]);
@@ -159,8 +159,8 @@ fn sweep_has_one_row_per_combination_and_lists_those_left_out() {
     let args = "--table packed,single --b 2,4 --f 3..9:3 --load 0.5..0.7:0.1 --items 100 --measure fpr,space --seed 3 --out out";
     let run = sweep(&koel, args);
     assert_eq!(run.status(0), b"out/report.html\n");
-    let left_out =
-        "9 × b = 2: the packed table has buckets of 4 slots; 3 × f = 3: the packed table has fingerprints of 4 to 32 bits";
+    let left_out = "9 × bucket size: 2 given, but the packed table takes 4; give one of those; 3 × fingerprint bits: 3 given, but the \
+                    packed table takes 4 to 32; give one of those";
     let lines: Vec<_> = run.stderr.lines().collect();
     assert_eq!(lines[0], format!("sweep: leaves out 12 combinations: {left_out}"));
     assert!(lines[1].starts_with("sweep: at most ") && lines[1].ends_with(" MiB of memory for a case"), "{}", lines[1]);

@@ -156,18 +156,6 @@ impl Case {
 
     /// Returns the reason why there is no such filter, or `None` if it is possible.
     fn reason_left_out(&self) -> Option<String> {
-        let table = self.table;
-        let (sizes, lengths) = (table.bucket_sizes(), table.fingerprint_bits());
-        let between = |range: &std::ops::RangeInclusive<u32>| match (range.start(), range.end()) {
-            (least, most) if least == most => least.to_string(),
-            (least, most) => format!("{least} to {most}"),
-        };
-        if !sizes.contains(&self.b) {
-            return Some(format!("b = {}: the {table} table has buckets of {} slots", self.b, between(&sizes)));
-        }
-        if !lengths.contains(&self.f) {
-            return Some(format!("f = {}: the {table} table has fingerprints of {} bits", self.f, between(&lengths)));
-        }
         self.builder().params().err().map(|error| error.to_string())
     }
 

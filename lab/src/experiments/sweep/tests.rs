@@ -39,8 +39,9 @@ fn impossible_combinations_are_listed_and_others_are_measured() {
     let sweep = Sweep::new(grid(), &[Measure::Space]);
     let left_out = sweep.left_out();
     let reasons: Vec<_> = left_out.iter().map(|one| (one.combinations, one.reason.as_str())).collect();
-    let packed = "b = 2: the packed table has buckets of 4 slots";
-    assert_eq!(reasons, [(9, packed), (3, "f = 3: the packed table has fingerprints of 4 to 32 bits")]);
+    let slots = "bucket size: 2 given, but the packed table takes 4; give one of those";
+    let bits = "fingerprint bits: 3 given, but the packed table takes 4 to 32; give one of those";
+    assert_eq!(reasons, [(9, slots), (3, bits)]);
     let cases = sweep.cases(&SCOPE);
     assert_eq!(cases.len(), 2 * 2 * 3 * 3 - 12);
     assert!(cases.iter().all(|case| case.table == TableKind::Single || (case.b, case.f > 3) == (4, true)));
