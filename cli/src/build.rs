@@ -106,7 +106,7 @@ impl Build {
         };
         let (filter, stored, distinct) = if let Some(mut filter) = empty {
             let command = Inserting::Build { has_capacity: true };
-            let stored = filter.add(&mut items, self.unique, command, "nothing was written")?;
+            let stored = items.add_to(&mut filter, self.unique, command, "nothing was written")?;
             (filter, stored, None)
         } else {
             let (filter, stored, distinct) = collect(&fixed, &mut items, self.unique)?;

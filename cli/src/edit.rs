@@ -100,7 +100,7 @@ impl Add {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let mut edit = Edit::open(&self.filter, self.items)?;
         let end = format!("{} is unchanged", edit.output.name());
-        let added = edit.filter.add(&mut edit.items, self.unique, Inserting::Add, &end)?;
+        let added = edit.items.add_to(&mut edit.filter, self.unique, Inserting::Add, &end)?;
         let skipped = edit.items.count() - added;
         let skipped = if self.unique { format!(", {skipped} skipped as already present") } else { String::new() };
         edit.save(added > 0, &format!("{added} added{skipped}"))?;

@@ -8,14 +8,16 @@ use std::{
     vec,
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::{
     Args, ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser},
 };
+use koel::InsertError;
 
 use crate::{
-    file::{self, Output},
+    errors::{self, Inserting},
+    file::{self, Output, Snapshot},
     numbers,
     terminal::{self, Progress},
     text::counted,
@@ -423,6 +425,30 @@ impl Items {
     pub(crate) fn place_of(&self, number: u64) -> String {
         let lines = matches!(self.source, Source::Reader(_)) && !self.format.nul && self.short == 0;
         format!("{} {number} of {}", if lines { "line" } else { "item" }, self.name)
+    }
+
+    /// Inserts the items into a filter as they are read; with `unique`, skips those reported as present. Returns the number of
+    /// inserted items.
+    ///
+    /// An error has a remedy for users of `command`, and ends with `end`, which says what becomes of the file.
+    pub(crate) fn add_to(&mut self, filter: &mut Snapshot, unique: bool, command: Inserting, end: &str) -> anyhow::Result<u64> {
+        let mut inserted = 0;
+        while let Some(item) = self.advance()? {
+            let result = if unique { filter.insert_unique(item) } else { filter.insert(item).map(|()| true) };
+            let result = result.map_err(|error| anyhow!("{}; {end}", self.refused_by(filter, &error, command)));
+            inserted += u64::from(result?);
+        }
+        Ok(inserted)
+    }
+
+    /// Returns the message about the item that was read last, which a filter refused.
+    pub(crate) fn refused_by(&self, filter: &Snapshot, error: &InsertError, command: Inserting) -> String {
+        let capacity = match filter {
+            Snapshot::Fixed(filter) => filter.capacity(),
+            // It is never full.
+            Snapshot::Growing(_) => 0,
+        };
+        errors::refused(&self.place(), error, capacity, command)
     }
 }
 

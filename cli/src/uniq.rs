@@ -251,7 +251,7 @@ impl Sieve {
     /// Adds the item of the line that was read last to the filter. Returns whether it is new, as a short line always is.
     fn is_new(&mut self, items: &Items) -> anyhow::Result<bool> {
         let inserted = items.item().map_or(Ok(true), |item| self.filter.insert_unique(item));
-        let is_new = inserted.map_err(|error| anyhow!(self.filter.refused(items, &error, Inserting::Uniq)))?;
+        let is_new = inserted.map_err(|error| anyhow!(items.refused_by(&self.filter, &error, Inserting::Uniq)))?;
         self.new += u64::from(is_new);
         self.seen += u64::from(!is_new);
         Ok(is_new)

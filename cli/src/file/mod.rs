@@ -9,15 +9,10 @@ use std::{
     path::Path,
 };
 
-use anyhow::anyhow;
-use koel::{CuckooFilter, ElasticFilter, Insert, InsertError, hash::AnyHasher};
+use koel::{CuckooFilter, ElasticFilter, Insert, hash::AnyHasher};
 use koel_lab::percent;
 
-use crate::{
-    errors::{self, Inserting},
-    items::Items,
-    terminal::Stream,
-};
+use crate::terminal::Stream;
 
 pub(crate) use read::{MAGIC, Stored, is_snapshot, is_snapshot_file, load, load_snapshot, open, open_file};
 #[cfg(unix)]
@@ -57,29 +52,6 @@ impl DerefMut for Snapshot {
 }
 
 impl Snapshot {
-    /// Inserts items as they are read; with `unique`, skips those reported as present. Returns the number of inserted items.
-    ///
-    /// An error has a remedy for users of `command`, and ends with `end`, which says what becomes of the file.
-    pub(crate) fn add(&mut self, items: &mut Items, unique: bool, command: Inserting, end: &str) -> anyhow::Result<u64> {
-        let mut inserted = 0;
-        while let Some(item) = items.advance()? {
-            let result = if unique { self.insert_unique(item) } else { self.insert(item).map(|()| true) };
-            let result = result.map_err(|error| anyhow!("{}; {end}", self.refused(items, &error, command)));
-            inserted += u64::from(result?);
-        }
-        Ok(inserted)
-    }
-
-    /// Returns the message about the item that was read last, which the filter refused.
-    pub(crate) fn refused(&self, items: &Items, error: &InsertError, command: Inserting) -> String {
-        let capacity = match self {
-            Self::Fixed(filter) => filter.capacity(),
-            // It is never full.
-            Self::Growing(_) => 0,
-        };
-        errors::refused(&items.place(), error, capacity, command)
-    }
-
     /// Describes how full or how large the filter is.
     pub(crate) fn extent(&self) -> String {
         match self {

@@ -1,7 +1,7 @@
 //! The answer as text and as JSON: one table of the candidates, whatever was given, and other structures by their formulas.
 
 use koel::{
-    Addressing, Params, TableKind,
+    Addressing, TableKind,
     tuning::{Candidate, Recommendation, Rejection},
 };
 use koel_lab::{percent, structures::Structure};
@@ -12,6 +12,7 @@ use super::{
     Nearest, Tune,
     call::Call,
     cost::{Cost, Workload},
+    part::{Part, label},
     trace::Replays,
     trial::Trial,
 };
@@ -34,19 +35,6 @@ pub(super) struct Advice<'a> {
     pub(super) replays: Option<Replays<'a>>,
     /// The lookups and their costs, if the cost of a false positive is given.
     pub(super) workload: Option<Workload>,
-}
-
-/// Columns of the table that fit the width of the text. The columns of the next part follow below, after the same names.
-pub(super) struct Part {
-    header: Vec<&'static str>,
-    /// The cells of the first filters of the table.
-    rows: Vec<Vec<String>>,
-}
-
-impl Part {
-    pub(super) fn new(header: &[&'static str], rows: impl IntoIterator<Item = Vec<String>>) -> Self {
-        Self { header: header.to_vec(), rows: rows.into_iter().collect() }
-    }
 }
 
 /// A filter or structure that is left out, and the reason.
@@ -312,11 +300,6 @@ impl Tune {
             "deletes": deletes,
         })
     }
-}
-
-/// Returns the name of a filter in tables.
-pub(super) fn label(params: &Params) -> String {
-    format!("{} f={} b={}", params.table(), params.fingerprint_bits(), params.bucket_size())
 }
 
 /// Names the changes that a structure supports. One that grows needs no planned number of items.

@@ -4,10 +4,32 @@ use std::fmt;
 
 use anyhow::ensure;
 use indicatif::HumanCount;
-use koel::{Addressing, Builder, CuckooFilter, TableKind, tuning::Candidate};
+use koel::{Addressing, Builder, CuckooFilter, ElasticBuilder, ElasticFilter, TableKind, tuning::Candidate};
 
-use super::trace::GrowingPlan;
+use super::Tune;
 use crate::items::Format;
+
+/// The parameters of the growing filter that the others are compared with.
+#[derive(Clone, Copy)]
+pub(super) struct GrowingPlan {
+    pub(super) max_capacity: usize,
+    pub(super) rate: f64,
+}
+
+impl GrowingPlan {
+    /// Plans a growing filter with the given options. Returns `None` if it cannot have the given table, bucket size or addressing.
+    pub(super) fn new(request: &Tune, max_capacity: usize, rate: f64) -> Option<Self> {
+        let Tune { table, bucket_size, addressing, .. } = *request;
+        let is_possible = addressing == Addressing::AnySize
+            && table.is_none_or(|table| table == TableKind::Packed)
+            && bucket_size.is_none_or(|size| TableKind::Packed.bucket_sizes().contains(&size));
+        is_possible.then_some(Self { max_capacity, rate })
+    }
+
+    pub(super) fn builder(self) -> ElasticBuilder {
+        ElasticFilter::builder().max_capacity(self.max_capacity).false_positive_rate(self.rate)
+    }
+}
 
 /// The call that builds a filter. It omits parameters that a builder would choose itself.
 pub(super) struct Call {

@@ -4,6 +4,7 @@ mod answer;
 mod call;
 mod cost;
 mod measure;
+mod part;
 mod trace;
 mod trial;
 

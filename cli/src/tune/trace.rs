@@ -9,16 +9,16 @@ use std::{
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use clap::Args;
-use koel::{Addressing, ElasticBuilder, ElasticFilter, Insert, Params, Prehashed, TableKind, tuning::Candidate};
+use koel::{Insert, Params, Prehashed, tuning::Candidate};
 use koel_lab::{Axis, Chart, Lap, Mark, Rounds, Series, Stopwatch, chart, percent};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
     Tune,
-    answer::{Part, label},
-    call::Call,
+    call::{Call, GrowingPlan},
     measure::{build_repeats, disturbed, empty, hash, in_rounds, median, rounds, times},
+    part::{Part, label},
 };
 use crate::{
     errors,
@@ -86,28 +86,6 @@ impl Multiset {
             }
             None => false,
         }
-    }
-}
-
-/// The parameters of the growing filter that the others are compared with.
-#[derive(Clone, Copy)]
-pub(super) struct GrowingPlan {
-    pub(super) max_capacity: usize,
-    pub(super) rate: f64,
-}
-
-impl GrowingPlan {
-    /// Plans a growing filter with the given options. Returns `None` if it cannot have the given table, bucket size or addressing.
-    fn new(request: &Tune, max_capacity: usize, rate: f64) -> Option<Self> {
-        let Tune { table, bucket_size, addressing, .. } = *request;
-        let is_possible = addressing == Addressing::AnySize
-            && table.is_none_or(|table| table == TableKind::Packed)
-            && bucket_size.is_none_or(|size| TableKind::Packed.bucket_sizes().contains(&size));
-        is_possible.then_some(Self { max_capacity, rate })
-    }
-
-    fn builder(self) -> ElasticBuilder {
-        ElasticFilter::builder().max_capacity(self.max_capacity).false_positive_rate(self.rate)
     }
 }
 

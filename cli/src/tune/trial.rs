@@ -10,8 +10,8 @@ use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{
-    answer::{Part, label},
     measure::{build_repeats, disturbed, empty, hash, in_rounds, median, rounds, time_each, times},
+    part::{Part, label},
 };
 use crate::{
     file::{self, Filter},
