@@ -6,6 +6,8 @@
 mod go_files;
 #[path = "../fuzz/src/growing.rs"]
 mod growing;
+#[path = "../fuzz/src/pieces.rs"]
+mod pieces;
 #[cfg(feature = "redisbloom")]
 #[path = "../fuzz/src/redisbloom.rs"]
 mod redisbloom;

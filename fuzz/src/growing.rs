@@ -1,6 +1,6 @@
 //! Bytes as a snapshot of a growing filter: every reader refuses them with the same error, or they give a working filter.
 
-use super::{snapshot::Pieces, split_mix::SplitMix64};
+use super::{pieces::Pieces, split_mix::SplitMix64};
 use koel::{ElasticFilter, ElasticView, Kernel, Prehashed, SnapshotError, hash::AnyHasher};
 
 type Filter = ElasticFilter<AnyHasher>;
@@ -19,7 +19,7 @@ pub fn check(bytes: &[u8], odd: usize) {
     match &read {
         // A stream may continue behind the snapshot.
         Err(error) if error.kind() == koel::SnapshotErrorKind::TrailingBytes => {
-            assert_eq!(bytes.len() as u64 - error.offset(), pieces.left() as u64);
+            assert_eq!(bytes.len() as u64 - error.offset(), pieces.bytes.len() as u64);
             assert!(streamed.is_ok());
         }
         _ => assert_eq!(error_of(&streamed), error_of(&read), "read_from"),

@@ -11,6 +11,7 @@ mod formulas;
 mod go_files;
 mod growing;
 pub mod ops;
+mod pieces;
 mod redisbloom;
 mod repair;
 #[path = "../../tests/common/same_bits.rs"]

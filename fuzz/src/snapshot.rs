@@ -3,17 +3,15 @@
 
 use super::{
     formulas::{Formulas, Key},
-    growing, repair,
+    growing,
+    pieces::Pieces,
+    repair,
     same_bits::same_bits,
     sections::is_growing,
     split_mix::SplitMix64,
 };
 use koel::{Contains, CuckooFilter, FilterView, Kernel, Prehashed, SnapshotError, hash::AnyHasher};
-use std::{
-    collections::BTreeMap,
-    hint::black_box,
-    io::{self, Read},
-};
+use std::{collections::BTreeMap, hint::black_box};
 
 type Filter = CuckooFilter<AnyHasher>;
 type View<'a> = FilterView<&'a [u8], AnyHasher>;
@@ -121,35 +119,6 @@ fn read_all_ways(bytes: &[u8], odd: usize) -> Result<Filter, SnapshotError> {
 
 fn index(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
-}
-
-/// A reader that returns pieces of varying length, and is interrupted before every third one.
-pub struct Pieces<'a> {
-    bytes: &'a [u8],
-    odd: usize,
-    turn: usize,
-}
-
-impl<'a> Pieces<'a> {
-    pub fn new(bytes: &'a [u8], odd: usize) -> Self {
-        Self { bytes, odd, turn: 0 }
-    }
-
-    /// Returns how many bytes have not been read.
-    pub fn left(&self) -> usize {
-        self.bytes.len()
-    }
-}
-
-impl Read for Pieces<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.turn += 1;
-        if self.turn.is_multiple_of(3) {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        let len = buffer.len().min(1 + self.odd * self.turn % 97);
-        self.bytes.read(&mut buffer[..len])
-    }
 }
 
 /// Queries of a damaged table return, possibly with wrong results.

@@ -20,6 +20,7 @@ pub mod chart;
 pub mod compare;
 mod experiment;
 pub mod experiments;
+mod files;
 mod interrupt;
 mod provenance;
 mod record;

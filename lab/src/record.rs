@@ -7,7 +7,7 @@
 use std::{
     collections::{BTreeSet, HashSet},
     fs::{self, File, TryLockError},
-    io::{self, ErrorKind, Write as _},
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -17,7 +17,11 @@ use same_file::Handle;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{About, Build, Column, Machine, Measured, Scope, Table, experiment::typed};
+use crate::{
+    About, Build, Column, Machine, Measured, Scope, Table,
+    experiment::typed,
+    files::{remove, replace},
+};
 
 /// The advice to the user about conflicting results in the folder.
 pub(crate) const REMEDY: &str = "choose another --out, or measure everything --again";
@@ -242,34 +246,6 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Option<String>> {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| path.display().to_string()),
-    }
-}
-
-/// Replaces a file atomically: the old one stays until the new one is complete. A symbolic link stays, and points to the new file.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let write = || -> io::Result<()> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".koel-").suffix(".tmp");
-        // These are the permissions of an ordinary new file, since the umask applies.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut file = builder.tempfile_in(target.parent().unwrap_or(Path::new(".")))?;
-        file.write_all(bytes)?;
-        file.as_file().sync_data()?;
-        file.persist(&target)?;
-        Ok(())
-    };
-    write().with_context(|| format!("{} could not be written", path.display()))
-}
-
-/// Removes a file. A missing file is not an error.
-fn remove(path: &Path) -> anyhow::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("{} could not be deleted", path.display()))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -1,96 +1,12 @@
-//! Defines the comparison as an experiment of the laboratory: the sets of filters, and the texts of the result files.
+//! Defines the comparison as an experiment of the laboratory.
 
 use koel_lab::{About, Column, Experiment, Findings, Interrupt, Interrupted, Measured, Role, Scope, Stopwatch};
-use serde::{Deserialize, Serialize};
 
 use crate::{
     findings,
-    measure::{Contestant, Entry, Row},
-    ours,
+    measure::{Case, Contestant, Entry},
     peer::Keys,
-    rivals,
-};
-
-/// A set of filters to compare.
-pub(crate) struct Set {
-    /// The beginning of the names of result files.
-    pub(crate) name: &'static str,
-    title: &'static str,
-    about: &'static str,
-    /// The functions that return koel's filters and those of other crates, given a false-positive rate and a number of items. Rates
-    /// are as near as possible to the given one.
-    contestants: [fn(f64, usize) -> Vec<Contestant>; 2],
-    /// The bytes that an item takes at most: those of its keys, and those of the largest filter while it is built.
-    pub(crate) bytes_per_item: u64,
-    /// The columns of the table.
-    pub(crate) columns: &'static [findings::Column],
-    /// The beginning of the table's caption.
-    pub(crate) built: &'static str,
-    /// The end of the table's caption.
-    pub(crate) note: &'static str,
-    /// The topics of the charts: lookups, building, removals.
-    pub(crate) topics: [&'static str; 3],
-    /// Returns true if a filter meets the requirements of the comparison.
-    pub(crate) is_comparable: fn(&Row) -> bool,
-    /// A description of the filters that do not meet them.
-    pub(crate) others: &'static str,
-}
-
-impl Set {
-    pub(crate) fn contestants(&self, rate: f64, items: usize) -> Vec<Contestant> {
-        self.contestants.iter().flat_map(|some| some(rate, items)).collect()
-    }
-}
-
-/// The filters of a fixed size. Each is built for the number of items that it gets.
-pub(crate) static FIXED: Set = Set {
-    name: "peers",
-    title: "Koel and other filters",
-    about: "The paper's table 3 with today's crates: koel and others, each built for the same false-positive rate ε from the same \
-            keys, in one thread and in the same rounds. The paper compares its cuckoo filter, plain and semi-sorted, with a Bloom, \
-            a blocked Bloom, a quotient and a d-left counting Bloom filter. We know no crate of the last; instead, there are a \
-            counting Bloom filter and the binary fuse filters, which are static. Filters with fingerprints of whole bits, koel \
-            among them, are built for the nearest ε that they can have. \"Its own ε\": it cannot be chosen, or, for koel, the \
-            filter has as many bits per item as the packed table. Other cuckoo filters and qfilter have a power of two of slots, \
-            so the number of items determines their load, and with it their size, speed and ε. Filters that accept a hasher use \
-            XXH3, as koel does; otherwise, or if their own is faster, the row names it.",
-    contestants: [ours::fixed, rivals::fixed],
-    // A static filter takes the most.
-    bytes_per_item: 60,
-    columns: &findings::FIXED,
-    built: "Built for",
-    note: "Times include hashing. The overhead is the bits per item beyond log₂(1/ε) for the measured ε, which makes filters of \
-           different rates comparable",
-    topics: ["Time to look up an absent item, by space", "Time to build, by space", "Time to remove, by space"],
-    is_comparable: |row| row.facts.asked_rate.is_some(),
-    others: "filters with a rate of their own, higher or lower; the table has it, and the overhead, which takes it into account",
-};
-
-/// The filters that begin small and grow with their items.
-pub(crate) static GROWING: Set = Set {
-    name: "growth",
-    title: "Koel and other filters that grow",
-    about: "Filters that begin with room for 1000 items, or with koel's own choice, and grow, in one thread and in the same rounds: \
-            koel and other crates, each of which promises the same false-positive rate ε, which is measured when all items are in \
-            the filter. Then half of the items are removed, and the other half is looked up: it must still be found. \
-            \"max_capacity\" is how many items a filter is told that it may get. qfilter has to be told, and then does not grow any \
-            further; koel grows beyond its plan. In its second row, aleph-filter is built for a lower ε, which doubles with its \
-            size, up to the promised one. A Bloom filter that has its final size from the beginning shows what growth costs.",
-    contestants: [ours::growing, rivals::growing],
-    // aleph-filter takes the most: this was measured with 10 M items, while it doubles.
-    bytes_per_item: 300,
-    columns: &findings::GROWING,
-    built: "Grown to",
-    note: "Times include hashing and all growth. ε is kept if the share of absent keys that were found is at most the promised one, \
-           with a margin of three standard deviations. Lost by removals are items that were not found any more when the other half \
-           had been removed",
-    topics: [
-        "Time to look up an absent item after growth, by space",
-        "Time to add, by space",
-        "Time to remove after growth, by space",
-    ],
-    is_comparable: |row| row.keeps_rate() == Some(true) && row.lost_by_removal().unwrap_or(0) == 0,
-    others: "filters that did not keep the promised rate, or lost items when others were removed",
+    sets::Set,
 };
 
 /// A comparison, as the command's options define it.
@@ -100,28 +16,6 @@ pub(crate) struct Peers {
     pub(crate) rate: f64,
     pub(crate) items: usize,
     pub(crate) rounds: u32,
-}
-
-/// A round that measures every filter. With one case per filter, a machine that becomes slower, or a run that is continued later,
-/// would put some filters at a disadvantage.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Case {
-    pub(crate) items: usize,
-    /// The false-positive rate of all filters, in billionths. It is an integer, so that cases can be compared for equality.
-    rate_per_billion: u32,
-    round: u32,
-}
-
-impl Case {
-    /// Returns the case of a round. Rounds are numbered from 1.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is at most 1")]
-    pub(crate) fn new(items: usize, rate: f64, round: u32) -> Self {
-        Self { items, rate_per_billion: (rate * 1e9).round() as u32, round }
-    }
-
-    pub(crate) fn rate(&self) -> f64 {
-        f64::from(self.rate_per_billion) / 1e9
-    }
 }
 
 impl Experiment for Peers {

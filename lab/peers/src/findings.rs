@@ -1,12 +1,12 @@
 //! Presents the results: a table, notes on its rows, and charts of times with the smallest filters first. A row that other work on
 //! the processor disturbed has a star in the table and a special mark in the charts, and is not in a finding.
 
-use koel_lab::{Axis, Chart, Findings, Mark, Measured, Quartiles, Series, Table, percent};
+use koel_lab::{Axis, Chart, Findings, Mark, Measured, Quartiles, Series, Table};
 
 use crate::{
-    experiment::{Case, Set},
-    measure::{Entry, Row, Sample},
+    measure::{Case, Entry, Row, Sample},
     peer::Family,
+    sets::{Column, Set},
 };
 
 pub(crate) fn findings(set: &Set, measured: &[Measured<Case, Entry>]) -> Findings {
@@ -53,43 +53,6 @@ fn warning(rows: &[Row]) -> Option<String> {
             disturbed.join("; ")
         )
     })
-}
-
-/// A column of the table. `cell` returns `None` if the value is unknown or the filter does not support the operation.
-pub(crate) struct Column {
-    header: &'static str,
-    cell: fn(&Row) -> Option<String>,
-}
-
-const FILTER: Column =
-    Column { header: "filter", cell: |row| Some(row.facts.filter.clone() + if row.disturbed().is_some() { " *" } else { "" }) };
-const ADD: Column = Column { header: "add ns", cell: |row| time(row, |sample| Some(sample.add_ns)) };
-const FIND_ABSENT: Column = Column { header: "find absent ns", cell: |row| time(row, |sample| Some(sample.find_absent_ns)) };
-const FIND_PRESENT: Column = Column { header: "find present ns", cell: |row| time(row, |sample| Some(sample.find_present_ns)) };
-const FIND_MIXED: Column = Column { header: "find mixed ns", cell: |row| time(row, |sample| Some(sample.find_mixed_ns)) };
-const REMOVE: Column = Column { header: "remove ns", cell: |row| time(row, |sample| sample.remove_ns) };
-const RATE: Column = Column {
-    header: "measured ε",
-    cell: |row| match row.rate()? {
-        // No absent item was found.
-        0.0 => Some(format!("< {}", percent(1.0 / row.items as f64, 0))),
-        rate => Some(percent(rate, 2)),
-    },
-};
-const KEPT: Column = Column { header: "ε kept", cell: |row| Some(String::from(if row.keeps_rate()? { "yes" } else { "no" })) };
-const BITS: Column = Column { header: "bits per item", cell: |row| Some(format!("{:.2}", row.bits_per_item()?)) };
-const OVERHEAD: Column =
-    Column { header: "overhead over log₂(1/ε), bits", cell: |row| Some(format!("{:.2}", row.overhead()?)) };
-const LOST: Column = Column { header: "lost by removals", cell: |row| Some(row.lost_by_removal()?.to_string()) };
-
-pub(crate) const FIXED: [Column; 9] = [FILTER, ADD, FIND_ABSENT, FIND_PRESENT, FIND_MIXED, REMOVE, RATE, BITS, OVERHEAD];
-pub(crate) const GROWING: [Column; 9] = [FILTER, ADD, FIND_ABSENT, FIND_PRESENT, REMOVE, RATE, KEPT, BITS, LOST];
-
-/// Formats the median of a time with its quartiles, or without them if they look equal.
-fn time(row: &Row, of: fn(&Sample) -> Option<f64>) -> Option<String> {
-    let time = row.time(of)?;
-    let [low, median, high] = [time.low, time.median, time.high].map(|time| format!("{time:.1}"));
-    Some(if low == high { median } else { format!("{median} ({low}–{high})") })
 }
 
 /// Returns notes on problems of a row.

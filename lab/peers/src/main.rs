@@ -19,6 +19,7 @@ mod measure;
 mod ours;
 mod peer;
 mod rivals;
+mod sets;
 #[cfg(test)]
 mod tests;
 
@@ -33,9 +34,10 @@ use clap::{Parser, value_parser};
 use koel_lab::{Outcome, Plan, Scope, Settings, report};
 
 use crate::{
-    experiment::{FIXED, GROWING, Peers},
+    experiment::Peers,
     heap::Counting,
     measure::Row,
+    sets::{FIXED, GROWING},
 };
 
 #[global_allocator]

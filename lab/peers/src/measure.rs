@@ -5,7 +5,6 @@ use koel_lab::{Measured, Quartiles, Stopwatch};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    experiment::Case,
     heap::held,
     peer::{Facts, Keys},
 };
@@ -112,6 +111,28 @@ impl Watch<'_> {
         let (result, lap) = self.inner.time(work);
         self.disturbed += u32::from(lap.disturbed);
         (result, lap.time.as_nanos() as f64 / self.items as f64)
+    }
+}
+
+/// A round that measures every filter. With one case per filter, a machine that becomes slower, or a run that is continued later,
+/// would put some filters at a disadvantage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Case {
+    pub(crate) items: usize,
+    /// The false-positive rate of all filters, in billionths. It is an integer, so that cases can be compared for equality.
+    rate_per_billion: u32,
+    round: u32,
+}
+
+impl Case {
+    /// Returns the case of a round. Rounds are numbered from 1.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is at most 1")]
+    pub(crate) fn new(items: usize, rate: f64, round: u32) -> Self {
+        Self { items, rate_per_billion: (rate * 1e9).round() as u32, round }
+    }
+
+    pub(crate) fn rate(&self) -> f64 {
+        f64::from(self.rate_per_billion) / 1e9
     }
 }
 

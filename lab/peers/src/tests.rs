@@ -10,10 +10,11 @@ use std::{
 use koel_lab::{Experiment as _, Findings, Interrupt, Measured, Scope, Stopwatch};
 
 use crate::{
-    experiment::{self, Case, FIXED, GROWING, Peers, Set},
+    experiment::{self, Peers},
     findings,
-    measure::{Contestant, Entry, Found, Row, Sample},
+    measure::{Case, Contestant, Entry, Found, Row, Sample},
     peer::{Facts, Family, GROWN_FROM, Keys},
+    sets::{FIXED, GROWING, Set},
 };
 
 const ITEMS: usize = 20_000;

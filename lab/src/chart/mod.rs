@@ -17,7 +17,7 @@ use std::path::Path;
 /// # Errors
 /// If the file cannot be written.
 pub fn save(chart: &Chart, path: &Path) -> anyhow::Result<()> {
-    crate::record::replace(path, draw(chart).as_bytes())
+    crate::files::replace(path, draw(chart).as_bytes())
 }
 
 /// A chart.

@@ -9,6 +9,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::{
     Table, counted,
     experiments::times::is_disturbed,
+    files::replace,
     record::{self, Picture, Record, Run},
 };
 
@@ -55,7 +56,7 @@ pub fn write(folder: &Path) -> anyhow::Result<()> {
     if parts.is_empty() {
         bail!("{}: no results here: measure some with `koel experiment all`", folder.display());
     }
-    record::replace(&folder.join(FILE), page(&parts).into_string().as_bytes())
+    replace(&folder.join(FILE), page(&parts).into_string().as_bytes())
 }
 
 fn read_parts(folder: &Path, excluded: &[&str]) -> anyhow::Result<Vec<Part>> {
