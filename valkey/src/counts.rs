@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::{filter::Refusal, server::allocated_bytes};
+use crate::{refusal::Refusal, server::allocated_bytes};
 
 static FILTERS: AtomicU64 = AtomicU64::new(0);
 static ITEMS: AtomicU64 = AtomicU64::new(0);

@@ -8,10 +8,9 @@
 use std::io::{self, Write};
 
 use koel::{ElasticFilter, pieces::SnapshotIndex, redisbloom::RedisBloomFilter};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
-    filter::Filter,
+    filter::{Dump, Filter, imported_checksum},
     reply::{Failure, reserved},
     server::boxed,
 };
@@ -47,19 +46,6 @@ impl Position {
 
     pub(crate) fn iterator(self) -> i64 {
         i64::try_from(self.tag << OFFSET_BITS | self.offset).unwrap_or(i64::MAX)
-    }
-}
-
-/// Data that a dump needs besides the filter.
-pub(crate) struct Dump {
-    pub(crate) index: SnapshotIndex,
-    tag: u64,
-}
-
-impl Dump {
-    /// Returns the memory in bytes, including the struct.
-    pub(crate) fn size_in_bytes(&self) -> usize {
-        size_of::<Self>() - size_of::<SnapshotIndex>() + self.index.size_in_bytes()
     }
 }
 
@@ -135,11 +121,6 @@ impl Filter {
     fn imported_bytes(&self) -> u64 {
         self.imported.as_deref().map_or(0, |imported| PREFIX_BYTES as u64 + dump_file_bytes(imported))
     }
-}
-
-/// Returns a checksum of the imported filter.
-pub(crate) fn imported_checksum(imported: &RedisBloomFilter) -> u64 {
-    imported.chunks().fold(0, |checksum, (_, bytes)| xxh3_64_with_seed(bytes, checksum))
 }
 
 /// Writes the part before the snapshot.

@@ -5,8 +5,8 @@ use std::fmt::Display;
 use koel::{InsertErrorKind, MergeError, OutOfMemory, ParamError, SnapshotError, SnapshotErrorKind};
 
 use crate::{
-    filter::{Filter, Limit, refusal_of},
     plan::Plan,
+    refusal::{Limit, Refusal},
     reply::{Cause, Failure},
 };
 
@@ -62,8 +62,32 @@ pub(crate) fn not_allocated(error: OutOfMemory) -> Failure {
     .because(Cause::OutOfMemory)
 }
 
+/// Returns the error for an item that a filter with this plan refused.
+pub(crate) fn refused(refusal: Refusal, plan: &Plan, limit: Limit) -> Failure {
+    match refusal {
+        Refusal::Copies => Failure::new(format_args!(
+            "Filter is full: this item has {} copies, the most that are counted; CF.ADDNX adds an item only once",
+            u32::MAX
+        )),
+        Refusal::Capacity => Failure::new(format_args!(
+            "Filter is full: its capacity is {} distinct items, and EXPANSION 0; reserve one that expands",
+            plan.capacity
+        )),
+        Refusal::Limit => Failure::new(format_args!(
+            "Maximum expansions reached: the filter may take {} bytes; raise koel.max-bytes with CONFIG SET, or remove items and \
+                 call CF.COMPACT",
+            limit.bytes()
+        )),
+        Refusal::Growth => Failure::new(
+            "Maximum expansions reached: too many items share the first bits of their hashes; fill a new one that is reserved \
+                 with another SEED",
+        ),
+        Refusal::OutOfMemory => Failure::out_of_memory(),
+    }
+}
+
 /// Returns the error for two filters that cannot be united.
-pub(crate) fn not_united(target: &Filter, source: &Filter, limit: Limit, error: &MergeError) -> Failure {
+pub(crate) fn not_united(target: &Plan, source: &Plan, limit: Limit, error: &MergeError) -> Failure {
     let failed = |reason: &dyn Display| Failure::new(format_args!("ERR the filters cannot be united: {reason}"));
     match error {
         MergeError::MaxCapacity { items, max_capacity, needed: Some(needed), .. } => failed(&format_args!(
@@ -73,17 +97,17 @@ pub(crate) fn not_united(target: &Filter, source: &Filter, limit: Limit, error: 
         MergeError::MaxCapacity { items, .. } => failed(&format_args!(
             "together, they have {items} items, and no filter with an ERROR of {} can be planned for that many; reserve all with a \
              higher ERROR",
-            target.plan.error_rate
+            target.error_rate
         )),
         MergeError::Insert(error) => match error.kind() {
             InsertErrorKind::Limit { needed, max_bytes } => failed(&format_args!(
                 "the union would take {needed} bytes, and koel.max-bytes is {max_bytes}; raise it with CONFIG SET"
             )),
             InsertErrorKind::OutOfMemory { .. } => Failure::out_of_memory(),
-            kind => failed(&target.failure(refusal_of(kind), limit)),
+            kind => failed(&refused(Refusal::of(kind), target, limit)),
         },
         MergeError::OutOfMemory(_) => Failure::out_of_memory(),
-        _ => failed(&Difference(&target.plan, &source.plan)),
+        _ => failed(&Difference(target, source)),
     }
 }
 

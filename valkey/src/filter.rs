@@ -3,17 +3,17 @@
 
 use std::{
     cell::{Cell, RefCell},
-    ffi::CStr,
     iter,
 };
 
-use koel::{ElasticFilter, InsertError, InsertErrorKind, MergeError, Xxh3, redisbloom::RedisBloomFilter};
+use koel::{ElasticFilter, InsertError, MergeError, Xxh3, pieces::SnapshotIndex, redisbloom::RedisBloomFilter};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
     counts::{self, FilterCounts},
-    dump::{Dump, imported_checksum},
     explain,
     plan::Plan,
+    refusal::{Limit, Refusal},
     reply::{Failure, ItemResult, reserved},
     server::{allocated_bytes, allocation_count, boxed},
 };
@@ -46,58 +46,16 @@ pub(crate) struct Filter {
     counted: FilterCounts,
 }
 
-/// The limits of an insertion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Limit {
-    /// For clients: the most bytes of a filter. In a filter that does not expand, the capacity also limits the number of distinct
-    /// items.
-    Bytes(usize),
-    /// For commands from a primary or an append-only file. The server that executed the client's command has already applied its
-    /// limits.
-    None,
+/// Data that a dump needs besides the filter, with a tag of the content.
+pub(crate) struct Dump {
+    pub(crate) index: SnapshotIndex,
+    pub(crate) tag: u64,
 }
 
-impl Limit {
-    /// Returns the most bytes of a filter.
-    pub(crate) fn bytes(self) -> usize {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::None => usize::MAX,
-        }
-    }
-}
-
-/// The reason that an item was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The filter would exceed its capacity in distinct items, and must not expand.
-    Capacity,
-    /// The filter would exceed its limit of bytes.
-    Limit,
-    /// The filter cannot grow any further.
-    Growth,
-    OutOfMemory,
-    /// The item already has the most copies that can be counted. INFO includes this in `refused_growth`.
-    Copies,
-}
-
-impl Refusal {
-    /// The reasons that INFO counts, with the names of their fields.
-    pub(crate) const COUNTED: [(&CStr, Self); 4] = [
-        (c"refused_capacity", Self::Capacity),
-        (c"refused_max_bytes", Self::Limit),
-        (c"refused_growth", Self::Growth),
-        (c"refused_out_of_memory", Self::OutOfMemory),
-    ];
-
-    /// Returns the index of the reason's count in `COUNTED`.
-    pub(crate) fn counter(self) -> usize {
-        match self {
-            Self::Capacity => 0,
-            Self::Limit => 1,
-            Self::Growth | Self::Copies => 2,
-            Self::OutOfMemory => 3,
-        }
+impl Dump {
+    /// Returns the memory in bytes, including the struct.
+    pub(crate) fn size_in_bytes(&self) -> usize {
+        size_of::<Self>() - size_of::<SnapshotIndex>() + self.index.size_in_bytes()
     }
 }
 
@@ -269,7 +227,7 @@ impl Filter {
             return Err(Refusal::Capacity);
         }
         let own = self.own_for_insert(limit)?;
-        counting_growth(|| own.insert(item)).map_err(|error| refusal_of(error.kind()))?;
+        counting_growth(|| own.insert(item)).map_err(|error| Refusal::of(error.kind()))?;
         self.update_distinct(is_distinct, false);
         Ok(())
     }
@@ -314,7 +272,7 @@ impl Filter {
             if let Err(error) = &result {
                 // A refused item changes nothing, so equal items that follow are refused, too.
                 refused = after.iter().take_while(|&item| item == &after[0]).count();
-                results.refuse(refusal_of(error.kind()), refused);
+                results.refuse(Refusal::of(error.kind()), refused);
             }
             left = &after[refused..];
         }
@@ -415,9 +373,9 @@ impl Filter {
         let before = own.len() as u64;
         if let Err(error) = own.union(others) {
             if let MergeError::Insert(error) = &error {
-                counts::count_refusals(refusal_of(error.kind()), 1);
+                counts::count_refusals(Refusal::of(error.kind()), 1);
             }
-            return Err(explain::not_united(self, other, limit, &error));
+            return Err(explain::not_united(&self.plan, &other.plan, limit, &error));
         }
         let (items, most) = (own.len() as u64, self.plan.capacity.unsigned_abs());
         self.distinct = None;
@@ -489,27 +447,13 @@ impl Filter {
 
     /// Returns the error for a refused item.
     pub(crate) fn failure(&self, refusal: Refusal, limit: Limit) -> Failure {
-        match refusal {
-            Refusal::Copies => Failure::new(format_args!(
-                "Filter is full: this item has {} copies, the most that are counted; CF.ADDNX adds an item only once",
-                u32::MAX
-            )),
-            Refusal::Capacity => Failure::new(format_args!(
-                "Filter is full: its capacity is {} distinct items, and EXPANSION 0; reserve one that expands",
-                self.plan().capacity
-            )),
-            Refusal::Limit => Failure::new(format_args!(
-                "Maximum expansions reached: the filter may take {} bytes; raise koel.max-bytes with CONFIG SET, or remove items and \
-                 call CF.COMPACT",
-                limit.bytes()
-            )),
-            Refusal::Growth => Failure::new(
-                "Maximum expansions reached: too many items share the first bits of their hashes; fill a new one that is reserved \
-                 with another SEED",
-            ),
-            Refusal::OutOfMemory => Failure::out_of_memory(),
-        }
+        explain::refused(refusal, &self.plan(), limit)
     }
+}
+
+/// Returns a checksum of the imported filter.
+pub(crate) fn imported_checksum(imported: &RedisBloomFilter) -> u64 {
+    imported.chunks().fold(0, |checksum, (_, bytes)| xxh3_64_with_seed(bytes, checksum))
 }
 
 /// Returns true if a filter has grown beyond its plan. With EXPANSION 0, it takes no further items, so their number is not needed.
@@ -555,15 +499,6 @@ impl Results {
     /// Returns the number of inserted items.
     fn inserted(&self) -> usize {
         self.list.iter().filter(|&&result| result == ItemResult::Inserted).count()
-    }
-}
-
-pub(crate) fn refusal_of(kind: InsertErrorKind) -> Refusal {
-    match kind {
-        InsertErrorKind::TooManyCopies => Refusal::Copies,
-        InsertErrorKind::Limit { .. } => Refusal::Limit,
-        InsertErrorKind::OutOfMemory { .. } => Refusal::OutOfMemory,
-        _ => Refusal::Growth,
     }
 }
 
@@ -627,15 +562,6 @@ mod tests {
             "{message}"
         );
         assert!(filter.remove(b"a") && filter.insert(b"a", CLIENT).is_ok() && filter.insert(b"c", CLIENT).is_ok());
-    }
-
-    /// Every reason has a count, with its own name.
-    #[test]
-    fn refusals_have_counts() {
-        for (at, &(_, refusal)) in Refusal::COUNTED.iter().enumerate() {
-            assert_eq!(refusal.counter(), at);
-        }
-        assert_eq!(Refusal::Copies.counter(), Refusal::Growth.counter());
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod explain;
 mod filter;
 mod load;
 mod plan;
+mod refusal;
 mod reply;
 mod server;
 mod settings;

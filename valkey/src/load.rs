@@ -17,8 +17,9 @@ use crate::{
     counts::{self, LoadCount},
     dump::{MAGIC, PREFIX_BYTES, Position},
     explain::unreadable,
-    filter::{Filter, Limit, Refusal},
+    filter::Filter,
     plan::Plan,
+    refusal::{Limit, Refusal},
     reply::{Failure, reserved},
     server::boxed,
 };

@@ -11,9 +11,10 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::{
     dump::{MAX_CHUNK_BYTES, Position},
     explain::unreadable,
-    filter::{Filter, Limit},
+    filter::Filter,
     load::{Chunks, Load},
     plan::{Plan, Word},
+    refusal::Limit,
     reply::{Cause, Failure},
     server::{Digest, Handle, Loading, Rewriting, Saving, ServerBytes, Value, boxed},
 };

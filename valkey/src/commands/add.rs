@@ -5,8 +5,9 @@ use super::{
     create::{create, unknown_argument},
 };
 use crate::{
-    filter::{Filter, Limit, Refusal, Results},
+    filter::{Filter, Results},
     plan::{NumberOption, OtherNumbers, Plan, capacity, check_capacity},
+    refusal::{Limit, Refusal},
     reply::{Failure, ItemResult, Outcome, Reply},
     server::{About, Access, Command, Context, Text},
     settings,

@@ -5,8 +5,9 @@ use std::iter;
 use super::{ERROR, EXPANSION, SEED};
 use crate::{
     counts,
-    filter::{Filter, Limit, Refusal},
+    filter::Filter,
     plan::{BUCKET_SIZES, NumberOption, OtherNumbers, Plan, Word, capacity, check_capacity},
+    refusal::{Limit, Refusal},
     reply::{Failure, Outcome, Reply},
     server::{About, Access, Argument, Command, Context, Key, Text},
     settings,

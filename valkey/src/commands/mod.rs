@@ -8,7 +8,8 @@ mod query;
 mod unite;
 
 use crate::{
-    filter::{Filter, Limit},
+    filter::Filter,
+    refusal::Limit,
     reply::Failure,
     server::{Argument, Context, Found, Key, Module},
     settings,

@@ -8,10 +8,7 @@ use std::{
     slice,
 };
 
-use super::{
-    ending::LOADING,
-    functions::{OK, RawContext, RawText, server},
-};
+use super::functions::{OK, RawContext, RawText, server};
 use crate::reply::{Failure, Field, ItemResult, Reply};
 
 /// A string of the server: a command's argument, or a key's name.
@@ -80,6 +77,10 @@ const MAX_ARGUMENTS: usize = 512;
 
 const REPLICATED: c_int = 1 << 12;
 const RESP3: c_int = 1 << 22;
+
+/// The flag of a context while the server executes the commands of an append-only file or reads values from a file. There is no
+/// such flag for a client's commands, not even while a replica loads a copy of its primary in the background.
+pub(super) const LOADING: c_int = 1 << 13;
 
 /// The context of a command.
 pub(crate) struct Context {

@@ -9,14 +9,10 @@ use std::{
 };
 
 use super::{
-    context::{Text, log},
+    context::{LOADING, Text, log},
     functions::server,
 };
 use crate::reply::{Cause, Failure};
-
-/// The flags of a context while the server executes the commands of an append-only file or reads values from a file. There is no
-/// such flag for a client's commands, not even while a replica loads a copy of its primary in the background.
-pub(super) const LOADING: i32 = 1 << 13;
 
 /// The flag of a replica that receives a copy of its primary.
 const TRANSFERRING: i32 = 1 << 16;

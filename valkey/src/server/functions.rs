@@ -6,7 +6,7 @@ use std::{
     sync::OnceLock,
 };
 
-use super::{about::RawCommandInfo, value::TypeMethods};
+use super::about::RawCommandInfo;
 
 /// Types that the server's pointers refer to.
 macro_rules! opaque {
@@ -33,6 +33,25 @@ pub(super) type GetText = unsafe extern "C" fn(*const c_char, *mut c_void) -> *m
 pub(super) type SetText = unsafe extern "C" fn(*const c_char, *mut RawText, *mut c_void, *mut *mut RawText) -> c_int;
 pub(super) type InfoFunction = unsafe extern "C" fn(*mut RawInfo, c_int);
 pub(super) type Apply = unsafe extern "C" fn(*mut RawContext, *mut c_void, *mut *mut RawText) -> c_int;
+
+/// The functions of a type of values.
+#[repr(C)]
+pub(super) struct TypeMethods {
+    pub(super) version: u64,
+    pub(super) load: unsafe extern "C" fn(*mut RawStream, c_int) -> *mut c_void,
+    pub(super) save: unsafe extern "C" fn(*mut RawStream, *mut c_void),
+    pub(super) rewrite: unsafe extern "C" fn(*mut RawStream, *mut RawText, *mut c_void),
+    pub(super) memory: unsafe extern "C" fn(*const c_void) -> usize,
+    pub(super) digest: unsafe extern "C" fn(*mut RawDigest, *mut c_void),
+    pub(super) free: unsafe extern "C" fn(*mut c_void),
+    pub(super) aux_load: *const c_void,
+    pub(super) aux_save: *const c_void,
+    pub(super) aux_save_triggers: c_int,
+    pub(super) free_effort: unsafe extern "C" fn(*mut RawText, *const c_void) -> usize,
+    pub(super) unlink: *const c_void,
+    pub(super) copy: unsafe extern "C" fn(*mut RawText, *mut RawText, *const c_void) -> *mut c_void,
+    pub(super) defrag: unsafe extern "C" fn(*mut RawDefrag, *mut RawText, *mut *mut c_void) -> c_int,
+}
 
 /// Defines a struct of the server's functions, by their names.
 macro_rules! server_functions {

@@ -10,6 +10,7 @@ mod command;
 mod context;
 mod counted;
 mod ending;
+mod entry;
 mod functions;
 mod key;
 mod memory;
@@ -17,12 +18,11 @@ mod settings;
 mod value;
 
 use std::{
-    ffi::{CStr, c_int, c_void},
+    ffi::{CStr, c_int},
     panic::{AssertUnwindSafe, catch_unwind},
-    slice,
 };
 
-use functions::{ERROR, FUNCTIONS, Functions, GetApi, OK, RawContext, RawInfo, server};
+use functions::{OK, RawContext, RawInfo, server};
 pub(crate) use {
     about::{About, Access, Argument},
     command::Command,
@@ -38,11 +38,6 @@ use crate::{
     counts,
     reply::{Failure, Message},
 };
-
-const API_VERSION: c_int = 1;
-
-/// Option bits: the module handles read errors, it signals changed keys itself, and atomic slot migration may move its keys.
-const OPTIONS: c_int = 1 | 1 << 1 | 1 << 5;
 
 /// Calls a function. Returns `None` if it panics, so that the panic does not reach the server.
 fn catch_panic<T>(act: impl FnOnce() -> T) -> Option<T> {
@@ -131,48 +126,6 @@ unsafe extern "C" fn report_info(info: *mut RawInfo, _is_crash: c_int) {
     unsafe {
         if (server.InfoAddSection)(info, c"".as_ptr()) == OK {
             counts::each_field(|name, count| _ = (server.InfoAddFieldULongLong)(info, name.as_ptr(), count));
-        }
-    }
-}
-
-/// Entry point: the server calls this function when it loads the module.
-///
-/// # Safety
-/// Only the server may call it, once, with a context and this many arguments.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn RedisModule_OnLoad(context: *mut c_void, arguments: *mut *mut c_void, len: c_int) -> c_int {
-    let raw: *mut RawContext = context.cast();
-    // SAFETY: a context begins with the function that looks up all others.
-    let functions = unsafe { Functions::load(*context.cast::<GetApi>()) };
-    let Ok(functions) = functions else {
-        // Without the server's functions, its log is not available.
-        eprintln!("koel: this server lacks a function of the module API that koel needs; use Valkey, or Redis 7.0 or later");
-        return ERROR;
-    };
-    if FUNCTIONS.set(functions).is_err() {
-        return ERROR;
-    }
-    let server = server();
-    // SAFETY: the server copies the name.
-    unsafe {
-        if server.IsModuleNameBusy.is_some_and(|is_busy| is_busy(crate::NAME.as_ptr()) != 0) {
-            return ERROR;
-        }
-        (server.SetModuleAttribs)(raw, crate::NAME.as_ptr(), crate::VERSION, API_VERSION);
-        (server.SetModuleOptions)(raw, OPTIONS);
-    }
-    let arguments = match usize::try_from(len) {
-        // SAFETY: the server passes this many strings, none of them null, and keeps them until the call ends.
-        Ok(len @ 1..) => unsafe { slice::from_raw_parts(arguments.cast::<Text<'_>>(), len) },
-        _ => &[],
-    };
-    let registered = catch_panic(|| crate::register(Module { raw, arguments, result: Ok(()) }).result);
-    match registered.unwrap_or_else(|| Err(String::from("koel panicked"))) {
-        // SAFETY: all settings have been registered.
-        Ok(()) => unsafe { (server.LoadConfigs)(raw) },
-        Err(message) => {
-            context::log(raw, c"warning", Failure::new(message).message());
-            ERROR
         }
     }
 }

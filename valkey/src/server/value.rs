@@ -13,7 +13,7 @@ use super::{
     catch_panic,
     context::{NewText, Text},
     ending::{Line, Name, end_start, is_loading, is_reading_connection},
-    functions::{RawContext, RawDefrag, RawDigest, RawStream, RawText, RawType, server},
+    functions::{RawContext, RawDefrag, RawDigest, RawStream, RawText, RawType, TypeMethods, server},
     memory::{DEFRAG, boxed},
 };
 use crate::reply::Failure;
@@ -146,24 +146,6 @@ impl Digest {
         // SAFETY: the digest belongs to this call.
         unsafe { (server().DigestAddStringBuffer)(self.0, bytes.as_ptr().cast(), bytes.len()) };
     }
-}
-
-#[repr(C)]
-pub(super) struct TypeMethods {
-    version: u64,
-    load: unsafe extern "C" fn(*mut RawStream, c_int) -> *mut c_void,
-    save: unsafe extern "C" fn(*mut RawStream, *mut c_void),
-    rewrite: unsafe extern "C" fn(*mut RawStream, *mut RawText, *mut c_void),
-    memory: unsafe extern "C" fn(*const c_void) -> usize,
-    digest: unsafe extern "C" fn(*mut RawDigest, *mut c_void),
-    free: unsafe extern "C" fn(*mut c_void),
-    aux_load: *const c_void,
-    aux_save: *const c_void,
-    aux_save_triggers: c_int,
-    free_effort: unsafe extern "C" fn(*mut RawText, *const c_void) -> usize,
-    unlink: *const c_void,
-    copy: unsafe extern "C" fn(*mut RawText, *mut RawText, *const c_void) -> *mut c_void,
-    defrag: unsafe extern "C" fn(*mut RawDefrag, *mut RawText, *mut *mut c_void) -> c_int,
 }
 
 /// Registers a type of values.
