@@ -12,8 +12,8 @@ use pyo3::{
 };
 
 use crate::{
-    batch::{self, PIECE, Source},
     cells::{Cell, Cells},
+    column::{self, PIECE, STRETCH},
     error::type_error,
     remedy::{Refused, Subject},
 };
@@ -44,6 +44,21 @@ impl Nulls {
     }
 }
 
+/// Where the items of a batch are.
+pub enum Source<'py> {
+    /// In arrays.
+    Columns(Vec<Box<dyn column::Column>>),
+    /// In objects of Python.
+    Objects(Objects<'py>, Nulls),
+}
+
+impl Source<'_> {
+    /// Returns the items of one column.
+    pub fn column(column: impl column::Column + 'static) -> Self {
+        Self::Columns(vec![Box::new(column)])
+    }
+}
+
 /// An array with a value in each place, some of which may be nulls.
 pub struct Column {
     cells: Cells,
@@ -59,7 +74,7 @@ impl Column {
     }
 }
 
-impl batch::Column for Column {
+impl column::Column for Column {
     fn len(&self) -> usize {
         self.cells.len()
     }
@@ -169,7 +184,7 @@ impl<'py> Objects<'py> {
     pub fn len_hint(&self) -> usize {
         match &self.array {
             Some((_, len, _)) => *len,
-            None => self.piece.size_hint().0.min(batch::STRETCH),
+            None => self.piece.size_hint().0.min(STRETCH),
         }
     }
 }

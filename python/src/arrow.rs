@@ -18,8 +18,8 @@ use pyo3::{
 };
 
 use crate::{
-    batch::{self, Column as _, STRETCH},
     cells::{Cell, Cells, hash},
+    column::{self, Column as _, STRETCH},
     remedy::{Library, Nullable, Refused, Subject},
 };
 
@@ -554,7 +554,7 @@ impl Column {
     }
 }
 
-impl batch::Column for Column {
+impl column::Column for Column {
     fn len(&self) -> usize {
         self.values.len
     }

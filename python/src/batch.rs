@@ -1,28 +1,19 @@
-//! Batches: numpy arrays, Arrow arrays and iterables of objects, as pieces that the library takes.
+//! Batches as pieces that the library takes.
 
 use std::ops::Range;
 
 use koel::InsertError;
 use numpy::PyUntypedArray;
-use pyo3::{
-    exceptions::PyMemoryError,
-    prelude::*,
-    types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple},
-};
+use pyo3::{exceptions::PyMemoryError, prelude::*};
 
 use crate::{
-    array::{self, Nulls, Objects},
+    array::{self, Source},
     arrow,
-    error::{IntoPyErr as _, type_error},
-    item, pandas,
-    remedy::{Library, Nullable, Subject},
+    column::{Column, PIECE, STRETCH},
+    error::IntoPyErr as _,
+    item,
+    remedy::{Nullable, Subject},
 };
-
-/// The most items that are hashed before the filter is locked, where they are not integers of 64 bits.
-pub const PIECE: usize = 1 << 15;
-
-/// The most items of an array between two checks for Ctrl-C. It is longer than `PIECE` because a check may wait for the interpreter.
-pub const STRETCH: usize = 1 << 20;
 
 /// A piece of a batch.
 #[derive(Clone, Copy)]
@@ -42,7 +33,6 @@ impl Keys<'_> {
 }
 
 /// Evaluates an expression with the items of a piece, as an argument of the library's methods for batches.
-#[macro_export]
 macro_rules! with_items {
     ($keys:expr, $items:ident => $value:expr) => {
         match $keys {
@@ -54,35 +44,7 @@ macro_rules! with_items {
         }
     };
 }
-
-/// Items of a batch that can be read without the interpreter.
-pub trait Column: Send + Sync {
-    /// Returns the number of items, with nulls.
-    fn len(&self) -> usize;
-    /// Returns the number of nulls.
-    fn nulls(&self) -> usize;
-    /// Returns whether an item is null.
-    fn is_null(&self, item: usize) -> bool;
-    /// Returns the items if they are integers of 64 bits, in one piece, and none is null.
-    fn words(&self) -> Option<&[u64]>;
-    /// Appends the hashes of the items that are not null.
-    fn hash(&self, range: Range<usize>, seed: u64, hashes: &mut Vec<u64>);
-}
-
-/// Where the items of a batch are.
-pub enum Source<'py> {
-    /// In arrays.
-    Columns(Vec<Box<dyn Column>>),
-    /// In objects of Python.
-    Objects(Objects<'py>, Nulls),
-}
-
-impl Source<'_> {
-    /// Returns the items of one column.
-    pub fn column(column: impl Column + 'static) -> Self {
-        Self::Columns(vec![Box::new(column)])
-    }
-}
+pub(crate) use with_items;
 
 /// The items of one call.
 pub struct Batch<'py> {
@@ -94,38 +56,6 @@ pub struct Batch<'py> {
 }
 
 impl<'py> Batch<'py> {
-    /// Reads an argument as a batch.
-    pub fn of(items: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let is_bytes = items.is_instance_of::<PyBytes>() || items.is_instance_of::<PyByteArray>();
-        if is_bytes || items.is_instance_of::<PyString>() || items.is_instance_of::<PyMemoryView>() {
-            return Err(type_error(format!(
-                "{} is one item and not a batch; give [x], or call the method for one item",
-                items.get_type().name()?
-            )));
-        }
-        if items.is_exact_instance_of::<PyList>() || items.is_exact_instance_of::<PyTuple>() {
-            // The most usual batches need no more checks.
-            let subject = Subject::new(items, Library::Numpy);
-            return Ok(Self::new(Source::Objects(Objects::of(items)?, Nulls::default()), subject));
-        }
-        if let Ok(array) = items.cast::<PyUntypedArray>() {
-            return Self::of_array(array, Subject::new(items, Library::Numpy));
-        }
-        if let Some(batch) = pandas::read(items)? {
-            return Ok(batch);
-        }
-        let subject = Subject::of_arrow(items)?;
-        if let Some(columns) = arrow::Column::import(items, &subject)? {
-            return Ok(Self::of_columns(columns, subject));
-        }
-        if items.hasattr("__array__")? {
-            // Unlike `asarray`, this keeps masks.
-            let array = items.py().import("numpy")?.call_method1("asanyarray", (items,))?;
-            return Self::of_array(array.cast()?, Subject::of_numpy(&array));
-        }
-        Ok(Self::new(Source::Objects(Objects::of(items)?, Nulls::default()), subject))
-    }
-
     /// Returns a batch whose nulls, if it has some, are left out in the usual way.
     pub fn new(source: Source<'py>, subject: Subject<'py>) -> Self {
         Self { source, subject, nullable: Nullable::Plain, wrong: None }

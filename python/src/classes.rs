@@ -10,15 +10,12 @@ use pyo3::{
 };
 
 use crate::{
-    batch::{self, Batch, Keys},
-    change,
+    batch::{self, Batch, Keys, with_items},
     data::Data,
     error::{IntoPyErr, classes::FullError, not_bytes, not_read, os_error, type_error, with_note},
-    filter::{AnyFilter, Changeable, Source},
+    filter::{AnyFilter, Changeable, Source, change, look},
     item::Key,
-    look,
     options::{self, Given, Number, number, parse, rate, set},
-    with_items,
 };
 
 /// A filter: an approximate set. `item in filter` is False if the item is not in it, and True if it probably is.

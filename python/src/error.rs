@@ -10,8 +10,6 @@ use pyo3::{
     types::PyList,
 };
 
-use crate::options;
-
 /// The classes of the exceptions.
 pub mod classes {
     use super::{PyException, PyValueError, create_exception};
@@ -40,7 +38,7 @@ pub trait IntoPyErr {
 
 impl IntoPyErr for ParamError {
     fn into_py_err(self) -> PyErr {
-        PyValueError::new_err(options::message(&self))
+        PyValueError::new_err(message(&self))
     }
 }
 
@@ -185,4 +183,24 @@ pub fn with_note(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
     // Without memory for the note, the exception itself says more than another one.
     add().unwrap_or_default();
     error
+}
+
+/// Returns the library's message with the keywords of Python.
+pub fn message(error: &ParamError) -> String {
+    let keyword = match error {
+        ParamError::NoSize => return "neither capacity nor buckets given; give one of them".to_owned(),
+        ParamError::TwoSizes => return "both capacity and buckets given; leave one of them out".to_owned(),
+        ParamError::NoPrecision => return "neither false_positive_rate nor fingerprint_bits given; give one of them".to_owned(),
+        ParamError::TwoPrecisions => {
+            return "both false_positive_rate and fingerprint_bits given; leave one of them out".to_owned();
+        }
+        ParamError::NoRate | ParamError::FalsePositiveRate { .. } => "false_positive_rate",
+        ParamError::MaxCapacity { .. } => "max_capacity",
+        ParamError::FingerprintBits { .. } => "fingerprint_bits",
+        ParamError::BucketSize { .. } => "bucket_size",
+        ParamError::MaxBytes { .. } => "max_bytes",
+        // The library has the same name.
+        _ => return error.to_string(),
+    };
+    format!("{keyword}: {}", error.reason())
 }

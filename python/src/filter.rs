@@ -33,7 +33,6 @@ pub enum AnyFilter {
 
 /// Evaluates an expression with a reference to the filter, whichever it is. The first argument is that of [`Lock::read`]. The result
 /// is an error if a signal handler raised one while another thread held the lock.
-#[macro_export]
 macro_rules! look {
     ($py:expr, $any:expr, $filter:ident => $value:expr) => {
         match $any {
@@ -45,9 +44,9 @@ macro_rules! look {
         }
     };
 }
+pub(crate) use look;
 
 /// Evaluates an expression that changes the filter, as `look` does; `None` for a view, which no class with such methods has.
-#[macro_export]
 macro_rules! change {
     ($py:expr, $any:expr, $filter:ident => $value:expr) => {
         match $any {
@@ -58,6 +57,7 @@ macro_rules! change {
         }
     };
 }
+pub(crate) use change;
 
 /// Evaluates an expression with the filter, while no thread changes it. Other threads may change a `SharedFilter` while `look` does.
 macro_rules! unchanging {

@@ -1,10 +1,12 @@
 //! The Python package `koel-filter`: cuckoo filters for Python, numpy and Arrow.
 
+mod argument;
 mod array;
 mod arrow;
 mod batch;
 mod cells;
 mod classes;
+mod column;
 mod data;
 mod error;
 mod filter;

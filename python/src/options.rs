@@ -9,7 +9,10 @@ use pyo3::{
     types::{PyBytes, PyFloat, PyString},
 };
 
-use crate::{error::type_error, item};
+use crate::{
+    error::{message, type_error},
+    item,
+};
 
 /// An argument that may be absent.
 pub type Given<'py> = Option<Bound<'py, PyAny>>;
@@ -112,24 +115,4 @@ fn wrong_type(name: &str, given: &Bound<'_, PyAny>, remedy: &str) -> PyErr {
     let class = given.get_type().name().map_or_else(|_| "object".to_owned(), |class| class.to_string());
     let given = if given.is_instance_of::<PyFloat>() { format!("{given:?}") } else { class };
     type_error(format!("{name}: {given} given; {remedy}"))
-}
-
-/// Returns the library's message with the keywords of Python.
-pub fn message(error: &ParamError) -> String {
-    let keyword = match error {
-        ParamError::NoSize => return "neither capacity nor buckets given; give one of them".to_owned(),
-        ParamError::TwoSizes => return "both capacity and buckets given; leave one of them out".to_owned(),
-        ParamError::NoPrecision => return "neither false_positive_rate nor fingerprint_bits given; give one of them".to_owned(),
-        ParamError::TwoPrecisions => {
-            return "both false_positive_rate and fingerprint_bits given; leave one of them out".to_owned();
-        }
-        ParamError::NoRate | ParamError::FalsePositiveRate { .. } => "false_positive_rate",
-        ParamError::MaxCapacity { .. } => "max_capacity",
-        ParamError::FingerprintBits { .. } => "fingerprint_bits",
-        ParamError::BucketSize { .. } => "bucket_size",
-        ParamError::MaxBytes { .. } => "max_bytes",
-        // The library has the same name.
-        _ => return error.to_string(),
-    };
-    format!("{keyword}: {}", error.reason())
 }

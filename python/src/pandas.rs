@@ -8,10 +8,11 @@ use numpy::{PyArray1, PyArrayDescrMethods as _, PyArrayMethods as _, PyUntypedAr
 use pyo3::{prelude::*, types::PyDict};
 
 use crate::{
-    array::{self, Nulls, Objects},
+    array::{self, Nulls, Objects, Source},
     arrow,
-    batch::{self, Batch, Source},
+    batch::Batch,
     cells::{Cells, hash},
+    column::Column,
     item::Key,
     remedy::{Library, Refused, Subject},
 };
@@ -163,7 +164,7 @@ impl Categories {
     }
 }
 
-impl batch::Column for Categories {
+impl Column for Categories {
     fn len(&self) -> usize {
         self.codes.len()
     }

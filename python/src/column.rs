@@ -1,0 +1,23 @@
+//! Columns: items that are read without the interpreter, in stretches and pieces.
+
+use std::ops::Range;
+
+/// The most items that are hashed before the filter is locked, where they are not integers of 64 bits.
+pub const PIECE: usize = 1 << 15;
+
+/// The most items of an array between two checks for Ctrl-C. It is longer than `PIECE` because a check may wait for the interpreter.
+pub const STRETCH: usize = 1 << 20;
+
+/// Items of a batch that can be read without the interpreter.
+pub trait Column: Send + Sync {
+    /// Returns the number of items, with nulls.
+    fn len(&self) -> usize;
+    /// Returns the number of nulls.
+    fn nulls(&self) -> usize;
+    /// Returns whether an item is null.
+    fn is_null(&self, item: usize) -> bool;
+    /// Returns the items if they are integers of 64 bits, in one piece, and none is null.
+    fn words(&self) -> Option<&[u64]>;
+    /// Appends the hashes of the items that are not null.
+    fn hash(&self, range: Range<usize>, seed: u64, hashes: &mut Vec<u64>);
+}
