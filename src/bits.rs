@@ -168,6 +168,13 @@ pub(crate) const fn low_half(value: u64) -> u32 {
     value as u32
 }
 
+/// Returns the lower 64 bits.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "returns the lower half")]
+pub(crate) fn low_word(value: u128) -> u64 {
+    value as u64
+}
+
 /// Returns the lowest 16 bits.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "returns the lowest quarter")]

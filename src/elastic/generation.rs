@@ -24,8 +24,9 @@ pub(super) use slots::Slots;
 use super::{
     directory::Directory,
     generation_plan::GenerationPlan,
-    lookup::{Route, ShardBytes, Shards},
+    lookup::Shards,
     pool::{Place, Pool, ShardRecord, empty_charged_bytes, times_in_table},
+    route::{Route, ShardBytes},
     shard::{Key, Shard, ShardMut},
 };
 use crate::{
@@ -34,8 +35,8 @@ use crate::{
     storage::{OutOfMemory, Owned},
     table::{
         CopyPolicy, Deep, Form as _, Geometry, Instructions, Narrow, TableParams as _,
-        copies::{ClassKey, Copies, ExtraCopies},
-        list::List,
+        copies::{Copies, ExtraCopies},
+        list::{ClassKey, List},
     },
 };
 

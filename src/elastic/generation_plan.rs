@@ -17,17 +17,13 @@
 use core::ops::Range;
 
 use super::{
-    plan::{fitting_items, inserted_stream_bits},
     shard::{BUCKET_SIZE, Key, ShardParams},
     stream::{Shares, insert_bits, remove_bits},
 };
 use crate::{
-    bits::{index, low_half, mask},
-    params::{mean_matches, rate_beside_copies},
-    table::{
-        AnySize, Fingerprint, TableParams as _, Uniform,
-        copies::{ClassKey, ClassKeys, low_word},
-    },
+    bits::{index, low_half, low_word, mask},
+    params::{self, Addressing, mean_matches, rate_beside_copies},
+    table::{AnySize, Fingerprint, TableParams as _, Uniform, copies::ClassKeys, list::ClassKey},
 };
 
 /// The load factor from which a shard splits. Fuller shards would cost more time to fill than they save space.
@@ -352,6 +348,18 @@ pub(super) fn prefix_of(depth: u8, stream: u64) -> u32 {
 /// Converts an item count of a shard, which has fewer than 2³² items. Larger numbers become `u32::MAX`.
 fn in_shard(items: usize) -> u32 {
     u32::try_from(items).unwrap_or(u32::MAX)
+}
+
+/// Returns the number of items that fit into a shard.
+#[inline(never)]
+pub(super) fn fitting_items(buckets: u64, f: u32) -> u64 {
+    params::fitting_items(Addressing::AnySize, BUCKET_SIZE, f, buckets)
+}
+
+/// Returns how many bits later generations insert into the stream: the dropped bits of the bucket, and one that tells which of the
+/// two buckets is the first.
+pub(super) fn inserted_stream_bits(dropped_bits: u8) -> u8 {
+    if dropped_bits == 0 { 0 } else { dropped_bits + 1 }
 }
 
 #[cfg(test)]

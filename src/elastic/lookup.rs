@@ -1,81 +1,24 @@
-//! Lookups, in a growing filter or in a snapshot of one: the route from a hash to a shard, single lookups, and batches with vector
-//! instructions or in a loop that is inlined and compiled for each kernel's instructions.
-//!
-//! ```text
-//! stream ──directory──▶ place ─┬─ block, offset ──▶ a table
-//!                              └─ beyond all blocks: a list
-//! ```
+//! Lookups, in a growing filter or in a snapshot of one: single lookups, and batches with vector instructions or in a loop that is
+//! inlined and compiled for each kernel's instructions.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
 use core::ops::Deref;
 
-use super::{directory::Directory, generation_plan::GenerationPlan, pool::DepthLayout, shard::Key, stream::Window};
-use crate::{
-    bits::{beyond, index},
-    filter::{Content, Located, Lookup},
-    kernel::{BATCH, Dispatch, Hashes, MIN_FOR_VECTORS, Tables, Task},
-    table::{AnySize, Form as _, Geometry, Instructions, Narrow, Uniform, copies::ClassKey, list::ListView},
+use super::{
+    generation_plan::GenerationPlan,
+    route::{Route, ShardBytes},
+    shard::Key,
 };
-
-/// The route from streams to the tables of a generation, whose directory has places `P`, in blocks of memory `B`. A loop over streams
-/// keeps it in registers.
-pub(crate) struct Route<'a, P, B> {
-    places: &'a [P],
-    first_bits: Window,
-    blocks: &'a [B],
-    code: PlaceCode,
-}
-
-impl<'a, P: Copy + PartialEq + Into<u64>, B: Deref<Target = [u8]>> Route<'a, P, B> {
-    #[inline(always)]
-    pub fn new(directory: &'a Directory<P>, blocks: &'a [B], code: PlaceCode) -> Self {
-        let (places, first_bits) = directory.parts();
-        Self { places, first_bits, blocks, code }
-    }
-
-    /// Returns a stream's table with all that follows it in its block (cutting that off costs time), or `None` if its shard is a
-    /// list.
-    #[inline(always)]
-    pub fn table(&self, stream: u64) -> Option<&'a [u8]> {
-        let place = *self.places.get(index(self.first_bits.extract(stream)))?;
-        let (block, start) = self.code.split(place);
-        self.blocks.get(block)?.get(start..)
-    }
-}
-
-/// The encoding of places: the number of a block, and a table's offset in it.
-#[derive(Clone, Copy)]
-pub(crate) struct PlaceCode {
-    /// Log₂ of the unit of offsets in bytes.
-    pub log2_unit: u8,
-    /// The number of bits for a table's offset in its block.
-    pub start_bits: u8,
-}
-
-impl PlaceCode {
-    /// The encoding of 64-bit places in a single block, with tables at multiples of 8 bytes.
-    pub const ONE_BLOCK: Self = Self { log2_unit: 3, start_bits: 61 };
-
-    /// Returns the block of a place, and the table's offset there in bytes.
-    #[inline(always)]
-    pub fn split(self, place: impl Into<u64>) -> (usize, usize) {
-        let place = place.into();
-        let (block, start) = (place >> self.start_bits, place & ((1 << self.start_bits) - 1));
-        (index(block), index(start << self.log2_unit))
-    }
-}
+use crate::{
+    bits::beyond,
+    filter::{Content, Located, Lookup},
+    kernel::{BATCH, Dispatch, Hashes, MIN_FOR_VECTORS, Tables},
+    table::{AnySize, Form as _, Geometry, Instructions, Narrow, Task, Uniform, list::ClassKey},
+};
 
 /// Programs for browsers, which are to be small, count copies where others look for one: that code is there in any case.
 const COUNTS_ARE_SMALLER: bool = cfg!(target_family = "wasm");
-
-/// The contents of a shard.
-#[derive(Clone, Copy)]
-pub(crate) enum ShardBytes<'a> {
-    /// The layout of the table and its column, and their bytes, with padding and possibly other bytes behind them.
-    Table(&'a DepthLayout, &'a [u8]),
-    List(ListView<'a>),
-}
 
 /// The shards of a generation, in a filter or in a snapshot, to look up items.
 pub(crate) trait Shards<'a>: Copy + 'a {
@@ -184,7 +127,13 @@ pub(crate) trait Shards<'a>: Copy + 'a {
         };
         self.entries().for_each(|(entry, copies)| add(content, plan.entry_parts(entry).0, copies));
         self.each_shard().for_each(|(shard, prefix)| match shard {
-            ShardBytes::Table(layout, table) => layout.shard(self.dispatch(), table, 0).add_to(content, plan, first, prefix),
+            ShardBytes::Table(layout, table) => {
+                layout.shard(self.dispatch(), table, 0).each_fingerprint(|bucket, fingerprint| {
+                    let key = Key::from_stored(layout.params, prefix, bucket, fingerprint);
+                    plan.earlier(key, first).add_to(content, first.whole, 1);
+                    true
+                });
+            }
             ShardBytes::List(list) => list.iter().for_each(|(class_key, copies)| add(content, class_key, copies)),
         });
     }

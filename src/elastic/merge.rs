@@ -23,7 +23,7 @@ use crate::{
     bits::{in_memory, index, wide},
     filter::{Combine, Core as _, InsertError, MergeError},
     storage::reserved,
-    table::{TableParams as _, copies::ClassKey},
+    table::{TableParams as _, list::ClassKey},
 };
 
 /// Why partitions cannot be merged.

@@ -17,6 +17,7 @@ mod operations;
 mod partition;
 mod plan;
 mod pool;
+mod route;
 mod shard;
 #[cfg(feature = "std")]
 mod shared;
@@ -39,9 +40,10 @@ pub(crate) use {
     facts::{equal, grows, summarize},
     generation::Generation,
     generation_plan::GenerationPlan,
-    lookup::{Partitions, PlaceCode, Route, ShardBytes, Shards, contains_all},
+    lookup::{Partitions, Shards, contains_all},
     partition::Partition,
-    pool::{DepthLayout, times_in_table},
+    pool::times_in_table,
+    route::{DepthLayout, PlaceCode, Route, ShardBytes},
     shard::{BUCKET_SIZE, Key, Shard},
     stream::Shares,
 };

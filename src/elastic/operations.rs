@@ -16,9 +16,9 @@ use super::{
 use crate::{
     filter::{Content, Core, CoreMut, InsertError, InsertErrorKind},
     hash::Uniform,
-    kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM, Task},
+    kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM},
     storage::{OutOfMemory, reserved},
-    table::Instructions,
+    table::{Instructions, Task},
 };
 
 impl Core for Elastic {

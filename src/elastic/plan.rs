@@ -4,13 +4,13 @@
 use core::iter;
 
 use super::{
-    generation_plan::GenerationPlan,
+    generation_plan::{GenerationPlan, fitting_items, inserted_stream_bits},
     shard::{BUCKET_SIZE, MAX_UPPER_BITS, ShardParams},
     stream::Shares,
 };
 use crate::{
     bits::in_memory,
-    params::{self, Addressing, ParamError, TableKind, excess_items, mean_matches},
+    params::{ParamError, TableKind, excess_items, mean_matches},
     table::AnySize,
 };
 
@@ -257,12 +257,6 @@ fn spare_bits(rate: f64, matches: f64) -> u8 {
     bits
 }
 
-/// Returns the number of items that fit into a shard.
-#[inline(never)]
-pub(super) fn fitting_items(buckets: u64, f: u32) -> u64 {
-    params::fitting_items(Addressing::AnySize, BUCKET_SIZE, f, buckets)
-}
-
 /// Returns the number of items that a shard is planned for. It is below the number that fits, because the item counts of shards
 /// vary.
 fn planned_items(buckets: u64, f: u32) -> u64 {
@@ -368,12 +362,6 @@ fn later_buckets(buckets: u32, dropped_bits: u8) -> u32 {
 /// Returns how many of the last bits of the first generation's bucket numbers later generations do without.
 fn dropped_bucket_bits(buckets: u32) -> u8 {
     (0..32).find(|&bits| later_buckets(buckets, bits) <= MAX_LATER_BUCKETS).unwrap_or(0)
-}
-
-/// Returns how many bits later generations insert into the stream: the dropped bits of the bucket, and one that tells which of the
-/// two buckets is the first.
-pub(super) fn inserted_stream_bits(dropped_bits: u8) -> u8 {
-    if dropped_bits == 0 { 0 } else { dropped_bits + 1 }
 }
 
 /// Validation of parameters that are read from untrusted bytes.

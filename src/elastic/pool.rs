@@ -17,18 +17,16 @@ use alloc::vec::Vec;
 use super::{
     directory::Directory,
     generation_plan::GenerationPlan,
-    lookup::{PlaceCode, Route, ShardBytes},
-    shard::{Key, Shard, ShardParams, Upper},
+    route::{DepthLayout, PlaceCode, Route, ShardBytes},
+    shard::Shard,
 };
 use crate::{
     bits::{PADDING, beyond, index, low_half, wide},
-    filter::slots,
     kernel::Dispatch,
     storage::{OutOfMemory, Owned, reserve_exact, reserved, shrink_to},
     table::{
-        DeepGeometry, Instructions, TableParams,
-        copies::ClassKey,
-        list::{List, ListView},
+        Instructions, TableParams,
+        list::{ClassKey, List, ListView},
     },
 };
 
@@ -137,47 +135,6 @@ impl RecordMut<'_> {
     #[inline]
     pub fn set_items(self, items: usize) {
         *self.bytes = self.record.with_items(items).encode();
-    }
-}
-
-/// The properties that all shards of one depth share.
-#[derive(Clone, Copy)]
-pub(crate) struct DepthLayout {
-    pub params: ShardParams,
-    pub geometry: DeepGeometry,
-    /// The window of stream bits that the shards store.
-    pub upper: Upper,
-    /// The number of items from which a table is full: it splits, or a further generation follows.
-    pub full_at: u32,
-}
-
-impl DepthLayout {
-    /// Returns the layout of tables that change.
-    pub fn new(plan: &GenerationPlan, depth: u8) -> Self {
-        Self { full_at: plan.full_at(depth), ..Self::read_only(plan, depth) }
-    }
-
-    /// Returns the layout of tables that are only read, without the number of items from which they are full, so that views do not
-    /// contain the measured loads.
-    pub fn read_only(plan: &GenerationPlan, depth: u8) -> Self {
-        let params = plan.shard(depth);
-        Self { geometry: DeepGeometry::new(&params), upper: params.upper(), params, full_at: 0 }
-    }
-
-    /// Returns the shard with this table and this many items.
-    pub fn shard<'a>(&self, dispatch: Dispatch, bytes: &'a [u8], items: usize) -> Shard<'a> {
-        Shard::from_parts(self.params, &bytes[..self.params.padded_bytes()], wide(items)).with_dispatch(dispatch)
-    }
-
-    /// Returns the number of an item's copies in such a shard.
-    pub fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
-        key.occurrences(self.upper).count(&|bucket| self.slots(dispatch, bytes, bucket))
-    }
-
-    /// Returns the slots of a bucket in such a shard.
-    #[inline(never)]
-    pub fn slots(&self, dispatch: Dispatch, bytes: &[u8], bucket: u64) -> <ShardParams as TableParams>::Slots {
-        slots::<ShardParams>(bucket, |copy| dispatch.read_deep(&self.geometry, bytes, copy))
     }
 }
 

@@ -9,7 +9,7 @@
 //! A shard splits by giving up the first upper bit of each item, which selects one of the two halves; buckets stay the same.
 //! Merging two halves is the reverse. Neither needs hashes. docs/GROWTH.md has the arithmetic.
 
-use super::{generation_plan::GenerationPlan, stream::Window};
+use super::stream::Window;
 use crate::{
     bits::{PADDING, mask},
     filter::{Content, Insertion, Located, Occurrences, RawFilter},
@@ -126,15 +126,6 @@ impl Shard<'_> {
             result.is_ok()
         });
         result
-    }
-
-    /// Adds all copies in a table of the generation `plan` to the content of a partition with this first generation.
-    pub fn add_to(&self, content: &mut Content, plan: &GenerationPlan, first: &GenerationPlan, prefix: u64) {
-        self.each_fingerprint(|bucket, fingerprint| {
-            let key = Key::from_stored(*self.params(), prefix, bucket, fingerprint);
-            plan.earlier(key, first).add_to(content, first.whole, 1);
-            true
-        });
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     params::Params,
-    table::{Change, Deep, DeepGeometry, Form, Geometry, Instructions, Narrow, Portable, Read, Single, Wide},
+    table::{Change, Deep, DeepGeometry, Form, Geometry, Narrow, Portable, Read, Single, Task, Wide},
 };
 
 /// A kernel that the processor supports. Only detection makes the tokens.
@@ -24,14 +24,6 @@ pub(crate) enum Dispatch {
     Avx2(Avx2),
     #[cfg(x86_kernels)]
     Avx512(Avx512),
-}
-
-/// A task that works on many tables.
-pub(crate) trait Task {
-    type Output;
-
-    /// Runs the task. Should be `#[inline(always)]`: inlined code is compiled for the instructions.
-    fn run<I: Instructions>(self, instructions: I) -> Self::Output;
 }
 
 #[cfg_attr(not(x86_kernels), expect(clippy::unused_self, reason = "the only kernel is the portable one"))]

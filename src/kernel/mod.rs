@@ -22,7 +22,7 @@ use core::{fmt, str::FromStr};
 
 use crate::params::ParamError;
 pub(crate) use batch::{BATCH, Hashes, MIN_FOR_VECTORS, PREFETCH_FROM, Tables, answers, prefetch};
-pub(crate) use dispatch::{Dispatch, Task};
+pub(crate) use dispatch::Dispatch;
 
 /// The instruction set for which a filter's operations are compiled. All kernels give the same results and write the same bytes;
 /// only their speed differs (docs/PERFORMANCE.md).

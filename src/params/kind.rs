@@ -1,45 +1,10 @@
-//! Kinds of tables and of addressing: their names and limits.
+//! Kinds of tables and of addressing, and their limits.
 
-use core::{fmt, ops::RangeInclusive, str::FromStr};
-
-use super::ParamError;
-
-/// Implements [`Display`](fmt::Display) and [`FromStr`] for an enum, with the name of each variant.
-macro_rules! named {
-    ($kind:ident, $parameter:literal, $all:literal: $($variant:ident $name:literal)+) => {
-        impl $kind {
-            /// All variants, in the order of their numbers in a snapshot.
-            pub(crate) const ALL: [Self; $all] = [$(Self::$variant),+];
-
-            /// Returns the name.
-            pub(crate) const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)+
-                }
-            }
-        }
-
-        impl fmt::Display for $kind {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        /// Parses the name, which is in lowercase.
-        impl FromStr for $kind {
-            type Err = ParamError;
-
-            fn from_str(name: &str) -> Result<Self, ParamError> {
-                let named = Self::ALL.into_iter().find(|kind| kind.name() == name);
-                named.ok_or(ParamError::Name { parameter: $parameter, names: &[$($name),+] })
-            }
-        }
-    };
-}
+use core::ops::RangeInclusive;
 
 /// The kind of table, which is how fingerprints are stored.
 ///
-/// Its name is `single` or `packed` in [`Display`](fmt::Display), [`FromStr`], serde and the command `koel`.
+/// Its name is `single` or `packed` in [`Display`](core::fmt::Display), [`FromStr`](core::str::FromStr), serde and the command `koel`.
 ///
 /// # Example
 /// ```
@@ -57,9 +22,6 @@ pub enum TableKind {
     /// bits. Smaller at the same false-positive rate.
     Packed,
 }
-
-// `Single` comes first: it is the simplest, and takes all fingerprints and buckets that the other takes.
-named!(TableKind, "table", 2: Single "single" Packed "packed");
 
 impl TableKind {
     /// Returns the valid fingerprint lengths in bits: 2 to 32 for the single table, 4 to 32 for the packed one, whose codewords
@@ -104,7 +66,7 @@ impl TableKind {
 
 /// The addressing, which is how an item's two buckets are computed. docs/FORMAT.md has the formulas.
 ///
-/// Its name is `any-size` or `power-of-two` in [`Display`](fmt::Display), [`FromStr`], serde and the command `koel`.
+/// Its name is `any-size` or `power-of-two` in [`Display`](core::fmt::Display), [`FromStr`](core::str::FromStr), serde and the command `koel`.
 ///
 /// # Example
 /// ```
@@ -124,9 +86,6 @@ pub enum Addressing {
     /// instead of two.
     PowerOfTwo,
 }
-
-// The default comes first.
-named!(Addressing, "addressing", 2: AnySize "any-size" PowerOfTwo "power-of-two");
 
 impl Addressing {
     /// Returns the smallest valid number of buckets.
@@ -160,27 +119,6 @@ impl Addressing {
         match self {
             Self::AnySize => buckets >= self.min_buckets() && buckets.is_multiple_of(2),
             Self::PowerOfTwo => buckets.is_power_of_two(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::string::ToString;
-
-    #[test]
-    fn only_exact_names_are_parsed() {
-        for kind in TableKind::ALL {
-            assert_eq!(kind.to_string().parse(), Ok(kind));
-        }
-        for addressing in Addressing::ALL {
-            assert_eq!(addressing.to_string().parse(), Ok(addressing));
-        }
-        for invalid in ["", "Single", "single ", "any size", "AnySize", "powers-of-two"] {
-            let (table, addressing) = (invalid.parse::<TableKind>().unwrap_err(), invalid.parse::<Addressing>().unwrap_err());
-            assert_eq!(table.to_string(), "table: the names here are single, packed; give one of those");
-            assert_eq!(addressing.to_string(), "addressing: the names here are any-size, power-of-two; give one of those");
         }
     }
 }

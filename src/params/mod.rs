@@ -4,6 +4,7 @@ mod error;
 mod fitting;
 mod formulas;
 mod kind;
+mod names;
 mod rate;
 mod safe_loads;
 mod sizing;

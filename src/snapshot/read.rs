@@ -21,7 +21,10 @@ use crate::{
     bits::{PADDING, in_memory, wide},
     elastic::{ElasticParams, GenerationPlan, Shard},
     storage::{OutOfMemory, reserved},
-    table::{TableParams as _, copies::ClassKey, list::ListView},
+    table::{
+        TableParams as _,
+        list::{ClassKey, ListView},
+    },
 };
 
 /// The length of the first piece in bytes, which bounds what a forged length makes a reader allocate.

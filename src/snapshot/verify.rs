@@ -13,8 +13,8 @@ use crate::{
     filter::RawFilter,
     table::{
         Corrupt, TableParams,
-        copies::{ClassKey, KEYS_AT, SnapshotCopies},
-        list::ListView,
+        copies::{KEYS_AT, SnapshotCopies},
+        list::{ClassKey, ListView},
     },
 };
 

@@ -16,7 +16,10 @@ use crate::{
     hash::{Hasher, HasherId, Uniform, Xxh3},
     kernel::{Dispatch, Hashes, PREFETCH_FROM},
     storage::{OutOfMemory, Snapshot, reserved},
-    table::{Geometry, TableParams as _, copies::ClassKey, list::ListView},
+    table::{
+        Geometry, TableParams as _,
+        list::{ClassKey, ListView},
+    },
 };
 
 /// A read-only growing filter that is queried in place, inside a snapshot held by `D`: what a [`FilterView`](crate::FilterView) is

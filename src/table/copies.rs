@@ -16,9 +16,9 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use super::list::{List, ListView};
+use super::list::{ClassKey, List, ListView};
 use crate::{
-    bits::{index, mask, product, wide},
+    bits::{index, low_word, mask, product, wide},
     storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
     table::Pair,
 };
@@ -33,9 +33,6 @@ pub(crate) const KEYS_AT: usize = COUNT_BYTES_AT + 1;
 
 /// The length of the pieces in which entries are written.
 const PIECE: usize = 4096;
-
-/// A number that represents an item in a list.
-pub(crate) type ClassKey = u128;
 
 /// The keys of a filter: one for each fingerprint in its pair of buckets.
 ///
@@ -495,12 +492,6 @@ impl Copies {
         shrink_to(&mut self.lists, capacity);
         Ok(())
     }
-}
-
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "returns the lower half")]
-pub(crate) fn low_word(value: u128) -> u64 {
-    value as u64
 }
 
 /// The extra copies in the snapshot of a fixed filter: their number, the length of a count, and a [`List`] of all entries. If the

@@ -12,11 +12,13 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::copies::{ClassKey, low_word};
 use crate::{
-    bits::{index, mask, wide},
+    bits::{index, low_word, mask, wide},
     storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
 };
+
+/// A number that represents an item in a list.
+pub(crate) type ClassKey = u128;
 
 /// An ordered list of keys with counts above 0.
 #[derive(Debug)]

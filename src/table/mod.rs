@@ -219,6 +219,14 @@ pub(crate) trait Change {
     fn run<T: TableMut>(self, table: &mut T) -> Self::Output;
 }
 
+/// A task that works on many tables.
+pub(crate) trait Task {
+    type Output;
+
+    /// Runs the task. Should be `#[inline(always)]`: inlined code is compiled for the instructions.
+    fn run<I: Instructions>(self, instructions: I) -> Self::Output;
+}
+
 /// A kind of table, as a type. It binds a geometry to bytes and instructions, and runs an operation on the result.
 pub(crate) trait Form {
     type Geometry;

@@ -13,14 +13,15 @@ use core::ops::Range;
 
 use super::{Generation, Key, Place};
 use crate::{
-    bits::{index, low_half, wide},
+    bits::{index, low_half, low_word, wide},
     elastic::{lookup::Shards as _, shard::ShardParams},
     filter::{InsertError, InsertErrorKind},
     storage::OutOfMemory,
     table::{
         Crowd, Crowded, PIECE_BUCKETS, Placed, TableParams as _,
-        copies::{self, ClassKey, Copies, ExtraCopies, Found},
+        copies::{self, Copies, ExtraCopies, Found},
         fingerprints,
+        list::ClassKey,
     },
 };
 
@@ -76,7 +77,7 @@ impl Generation {
         core::iter::from_fn(move || {
             let (key, copies) = self.copies.list()?.next(next).filter(|(key, _)| *key < keys.end)?;
             next = key + 1;
-            Some((low_half(copies::low_word(key - keys.start)), copies))
+            Some((low_half(low_word(key - keys.start)), copies))
         })
     }
 

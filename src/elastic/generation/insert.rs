@@ -16,7 +16,7 @@ use crate::{
     },
     filter::{InsertError, InsertErrorKind},
     storage::{OutOfMemory, reserved},
-    table::{CopyPolicy, LONG_SEARCH, PIECE_BUCKETS, SHORT_SEARCH, TableParams as _, copies::ClassKey},
+    table::{CopyPolicy, LONG_SEARCH, PIECE_BUCKETS, SHORT_SEARCH, TableParams as _, list::ClassKey},
 };
 
 /// The most directory entries per shard. Uniform hashes need a few. Chosen hashes can make one shard far deeper than the others,

@@ -21,8 +21,9 @@ use crate::{
     storage::{OutOfMemory, Owned, reserved},
     table::{
         Address, CopyPolicy, Corrupt, DeepGeometry, FillPart, Fingerprint, Geometry, Pair, Read, Slot as _, TableParams, Uniform,
-        copies::{self, ClassKeys, Copies, ExtraCopies, SnapshotCopies},
+        copies::{ClassKeys, Copies, ExtraCopies, SnapshotCopies},
         fingerprints,
+        list::ClassKey,
     },
 };
 use scan::{AddAll, BatchInsertion, BatchPrefetch, BatchRemoval, CopyValues, FirstCorrupt, Removal, TakePresent, Taken};
@@ -108,7 +109,7 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     }
 
     /// Returns all extra copies: keys and counts, in the order of the keys.
-    pub fn extra_copies(&self) -> impl Iterator<Item = (copies::ClassKey, u32)> + Clone {
+    pub fn extra_copies(&self) -> impl Iterator<Item = (ClassKey, u32)> + Clone {
         self.copies.list().into_iter().flat_map(Copies::iter).chain(self.listed().iter())
     }
 
@@ -277,7 +278,7 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
     }
 
     /// Returns the number of copies in the table of the item that a key represents; 0 if the key represents no item.
-    pub fn occurrences_of(&self, key: copies::ClassKey) -> u32 {
+    pub fn occurrences_of(&self, key: ClassKey) -> u32 {
         let Some((_, bucket, low)) = self.keys().parts(key) else { return 0 };
         let Some(fingerprint) = Fingerprint::new(low) else { return 0 };
         let buckets = (bucket, self.params.alternate(bucket, fingerprint));

@@ -6,11 +6,11 @@ use core::ops::Range;
 
 use crate::{
     bits::{index, low_half, wide},
-    kernel::{PREFETCH_FROM, Task, answers, prefetch},
+    kernel::{PREFETCH_FROM, answers, prefetch},
     params::Params,
     table::{
         Address, Change, CopyPolicy, Corrupt, FillPart, Fingerprint, Instructions, Pair, Read, Slot, Table, TableMut,
-        TableParams, Uniform, copy_values, fingerprints, place, place_in_second,
+        TableParams, Task, Uniform, copy_values, fingerprints, place, place_in_second,
     },
 };
 

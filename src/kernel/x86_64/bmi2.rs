@@ -10,11 +10,11 @@ use core::{
     ops::Deref,
 };
 
-use super::{super::Task, Bmi2};
+use super::Bmi2;
 use crate::{
     bits::low_quarter,
     table::{
-        Change, Fingerprint, Form, Instructions, Keys, Packed, Pair, Read, TableMut,
+        Change, Fingerprint, Form, Instructions, Keys, Packed, Pair, Read, TableMut, Task,
         codebook::{self, CODEWORD_BITS},
     },
 };

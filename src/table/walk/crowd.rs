@@ -9,8 +9,9 @@ use crate::{
     storage::{OutOfMemory, reserve},
     table::{
         Change, Fingerprint, Pair, Slot as _, TableMut, TableParams,
-        copies::{self, ClassKey, Copies},
+        copies::{self, Copies},
         fingerprints,
+        list::ClassKey,
     },
 };
 
