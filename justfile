@@ -88,6 +88,10 @@ docs:
     python3 docs/measure --check
     RUSTDOCFLAGS='-D warnings' cargo doc --workspace --all-features --no-deps --locked
     python3 docs/pages.py {{target}}/doc
+    @# Without pages, the script names the command that builds them.
+    @message=$(python3 docs/pages.py docs 2>&1) && { echo "docs/pages.py passes without pages"; exit 1; } \
+        || [ "$message" = "docs has no pages of koel; build them: cargo doc -p koel --all-features --no-deps" ] \
+        || { echo "docs/pages.py: $message"; exit 1; }
     RUSTDOCFLAGS='-D warnings' cargo doc -p koel --no-default-features --no-deps --locked
 
 # What the compiler says about programs that must not compile.

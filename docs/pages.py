@@ -1,11 +1,18 @@
 """Checks that the documentation page of each filter lists exactly the methods of its type, in plain HTML that needs no script.
 
-Each method is listed below once, in the group of the types that have it. First run `cargo doc -p koel --all-features --no-deps`, then
-this script with the folder that it writes."""
+Each method is listed below once, in the group of the types that have it.
+
+python3 docs/pages.py             checks the pages in cargo's target folder
+python3 docs/pages.py FOLDER      checks the pages in FOLDER
+
+`cargo doc -p koel --all-features --no-deps` builds the pages."""
 
 import html.parser
+import os
 import pathlib
 import sys
+
+BUILD = "cargo doc -p koel --all-features --no-deps"
 
 READ = """contains count contains_batch count_members contains_iter hash len is_empty capacity load_factor size_in_bytes bits_per_item
     false_positive_rate measure_false_positive_rate hasher slots"""
@@ -47,13 +54,19 @@ class Methods(html.parser.HTMLParser):
             self.names.append(name.removeprefix("method."))
 
 
-folder = pathlib.Path(sys.argv[1])
+if len(sys.argv) > 2:
+    sys.exit(f"{len(sys.argv) - 1} folders given; give one, or none for cargo's target folder")
+root = pathlib.Path(__file__).resolve().parent.parent
+folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else root / os.environ.get("CARGO_TARGET_DIR", "target") / "doc"
+missing = [path for path in (folder / "koel" / f"{page}.html" for page in PAGES) if not path.is_file()]
+if len(missing) == len(PAGES):
+    sys.exit(f"{folder} has no pages of koel; build them: {BUILD}")
+if missing:
+    sys.exit(f"{missing[0]} is missing, but other pages are there; build all of them, with all features: {BUILD}")
 has_errors = False
 for page, groups in PAGES.items():
     methods = Methods()
     path = folder / "koel" / f"{page}.html"
-    if not path.exists():
-        sys.exit(f"{path} does not exist; first run cargo doc -p koel --all-features --no-deps")
     methods.feed(path.read_text(encoding="utf-8"))
     expected = " ".join(groups).split()
     for text, names in [("lists unexpected methods", set(methods.names) - set(expected)),
