@@ -185,16 +185,16 @@ impl Generation {
             return false;
         }
         let insertion = key.insertion(&layout.params, layout.upper, CopyPolicy::GiveUp);
-        let is_placed = if layout.geometry.table.is_narrow() {
+        let is_stored = if layout.geometry.table.is_narrow() {
             Deep::<Narrow>::change(&layout.geometry, table, instructions, insertion)
         } else {
             self.dispatch.change_deep(&layout.geometry, table, insertion)
         };
-        if is_placed {
+        if is_stored {
             record.set_items(items + 1);
             self.len += 1;
         }
-        is_placed
+        is_stored
     }
 
     /// Inserts an item if its shard is a table that is not full and a walk finds a slot. The walk gives up among copies. Otherwise
@@ -226,12 +226,12 @@ impl Generation {
             return false;
         }
         let insertion = key.insertion(&layout.params, layout.upper, among_copies);
-        let is_placed = self.dispatch.change_deep(&layout.geometry, table, insertion);
-        if is_placed {
+        let is_stored = self.dispatch.change_deep(&layout.geometry, table, insertion);
+        if is_stored {
             record.set_items(items + 1);
             self.len += 1;
         }
-        is_placed
+        is_stored
     }
 
     /// Removes one copy of an item from its table, or from its list. Returns false if there is none.

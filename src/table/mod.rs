@@ -46,7 +46,9 @@ pub(crate) use packed::MAX_COLUMN_BITS;
 pub(crate) use packed::codebook::CODEWORD_BITS;
 pub(crate) use packed::{Column, Deep, FillPart, Keys, Narrow, Packed, PackedGeometry, Wide};
 pub(crate) use single::{Single, SingleGeometry};
-pub(crate) use walk::{CopyPolicy, Crowd, Crowded, LONG_SEARCH, PIECE_BUCKETS, Placed, SHORT_SEARCH, place, place_in_second};
+pub(crate) use walk::{
+    CopyPolicy, Crowd, Crowded, LONG_SEARCH, PIECE_BUCKETS, Replacement, SHORT_SEARCH, store_fingerprint, store_in_second,
+};
 #[cfg(x86_kernels)]
 pub(crate) use {address::MULTIPLIER, packed::codebook};
 

@@ -18,7 +18,7 @@ use crate::{
     filter::{InsertError, InsertErrorKind},
     storage::OutOfMemory,
     table::{
-        Crowd, Crowded, PIECE_BUCKETS, Placed, TableParams as _,
+        Crowd, Crowded, PIECE_BUCKETS, Replacement, TableParams as _,
         copies::{self, Copies, ExtraCopies, Found},
         fingerprints,
         list::ClassKey,
@@ -217,15 +217,17 @@ impl Generation {
         budget: usize,
     ) -> Result<bool, InsertError> {
         let needed = self.charge_for_copies(1) - self.charge_for_copies(0);
-        let mut placed = Ok(Placed::NoSecondCopy);
+        let mut replaced = Ok(Replacement::NoSecondCopy);
         let Some((layout, _)) = self.pool.layout_and_table(place) else { return Ok(false) };
         let fingerprint = key.fingerprint(layout.upper);
-        self.with_crowd(place, &mut |crowd| placed = crowd.place(key.buckets, fingerprint, max_buckets, needed <= budget))?;
-        match placed? {
+        self.with_crowd(place, &mut |crowd| {
+            replaced = crowd.replace_second_copy(key.buckets, fingerprint, max_buckets, needed <= budget);
+        })?;
+        match replaced? {
             // One copy has left the table and one item has entered it, so the item count stays the same.
-            Placed::Stored { .. } => Ok(true),
-            Placed::NoSecondCopy => Ok(false),
-            Placed::NeedsEntry => Err(InsertError::limit(needed)),
+            Replacement::Stored { .. } => Ok(true),
+            Replacement::NoSecondCopy => Ok(false),
+            Replacement::NeedsEntry => Err(InsertError::limit(needed)),
         }
     }
 

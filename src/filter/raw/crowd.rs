@@ -8,7 +8,8 @@ use crate::{
     params::Params,
     storage::OutOfMemory,
     table::{
-        Address, CopyPolicy, Crowd, Crowded, Fingerprint, LONG_SEARCH, Pair, Placed, SHORT_SEARCH, TableParams as _, Uniform,
+        Address, CopyPolicy, Crowd, Crowded, Fingerprint, LONG_SEARCH, Pair, Replacement, SHORT_SEARCH, TableParams as _,
+        Uniform,
         copies::{self, ExtraCopies, SnapshotCopies},
     },
 };
@@ -24,21 +25,21 @@ impl RawFilter {
             return self.count_extra(buckets, fingerprint, 1);
         }
         // Otherwise, store it in the table if there is room.
-        let is_placed = self.place_beside_copies(buckets, |filter, among_copies| filter.place_hash(hash, among_copies));
-        if is_placed { Ok(()) } else { self.insert_crowded(hash) }
+        let is_stored = self.store_beside_copies(buckets, |filter, among_copies| filter.store_hash(hash, among_copies));
+        if is_stored { Ok(()) } else { self.insert_crowded(hash) }
     }
 
-    /// Stores a fingerprint in the table of a filter that has extra copies, with `place`. Returns false if it finds no slot.
-    fn place_beside_copies(&mut self, buckets: Pair, place: impl Fn(&mut Self, CopyPolicy) -> bool) -> bool {
+    /// Stores a fingerprint in the table of a filter that has extra copies, with `store`. Returns false if it finds no slot.
+    fn store_beside_copies(&mut self, buckets: Pair, store: impl Fn(&mut Self, CopyPolicy) -> bool) -> bool {
         if self.has_copies() {
-            if place(self, CopyPolicy::NoWalk) {
+            if store(self, CopyPolicy::NoWalk) {
                 return true;
             }
             // Second copies in the way make room for this item and the next ones, which is faster than a walk. Without memory for
             // them, the walk follows all the same.
             _ = self.with_crowd(&mut |crowd| _ = crowd.sweep_beside(buckets));
         }
-        place(self, CopyPolicy::GiveUpForOwnCopy)
+        store(self, CopyPolicy::GiveUpForOwnCopy)
     }
 
     /// Inserts a hash for which the table has no room: counts a copy if the table has the item, otherwise makes room for it.
@@ -46,30 +47,34 @@ impl RawFilter {
     #[inline(never)]
     pub(super) fn insert_crowded(&mut self, hash: Uniform) -> Result<(), InsertError> {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
-        if self.contains(hash) { self.count_extra(buckets, fingerprint, 1) } else { self.place_crowded(buckets, fingerprint) }
+        if self.contains(hash) {
+            self.count_extra(buckets, fingerprint, 1)
+        } else {
+            self.replace_second_copy(buckets, fingerprint)
+        }
     }
 
     /// Inserts copies of a fingerprint with these two buckets. As many go into the table as if they were inserted individually; the
     /// others are counted. After an error, some may have been inserted.
     pub(super) fn insert_copies(&mut self, buckets: Pair, fingerprint: Fingerprint, copies: u32) -> Result<(), InsertError> {
         let (mut remaining, mut is_present) = (copies, self.occurrences(buckets, fingerprint) > 0);
-        while remaining > 0 && !(is_present && self.has_copies()) && self.place_once(buckets, fingerprint) {
+        while remaining > 0 && !(is_present && self.has_copies()) && self.store_once(buckets, fingerprint) {
             (remaining, is_present) = (remaining - 1, true);
         }
         if remaining == 0 {
             return Ok(());
         }
         if !is_present {
-            self.place_crowded(buckets, fingerprint)?;
+            self.replace_second_copy(buckets, fingerprint)?;
             remaining -= 1;
         }
         if remaining > 0 { self.count_extra(buckets, fingerprint, remaining) } else { Ok(()) }
     }
 
     /// Stores a fingerprint in the table as [`insert`](Self::insert) would. Returns false if it finds no slot.
-    fn place_once(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        let place = |filter: &mut Self, among_copies| filter.place(move |_| (buckets, fingerprint), among_copies);
-        if self.copies.is_empty() { place(self, CopyPolicy::GiveUp) } else { self.place_beside_copies(buckets, place) }
+    fn store_once(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
+        let store = |filter: &mut Self, among_copies| filter.store(move |_| (buckets, fingerprint), among_copies);
+        if self.copies.is_empty() { store(self, CopyPolicy::GiveUp) } else { self.store_beside_copies(buckets, store) }
     }
 
     /// Returns true if there are more extra copies than distinct items explain that share fingerprint and buckets by chance. If so,
@@ -120,19 +125,19 @@ impl RawFilter {
 
     /// Inserts a fingerprint for which the table has no room: moves a second copy of another item out of the table, and if that was
     /// near, all second copies around it. An error changes nothing.
-    fn place_crowded(&mut self, buckets: Pair, fingerprint: Fingerprint) -> Result<(), InsertError> {
-        let mut placed = Ok(Placed::NoSecondCopy);
+    fn replace_second_copy(&mut self, buckets: Pair, fingerprint: Fingerprint) -> Result<(), InsertError> {
+        let mut replaced = Ok(Replacement::NoSecondCopy);
         // The first one may be a distinct item that looks like a copy by chance.
         let may_sweep = !self.copies.is_empty();
         self.with_crowd(&mut |crowd| {
-            placed = crowd.place(buckets, fingerprint, LONG_SEARCH, true);
-            if let Ok(Placed::Stored { bucket, searched: ..SHORT_SEARCH }) = placed
+            replaced = crowd.replace_second_copy(buckets, fingerprint, LONG_SEARCH, true);
+            if let Ok(Replacement::Stored { bucket, searched: ..SHORT_SEARCH }) = replaced
                 && may_sweep
             {
                 crowd.sweep_around(bucket);
             }
         })?;
-        let Placed::Stored { .. } = placed? else {
+        let Replacement::Stored { .. } = replaced? else {
             return Err(InsertError::of(InsertErrorKind::Full { distinct: self.table_len(), len: self.len() }));
         };
         self.items += 1;

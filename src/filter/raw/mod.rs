@@ -368,7 +368,7 @@ impl RawFilter {
     /// Inserts a hash into the table, without counting copies. An error changes nothing.
     #[cfg(go_files)]
     pub fn insert_into_table(&mut self, hash: Uniform) -> Result<(), InsertError> {
-        if self.place_hash(hash, CopyPolicy::Continue) { Ok(()) } else { Err(self.refusal(hash)) }
+        if self.store_hash(hash, CopyPolicy::Continue) { Ok(()) } else { Err(self.refusal(hash)) }
     }
 
     /// Returns the error for a hash that finds no room in the table, where copies are not counted.
@@ -385,17 +385,17 @@ impl RawFilter {
 
     /// Inserts a hash into the table. Returns false, and changes nothing, if it finds no slot.
     #[inline]
-    fn place_hash(&mut self, hash: Uniform, among_copies: CopyPolicy) -> bool {
-        self.place(move |params| Address::new(params).buckets(hash), among_copies)
+    fn store_hash(&mut self, hash: Uniform, among_copies: CopyPolicy) -> bool {
+        self.store(move |params| Address::new(params).buckets(hash), among_copies)
     }
 
     /// Inserts an item into the table. Returns false, and changes nothing, if it finds no slot.
     #[inline]
-    fn place(&mut self, locate: impl FnOnce(&Params) -> (Pair, Fingerprint), among_copies: CopyPolicy) -> bool {
+    fn store(&mut self, locate: impl FnOnce(&Params) -> (Pair, Fingerprint), among_copies: CopyPolicy) -> bool {
         let insertion = Insertion { params: &self.params, locate, among_copies };
-        let is_placed = self.dispatch.change(&self.geometry, &mut self.storage, insertion);
-        self.items += u64::from(is_placed);
-        is_placed
+        let is_stored = self.dispatch.change(&self.geometry, &mut self.storage, insertion);
+        self.items += u64::from(is_stored);
+        is_stored
     }
 
     #[inline(always)]
@@ -489,7 +489,7 @@ impl CoreMut for RawFilter {
         if !self.copies.is_empty() {
             return self.insert_beside_copies(hash);
         }
-        if self.place_hash(hash, CopyPolicy::GiveUp) { Ok(()) } else { self.insert_crowded(hash) }
+        if self.store_hash(hash, CopyPolicy::GiveUp) { Ok(()) } else { self.insert_crowded(hash) }
     }
 
     #[inline]

@@ -10,7 +10,7 @@ use crate::{
     params::Params,
     table::{
         Address, Change, CopyPolicy, Corrupt, FillPart, Fingerprint, Instructions, Pair, Read, Slot, Table, TableMut,
-        TableParams, Task, Uniform, copy_values, fingerprints, place, place_in_second,
+        TableParams, Task, Uniform, copy_values, fingerprints, store_fingerprint, store_in_second,
     },
 };
 
@@ -144,7 +144,7 @@ impl<P: TableParams, F: FnOnce(&P) -> (Pair, Fingerprint)> Change for Insertion<
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
         let (buckets, fingerprint) = (self.locate)(self.params);
-        place(table, self.params, buckets, fingerprint, self.among_copies)
+        store_fingerprint(table, self.params, buckets, fingerprint, self.among_copies)
     }
 }
 
@@ -245,7 +245,7 @@ impl<P: TableParams> Change for AddAll<'_, P> {
             // From the last one on, as `add` stores them.
             for fingerprint in added.as_ref().iter().rev().filter_map(|&left| Fingerprint::new(left.into())) {
                 let pair = (bucket, params.alternate(bucket, fingerprint));
-                if !place_in_second(table, params, pair, fingerprint, CopyPolicy::Continue) {
+                if !store_in_second(table, params, pair, fingerprint, CopyPolicy::Continue) {
                     return false;
                 }
             }
@@ -312,7 +312,7 @@ impl Change for BatchInsertion<'_> {
         }
         let refused = hashes.iter().position(|&hash| {
             let (buckets, fingerprint) = address.buckets(Uniform(hash));
-            !place(table, params, buckets, fingerprint, CopyPolicy::GiveUp)
+            !store_fingerprint(table, params, buckets, fingerprint, CopyPolicy::GiveUp)
         });
         refused.unwrap_or(hashes.len())
     }

@@ -57,9 +57,9 @@ pub(crate) struct Crowd<'a, P> {
     copies: &'a mut Copies,
 }
 
-/// The result of [`Crowd::place`].
+/// The result of [`Crowd::replace_second_copy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Placed {
+pub(crate) enum Replacement {
     /// The fingerprint is stored. The second copy was in this bucket, after this many others were searched.
     Stored { bucket: u64, searched: usize },
     /// Nothing has changed: there is no second copy.
@@ -73,13 +73,13 @@ impl<P: TableParams> Crowd<'_, P> {
     /// `may_add` is false, that fingerprint must have an entry in the list already. If it fails, nothing has changed.
     #[cold]
     #[inline(never)]
-    pub fn place(
+    pub fn replace_second_copy(
         &mut self,
         buckets: Pair,
         fingerprint: Fingerprint,
         most_buckets: usize,
         may_add: bool,
-    ) -> Result<Placed, OutOfMemory> {
+    ) -> Result<Replacement, OutOfMemory> {
         let mut nodes = Vec::new();
         let mut visited = Visited::default();
         let first = [Node::new(buckets.0, fingerprint, 0), Node::new(buckets.1, fingerprint, 1)];
@@ -94,11 +94,11 @@ impl<P: TableParams> Crowd<'_, P> {
             for resident in fingerprints(&self.slots(bucket)) {
                 if self.has_second(bucket, resident) {
                     if !may_add && self.copies.get((self.key)(bucket, resident)) == 0 {
-                        return Ok(Placed::NeedsEntry);
+                        return Ok(Replacement::NeedsEntry);
                     }
                     if self.move_out(bucket, resident)? {
                         shift(self.table, &nodes, next);
-                        return Ok(Placed::Stored { bucket, searched: next });
+                        return Ok(Replacement::Stored { bucket, searched: next });
                     }
                 }
                 let alternate = self.params.alternate(bucket, resident);
@@ -113,7 +113,7 @@ impl<P: TableParams> Crowd<'_, P> {
             }
             next += 1;
         }
-        Ok(Placed::NoSecondCopy)
+        Ok(Replacement::NoSecondCopy)
     }
 
     /// Returns true if the table has another copy of a bucket's fingerprint.

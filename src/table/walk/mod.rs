@@ -18,7 +18,7 @@ mod tests;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
-pub(crate) use crowd::{Crowd, Crowded, LONG_SEARCH, PIECE_BUCKETS, Placed, SHORT_SEARCH};
+pub(crate) use crowd::{Crowd, Crowded, LONG_SEARCH, PIECE_BUCKETS, Replacement, SHORT_SEARCH};
 
 use super::{Change, Fingerprint, MAX_SLOTS, Pair, Slot, Table, TableMut, TableParams, copy_values, fingerprints};
 use crate::bits::{index, wide};
@@ -135,7 +135,7 @@ pub(crate) enum CopyPolicy {
 /// Stores a fingerprint in one of its two buckets, evicting others if necessary. Returns false and changes nothing if no slot was
 /// found.
 #[inline(always)]
-pub(crate) fn place<T: TableMut, P: TableParams>(
+pub(crate) fn store_fingerprint<T: TableMut, P: TableParams>(
     table: &mut T,
     params: &P,
     buckets: Pair,
@@ -145,9 +145,9 @@ pub(crate) fn place<T: TableMut, P: TableParams>(
     table.insert(buckets, fingerprint) || walk(table, params, buckets, fingerprint, copy_policy)
 }
 
-/// [Places](place) a fingerprint whose first bucket is full.
+/// [Stores](store_fingerprint) a fingerprint whose first bucket is full.
 #[inline(always)]
-pub(crate) fn place_in_second<P: TableParams>(
+pub(crate) fn store_in_second<P: TableParams>(
     table: &mut impl TableMut,
     params: &P,
     buckets: Pair,

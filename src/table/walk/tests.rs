@@ -3,7 +3,7 @@
 use alloc::{format, vec, vec::Vec};
 use core::{cell::Cell, ops::Range};
 
-use super::{CopyPolicy, LONG_WALK, MAX_EXPANDED, place};
+use super::{CopyPolicy, LONG_WALK, MAX_EXPANDED, store_fingerprint};
 use crate::{
     bits::index,
     params::{Addressing, Params, TableKind},
@@ -70,7 +70,7 @@ impl<T: TableMut> TableMut for Counting<'_, T> {
     }
 }
 
-/// Runs [`place`]. Also returns how many buckets were checked for room, and how many were read.
+/// Runs [`store_fingerprint`]. Also returns how many buckets were checked for room, and how many were read.
 struct Counted(Params, u64);
 
 impl Change for Counted {
@@ -80,8 +80,8 @@ impl Change for Counted {
         let counts = Counts::default();
         let mut counting = Counting { table, counts: &counts };
         let (buckets, fingerprint) = Address::new(&self.0).buckets(Uniform(self.1));
-        let is_placed = place(&mut counting, &self.0, buckets, fingerprint, CopyPolicy::Continue);
-        (is_placed, counts.room_checks.get(), counts.reads.get())
+        let is_stored = store_fingerprint(&mut counting, &self.0, buckets, fingerprint, CopyPolicy::Continue);
+        (is_stored, counts.room_checks.get(), counts.reads.get())
     }
 }
 
@@ -148,8 +148,8 @@ fn a_long_search_visits_no_bucket_twice() {
     let mut table = TestTable::packed(128);
     let mut refusals = 0;
     for hash in hashes().take(2000) {
-        let (is_placed, room_checks, _) = table.insert(hash);
-        if !is_placed {
+        let (is_stored, room_checks, _) = table.insert(hash);
+        if !is_stored {
             refusals += 1;
             assert!(room_checks <= 4 * LONG_WALK + 128, "{room_checks} buckets checked for room");
         }
@@ -164,8 +164,8 @@ fn copies_are_refused_early() {
     let mut table = TestTable::packed(1 << 10);
     let copies = |table: &mut TestTable, hash| (0..9).map(|_| table.insert(hash)).last();
     for hash in hashes().take(20) {
-        let (is_placed, room_checks, reads) = copies(&mut table, hash).unwrap();
-        assert!(!is_placed && room_checks <= 16 && reads <= 4, "{room_checks} buckets checked for room, {reads} read");
+        let (is_stored, room_checks, reads) = copies(&mut table, hash).unwrap();
+        assert!(!is_stored && room_checks <= 16 && reads <= 4, "{room_checks} buckets checked for room, {reads} read");
     }
 }
 
@@ -177,8 +177,8 @@ fn cyclic_chains_end_early() {
         let mut table = TestTable::one_slot(13, 128, addressing);
         let (mut refusals, mut longest) = (0, 0);
         for hash in hashes().take(2000) {
-            let (is_placed, _, read) = table.insert(hash);
-            if !is_placed {
+            let (is_stored, _, read) = table.insert(hash);
+            if !is_stored {
                 refusals += 1;
                 longest = read.max(longest);
             }
@@ -235,10 +235,10 @@ fn chains_find_a_place_whenever_one_exists() {
             let mut accepted = Vec::new();
             let address = Address::new(&table.params);
             for hash in hashes().take(index(buckets)) {
-                let (is_placed, _, read) = table.insert(hash);
+                let (is_stored, _, read) = table.insert(hash);
                 let context = format!("f {fingerprint_bits}, {buckets} buckets, {addressing}: item {}", accepted.len());
-                assert_eq!(is_placed, sets.take(address.buckets(Uniform(hash)).0), "{context}");
-                if is_placed {
+                assert_eq!(is_stored, sets.take(address.buckets(Uniform(hash)).0), "{context}");
+                if is_stored {
                     accepted.push(hash);
                     longest = read.max(longest);
                 }
