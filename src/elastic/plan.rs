@@ -144,26 +144,9 @@ impl ElasticRequest {
         #[expect(clippy::cast_possible_truncation, reason = "eight at most")]
         let partition_bits = partitions.trailing_zeros() as u8;
         let most = MAX_ITEMS_PER_PARTITION << partition_bits;
-        let max_capacity = self.max_capacity.unwrap_or_else(|| {
-            let default = self.capacity.map_or(0, |items| items.saturating_mul(DEFAULT_GROWTH));
-            default.max(MIN_DEFAULT_MAX_CAPACITY).min(most)
-        });
-        let too_large = ParamError::MaxCapacity { given: in_memory(max_capacity), max: in_memory(most) };
-        if max_capacity > most {
-            return Err(too_large);
-        }
-        let capacity = self.capacity.unwrap_or(0);
-        if max_capacity < capacity {
-            return Err(ParamError::Capacity { given: in_memory(capacity), max: in_memory(max_capacity) });
-        }
+        let (capacity, max_capacity) = self.capacities(most)?;
         let rate = self.false_positive_rate.ok_or(ParamError::NoRate)?;
-        let mut lowest = f64::INFINITY;
-        let mut suffices = |&f: &u32| {
-            lowest = lowest.min(min_rate(f, max_capacity));
-            lowest <= rate && rate < 1.0
-        };
-        let f = TableKind::Packed.fingerprint_bits().find(&mut suffices);
-        let f = f.ok_or(ParamError::FalsePositiveRate { given: rate, min: lowest })?;
+        let f = shortest_fingerprint(rate, max_capacity)?;
         #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
         let low_bits = f as u8;
         let is_final = max_capacity / 2 < capacity;
@@ -172,17 +155,13 @@ impl ElasticRequest {
         // Without planned growth, the first tables are those for all items.
         let items = if is_final { most_in_partition } else { in_partition(capacity) };
         let shares = Shares::new(partition_bits, !is_final);
-        let (buckets, min_depth, max_depth) = if is_final {
-            let depth = (0..=MAX_DEPTH).find(|&depth| shares.largest_part(items, depth) <= FINAL_SHARD_SLOTS / 32 * 31);
-            let depth = depth.ok_or(too_large)?;
-            (buckets_for(shares.largest_part(items, depth), f).ok_or(too_large)?, depth, depth)
+        let shards = if is_final {
+            final_shards(shares, items, f)
         } else {
-            let shard =
-                GROWING_SHARD_SLOTS.min(most_in_partition / MIN_FINAL_SHARDS).max(MIN_GROWING_BUCKETS * u64::from(BUCKET_SIZE));
-            let larger = |&slots: &u64| (slots < FINAL_SHARD_SLOTS).then(|| FINAL_SHARD_SLOTS.min(2 * slots));
-            let mut sizes = iter::successors(Some(shard), larger);
-            sizes.find_map(|slots| growing_shards(shares, [items, most_in_partition], slots, f)).ok_or(too_large)?
+            smallest_growing_shards(shares, [items, most_in_partition], f)
         };
+        let too_large = ParamError::MaxCapacity { given: in_memory(max_capacity), max: in_memory(most) };
+        let (buckets, min_depth, max_depth) = shards.ok_or(too_large)?;
         let spare_bits = spare_bits(rate, matches_when_full(f, max_capacity));
         Ok(ElasticParams {
             capacity,
@@ -197,6 +176,47 @@ impl ElasticRequest {
             spare_bits,
         })
     }
+
+    /// Returns `capacity` and `max_capacity`, with their defaults if they were not set. The filter can be planned for at most `most`
+    /// items.
+    fn capacities(&self, most: u64) -> Result<(u64, u64), ParamError> {
+        let capacity = self.capacity.unwrap_or(0);
+        let default = || capacity.saturating_mul(DEFAULT_GROWTH).max(MIN_DEFAULT_MAX_CAPACITY).min(most);
+        let max_capacity = self.max_capacity.unwrap_or_else(default);
+        if max_capacity > most {
+            return Err(ParamError::MaxCapacity { given: in_memory(max_capacity), max: in_memory(most) });
+        }
+        if max_capacity < capacity {
+            return Err(ParamError::Capacity { given: in_memory(capacity), max: in_memory(max_capacity) });
+        }
+        Ok((capacity, max_capacity))
+    }
+}
+
+/// Returns the length of the shortest low fingerprints with which a filter for `max_capacity` items keeps the rate.
+fn shortest_fingerprint(rate: f64, max_capacity: u64) -> Result<u32, ParamError> {
+    let mut lowest = f64::INFINITY;
+    let mut suffices = |&f: &u32| {
+        lowest = lowest.min(min_rate(f, max_capacity));
+        lowest <= rate && rate < 1.0
+    };
+    let f = TableKind::Packed.fingerprint_bits().find(&mut suffices);
+    f.ok_or(ParamError::FalsePositiveRate { given: rate, min: lowest })
+}
+
+/// Returns the number of buckets in the shards of a partition for `items` items that need not grow, and their depth, twice: it is the
+/// least and the greatest.
+fn final_shards(shares: Shares, items: u64, f: u32) -> Option<(u32, u8, u8)> {
+    let depth = (0..=MAX_DEPTH).find(|&depth| shares.largest_part(items, depth) <= FINAL_SHARD_SLOTS / 32 * 31)?;
+    Some((buckets_for(shares.largest_part(items, depth), f)?, depth, depth))
+}
+
+/// Returns the smallest [`growing_shards`] of a partition that begins with room for `items` and is planned for `most_items`.
+fn smallest_growing_shards(shares: Shares, [items, most_items]: [u64; 2], f: u32) -> Option<(u32, u8, u8)> {
+    let smallest = GROWING_SHARD_SLOTS.min(most_items / MIN_FINAL_SHARDS).max(MIN_GROWING_BUCKETS * u64::from(BUCKET_SIZE));
+    let larger = |&slots: &u64| (slots < FINAL_SHARD_SLOTS).then(|| FINAL_SHARD_SLOTS.min(2 * slots));
+    let mut sizes = iter::successors(Some(smallest), larger);
+    sizes.find_map(|slots| growing_shards(shares, [items, most_items], slots, f))
 }
 
 /// Returns the number of buckets in shards of at most `slots` slots, the depth at which they hold `items`, and the depth at which

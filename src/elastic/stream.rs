@@ -27,7 +27,7 @@ const EQUAL: [u8; 1 << QUARTER_BITS] = [8; 4];
 pub(crate) struct Shares {
     partition_bits: u8,
     is_staggered: bool,
-    /// The quarter of each choice, in two bits.
+    /// The quarter of each choice, in [`QUARTER_BITS`] bits: that of choice 0 is in the lowest ones.
     quarters: u64,
 }
 
@@ -62,8 +62,11 @@ impl Shares {
     #[inline]
     pub fn stream(self, hash: Uniform) -> u64 {
         let bits = spread(hash) << self.partition_bits;
-        let quarter = self.quarters >> (bits >> (64 - CHOICE_BITS) << 1);
-        quarter << (64 - QUARTER_BITS) | bits << CHOICE_BITS >> QUARTER_BITS
+        let choice = bits >> (64 - CHOICE_BITS);
+        // Those of the other choices are above the quarter; the next shift drops them.
+        let quarter = self.quarters >> (choice * u64::from(QUARTER_BITS));
+        let rest = bits << CHOICE_BITS;
+        quarter << (64 - QUARTER_BITS) | rest >> QUARTER_BITS
     }
 
     /// Returns the first `bits` bits of the partition's index followed by the stream.

@@ -190,7 +190,20 @@ pub trait Insert<T: ?Sized = Prehashed>: Contains<T> {
         T: Sized;
 }
 
-/// Implements [`Insert`] for a filter, or a reference to one, with the filter's methods of the same names.
+/// Implements [`Insert`] for a filter, or a reference to one, with the filter's methods of the same names. The arguments are the
+/// generics, the type with the methods, its hasher, and the type that gets the trait. The methods of a `SharedFilter` take `&self`,
+/// so a reference to one gets the trait, too:
+///
+/// ```text
+/// insert_by_own_methods!([H] SharedFilter<H>, H, &SharedFilter<H>);
+///
+/// impl<T: ?Sized, H> Insert<T> for &SharedFilter<H> where H: HashItem<T> {
+///     fn insert(&mut self, item: &T) -> Result<(), InsertError> {
+///         <SharedFilter<H>>::insert(self, item)
+///     }
+///     …
+/// }
+/// ```
 macro_rules! insert_by_own_methods {
     ([$($generics:tt)*] $filter:ty, $hasher:ty, $implementor:ty) => {
         impl<T: ?Sized, $($generics)*> $crate::Insert<T> for $implementor
@@ -235,6 +248,12 @@ macro_rules! insert_by_own_methods {
 pub(crate) use insert_by_own_methods;
 
 /// Gives a view hidden `insert` and `remove` methods that cannot be called, so that the compiler shows the notes of [`Insert`].
+/// Without them, it would say only that there is no such method:
+///
+/// ```text
+/// view.insert("alice")    error: `FilterView<…>` cannot be changed
+///                         note: `FilterView` and `ElasticView` only read: `view.to_filter()` copies them …
+/// ```
 macro_rules! read_only {
     ([$($generics:tt)*] $view:ty) => {
         impl<$($generics)*> $view {
@@ -258,7 +277,8 @@ macro_rules! read_only {
 }
 pub(crate) use read_only;
 
-/// Implements [`Filter`] and [`Contains`] for pointers to a filter.
+/// Implements [`Filter`] and [`Contains`] for pointers to a filter `F`: each method calls that of `F`, as in
+/// `impl<F: Filter + ?Sized> Filter for Box<F> { fn len(&self) -> usize { F::len(self) } … }`.
 macro_rules! pointers {
     ($($pointer:ty),*) => {$(
         impl<F: Filter + ?Sized> Filter for $pointer {

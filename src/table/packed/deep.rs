@@ -22,6 +22,14 @@ pub(crate) struct FillPart<'a> {
 
 impl FillPart<'_> {
     /// Returns how many fingerprints were copied. Filtering keeps the order of the slots, so nothing is sorted again.
+    ///
+    /// A bucket with two of its four slots in this part, where the prefix is 1 and k is a key; lowest slots on the left:
+    ///
+    /// ```text
+    /// keys, a quarter each      k0    k1    k2    k3         0     0     k1    k3
+    /// fields in the column     0.a   1.b   0.c   1.d   ──▶   0     0      b     d
+    /// marks                      0     1     0     1
+    /// ```
     #[inline(always)]
     pub fn copy(self, i: impl Instructions) -> usize {
         let Self { ref geometry, whole: (bytes, whole_column), buckets, part: (part, column), prefix } = self;
@@ -32,16 +40,18 @@ impl FillPart<'_> {
         let mut items = 0;
         for bucket in 0..buckets {
             let (keys, above) = (Narrow::load(geometry, bytes, i, bucket), whole_column.word(bytes, bucket).word);
-            // Marks each slot to keep with one bit, in its field.
-            let taken = !mask(keys.free() * width);
-            let marks = (fields.zero((above ^ prefix) & prefixes) & taken) >> (width - 1);
+            // Marks each slot to keep with the lowest bit of its field. Empty slots, the first ones, have the field 0.
+            let occupied = !mask(keys.free() * width);
+            let marks = (fields.zero((above ^ prefix) & prefixes) & occupied) >> (width - 1);
             let count = marks.count_ones();
+            // Packs the keys and the fields of the slots to keep.
             let quarters = i.extract(keys.0, i.spread(marks, width) * 0xffff);
             let above = i.extract(above, marks * mask(kept)) << ((SLOTS - count) * kept);
             // Moves the slots behind the empty ones. Shifts twice, because four quarters are 64 bits, which one shift cannot
             // take.
-            let empty = QUARTER / 2 * (SLOTS - count);
-            low.push(part, geometry.bucket_bits(), Narrow(quarters << empty << empty).encode(geometry, i));
+            let half_of_empty = QUARTER / 2 * (SLOTS - count);
+            let keys = Narrow(quarters << half_of_empty << half_of_empty);
+            low.push(part, geometry.bucket_bits(), keys.encode(geometry, i));
             upper.push(part, SLOTS * kept, above);
             items += index(count.into());
         }

@@ -192,13 +192,22 @@ impl<K: Keys, B: Deref<Target = [u8]>, I: Instructions, const COLUMN: bool> Pack
     }
 
     /// Returns the slot of the lowest mark of [`high_marks`](Self::high_marks).
+    ///
+    /// The mark of a field of w bits is its last bit, so with the mark, this many bits end:
+    ///
+    /// ```text
+    /// slot              0        1          2          3
+    /// narrow bucket     w       2·w        3·w        4·w
+    /// wide bucket       w       2·w       w + 1     2·w + 1     the marks of the second pair are one bit higher
+    /// ```
+    ///
+    /// So w divides the end, and the remainder, 0 or 1, counts the pairs before.
     #[inline(always)]
     fn slot(&self, marks: u64) -> u32 {
-        // The mark of the j-th field of w bits is bit (j + 1)·w − 1. Marks of the second pair of a wide bucket are one bit
-        // higher.
         let end = marks.trailing_zeros() + 1;
         let fields = (end * self.geometry.reciprocal) >> 16;
-        fields - 1 + 2 * (end - fields * self.geometry.high_bits())
+        let pairs_before = end - fields * self.geometry.high_bits();
+        fields - 1 + 2 * pairs_before
     }
 
     #[inline(always)]
