@@ -177,33 +177,39 @@ impl NumberOption {
         options.into_iter().find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes())).map(|(_, option)| option)
     }
 
-    /// Parses the option's value, and stores it in the plan or in the other numbers.
-    pub(crate) fn store(&self, value: &[u8], plan: &mut Plan, other_numbers: &mut OtherNumbers) -> Result<(), Failure> {
+    /// Parses the option's value and stores it.
+    pub(crate) fn store(&self, value: &[u8], options: &mut Options) -> Result<(), Failure> {
         let number = |name: &str, range: RangeInclusive<i64>| {
             let number = integer(value).ok_or_else(|| Failure::new(format_args!("Couldn't parse {name}")))?;
             if range.contains(&number) { Ok(number) } else { Err(out_of_range(name, &range)) }
         };
         match self {
-            Self::Expansion => plan.expansion = number("EXPANSION", EXPANSIONS)?,
-            Self::Seed => plan.seed = number("SEED", 0..=i64::MAX)?,
-            Self::Error => plan.error_rate = rate(value)?,
-            Self::Deleted => other_numbers.deleted = number("DELETED", 0..=i64::MAX)?,
-            Self::BucketSize => other_numbers.bucket_size = number("BUCKETSIZE", BUCKET_SIZES)?,
+            Self::Expansion => options.plan.expansion = number("EXPANSION", EXPANSIONS)?,
+            Self::Seed => options.plan.seed = number("SEED", 0..=i64::MAX)?,
+            Self::Error => options.plan.error_rate = rate(value)?,
+            Self::Deleted => options.deleted = number("DELETED", 0..=i64::MAX)?,
+            Self::BucketSize => options.bucket_size = number("BUCKETSIZE", BUCKET_SIZES)?,
+            // Accepted and not used: a walk here needs no limit.
             Self::Iterations => _ = number("MAXITERATIONS", ITERATIONS)?,
         }
         Ok(())
     }
 }
 
-/// The numbers that are not part of a plan.
-pub(crate) struct OtherNumbers {
+/// The values of a command's options.
+pub(crate) struct Options {
+    /// Those that shape the filter.
+    pub(crate) plan: Plan,
+    /// RedisBloom's bucket size, which limits the capacity here.
     pub(crate) bucket_size: i64,
+    /// How many items were removed from a filter that is loaded.
     pub(crate) deleted: i64,
 }
 
-impl Default for OtherNumbers {
-    fn default() -> Self {
-        Self { bucket_size: DEFAULT_BUCKET_SIZE, deleted: 0 }
+impl Options {
+    /// Returns the options of a command that has none.
+    pub(crate) fn new(default: Plan) -> Self {
+        Self { plan: default, bucket_size: DEFAULT_BUCKET_SIZE, deleted: 0 }
     }
 }
 
@@ -288,12 +294,9 @@ mod tests {
 
     #[test]
     fn errors_name_invalid_values() {
-        let mut plan = plan(1000, 1, 0.01);
+        let mut options = Options::new(plan(1000, 1, 0.01));
         let mut store = |name: &[u8], value: &[u8]| {
-            NumberOption::find(name)
-                .unwrap()
-                .store(value, &mut plan, &mut OtherNumbers::default())
-                .map_err(|failure| failure.to_string())
+            NumberOption::find(name).unwrap().store(value, &mut options).map_err(|failure| failure.to_string())
         };
         assert_eq!(store(b"expansion", b"2x"), Err(String::from("Couldn't parse EXPANSION")));
         assert_eq!(store(b"EXPANSION", b"-1"), Err(String::from("EXPANSION: value must be in the range [0, 32768]")));
@@ -308,8 +311,8 @@ mod tests {
         let lowest = message.split("ERROR: 1e-10 given, but filters of this size keep rates from ").nth(1);
         let lowest = lowest.and_then(|rest| rest.split(' ').next()).unwrap_or_else(|| panic!("{message}"));
         assert_eq!(store(b"ERROR", lowest.as_bytes()), Ok(()));
-        plan.capacity = 1 << 40;
-        assert!(plan.bytes().is_some(), "{lowest}");
+        options.plan.capacity = 1 << 40;
+        assert!(options.plan.bytes().is_some(), "{lowest}");
         for text in ["+5", "05", "00", "-0", "-05", "", "-", " 5", "5 "] {
             assert_eq!(capacity(text.as_bytes()), Err(Failure::new("Bad capacity")), "{text:?}");
         }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     filter::{Filter, Results},
-    plan::{NumberOption, OtherNumbers, Plan, capacity, check_capacity},
+    plan::{NumberOption, Options, Plan, capacity, check_capacity},
     refusal::{Limit, Refusal},
     reply::{Failure, ItemResult, Outcome, Reply},
     server::{About, Access, Command, Context, Text},
@@ -142,12 +142,12 @@ struct Request<'a> {
 impl<'a> Request<'a> {
     /// Parses the arguments. Returns `None` if there are no items.
     fn parse(arguments: &'a [Text<'a>]) -> Result<Option<Self>, Failure> {
-        let (mut plan, mut other_numbers, mut may_create) = (settings::default_plan(), OtherNumbers::default(), true);
+        let (mut options, mut may_create) = (Options::new(settings::default_plan()), true);
         let mut rest = &arguments[2..];
         while let [word, after @ ..] = rest {
             let word = word.bytes();
             if word.eq_ignore_ascii_case(b"ITEMS") {
-                let request = Self { plan, may_create, items: after };
+                let request = Self { plan: options.plan, may_create, items: after };
                 return Ok(Some(request).filter(|request| !request.items.is_empty()));
             }
             if word.eq_ignore_ascii_case(b"NOCREATE") {
@@ -158,13 +158,13 @@ impl<'a> Request<'a> {
                 return if is_option(word) { Ok(None) } else { Err(unknown_argument()) };
             };
             if word.eq_ignore_ascii_case(b"CAPACITY") {
-                plan.capacity = capacity(value.bytes())?;
-                check_capacity(plan.capacity, other_numbers.bucket_size)?;
+                options.plan.capacity = capacity(value.bytes())?;
+                check_capacity(options.plan.capacity, options.bucket_size)?;
             } else {
                 let option = NumberOption::find(word)
                     .filter(|option| matches!(option, NumberOption::Error))
                     .ok_or_else(unknown_argument)?;
-                option.store(value.bytes(), &mut plan, &mut other_numbers)?;
+                option.store(value.bytes(), &mut options)?;
             }
             rest = after;
         }

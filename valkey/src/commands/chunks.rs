@@ -143,15 +143,15 @@ impl Command for LoadChunk {
                 context.replicate();
             }
             Found::Nothing | Found::Value(Stored::Load(_)) => {
-                let options = &arguments[4..];
-                if options.len() % 2 == 1 {
+                let words = &arguments[4..];
+                if words.len() % 2 == 1 {
                     return Ok(Reply::WrongArity);
                 }
-                let (plan, other_numbers) = create::parse_options(options, |_| true)?;
-                let load = Load::start(iterator, chunk, plan, other_numbers.deleted.unsigned_abs(), limit)?;
-                let options = load.plan.chunk_options(load.deleted);
+                let options = create::parse_options(words, |_| true)?;
+                let load = Load::start(iterator, chunk, options.plan, options.deleted.unsigned_abs(), limit)?;
+                let words = load.plan.chunk_options(load.deleted);
                 key.set(Stored::Load(boxed(load)?))?;
-                context.replicate_as(c"CF.LOADCHUNK", &arguments[1..4], options.each_ref().map(Word::as_ref), iter::empty());
+                context.replicate_as(c"CF.LOADCHUNK", &arguments[1..4], words.each_ref().map(Word::as_ref), iter::empty());
             }
         }
         finish(context, &mut key, arguments[1])?;

@@ -6,7 +6,7 @@ use super::{ERROR, EXPANSION, SEED};
 use crate::{
     counts,
     filter::Filter,
-    plan::{BUCKET_SIZES, NumberOption, OtherNumbers, Plan, Word, capacity, check_capacity},
+    plan::{BUCKET_SIZES, NumberOption, Options, Plan, Word, capacity, check_capacity},
     refusal::{Limit, Refusal},
     reply::{Failure, Outcome, Reply},
     server::{About, Access, Argument, Command, Context, Key, Text},
@@ -40,15 +40,15 @@ impl Command for Reserve {
     };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
-        let (number, options) = (arguments[2].bytes(), &arguments[3..]);
-        if options.len() % 2 == 1 {
+        let (number, words) = (arguments[2].bytes(), &arguments[3..]);
+        if words.len() % 2 == 1 {
             return Ok(Reply::WrongArity);
         }
         let capacity = capacity(number)?;
-        let (plan, other_numbers) = parse_options(options, |option| !matches!(option, NumberOption::Deleted))?;
+        let options = parse_options(words, |option| !matches!(option, NumberOption::Deleted))?;
         // A replicated command has no BUCKETSIZE: it was checked when a client sent it.
-        check_capacity(capacity, if context.must_obey() { *BUCKET_SIZES.start() } else { other_numbers.bucket_size })?;
-        let plan = Plan { capacity, ..plan };
+        check_capacity(capacity, if context.must_obey() { *BUCKET_SIZES.start() } else { options.bucket_size })?;
+        let plan = Plan { capacity, ..options.plan };
         let mut key = context.write(arguments[1]);
         if super::filter_for_write(&mut key)?.is_some() {
             return Err(Failure::exists());
@@ -58,21 +58,18 @@ impl Command for Reserve {
     }
 }
 
-/// Parses pairs of an option and its value into a plan and the other numbers. Options for which `is_known` is false are an error.
+/// Parses pairs of an option and its value. Options for which `is_known` is false are an error.
 /// If an option is repeated, the first one counts, as in RedisBloom.
-pub(super) fn parse_options(
-    arguments: &[Text<'_>],
-    is_known: impl Fn(&NumberOption) -> bool,
-) -> Result<(Plan, OtherNumbers), Failure> {
-    let (mut plan, mut other_numbers) = (settings::default_plan(), OtherNumbers::default());
+pub(super) fn parse_options(arguments: &[Text<'_>], is_known: impl Fn(&NumberOption) -> bool) -> Result<Options, Failure> {
+    let mut options = Options::new(settings::default_plan());
     let (pairs, _) = arguments.as_chunks();
     for (at, [name, value]) in pairs.iter().enumerate() {
         let option = NumberOption::find(name.bytes()).filter(&is_known).ok_or_else(unknown_argument)?;
         if !pairs[..at].iter().any(|[earlier, _]| earlier.bytes().eq_ignore_ascii_case(name.bytes())) {
-            option.store(value.bytes(), &mut plan, &mut other_numbers)?;
+            option.store(value.bytes(), &mut options)?;
         }
     }
-    Ok((plan, other_numbers))
+    Ok(options)
 }
 
 /// Creates the filter of an empty key, here and on replicas, regardless of the replicas' settings.
