@@ -7,6 +7,16 @@ const NO_BYTES = new Uint8Array(0);
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
+// The offsets of fields in a snapshot's header (docs/FORMAT.md), and what their numbers mean.
+const [TABLE_AT, FINGERPRINT_BITS_AT, BUCKET_SIZE_AT, ADDRESSING_AT] = [10, 11, 12, 13];
+const [HASHER_AT, SEED_AT, BUCKETS_AT] = [14, 16, 24];
+const [SINGLE, GROWING] = [0, 2];
+const POWER_OF_TWO = 1;
+const HASHERS = { 1: "xxh3", 3: "redisbloom" };
+
+// What `property` returns for each number from 0.
+const PROPERTIES = ["length", "rate", "bitsPerItem", "load"];
+
 // The WebAssembly module, once it is loaded: its functions, and its buffer, whose length is 0 when it must be fetched again.
 let wasm;
 let buffer = NO_BYTES;
@@ -112,27 +122,25 @@ class Filter {
     #handle;
 
     constructor(handle, header) {
-        const kind = header.getUint8(10);
-        const isGrowing = kind === 2;
+        const table = header.getUint8(TABLE_AT);
+        const isGrowing = table === GROWING;
         this.#handle = handle;
         this.kind = isGrowing ? "growing" : "fixed";
         this.bytes = header.byteLength;
-        const hasher = header.getUint16(14, true);
+        const hasher = header.getUint16(HASHER_AT, true);
         const buckets = isGrowing
-            ? { bucketsPerShard: header.getUint32(24, true) }
-            : { buckets: Number(header.getBigUint64(24, true)) };
+            ? { bucketsPerShard: header.getUint32(BUCKETS_AT, true) }
+            : { buckets: Number(header.getBigUint64(BUCKETS_AT, true)) };
         this.parameters = Object.freeze({
-            table: kind === 0 ? "single" : "packed",
-            f: header.getUint8(11),
-            b: header.getUint8(12),
+            table: table === SINGLE ? "single" : "packed",
+            f: header.getUint8(FINGERPRINT_BITS_AT),
+            b: header.getUint8(BUCKET_SIZE_AT),
             ...buckets,
-            addressing: !isGrowing && header.getUint8(13) === 1 ? "power-of-two" : "any-size",
-            seed: header.getBigUint64(16, true),
-            hasher: { 1: "xxh3", 3: "redisbloom" }[hasher] ?? `0x${hasher.toString(16).padStart(4, "0")}`,
+            addressing: !isGrowing && header.getUint8(ADDRESSING_AT) === POWER_OF_TWO ? "power-of-two" : "any-size",
+            seed: header.getBigUint64(SEED_AT, true),
+            hasher: HASHERS[hasher] ?? `0x${hasher.toString(16).padStart(4, "0")}`,
         });
-        ["length", "rate", "bitsPerItem", "load"].forEach(
-            (name, number) => (this[name] = wasm.property(handle, number)),
-        );
+        PROPERTIES.forEach((name, number) => (this[name] = wasm.property(handle, number)));
         forgotten?.register(this, handle, this);
         Object.freeze(this);
     }
