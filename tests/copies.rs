@@ -112,6 +112,16 @@ fn planned_items_fit_with_any_number_of_copies() {
     }
 }
 
+/// Returns how many items have a lower count than in the model, and how many a higher one.
+fn miscounted(model: &HashMap<u64, u32>, count: impl Fn(u64) -> u32) -> (usize, usize) {
+    let (mut low, mut high) = (0, 0);
+    for (&item, &copies) in model {
+        low += usize::from(count(item) < copies);
+        high += usize::from(count(item) > copies);
+    }
+    (low, high)
+}
+
 /// Checks the same for a growing filter, which may be only a little larger than one that has each item once.
 fn check_growing(builder: &ElasticBuilder, inserted: &[u64], case: &str) {
     let (mut filter, mut once) =
@@ -129,15 +139,7 @@ fn check_growing(builder: &ElasticBuilder, inserted: &[u64], case: &str) {
     }
     filter.assert_consistent();
     assert_eq!(filter.len(), inserted.len(), "{case}");
-    let miscounted = |count: &dyn Fn(u64) -> u32| {
-        let (mut low, mut high) = (0, 0);
-        for (&item, &copies) in &model {
-            low += usize::from(count(item) < copies);
-            high += usize::from(count(item) > copies);
-        }
-        (low, high)
-    };
-    let (low, high) = miscounted(&|item| filter.count(&Prehashed(item)));
+    let (low, high) = miscounted(&model, |item| filter.count(&Prehashed(item)));
     // Distinct items that collide are counted together.
     let colliding = model.keys().filter(|&&item| once.count(&Prehashed(item)) > 1).count();
     assert!(low == 0 && high <= 20 + 3 * colliding, "{case}: {low} items counted too low, {high} too high");
@@ -160,7 +162,7 @@ fn check_growing(builder: &ElasticBuilder, inserted: &[u64], case: &str) {
     view.verify().expect(case);
     assert_eq!((view.len(), view.table_len()), (filter.len(), filter.table_len()), "{case}");
     assert!(filter.load_factor() <= 1.0 && view.load_factor().to_bits() == filter.load_factor().to_bits(), "{case}");
-    assert_eq!(miscounted(&|item| view.count(&Prehashed(item))), (low, high), "{case}");
+    assert_eq!(miscounted(&model, |item| view.count(&Prehashed(item))), (low, high), "{case}");
     let mut shared = read.into_shared().expect(case);
     assert_eq!(shared.table_len(), filter.table_len(), "{case}");
     for &item in inserted {

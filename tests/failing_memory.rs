@@ -256,7 +256,11 @@ fn fixed_filters_survive_failed_allocations() {
     let mut others = fixed(0);
     others.insert_iter((300..600).map(key)).expect("there is room");
     operation("merge too many", &filter).run(|filter| filter.merge(&others), |filter, _| assert_unchanged(filter));
-    // Copies are inserted, removed, merged and read.
+}
+
+/// Copies are inserted, removed, merged and read.
+#[test]
+fn copies_in_fixed_filters_survive_failed_allocations() {
     let filter_with_copies = || {
         let mut filter = fixed(20);
         (0..20).for_each(|_| filter.insert_iter((0..20).map(key)).map(drop).expect("copies always fit"));
@@ -483,14 +487,16 @@ fn changing_between_list_and_tables_survives_failed_allocations() {
     });
 }
 
+/// Returns a filter whose first generation is full, so that there are others.
+fn beyond_the_plan() -> ElasticFilter {
+    grown(5000)
+}
+
 #[test]
-fn growing_filters_survive_failed_allocations() {
+fn insertions_into_growing_filters_survive_failed_allocations() {
     operation("build a growing filter", &|| ()).run(|()| growing().build(), ignore);
-    // The first generation is full, so there are others.
-    let before = grown(5000);
-    let bytes = before.to_bytes();
+    let before = beyond_the_plan();
     let filter = || before.clone();
-    let assert_unchanged = |filter: &ElasticFilter| assert!(filter.to_bytes() == bytes);
     operation("insert into a growing filter", &filter).run(
         |filter| filter.insert_iter((5000..6000).map(key)).map_err(|error| error.position()),
         |filter, inserted| {
@@ -517,6 +523,17 @@ fn growing_filters_survive_failed_allocations() {
     );
     operation("insert copies", &filter)
         .run(|filter| (0..100).try_for_each(|_| filter.insert(&7_u8)), |filter, _| assert_has_all(filter, 5000));
+    let limited = growing().max_bytes(before.size_in_bytes()).build().expect("valid parameters");
+    operation("insert up to a limit", &|| limited.clone()).run(
+        |filter| filter.insert_iter((0..100_000).map(key)).map(drop),
+        |filter, _| assert_has_all(filter, filter.len() as u64),
+    );
+}
+
+#[test]
+fn removals_from_growing_filters_survive_failed_allocations() {
+    let before = beyond_the_plan();
+    let filter = || before.clone();
     operation("remove from a growing filter", &filter).run(
         |filter| if (100..5000).all(|n| filter.remove(&key(n))) { Ok(()) } else { Err("a lost item") },
         |filter, removed| {
@@ -537,6 +554,14 @@ fn growing_filters_survive_failed_allocations() {
         assert_eq!(filter.len(), 1000);
         assert_has_all(filter, 1000);
     });
+}
+
+#[test]
+fn copying_and_merging_growing_filters_survives_failed_allocations() {
+    let before = beyond_the_plan();
+    let bytes = before.to_bytes();
+    let filter = || before.clone();
+    let assert_unchanged = |filter: &ElasticFilter| assert!(filter.to_bytes() == bytes);
     operation("try_clone", &filter).run(
         |filter| filter.try_clone(),
         |filter, copy| {
@@ -568,10 +593,46 @@ fn growing_filters_survive_failed_allocations() {
         },
         |_, result| assert!(result.is_ok()),
     );
-    let limited = growing().max_bytes(before.size_in_bytes()).build().expect("valid parameters");
-    operation("insert up to a limit", &|| limited.clone()).run(
-        |filter| filter.insert_iter((0..100_000).map(key)).map(drop),
-        |filter, _| assert_has_all(filter, filter.len() as u64),
+}
+
+fn assert_same(filter: &ElasticFilter, expected: &ElasticFilter) {
+    assert!(same_bits(filter, expected));
+    filter.assert_consistent();
+}
+
+/// Reads and writes a filter with this many copies of each item.
+fn read_and_write_copies(with_copies: &ElasticFilter, items: u64, copies: u64) {
+    let bytes = with_copies.to_bytes();
+    let check_read =
+        |(): &(), read: Result<&ElasticFilter, &SnapshotError>| read.map_or((), |read| assert_same(read, with_copies));
+    operation("growing from_bytes with copies", &|| ()).run(|()| ElasticFilter::from_bytes(&bytes), check_read);
+    operation("growing read_from with copies", &|| ()).run(|()| ElasticFilter::read_from(&bytes[..]), check_read);
+    operation("growing view of copies", &|| ()).run(
+        |()| {
+            let view = ElasticView::over(&bytes)?;
+            assert!((0..items).all(|n| u64::from(view.count(&key(n))) >= copies));
+            view.verify()
+        },
+        ignore,
+    );
+    operation("write copies", &|| ()).run(|()| with_copies.write_to(CountingSink(0)), |(), written| assert!(written.is_ok()));
+    operation("snapshot_index of copies", &|| vec![0; bytes.len()]).run(
+        |copy| with_copies.snapshot_index().map(|index| with_copies.read_snapshot(&index, 0, copy)),
+        |copy, read| assert!(read.is_err() || *copy == bytes),
+    );
+}
+
+/// Merges a filter with itself, and with one that has a single copy of each item.
+fn merge_copies(with_copies: &ElasticFilter, fewer: &ElasticFilter) {
+    operation("merge copies in growing filters", &|| with_copies.clone()).run(
+        |filter| filter.merge(with_copies),
+        |filter, merged| {
+            if merged.is_ok() { assert_eq!(filter.len(), 2 * with_copies.len()) } else { assert_same(filter, with_copies) }
+        },
+    );
+    operation("unite copies in growing filters", &|| fewer.clone()).run(
+        |filter| filter.union(with_copies),
+        |filter, united| assert!(united.is_ok() == (filter.len() == with_copies.len()) || filter.len() == fewer.len()),
     );
 }
 
@@ -586,11 +647,7 @@ fn copies_in_growing_filters_survive_failed_allocations() {
     // The largest filter has several generations.
     for (items, copies) in [(30, 20), (400, 2), (3000, 3)] {
         let with_copies = filter_with_copies(items, copies);
-        let bytes = with_copies.to_bytes();
-        let assert_unchanged = |filter: &ElasticFilter| {
-            assert!(same_bits(filter, &with_copies));
-            filter.assert_consistent();
-        };
+        let assert_unchanged = |filter: &ElasticFilter| assert_same(filter, &with_copies);
         for more in [key(0), key(items - 1), key(items), 5, 6] {
             operation("insert beside copies in a growing filter", &|| with_copies.clone()).run(
                 |filter| filter.insert(&more),
@@ -624,34 +681,9 @@ fn copies_in_growing_filters_survive_failed_allocations() {
                 assert!(filter.is_empty() && filter.count(&key(0)) == 0);
             },
         );
-        let check_read = |(): &(), read: Result<&ElasticFilter, &SnapshotError>| read.map_or((), assert_unchanged);
-        operation("growing from_bytes with copies", &|| ()).run(|()| ElasticFilter::from_bytes(&bytes), check_read);
-        operation("growing read_from with copies", &|| ()).run(|()| ElasticFilter::read_from(&bytes[..]), check_read);
-        operation("growing view of copies", &|| ()).run(
-            |()| {
-                let view = ElasticView::over(&bytes)?;
-                assert!((0..items).all(|n| u64::from(view.count(&key(n))) >= copies));
-                view.verify()
-            },
-            ignore,
-        );
-        operation("write copies", &|| ()).run(|()| with_copies.write_to(CountingSink(0)), |(), written| assert!(written.is_ok()));
-        operation("snapshot_index of copies", &|| vec![0; bytes.len()]).run(
-            |copy| with_copies.snapshot_index().map(|index| with_copies.read_snapshot(&index, 0, copy)),
-            |copy, read| assert!(read.is_err() || *copy == bytes),
-        );
+        read_and_write_copies(&with_copies, items, copies);
         if items < 3000 {
-            operation("merge copies in growing filters", &|| with_copies.clone()).run(
-                |filter| filter.merge(&with_copies),
-                |filter, merged| {
-                    if merged.is_ok() { assert_eq!(filter.len(), 2 * with_copies.len()) } else { assert_unchanged(filter) }
-                },
-            );
-            let fewer = filter_with_copies(items, 1);
-            operation("unite copies in growing filters", &|| fewer.clone()).run(
-                |filter| filter.union(&with_copies),
-                |filter, united| assert!(united.is_ok() == (filter.len() == with_copies.len()) || filter.len() == fewer.len()),
-            );
+            merge_copies(&with_copies, &filter_with_copies(items, 1));
         }
     }
     operation("insert copies into a growing filter", &|| growing().build().expect("valid parameters"))
@@ -707,11 +739,17 @@ fn snapshots_of_growing_filters_survive_failed_allocations() {
     }
 }
 
+fn shared() -> koel::SharedFilter {
+    grown(2000).into_shared().expect("there is memory")
+}
+
+fn assert_shared_has_all(filter: &koel::SharedFilter, items: u64) {
+    assert!((0..items).all(|n| filter.contains(&key(n))));
+}
+
 #[test]
-fn shared_filters_survive_failed_allocations() {
+fn conversions_of_shared_filters_survive_failed_allocations() {
     operation("build_shared", &|| ()).run(|()| growing().build_shared().map(drop), ignore);
-    let shared = || grown(2000).into_shared().expect("there is memory");
-    let assert_shared_has_all = |filter: &koel::SharedFilter, items: u64| assert!((0..items).all(|n| filter.contains(&key(n))));
     // A failed conversion returns the filter in its error.
     operation("into_shared", &|| (Some(grown(2000)), None)).run(
         |(filter, converted)| match filter.take().expect("it is here").into_shared() {
@@ -747,6 +785,10 @@ fn shared_filters_survive_failed_allocations() {
             assert!(filter.is_some() != converted.is_some());
         },
     );
+}
+
+#[test]
+fn shared_filters_survive_failed_allocations() {
     operation("insert into a shared filter", &shared).run(
         |filter| (2000..3000).map(key).try_for_each(|item| filter.insert(&item)),
         |filter, inserted| {

@@ -606,6 +606,46 @@ impl Side {
         self.charged = self.filters.iter().map(|filter| filter.sizes().1).collect();
     }
 
+    fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+        self.own().for_each(|filter| filter.set_max_bytes(limit));
+    }
+
+    /// Assigns the kernels to the filters, beginning with number `turn`.
+    fn set_kernels(&mut self, turn: u8) {
+        let kernels = Kernel::available().collect::<Vec<_>>();
+        for (at, filter) in (usize::from(turn)..).zip(self.own()) {
+            filter.set_kernel(kernels[at % kernels.len()]).expect("the kernel is available");
+        }
+    }
+
+    /// Asserts that `shrink` takes no memory.
+    fn shrink(&mut self) {
+        let before = self.each_size();
+        self.each(Filter::shrink);
+        let is_smaller = self.each_size().iter().zip(&before).all(|(after, before)| after.0 <= before.0 && after.1 <= before.1);
+        assert!(is_smaller, "a `shrink` takes memory: {before:?} to {:?}", self.each_size());
+    }
+
+    /// Replaces the filters by ones that are written and read back.
+    fn reread(&mut self, format: Format) {
+        let limit = self.limit;
+        for (filter, kernel) in self.own().zip(Kernel::available()) {
+            *filter = reread(filter, format, limit);
+            filter.set_kernel(kernel).expect("the kernel is available");
+        }
+        self.measure();
+    }
+
+    /// Replaces the last filter by the first one, written and read back.
+    fn reread_one(&mut self, format: Format) {
+        let limit = self.limit;
+        let mut filters: Vec<_> = self.own().collect();
+        let source = filters.remove(0);
+        **filters.last_mut().expect("there are two filters") = reread(source, format, limit);
+        self.measure();
+    }
+
     /// Returns an owned copy of the first filter, with the same limit.
     fn copy(&self) -> Filter {
         let mut copy = match &self.filters[0] {
@@ -667,101 +707,71 @@ impl State {
     }
 
     fn take(&mut self, operation: Operation) {
-        let [first, second] = &mut self.sides;
+        let has_room = self.sides[0].model.copies.len() < self.size.items;
         match operation {
-            Operation::Insert(form, range) => {
-                if first.model.copies.len() < self.size.items {
-                    self.insert(form, self.keys(range));
-                }
-            }
-            Operation::InsertCopies(form, range) => {
-                let copies = [2, 3, 5, 8, 20, 100, 500, 3000][index(range.first % 8)].min(self.size.copies as u64 / range.len);
-                let numbers = (0..copies * range.len).map(|n| (range.first + n / copies) % self.header.items).collect();
-                self.insert(form, self.keys_of(numbers));
-            }
+            Operation::Insert(form, range) if has_room => self.insert(form, self.keys(range)),
+            Operation::InsertUnique(form, range) if has_room => self.insert_unique(form, &self.keys(range)),
+            Operation::Insert(..) | Operation::InsertUnique(..) => {}
+            Operation::InsertCopies(form, range) => self.insert_copies(form, range),
             Operation::Double(times) => self.double(times),
-            Operation::InsertUnique(form, range) => {
-                if first.model.copies.len() < self.size.items {
-                    self.insert_unique(form, &self.keys(range));
-                }
-            }
             Operation::Remove(form, range) => self.remove(form, &self.keys(range)),
-            Operation::KeepEveryNth(n) => {
-                let hashes = first.model.hashes();
-                let hashes = hashes.iter().enumerate().filter(|(at, _)| at % usize::from(n) > 0).map(|(_, &hash)| hash).collect();
-                self.remove(Form::Batch, &Keys { numbers: None, hashes });
-            }
-            Operation::Find(range) => {
-                let keys = self.keys(range);
-                let side = &mut self.sides[0];
-                let found = side.each(|filter| filter.find(&keys));
-                assert!(keys.hashes.iter().zip(&found).all(|(&hash, &found)| found || side.model.count(hash) == 0));
-            }
+            Operation::KeepEveryNth(n) => self.keep_every_nth(n),
+            Operation::Find(range) => self.find(&self.keys(range)),
             Operation::Swap => self.sides.swap(0, 1),
             Operation::Merge => self.merge(ElasticFilter::merge, SharedFilter::merge, |one, other| one + other),
-            Operation::Union => {
-                let most = self.sides.iter().map(|side| side.model.len).sum();
-                self.merge(ElasticFilter::union, SharedFilter::union, u32::max);
-                self.clear_if_items_collide(most);
-            }
-            Operation::Copy { is_fallible } => {
-                let copy = |filter: &mut ElasticFilter| {
-                    if is_fallible { filter.try_clone().expect("there is memory") } else { filter.clone() }
-                };
-                let filters = first.own().map(copy);
-                *second = Side::new(filters.collect(), first.limit, first.model.clone());
-            }
-            Operation::Shrink => {
-                let before = first.each_size();
-                first.each(Filter::shrink);
-                let is_smaller =
-                    first.each_size().iter().zip(&before).all(|(after, before)| after.0 <= before.0 && after.1 <= before.1);
-                assert!(is_smaller, "a `shrink` takes memory: {before:?} to {:?}", first.each_size());
-            }
-            Operation::Clear => {
-                first.each(Filter::clear);
-                first.model = Model::default();
-                assert!(first.filters[0].to_bytes() == self.empty.to_bytes(), "a cleared filter differs from a new one");
-            }
-            Operation::Share => first.convert(Filter::shared),
-            Operation::Unshare => first.convert(Filter::own),
-            Operation::Reread(which) => {
-                let format = self.format(which);
-                let side = &mut self.sides[0];
-                let (limit, kernels) = (side.limit, Kernel::available());
-                for (filter, kernel) in side.own().zip(kernels) {
-                    *filter = reread(filter, format, limit);
-                    filter.set_kernel(kernel).expect("the kernel is available");
-                }
-                self.sides[0].measure();
-            }
-            Operation::RereadOne(which) => {
-                let format = self.format(which);
-                let side = &mut self.sides[0];
-                let limit = side.limit;
-                let mut filters: Vec<_> = side.own().collect();
-                let source = filters.remove(0);
-                **filters.last_mut().expect("there are two filters") = reread(source, format, limit);
-                self.sides[0].measure();
-            }
+            Operation::Union => self.union(),
+            Operation::Copy { is_fallible } => self.copy(is_fallible),
+            Operation::Shrink => self.sides[0].shrink(),
+            Operation::Clear => self.clear(),
+            Operation::Share => self.sides[0].convert(Filter::shared),
+            Operation::Unshare => self.sides[0].convert(Filter::own),
+            Operation::Reread(which) => self.sides[0].reread(self.format(which)),
+            Operation::RereadOne(which) => self.sides[0].reread_one(self.format(which)),
             Operation::Workers(workers, range) => self.fill_by_workers(workers, &self.keys(range)),
             Operation::Limit(more) => {
-                let limit = first.own().map(|filter| filter.size_in_bytes()).max().unwrap_or(0) + more;
-                first.limit = limit;
-                first.own().for_each(|filter| filter.set_max_bytes(limit));
+                let largest = self.sides[0].own().map(|filter| filter.size_in_bytes()).max().unwrap_or(0);
+                self.sides[0].set_limit(largest + more);
             }
-            Operation::NoLimit => {
-                first.limit = usize::MAX;
-                first.own().for_each(|filter| filter.set_max_bytes(usize::MAX));
-            }
-            Operation::Kernels(turn) => {
-                let kernels = Kernel::available().collect::<Vec<_>>();
-                for (at, filter) in (usize::from(turn)..).zip(first.own()) {
-                    filter.set_kernel(kernels[at % kernels.len()]).expect("the kernel is available");
-                }
-            }
+            Operation::NoLimit => self.sides[0].set_limit(usize::MAX),
+            Operation::Kernels(turn) => self.sides[0].set_kernels(turn),
             Operation::Rate => self.measure_rate(),
         }
+    }
+
+    fn insert_copies(&mut self, form: Form, Range { first, len }: Range) {
+        let copies = [2, 3, 5, 8, 20, 100, 500, 3000][index(first % 8)].min(self.size.copies as u64 / len);
+        let numbers = (0..copies * len).map(|n| (first + n / copies) % self.header.items).collect();
+        self.insert(form, self.keys_of(numbers));
+    }
+
+    fn keep_every_nth(&mut self, n: u8) {
+        let hashes = self.sides[0].model.hashes();
+        let hashes = hashes.iter().enumerate().filter(|(at, _)| at % usize::from(n) > 0).map(|(_, &hash)| hash).collect();
+        self.remove(Form::Batch, &Keys { numbers: None, hashes });
+    }
+
+    /// Asserts that all items of the model are found.
+    fn find(&mut self, keys: &Keys) {
+        let side = &mut self.sides[0];
+        let found = side.each(|filter| filter.find(keys));
+        assert!(keys.hashes.iter().zip(&found).all(|(&hash, &found)| found || side.model.count(hash) == 0));
+    }
+
+    /// Replaces the second side by a copy of the first.
+    fn copy(&mut self, is_fallible: bool) {
+        let [first, second] = &mut self.sides;
+        let copy = |filter: &mut ElasticFilter| {
+            if is_fallible { filter.try_clone().expect("there is memory") } else { filter.clone() }
+        };
+        let filters = first.own().map(copy);
+        *second = Side::new(filters.collect(), first.limit, first.model.clone());
+    }
+
+    fn clear(&mut self) {
+        let side = &mut self.sides[0];
+        side.each(Filter::clear);
+        side.model = Model::default();
+        assert!(side.filters[0].to_bytes() == self.empty.to_bytes(), "a cleared filter differs from a new one");
     }
 
     /// Inserts items into all filters, and individually into a copy, and compares the results.
@@ -913,6 +923,13 @@ impl State {
             let ours = first.model.count(hash);
             first.model.add(hash, copies(ours, theirs) - ours);
         }
+    }
+
+    /// Unites the second side's filters with the first's.
+    fn union(&mut self) {
+        let most = self.sides.iter().map(|side| side.model.len).sum();
+        self.merge(ElasticFilter::union, SharedFilter::union, u32::max);
+        self.clear_if_items_collide(most);
     }
 
     /// Doubles the count of all items up to `times` times, within the limit on copies. A merge beyond the plan may be refused.

@@ -64,17 +64,8 @@ pub fn repair(bytes: &mut Vec<u8>, parts: u8) {
         repair_fields(bytes);
     }
     let formulas = Formulas::of_header(bytes);
-    if let Some(len) = formulas.table_bytes().filter(|_| wants(LENGTH)) {
-        // A list of a few keys, all with one copy.
-        let entries = usize::from(bytes[40] % 8).saturating_sub(3);
-        let listed = if entries == 0 { 0 } else { 9 + entries * formulas.list_key_bytes() };
-        put(bytes, 40, &(listed as u64).to_le_bytes());
-        if len <= LONGEST {
-            bytes.resize(HEADER + len as usize + listed + 8, 0);
-            if listed > 0 {
-                bytes[HEADER + len as usize + 8] = 0;
-            }
-        }
+    if wants(LENGTH) {
+        repair_length(bytes, &formulas);
     }
     let checksum = xxhash_rust::xxh3::xxh3_64_with_seed;
     // The last eight bytes are the trailer, whatever length the header claims.
@@ -97,6 +88,20 @@ pub fn repair(bytes: &mut Vec<u8>, parts: u8) {
     if wants(TABLE_CHECKSUM) && bytes.len() >= end + 8 {
         let table = checksum(&bytes[HEADER..end], number(bytes, 56));
         put(bytes, end, &table.to_le_bytes());
+    }
+}
+
+/// Gives the snapshot the length of its table, and of a list of a few keys, all with one copy.
+fn repair_length(bytes: &mut Vec<u8>, formulas: &Formulas) {
+    let Some(len) = formulas.table_bytes() else { return };
+    let entries = usize::from(bytes[40] % 8).saturating_sub(3);
+    let listed = if entries == 0 { 0 } else { 9 + entries * formulas.list_key_bytes() };
+    put(bytes, 40, &(listed as u64).to_le_bytes());
+    if len <= LONGEST {
+        bytes.resize(HEADER + len as usize + listed + 8, 0);
+        if listed > 0 {
+            bytes[HEADER + len as usize + 8] = 0;
+        }
     }
 }
 

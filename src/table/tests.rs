@@ -9,7 +9,7 @@ use proptest::{
 };
 
 use super::{
-    Corrupt, Deep, DeepGeometry, Fingerprint, Form, Geometry, MAX_COLUMN_BITS, Narrow, Portable, Single, Table, TableMut,
+    Corrupt, Deep, DeepGeometry, Fingerprint, Form, Geometry, MAX_COLUMN_BITS, Narrow, Pair, Portable, Single, Table, TableMut,
     TableParams, Wide, fingerprints, packed::codebook,
 };
 use crate::{
@@ -217,6 +217,36 @@ impl Read for Residents {
     }
 }
 
+/// Asserts that reads of two buckets return what the oracle has; `fingerprint` is the one to look up.
+fn agree_on(table: &Bound, oracle: &Oracle, (bucket, other): Pair, fingerprint: Fingerprint) -> Result<(), TestCaseError> {
+    let (f, in_table) = (oracle.f as u32, (oracle.f - oracle.column) as u32);
+    let b = oracle.buckets[bucket as usize].len();
+    let values: Vec<u64> = oracle.buckets[bucket as usize].iter().copied().filter(|&value| value != 0).collect();
+    let found: Vec<u64> = table.read(Residents(bucket)).into_iter().map(Fingerprint::wide).collect();
+    prop_assert_eq!(&found, &values);
+    prop_assert_eq!(table.read(has_room(bucket)), values.len() < b);
+    for value in [fingerprint.wide(), fingerprint.wide() ^ 1, fingerprint.wide() ^ 1 << (f - 1)] {
+        let Some(fingerprint) = Fingerprint::new(value) else { continue };
+        let expected = [bucket, other].map(|bucket| oracle.buckets[bucket as usize].contains(&value));
+        let found = table.read(contains((bucket, other), fingerprint));
+        prop_assert_eq!(found, expected[0] || expected[1]);
+    }
+    let low = fingerprint.low(in_table);
+    let expected =
+        [bucket, other].map(|bucket| oracle.buckets[bucket as usize].iter().any(|&value| value % (1 << in_table) == low.wide()));
+    prop_assert_eq!(table.has_low((bucket, other), low), expected[0] || expected[1]);
+    let occupied = Some(values.len() as u64);
+    prop_assert_eq!(table.read(taken(bucket..bucket + 1, None)), occupied);
+    prop_assert_eq!(table.read(corrupt(bucket, None)), None);
+    for low_bits in [1, f / 2, f - 1] {
+        let low = Fingerprint::new((1 << low_bits) - 1);
+        let has_low = low.is_none_or(|low| values.iter().all(|value| value & low.wide() != 0));
+        prop_assert_eq!(table.read(taken(bucket..bucket + 1, low)), occupied.filter(|_| has_low));
+        prop_assert_eq!(table.read(corrupt(bucket, low)), (!has_low).then_some(Corrupt::Low));
+    }
+    Ok(())
+}
+
 fn agree(
     kind: TableKind,
     (f, column): (u32, Option<u32>),
@@ -259,29 +289,7 @@ fn agree(
                 prop_assert!(table.change(replace(bucket, Some(old), new)));
             }
         }
-        let values: Vec<u64> = oracle.buckets[bucket as usize].iter().copied().filter(|&value| value != 0).collect();
-        let found: Vec<u64> = table.read(Residents(bucket)).into_iter().map(Fingerprint::wide).collect();
-        prop_assert_eq!(&found, &values);
-        prop_assert_eq!(table.read(has_room(bucket)), values.len() < b as usize);
-        for value in [fingerprint.wide(), fingerprint.wide() ^ 1, fingerprint.wide() ^ 1 << (f - 1)] {
-            let Some(fingerprint) = Fingerprint::new(value) else { continue };
-            let expected = [bucket, other].map(|bucket| oracle.buckets[bucket as usize].contains(&value));
-            let found = table.read(contains((bucket, other), fingerprint));
-            prop_assert_eq!(found, expected[0] || expected[1]);
-        }
-        let low = fingerprint.low(in_table);
-        let expected = [bucket, other]
-            .map(|bucket| oracle.buckets[bucket as usize].iter().any(|&value| value % (1 << in_table) == low.wide()));
-        prop_assert_eq!(table.has_low((bucket, other), low), expected[0] || expected[1]);
-        let occupied = Some(values.len() as u64);
-        prop_assert_eq!(table.read(taken(bucket..bucket + 1, None)), occupied);
-        prop_assert_eq!(table.read(corrupt(bucket, None)), None);
-        for low_bits in [1, f / 2, f - 1] {
-            let low = Fingerprint::new((1 << low_bits) - 1);
-            let has_low = low.is_none_or(|low| values.iter().all(|value| value & low.wide() != 0));
-            prop_assert_eq!(table.read(taken(bucket..bucket + 1, low)), occupied.filter(|_| has_low));
-            prop_assert_eq!(table.read(corrupt(bucket, low)), (!has_low).then_some(Corrupt::Low));
-        }
+        agree_on(&table, &oracle, (bucket, other), fingerprint)?;
     }
     prop_assert_eq!(table.table(), oracle.bytes());
     prop_assert!(table.bytes.ends_with(&[0; PADDING]));

@@ -279,6 +279,19 @@ fn forged_lists_are_refused() {
     }
 }
 
+/// Asserts that a view and a filter agree on whether a list of copies with a flipped bit is valid, and that lookups in tables still
+/// find the item.
+fn check_flipped(forged: &[u8], item: u64) {
+    let is_refused = ElasticFilter::from_bytes(forged).is_err();
+    match ElasticView::over(forged) {
+        Ok(view) => {
+            assert_eq!(view.verify().is_err(), is_refused);
+            assert!(view.contains(&item) && view.count(&item) > 0);
+        }
+        Err(_) => assert!(is_refused),
+    }
+}
+
 /// Forges invalid lists of copies: unordered, with duplicates, with a count of 0, of absent items, beyond the maximum count.
 #[test]
 fn forged_copies_are_refused() {
@@ -343,19 +356,12 @@ fn forged_copies_are_refused() {
         is_refused(&forge(&list, items + 1), Kind::Count, "its header says");
         is_refused(&forge(&list, 0), Kind::Count, "its header says 0");
         is_refused(&forge(&list, u64::MAX), Kind::Count, "its header says");
-        // Flips random bits.
         for n in 0..2000 {
             let mut forged = forge(&list, if n % 2 == 0 { items } else { items + n });
             let at = range.start + key(n) as usize % range.len();
             forged[at] ^= 1 << (n % 8);
             seal(&mut forged);
-            let is_refused = ElasticFilter::from_bytes(&forged).is_err();
-            let Ok(view) = ElasticView::over(&forged) else {
-                assert!(is_refused);
-                continue;
-            };
-            assert_eq!(view.verify().is_err(), is_refused);
-            assert!(view.contains(&key(n % 1500)) && view.count(&key(n % 1500)) > 0);
+            check_flipped(&forged, key(n % 1500));
         }
     }
 }

@@ -43,31 +43,10 @@ impl Contestant {
             let mut filter = filter?;
             let expected_rate = expected_rate(&filter);
 
-            let (hits, find_absent_ns) = watch.time(|| find(&filter, &keys.absent));
-            let (found, find_present_ns) = watch.time(|| find(&filter, &keys.present));
-            let (mixed, find_mixed_ns) = watch.time(|| find(&filter, &keys.mixed));
-            let lost = items - found;
-            let (least, most) = (keys.mixed_present.saturating_sub(lost), keys.mixed_present + hits);
-            ensure!(
-                (least..=most).contains(&mixed),
-                "of the mixed keys, {mixed} were found, but the earlier lookups of the same keys allow {least} to {most}"
-            );
-            let (rate, bits_per_item) = (hits as f64 / items as f64, 8.0 * bytes as f64 / items as f64);
-            let times = Sample { add_ns, find_absent_ns, find_present_ns, find_mixed_ns, ..Sample::default() };
-            let mut sample = Sample { rate, expected_rate, bits_per_item, lost, ..times };
-
-            let block = BLOCK.min(items.div_ceil(2));
-            let [first, rest] = [0, 1].map(|begin| keys.present.chunks(block).skip(begin).step_by(2));
-            let (removed, time) = watch.time(|| first.map(|keys| remove(&mut filter, keys)).sum::<Option<usize>>());
-            if let Some(removed) = removed {
-                let kept: usize = rest.clone().map(<[u64]>::len).sum();
-                let found: usize = rest.clone().map(|keys| find(&filter, keys)).sum();
-                let (others, more) = watch.time(|| rest.filter_map(|keys| remove(&mut filter, keys)).sum::<usize>());
-                sample.remove_ns = Some(time + more);
-                sample.stuck = items - removed - others;
-                sample.left = find(&filter, &keys.present);
-                sample.lost_by_removal = Some(kept - found);
-            }
+            let mut sample = look_up(&filter, &find, keys, watch)?;
+            let bits_per_item = 8.0 * bytes as f64 / items as f64;
+            sample = Sample { add_ns, expected_rate, bits_per_item, ..sample };
+            remove_all(&mut filter, &find, &remove, keys, watch, &mut sample);
             Ok(sample)
         };
         Self { facts, may_lose: false, life: Box::new(life) }
@@ -96,6 +75,45 @@ impl Contestant {
         }
         Ok(Sample { disturbed: watch.disturbed, ..sample })
     }
+}
+
+/// Looks up the absent, the present and the mixed keys, and fails if the results contradict each other.
+fn look_up<F>(filter: &F, find: impl Fn(&F, &[u64]) -> usize, keys: &Keys, watch: &mut Watch<'_>) -> anyhow::Result<Sample> {
+    let (hits, find_absent_ns) = watch.time(|| find(filter, &keys.absent));
+    let (found, find_present_ns) = watch.time(|| find(filter, &keys.present));
+    let (mixed, find_mixed_ns) = watch.time(|| find(filter, &keys.mixed));
+    let lost = keys.len() - found;
+    // All keys that are lost, and all that are found by chance, may be among the mixed ones.
+    let (least, most) = (keys.mixed_present.saturating_sub(lost), keys.mixed_present + hits);
+    ensure!(
+        (least..=most).contains(&mixed),
+        "of the mixed keys, {mixed} were found, but the earlier lookups of the same keys allow {least} to {most}"
+    );
+    let rate = hits as f64 / keys.len() as f64;
+    Ok(Sample { find_absent_ns, find_present_ns, find_mixed_ns, rate, lost, ..Sample::default() })
+}
+
+/// Removes every other block of keys, looks up the others, which must still be there, and removes these. Nothing is measured if
+/// the filter does not support deletion.
+fn remove_all<F>(
+    filter: &mut F,
+    find: impl Fn(&F, &[u64]) -> usize,
+    remove: impl Fn(&mut F, &[u64]) -> Option<usize>,
+    keys: &Keys,
+    watch: &mut Watch<'_>,
+    sample: &mut Sample,
+) {
+    let block = BLOCK.min(keys.len().div_ceil(2));
+    let [first, rest] = [0, 1].map(|begin| keys.present.chunks(block).skip(begin).step_by(2));
+    let (removed, time) = watch.time(|| first.map(|keys| remove(filter, keys)).sum::<Option<usize>>());
+    let Some(removed) = removed else { return };
+    let kept: usize = rest.clone().map(<[u64]>::len).sum();
+    let found: usize = rest.clone().map(|keys| find(filter, keys)).sum();
+    let (others, more) = watch.time(|| rest.filter_map(|keys| remove(filter, keys)).sum::<usize>());
+    sample.remove_ns = Some(time + more);
+    sample.stuck = keys.len() - removed - others;
+    sample.left = find(filter, &keys.present);
+    sample.lost_by_removal = Some(kept - found);
 }
 
 /// A stopwatch that counts disturbed times.

@@ -276,6 +276,35 @@ fn large_shards_are_full_before_walks_become_long() {
     assert!(generation.insert_even_if_full(key));
 }
 
+/// Returns the smaller bucket, the fingerprint and the number of copies of each different item, in order.
+fn classes(shard: &Shard<'_>) -> Vec<(u64, u64, u32)> {
+    let mut classes = Vec::new();
+    shard.each_class(&mut |buckets, fingerprint, copies| {
+        classes.push((buckets.0.min(buckets.1), fingerprint.wide(), copies));
+        true
+    });
+    classes.sort_unstable();
+    classes
+}
+
+/// Splits a shard of depth 0, calls `check` with each half, and returns the bytes of a shard that is merged from them.
+fn split_and_merged(shard: &Shard<'_>, check: &mut dyn FnMut(&ShardMut<'_>)) -> Vec<u8> {
+    let (whole, dispatch) = (*shard.params(), shard.dispatch());
+    let half = ShardParams { upper_bits: whole.upper_bits - 1, depth: 1, ..whole };
+    let mut merged = vec![0; whole.padded_bytes()];
+    for bit in 0..2 {
+        let mut part = vec![0; half.padded_bytes()];
+        let mut part = ShardMut::from_parts(half, &mut part[..], 0).with_dispatch(dispatch);
+        assert!(part.fill_part(shard, bit), "{half:?}: there is room in a half");
+        check(&part);
+        let bytes = [part.table(), &[0; PADDING]].concat();
+        let part = Shard::from_parts(half, &bytes[..], part.items()).with_dispatch(dispatch);
+        let mut whole = ShardMut::from_parts(whole, &mut merged[..], 0).with_dispatch(dispatch);
+        assert!(whole.add_half(&part, bit), "{half:?}: there is room in the whole");
+    }
+    merged
+}
+
 /// Fingerprints that differ only in the highest of their bits are those of two items, in every kind of table with a column. A split
 /// sends them to different halves, and merging the halves restores the shard's bytes.
 #[test]
@@ -316,34 +345,18 @@ fn shards_store_every_bit_of_64() {
 
             let shard = Shard::from_parts(whole, &bytes[..], 2 * u64::from(BUCKETS)).with_dispatch(dispatch);
             assert_eq!(shard.taken(0..BUCKETS.into()), Some(2 * u64::from(BUCKETS)), "{context}");
-            let mut classes = Vec::new();
-            shard.each_class(&mut |buckets, fingerprint, copies| {
-                classes.push((buckets.0.min(buckets.1), fingerprint.wide(), copies));
-                true
-            });
-            classes.sort_unstable();
             let of = |item: (u64, Fingerprint)| (item.0.min(buckets(item).1), item.1.wide(), 1);
             let mut expected: Vec<_> = items.iter().flat_map(|&item| [of(item), of(twin(item))]).collect();
             expected.sort_unstable();
-            assert_eq!(classes, expected, "{context}");
+            assert_eq!(classes(&shard), expected, "{context}");
 
-            let half = ShardParams { upper_bits: upper_bits - 1, depth: 1, ..whole };
-            let mut merged = vec![0; whole.padded_bytes()];
-            for bit in 0..2 {
-                let mut part = vec![0; half.padded_bytes()];
-                let mut part = ShardMut::from_parts(half, &mut part[..], 0).with_dispatch(dispatch);
-                assert!(part.fill_part(&shard, bit), "{context}");
+            let merged = split_and_merged(&shard, &mut |part| {
                 assert_eq!(part.items(), u64::from(BUCKETS), "{context}");
                 part.each_fingerprint(|_, fingerprint| {
                     assert!(items.iter().any(|item| item.1 == fingerprint), "{context}");
                     true
                 });
-                let mut whole = ShardMut::from_parts(whole, &mut merged[..], 0).with_dispatch(dispatch);
-                let bytes = part.table();
-                let part = [bytes, &[0; PADDING]].concat();
-                let part = Shard::from_parts(half, &part[..], BUCKETS.into()).with_dispatch(dispatch);
-                assert!(whole.add_half(&part, bit), "{context}");
-            }
+            });
             assert!(merged == bytes, "{context}");
 
             for &item in &items {
