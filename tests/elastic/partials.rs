@@ -68,6 +68,64 @@ fn check_rate(whole: &ElasticFilter, found: usize, has_copies: bool) {
     assert!(is_near, "{found} found, {mean} expected: {whole}");
 }
 
+/// Fills a filter with each share, merges them in several trees, and asserts that each result is that of one filter with all items.
+fn check_every_tree(builder: &ElasticBuilder, rate: f64, shares: &[Vec<u64>], has_copies: bool) {
+    let filled = |items: &[u64]| {
+        let mut filter = builder.clone().build().expect("valid parameters");
+        filter.insert_iter(items).expect("the filter grows");
+        filter
+    };
+    let partial: Vec<_> = shares.iter().map(|share| filled(share)).collect();
+    assert!(partial.iter().any(ElasticFilter::is_empty) && partial.iter().any(|filter| filter.len() > 2000));
+    let whole = filled(&shares.concat());
+    let expected = answers!(whole);
+    assert!((0..ITEMS).zip(&expected.1).all(|(item, &count)| count >= copies(item, has_copies)), "an item is lost");
+    let stated = whole.false_positive_rate();
+    assert!(stated <= rate, "a rate of {stated}, {rate} promised: {whole}");
+    check_rate(&whole, expected.2.len(), has_copies);
+
+    let mut snapshots = vec![whole.to_bytes()];
+    let mut check = |merged: ElasticFilter| {
+        let mut answers = answers!(merged);
+        if has_copies {
+            // The shards may be split differently, which changes the false positives.
+            let (found, mean) = (answers.2.len() as f64, expected.2.len() as f64);
+            assert!((found - mean).abs() <= 0.1 * mean + 5.0 * mean.sqrt(), "{found} found instead of {mean}");
+            answers.2.clone_from(&expected.2);
+        }
+        assert!(answers == expected, "{merged} instead of {whole}");
+        assert_eq!(merged.params(), whole.params());
+        let near = |one: f64, other: f64, share: f64| (one - other).abs() <= share * other;
+        let share = if has_copies { 0.1 } else { 1e-9 };
+        let sizes = |filter: &ElasticFilter| [filter.shards() as f64, filter.charged_bytes() as f64];
+        let are_near = sizes(&merged).iter().zip(sizes(&whole)).all(|(&one, other)| near(one, other, share));
+        assert!(are_near && near(merged.false_positive_rate(), stated, share), "{merged} instead of {whole}");
+        merged.assert_consistent();
+        snapshots.push(merged.to_bytes());
+    };
+    for tree in 0..4 {
+        check(combined(partial.clone(), tree, ElasticFilter::merge).expect("there is room"));
+    }
+    // An empty accumulator merges snapshots, as if other machines had sent them.
+    let mut accumulator = filled(&[]);
+    for filter in &partial {
+        accumulator.merge(&ElasticFilter::from_bytes(&filter.to_bytes()).expect("a valid snapshot")).expect("there is room");
+    }
+    check(accumulator);
+    // Each leaf of the tree starts with an empty filter, and neighbors are merged in pairs.
+    let mut level: Vec<_> = partial.iter().map(|filter| merged(&filled(&[]), filter)).collect();
+    while level.len() > 1 {
+        level = level.chunks(2).map(|pair| merged(&pair[0], &pair[1])).collect();
+    }
+    check(level.remove(0));
+
+    snapshots.sort_unstable();
+    snapshots.dedup();
+    assert!(snapshots.len() > 1, "{whole}: all trees have equal bytes; the guide could promise this");
+    let mut left = ElasticFilter::from_bytes(&snapshots[0]).expect("a valid snapshot");
+    assert!((0..ITEMS).all(|item| (0..copies(item, has_copies)).all(|_| left.remove(&item))) && left.is_empty());
+}
+
 /// Only here are many filters merged in random trees, empty ones included. This test alone finds results that depend on the tree.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
@@ -85,61 +143,7 @@ fn every_tree_of_merges_gives_the_filter_of_a_single_worker() {
     ];
     let builders = builders.into_iter().flat_map(|builder| [(builder.clone(), false), (builder, true)]);
     for (seed, ((builder, rate), has_copies)) in (1..).zip(builders) {
-        let shares = shares(seed, has_copies);
-        let filled = |items: &[u64]| {
-            let mut filter = builder.clone().build().expect("valid parameters");
-            filter.insert_iter(items).expect("the filter grows");
-            filter
-        };
-        let partial: Vec<_> = shares.iter().map(|share| filled(share)).collect();
-        assert!(partial.iter().any(ElasticFilter::is_empty) && partial.iter().any(|filter| filter.len() > 2000));
-        let whole = filled(&shares.concat());
-        let expected = answers!(whole);
-        assert!((0..ITEMS).zip(&expected.1).all(|(item, &count)| count >= copies(item, has_copies)), "an item is lost");
-        let stated = whole.false_positive_rate();
-        assert!(stated <= rate, "a rate of {stated}, {rate} promised: {whole}");
-        check_rate(&whole, expected.2.len(), has_copies);
-
-        let mut snapshots = vec![whole.to_bytes()];
-        let mut check = |merged: ElasticFilter| {
-            let mut answers = answers!(merged);
-            if has_copies {
-                // The shards may be split differently, which changes the false positives.
-                let (found, mean) = (answers.2.len() as f64, expected.2.len() as f64);
-                assert!((found - mean).abs() <= 0.1 * mean + 5.0 * mean.sqrt(), "{found} found instead of {mean}");
-                answers.2.clone_from(&expected.2);
-            }
-            assert!(answers == expected, "{merged} instead of {whole}");
-            assert_eq!(merged.params(), whole.params());
-            let near = |one: f64, other: f64, share: f64| (one - other).abs() <= share * other;
-            let share = if has_copies { 0.1 } else { 1e-9 };
-            let sizes = |filter: &ElasticFilter| [filter.shards() as f64, filter.charged_bytes() as f64];
-            let are_near = sizes(&merged).iter().zip(sizes(&whole)).all(|(&one, other)| near(one, other, share));
-            assert!(are_near && near(merged.false_positive_rate(), stated, share), "{merged} instead of {whole}");
-            merged.assert_consistent();
-            snapshots.push(merged.to_bytes());
-        };
-        for tree in 0..4 {
-            check(combined(partial.clone(), tree, ElasticFilter::merge).expect("there is room"));
-        }
-        // An empty accumulator merges snapshots, as if other machines had sent them.
-        let mut accumulator = filled(&[]);
-        for filter in &partial {
-            accumulator.merge(&ElasticFilter::from_bytes(&filter.to_bytes()).expect("a valid snapshot")).expect("there is room");
-        }
-        check(accumulator);
-        // Each leaf of the tree starts with an empty filter, and neighbors are merged in pairs.
-        let mut level: Vec<_> = partial.iter().map(|filter| merged(&filled(&[]), filter)).collect();
-        while level.len() > 1 {
-            level = level.chunks(2).map(|pair| merged(&pair[0], &pair[1])).collect();
-        }
-        check(level.remove(0));
-
-        snapshots.sort_unstable();
-        snapshots.dedup();
-        assert!(snapshots.len() > 1, "{whole}: all trees have equal bytes; the guide could promise this");
-        let mut left = ElasticFilter::from_bytes(&snapshots[0]).expect("a valid snapshot");
-        assert!((0..ITEMS).all(|item| (0..copies(item, has_copies)).all(|_| left.remove(&item))) && left.is_empty());
+        check_every_tree(&builder, rate, &shares(seed, has_copies), has_copies);
     }
 }
 

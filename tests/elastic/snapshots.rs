@@ -292,6 +292,31 @@ fn check_flipped(forged: &[u8], item: u64) {
     }
 }
 
+/// A snapshot whose last body is a list of extra copies: where its section, its record and the list begin.
+struct LastCopies<'a> {
+    bytes: &'a [u8],
+    section: usize,
+    record: usize,
+    start: usize,
+}
+
+impl LastCopies<'_> {
+    /// Returns a snapshot with another list, whose counts have `width` bytes, and with this number of items in the section.
+    fn replaced(&self, list: &[Entry], items: u64, width: usize) -> Vec<u8> {
+        let &Self { bytes, section, record, start } = self;
+        let mut body: Vec<u8> = list.iter().flat_map(|(key, _)| key.clone()).collect();
+        body.extend(list.iter().flat_map(|(_, count)| count.to_le_bytes()[..width].to_vec()));
+        body.resize(body.len().next_multiple_of(8), 0);
+        let mut forged = [&bytes[..start], &body, &[0; 8]].concat();
+        forged[record + 3] = width as u8;
+        forged[section..section + 8].copy_from_slice(&items.to_le_bytes());
+        let length = (forged.len() - 8 - section - SECTION) as u64;
+        forged[section + 16..section + 24].copy_from_slice(&length.to_le_bytes());
+        seal(&mut forged);
+        forged
+    }
+}
+
 /// Forges invalid lists of copies: unordered, with duplicates, with a count of 0, of absent items, beyond the maximum count.
 #[test]
 fn forged_copies_are_refused() {
@@ -305,22 +330,10 @@ fn forged_copies_are_refused() {
         assert!(bytes[record + 2] == COPIES && entries > 300 && width == 1);
         let (items, key_bytes) = (number(section.at), range.len() / entries - width);
         let (keys, counts) = bytes[range.clone()].split_at(entries * key_bytes);
-        let list: Vec<(Vec<u8>, u32)> =
-            keys.chunks(key_bytes).map(<[u8]>::to_vec).zip(counts.iter().copied().map(u32::from)).collect();
-        // Writes counts of `width` bytes. The body is the last one.
-        let forge_wide = |list: &[(Vec<u8>, u32)], items: u64, width: usize| {
-            let mut body: Vec<u8> = list.iter().flat_map(|(key, _)| key.clone()).collect();
-            body.extend(list.iter().flat_map(|(_, count)| count.to_le_bytes()[..width].to_vec()));
-            body.resize(body.len().next_multiple_of(8), 0);
-            let mut forged = [&bytes[..range.start], &body, &[0; 8]].concat();
-            forged[record + 3] = width as u8;
-            forged[section.at..section.at + 8].copy_from_slice(&items.to_le_bytes());
-            let length = (forged.len() - 8 - section.at - SECTION) as u64;
-            forged[section.at + 16..section.at + 24].copy_from_slice(&length.to_le_bytes());
-            seal(&mut forged);
-            forged
-        };
-        let forge = |list: &[(Vec<u8>, u32)], items: u64| forge_wide(list, items, width);
+        let list: Vec<Entry> = keys.chunks(key_bytes).map(<[u8]>::to_vec).zip(counts.iter().copied().map(u32::from)).collect();
+        let original = LastCopies { bytes: &bytes, section: section.at, record, start: range.start };
+        let forge_wide = |list: &[Entry], items: u64, width: usize| original.replaced(list, items, width);
+        let forge = |list: &[Entry], items: u64| forge_wide(list, items, width);
         assert!(forge(&list, items) == bytes, "seal differs from the library");
         let is_refused = |forged: &[u8], kind: Kind, words: &str| {
             let error = refused(forged, &[kind]).to_string();
