@@ -199,22 +199,27 @@ impl Generation {
         match halves.map(|half| self.pool.list(half).is_some()) {
             [true, true] => self.merge_lists(halves).map(|()| true),
             [false, false] => self.merge_tables(halves),
-            [is_first, _] => {
-                let list = halves[usize::from(!is_first)];
-                let record = self.pool.record(list);
-                if !self.list_to_table(list, None, usize::MAX).unwrap_or(false) {
-                    return Ok(false);
-                }
-                let table = |generation: &Self| generation.directory.at(record.depth(), record.prefix());
-                let is_merged = table(self).map_or(Ok(false), |table| self.merge_with_sibling(table, most));
-                if !is_merged.unwrap_or(false)
-                    && let Some(table) = table(self)
-                {
-                    self.list_again(table);
-                }
-                Ok(true)
-            }
+            [true, false] => Ok(self.merge_list_with_table(halves[0], most)),
+            [false, true] => Ok(self.merge_list_with_table(halves[1], most)),
         }
+    }
+
+    /// Merges a list with its sibling, a table: the list becomes a table first, and a list again if the two tables cannot be merged.
+    /// Returns false, and changes nothing, if it cannot become a table.
+    fn merge_list_with_table(&mut self, list: Place, most: usize) -> bool {
+        let record = self.pool.record(list);
+        if !self.list_to_table(list, None, usize::MAX).unwrap_or(false) {
+            return false;
+        }
+        let half = |generation: &Self| generation.directory.at(record.depth(), record.prefix());
+        let is_merged = half(self).map_or(Ok(false), |table| self.merge_with_sibling(table, most));
+        if !is_merged.unwrap_or(false)
+            && let Some(table) = half(self)
+        {
+            self.list_again(table);
+        }
+        // Shards have moved, even if the two are not merged.
+        true
     }
 
     /// Returns what the shard is charged that replaces two halves, and copies that would be counted beside its table.
