@@ -297,16 +297,6 @@ pub(super) fn too_long(given: u64, expected: u64) -> SnapshotError {
     SnapshotError::new(SnapshotErrorKind::TrailingBytes, expected, message, [given - expected])
 }
 
-/// Compares the stored checksum of a part of the snapshot with the computed one. The error has the offset `at`: that of the
-/// checksum or of the part.
-pub(super) fn verify_checksum(at: u64, part: &'static str, stored: u64, computed: u64) -> Result<(), SnapshotError> {
-    if stored == computed {
-        Ok(())
-    } else {
-        Err(SnapshotError::altered(SnapshotErrorKind::BodyChecksum, at, part, stored, computed))
-    }
-}
-
 /// Wraps an error in an I/O error, or returns it unchanged if there is no memory. `std` boxes the error and aborts the program if
 /// it cannot, so this checks for memory first.
 #[cfg(feature = "std")]

@@ -431,6 +431,12 @@ fn header_checksum(header: &HeaderBytes) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(&header[..CHECKSUM_AT], 0)
 }
 
+/// Compares the stored checksum of a part of the snapshot with the computed one. The error has the offset `at`: that of the
+/// checksum or of the part.
+pub(super) fn verify_checksum(at: u64, part: &'static str, stored: u64, computed: u64) -> Result<(), SnapshotError> {
+    if stored == computed { Ok(()) } else { Err(SnapshotError::altered(Kind::BodyChecksum, at, part, stored, computed)) }
+}
+
 /// A [`checksum`] that is computed incrementally.
 pub(super) struct Checksum(xxhash_rust::xxh3::Xxh3);
 

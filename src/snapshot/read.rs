@@ -10,10 +10,10 @@ use std::io::{ErrorKind, Read};
 
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
-    error::{too_long, too_short, verify_checksum},
+    error::{too_long, too_short},
     format::{
         Body, Checksum, HEADER_BYTES, Header, HeaderBytes, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, checksum,
-        header_too_short, section_checksum, u64_at,
+        header_too_short, section_checksum, u64_at, verify_checksum,
     },
     verify,
 };

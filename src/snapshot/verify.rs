@@ -4,8 +4,7 @@ use core::ops::{Deref, Range};
 
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
-    error::verify_checksum,
-    format::{Checksum, HEADER_BYTES, ITEMS_AT, Record},
+    format::{Checksum, HEADER_BYTES, ITEMS_AT, Record, verify_checksum},
 };
 use crate::{
     bits::{index, wide},
