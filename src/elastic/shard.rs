@@ -12,9 +12,9 @@
 use super::stream::Window;
 use crate::{
     bits::{PADDING, mask},
-    filter::{Content, Insertion, Located, Occurrences, RawFilter},
+    filter::{Content, Located, Occurrences, RawFilter},
     params::TableKind,
-    table::{AnySize, CopyPolicy, Fingerprint, Pair, TableParams, Uniform},
+    table::{AnySize, CopyPolicy, Fingerprint, Insertion, Pair, TableParams, Uniform},
 };
 
 /// The number of slots in a bucket. Growing filters have packed tables only.

@@ -47,7 +47,8 @@ pub(crate) use packed::codebook::CODEWORD_BITS;
 pub(crate) use packed::{Column, Deep, FillPart, Keys, Narrow, Packed, PackedGeometry, Wide};
 pub(crate) use single::{Single, SingleGeometry};
 pub(crate) use walk::{
-    CopyPolicy, Crowd, Crowded, LONG_SEARCH, PIECE_BUCKETS, Replacement, SHORT_SEARCH, store_fingerprint, store_in_second,
+    CopyPolicy, Crowd, Crowded, Insertion, LONG_SEARCH, PIECE_BUCKETS, Replacement, SHORT_SEARCH, store_fingerprint,
+    store_in_second,
 };
 #[cfg(x86_kernels)]
 pub(crate) use {address::MULTIPLIER, packed::codebook};

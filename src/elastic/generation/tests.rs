@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     bits::PADDING,
-    filter::{InsertError, InsertErrorKind, Insertion, Located, Lookup},
+    filter::{InsertError, InsertErrorKind, Located, Lookup},
     hash::split_mix,
     kernel::{Dispatch, Kernel},
-    table::{CopyPolicy, DeepGeometry, Fingerprint, Uniform},
+    table::{CopyPolicy, DeepGeometry, Fingerprint, Insertion, Uniform},
 };
 
 const HASHES: u64 = if cfg!(miri) { 60 } else { 600 };

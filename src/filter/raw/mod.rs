@@ -20,14 +20,15 @@ use crate::{
     params::{Params, mean_matches, rate_beside_copies},
     storage::{OutOfMemory, Owned, reserved},
     table::{
-        Address, CopyPolicy, Corrupt, DeepGeometry, FillPart, Fingerprint, Geometry, Pair, Read, Slot as _, TableParams, Uniform,
+        Address, CopyPolicy, Corrupt, DeepGeometry, FillPart, Fingerprint, Geometry, Insertion, Pair, Read, Slot as _,
+        TableParams, Uniform,
         copies::{ClassKeys, Copies, ExtraCopies, SnapshotCopies},
         fingerprints,
         list::ClassKey,
     },
 };
 use scan::{AddAll, BatchInsertion, BatchPrefetch, BatchRemoval, CopyValues, FirstCorrupt, Removal, TakePresent, Taken};
-pub(crate) use scan::{Insertion, Located, Lookup, Occurrences, classes, slots};
+pub(crate) use scan::{Located, Lookup, Occurrences, classes, slots};
 
 /// A table with its parameters, geometry, number of items and kernel: the core of a [`CuckooFilter`](crate::CuckooFilter), or one
 /// shard of a growing filter.

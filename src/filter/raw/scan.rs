@@ -9,8 +9,8 @@ use crate::{
     kernel::{PREFETCH_FROM, answers, prefetch},
     params::Params,
     table::{
-        Address, Change, CopyPolicy, Corrupt, FillPart, Fingerprint, Instructions, Pair, Read, Slot, Table, TableMut,
-        TableParams, Task, Uniform, copy_values, fingerprints, store_fingerprint, store_in_second,
+        Address, Change, CopyPolicy, Corrupt, Fingerprint, Pair, Read, Slot, Table, TableMut, TableParams, Uniform, copy_values,
+        fingerprints, store_fingerprint, store_in_second,
     },
 };
 
@@ -131,23 +131,6 @@ impl<F: FnOnce() -> (Pair, Fingerprint)> Change for Removal<F> {
     }
 }
 
-/// Inserts an item. Returns false, and changes nothing, if it finds no slot.
-pub(crate) struct Insertion<'a, P, F> {
-    pub params: &'a P,
-    pub locate: F,
-    pub among_copies: CopyPolicy,
-}
-
-impl<P: TableParams, F: FnOnce(&P) -> (Pair, Fingerprint)> Change for Insertion<'_, P, F> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let (buckets, fingerprint) = (self.locate)(self.params);
-        store_fingerprint(table, self.params, buckets, fingerprint, self.among_copies)
-    }
-}
-
 /// The buckets and fingerprint of an item in a table of at most 2³² buckets. It has two words, which are passed in registers.
 #[derive(Clone, Copy)]
 pub(crate) struct Located {
@@ -205,15 +188,6 @@ impl<S: Slot> Read for CopyValues<'_, S> {
         for bucket in self.buckets {
             rest = copy_values(&table.values(bucket), rest);
         }
-    }
-}
-
-impl Task for FillPart<'_> {
-    type Output = usize;
-
-    #[inline(always)]
-    fn run<I: Instructions>(self, instructions: I) -> usize {
-        self.copy(instructions)
     }
 }
 

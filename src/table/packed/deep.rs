@@ -5,7 +5,7 @@
 use super::{Column, Keys as _, Narrow, PackedGeometry, SLOTS, keys::QUARTER};
 use crate::{
     bits::{Fields, Writer, index, low_half, mask},
-    table::Instructions,
+    table::{Instructions, Task},
 };
 
 /// A split: copies the fingerprints of a table whose bits in the column begin with `prefix` to an empty table of as many buckets,
@@ -20,7 +20,9 @@ pub(crate) struct FillPart<'a> {
     pub prefix: u32,
 }
 
-impl FillPart<'_> {
+impl Task for FillPart<'_> {
+    type Output = usize;
+
     /// Returns how many fingerprints were copied. Filtering keeps the order of the slots, so nothing is sorted again.
     ///
     /// A bucket with two of its four slots in this part, where the prefix is 1 and k is a key; lowest slots on the left:
@@ -31,7 +33,7 @@ impl FillPart<'_> {
     /// marks                      0     1     0     1
     /// ```
     #[inline(always)]
-    pub fn copy(self, i: impl Instructions) -> usize {
+    fn run<I: Instructions>(self, i: I) -> usize {
         let Self { ref geometry, whole: (bytes, whole_column), buckets, part: (part, column), prefix } = self;
         let (width, kept) = (whole_column.width(), column.width());
         let fields = Fields::new(width, SLOTS);

@@ -132,6 +132,23 @@ pub(crate) enum CopyPolicy {
     GiveUpForOwnCopy,
 }
 
+/// Inserts an item. Returns false, and changes nothing, if it finds no slot.
+pub(crate) struct Insertion<'a, P, F> {
+    pub params: &'a P,
+    pub locate: F,
+    pub among_copies: CopyPolicy,
+}
+
+impl<P: TableParams, F: FnOnce(&P) -> (Pair, Fingerprint)> Change for Insertion<'_, P, F> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        let (buckets, fingerprint) = (self.locate)(self.params);
+        store_fingerprint(table, self.params, buckets, fingerprint, self.among_copies)
+    }
+}
+
 /// Stores a fingerprint in one of its two buckets, evicting others if necessary. Returns false and changes nothing if no slot was
 /// found.
 #[inline(always)]
