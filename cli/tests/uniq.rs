@@ -196,12 +196,15 @@ fn lines_that_were_not_printed_are_printed_by_the_next_run() {
     assert_eq!(killed.status(0), b"ten\n");
 }
 
-/// Under `nohup`, the tests and all that they start ignore a hang-up.
+/// The signals that a shell sends, and the status of what they end. The tests, and all that they start, ignore a hang-up under `nohup`,
+/// and Ctrl-C as a background job of a script.
 #[cfg(unix)]
 fn signals() -> impl Iterator<Item = (&'static str, i32)> {
-    let survivor = Koel::new().shell("{ sh -c 'kill -HUP $$; echo ignored'; } 2>/dev/null || true");
-    let survives = !survivor.text().is_empty();
-    [("INT", 130), ("TERM", 143), ("HUP", 129)].into_iter().filter(move |&(signal, _)| signal != "HUP" || !survives)
+    let is_ignored = |signal: &str| {
+        let survivor = Koel::new().shell(&format!("{{ sh -c 'kill -{signal} $$; echo ignored'; }} 2>/dev/null || true"));
+        !survivor.text().is_empty()
+    };
+    [("INT", 130), ("TERM", 143), ("HUP", 129)].into_iter().filter(move |&(signal, _)| !is_ignored(signal))
 }
 
 /// A signal that can be caught ends the run at once, even if more lines may come, and the filter has the printed lines.
