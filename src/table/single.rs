@@ -213,7 +213,7 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
         self.geometry.contains(&self.bytes, buckets, fingerprint.get())
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn values(&self, bucket: u64) -> Values {
         let (first, f, b) = (self.geometry.bit(bucket), self.geometry.slot_bits(), self.geometry.bucket_size());
         let mut values = Values { slots: [0; MAX_SLOTS], len: b as usize };
