@@ -77,9 +77,9 @@ const NEAR: usize = 32;
 /// Searches begin at the guess, except in programs for browsers, which are to be small.
 const BEGINS_AT_GUESS: bool = !cfg!(target_family = "wasm");
 
-/// Returns positions among `len` of which one is the first that is not below a bound, or their end is. That is probably near `guess`,
-/// and then the range is empty. A binary search would take longer, except far from there: each of its steps is unpredictable, and
-/// reads memory elsewhere.
+/// Narrows the search for the first of `len` positions that is not below a bound: it is in the range, or the range's end. It is probably
+/// near `guess`, and then the range is empty. A binary search would take longer, except far from there: each of its steps is
+/// unpredictable, and reads memory elsewhere.
 #[inline(always)]
 fn near(len: usize, guess: usize, is_below: impl Fn(usize) -> bool) -> Range<usize> {
     let guess = guess.min(len);
