@@ -1,7 +1,7 @@
 //! Filters that hold few items store them in a list instead of tables. They change to tables when they grow, and back when they
 //! shrink.
 
-use crate::common::{filled, key, same_bits, split_mix::unmixed};
+use crate::common::{key, same_bits, split_mix::unmixed};
 use koel::{ElasticBuilder, ElasticFilter, ElasticView, InsertErrorKind, Prehashed, SharedFilter};
 
 fn default() -> ElasticBuilder {
@@ -20,7 +20,7 @@ fn tiny() -> [ElasticBuilder; 3] {
 fn few_items_take_little_memory() {
     for (rate, bounds) in [(0.01, [460, 460, 960, 3850]), (0.001, [460, 460, 960, 4300])] {
         for (items, most) in [0, 5, 100, 1000].into_iter().zip(bounds) {
-            let filter = filled(default().false_positive_rate(rate), items);
+            let filter = crate::common::filled(default().false_positive_rate(rate), items);
             assert!(filter.size_in_bytes() <= most && (filter.buckets() == 0) == (items < 1000), "{filter}");
         }
     }

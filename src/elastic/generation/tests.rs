@@ -234,6 +234,7 @@ fn lists_become_tables_and_tables_lists() {
 /// Items whose streams are equal, and more of them than a table of any depth holds, stay in a list, and others are separated from
 /// them.
 #[test]
+#[cfg_attr(miri, ignore = "takes too long")]
 fn only_the_shard_of_chosen_items_stays_a_list() {
     let (params, _) = empty_generation();
     let plan = params.generation(0);
