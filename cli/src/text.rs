@@ -1,5 +1,6 @@
 //! Numbers, tables and paragraphs as text for people. `koel_lab` formats counts and shares.
 
+use koel::Params;
 pub(crate) use koel_lab::counted;
 use textwrap::{Options, WordSplitter, fill};
 
@@ -62,6 +63,24 @@ pub(crate) fn rounded_up(rate: f64) -> f64 {
 /// Returns the text of a cell, or a dash if there is none.
 pub(crate) fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| String::from("-"))
+}
+
+/// Returns the name of a filter in tables.
+pub(crate) fn label(params: &Params) -> String {
+    format!("{} f={} b={}", params.table(), params.fingerprint_bits(), params.bucket_size())
+}
+
+/// Columns of a table that fit the width of the text, without the first one. That has the same names in all parts of the table.
+pub(crate) struct Part {
+    pub(crate) header: Vec<&'static str>,
+    /// The cells of the first rows of the table.
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Part {
+    pub(crate) fn new(header: &[&'static str], rows: impl IntoIterator<Item = Vec<String>>) -> Self {
+        Self { header: header.to_vec(), rows: rows.into_iter().collect() }
+    }
 }
 
 /// Formats rows of cells as columns. The columns in `left` are aligned to the left, all others to the right.

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 /// A reader that returns pieces of varying length, and is interrupted before every third one.
 pub struct Pieces<'a> {
-    /// What has not been read.
+    /// Holds the bytes that have not been read yet.
     pub bytes: &'a [u8],
     odd: usize,
     turn: usize,

@@ -219,13 +219,13 @@ impl Generation {
     }
 
     #[inline]
-    fn store_at(&mut self, place: Place, key: Key, even_if_full: bool, among_copies: CopyPolicy) -> bool {
+    fn store_at(&mut self, place: Place, key: Key, even_if_full: bool, copy_policy: CopyPolicy) -> bool {
         let Some((layout, record, table)) = self.pool.open(place) else { return false };
         let items = record.items();
         if items >= index(layout.full_at.into()) && !even_if_full {
             return false;
         }
-        let insertion = key.insertion(&layout.params, layout.upper, among_copies);
+        let insertion = key.insertion(&layout.params, layout.upper, copy_policy);
         let is_stored = self.dispatch.change_deep(&layout.geometry, table, insertion);
         if is_stored {
             record.set_items(items + 1);

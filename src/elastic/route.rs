@@ -1,4 +1,5 @@
-//! The route from a hash's stream to the bytes of its shard, in a growing filter or in a snapshot of one.
+//! The route from a hash's stream to the bytes of its shard, in a growing filter or in a snapshot of one, and the layout of these
+//! bytes, which all shards of one depth share.
 //!
 //! ```text
 //! stream ──directory──▶ place ─┬─ block, offset ──▶ a table

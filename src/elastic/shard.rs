@@ -179,10 +179,10 @@ impl Key {
         self,
         params: &ShardParams,
         upper: Upper,
-        among_copies: CopyPolicy,
+        copy_policy: CopyPolicy,
     ) -> Insertion<'_, ShardParams, impl FnOnce(&ShardParams) -> (Pair, Fingerprint)> {
         let (buckets, fingerprint) = (self.buckets, self.fingerprint(upper));
-        Insertion { params, locate: move |_: &ShardParams| (buckets, fingerprint), among_copies }
+        Insertion { params, locate: move |_: &ShardParams| (buckets, fingerprint), copy_policy }
     }
 
     /// Returns all bits that a generation knows of the item besides its buckets: the low fingerprint, and above it the first bits

@@ -63,7 +63,7 @@ impl Shares {
     pub fn stream(self, hash: Uniform) -> u64 {
         let bits = spread(hash) << self.partition_bits;
         let choice = bits >> (64 - CHOICE_BITS);
-        // Those of the other choices are above the quarter; the next shift drops them.
+        // The quarters of other choices are still above this one. The next shift drops them.
         let quarter = self.quarters >> (choice * u64::from(QUARTER_BITS));
         let rest = bits << CHOICE_BITS;
         quarter << (64 - QUARTER_BITS) | rest >> QUARTER_BITS

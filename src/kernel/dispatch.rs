@@ -84,7 +84,7 @@ impl Dispatch {
                 }
                 read_portably::<Narrow, R>(geometry, bytes, read)
             }
-            // These spread and gather nothing, so portable code is as fast.
+            // These spread and gather nothing, which is what BMI2 is for.
             Geometry::Wide(geometry) => read_portably::<Wide, R>(geometry, bytes, read),
             Geometry::Single(geometry) => read_portably::<Single, R>(geometry, bytes, read),
         }

@@ -66,7 +66,8 @@ impl TableKind {
 
 /// The addressing, which is how an item's two buckets are computed. docs/FORMAT.md has the formulas.
 ///
-/// Its name is `any-size` or `power-of-two` in [`Display`](core::fmt::Display), [`FromStr`](core::str::FromStr), serde and the command `koel`.
+/// Its name is `any-size` or `power-of-two` in [`Display`](core::fmt::Display), [`FromStr`](core::str::FromStr), serde and the
+/// command `koel`.
 ///
 /// # Example
 /// ```

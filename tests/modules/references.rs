@@ -30,7 +30,6 @@ struct Module {
     file: PathBuf,
     parent: Option<usize>,
     children: HashMap<String, usize>,
-    /// What the module itself defines.
     items: HashMap<String, Item>,
     imports: Vec<Import>,
     /// The paths in the module's code, also those of a single name.
@@ -45,7 +44,7 @@ struct Item {
 }
 
 struct Import {
-    /// What the module calls it; `*` if these are all items of a module.
+    /// The name is `*` if the module imports all items of another one.
     name: String,
     path: Vec<String>,
     is_public: bool,
@@ -57,7 +56,8 @@ enum Target {
 }
 
 impl Modules {
-    /// Reads all Rust files below `folder`, in their canonical paths. The root of a crate is a file that no other one declares as its module.
+    /// Reads all Rust files below `folder`, in their canonical paths. A file that no other one declares as its module is the root of
+    /// a crate.
     pub fn read(folder: &Path) -> Self {
         let mut files = Vec::new();
         find_files(&folder.canonicalize().expect("a folder"), &mut files);
@@ -233,10 +233,10 @@ impl Modules {
 
 type Tokens<'a> = Peekable<IntoIter<&'a str>>;
 
-/// Before the name of an item.
+/// An item's name follows one of these keywords.
 const KEYWORDS: [&str; 8] = ["fn", "struct", "enum", "union", "trait", "type", "const", "static"];
 
-/// Those of types and traits.
+/// The keywords that define types and traits.
 const TYPES: [&str; 5] = ["struct", "enum", "union", "trait", "type"];
 
 fn find_files(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -75,12 +75,12 @@ pub(crate) fn refused(refusal: Refusal, plan: &Plan, limit: Limit) -> Failure {
         )),
         Refusal::Limit => Failure::new(format_args!(
             "Maximum expansions reached: the filter may take {} bytes; raise koel.max-bytes with CONFIG SET, or remove items and \
-                 call CF.COMPACT",
+             call CF.COMPACT",
             limit.bytes()
         )),
         Refusal::Growth => Failure::new(
             "Maximum expansions reached: too many items share the first bits of their hashes; fill a new one that is reserved \
-                 with another SEED",
+             with another SEED",
         ),
         Refusal::OutOfMemory => Failure::out_of_memory(),
     }

@@ -198,7 +198,6 @@ impl NumberOption {
 
 /// The values of a command's options.
 pub(crate) struct Options {
-    /// Those that shape the filter.
     pub(crate) plan: Plan,
     /// RedisBloom's bucket size, which limits the capacity here.
     pub(crate) bucket_size: i64,

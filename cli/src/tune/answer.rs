@@ -12,11 +12,10 @@ use super::{
     Nearest, Tune,
     call::Call,
     cost::{Cost, Workload},
-    part::{Part, label},
     trace::Replays,
     trial::Trial,
 };
-use crate::text::{counted, or_dash, paragraphs, short_rate, size, table, time, wrapped};
+use crate::text::{Part, counted, label, or_dash, paragraphs, short_rate, size, table, time, wrapped};
 
 /// The number of filters in a table, and of lines of those left out, without --all.
 const SHOWN: usize = 4;

@@ -153,3 +153,15 @@ impl fmt::Display for Call {
 fn grouped(number: usize) -> String {
     HumanCount(number as u64).to_string().replace(',', "_")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped_in_threes() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1_000"), (12_345, "12_345"), (1_000_000, "1_000_000")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

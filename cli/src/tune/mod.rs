@@ -4,7 +4,6 @@ mod answer;
 mod call;
 mod cost;
 mod measure;
-mod part;
 mod trace;
 mod trial;
 

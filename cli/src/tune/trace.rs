@@ -18,7 +18,6 @@ use super::{
     Tune,
     call::{Call, GrowingPlan},
     measure::{build_repeats, disturbed, empty, hash, in_rounds, median, rounds, times},
-    part::{Part, label},
 };
 use crate::{
     errors,
@@ -26,7 +25,7 @@ use crate::{
     items::{Format, Items},
     options,
     terminal::Progress,
-    text::{counted, or_dash, short_rate},
+    text::{Part, counted, label, or_dash, short_rate},
 };
 
 /// The maximum number of operations. They take 1 GiB.

@@ -9,14 +9,11 @@ use koel_lab::{Rounds, Stopwatch, interval, percent};
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{
-    measure::{build_repeats, disturbed, empty, hash, in_rounds, median, rounds, time_each, times},
-    part::{Part, label},
-};
+use super::measure::{build_repeats, disturbed, empty, hash, in_rounds, median, rounds, time_each, times};
 use crate::{
     file::{self, Filter},
     items::{Format, Items},
-    text::{counted, or_dash, short_rate},
+    text::{Part, counted, label, or_dash, short_rate},
 };
 
 // No doc comment here: clap would use it as the help of the command.

@@ -1,4 +1,4 @@
-//! What the comparison and its examples share: the keys, and XXH3 for other crates' filters.
+//! The comparison and its examples use the same keys, and XXH3 for other crates' filters.
 
 use std::hash::Hasher;
 

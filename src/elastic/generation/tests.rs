@@ -330,7 +330,7 @@ fn shards_store_every_bit_of_64() {
             let store = |bytes: &mut [u8], item: (u64, Fingerprint)| {
                 let (buckets, fingerprint) = (buckets(item), item.1);
                 let locate = |_: &ShardParams| (buckets, fingerprint);
-                let insertion = Insertion { params: &whole, locate, among_copies: CopyPolicy::Continue };
+                let insertion = Insertion { params: &whole, locate, copy_policy: CopyPolicy::Continue };
                 assert!(dispatch.change_deep(&geometry, bytes, insertion), "{context}: there is room");
             };
             let contains =

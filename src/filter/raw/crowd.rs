@@ -25,7 +25,7 @@ impl RawFilter {
             return self.count_extra(buckets, fingerprint, 1);
         }
         // Otherwise, store it in the table if there is room.
-        let is_stored = self.store_beside_copies(buckets, |filter, among_copies| filter.store_hash(hash, among_copies));
+        let is_stored = self.store_beside_copies(buckets, |filter, copy_policy| filter.store_hash(hash, copy_policy));
         if is_stored { Ok(()) } else { self.insert_crowded(hash) }
     }
 
@@ -73,7 +73,7 @@ impl RawFilter {
 
     /// Stores a fingerprint in the table as [`insert`](Self::insert) would. Returns false if it finds no slot.
     fn store_once(&mut self, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        let store = |filter: &mut Self, among_copies| filter.store(move |_| (buckets, fingerprint), among_copies);
+        let store = |filter: &mut Self, copy_policy| filter.store(move |_| (buckets, fingerprint), copy_policy);
         if self.copies.is_empty() { store(self, CopyPolicy::GiveUp) } else { self.store_beside_copies(buckets, store) }
     }
 

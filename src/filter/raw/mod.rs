@@ -386,14 +386,14 @@ impl RawFilter {
 
     /// Inserts a hash into the table. Returns false, and changes nothing, if it finds no slot.
     #[inline]
-    fn store_hash(&mut self, hash: Uniform, among_copies: CopyPolicy) -> bool {
-        self.store(move |params| Address::new(params).buckets(hash), among_copies)
+    fn store_hash(&mut self, hash: Uniform, copy_policy: CopyPolicy) -> bool {
+        self.store(move |params| Address::new(params).buckets(hash), copy_policy)
     }
 
     /// Inserts an item into the table. Returns false, and changes nothing, if it finds no slot.
     #[inline]
-    fn store(&mut self, locate: impl FnOnce(&Params) -> (Pair, Fingerprint), among_copies: CopyPolicy) -> bool {
-        let insertion = Insertion { params: &self.params, locate, among_copies };
+    fn store(&mut self, locate: impl FnOnce(&Params) -> (Pair, Fingerprint), copy_policy: CopyPolicy) -> bool {
+        let insertion = Insertion { params: &self.params, locate, copy_policy };
         let is_stored = self.dispatch.change(&self.geometry, &mut self.storage, insertion);
         self.items += u64::from(is_stored);
         is_stored

@@ -219,7 +219,7 @@ impl<P: TableParams> Change for AddAll<'_, P> {
             // From the last one on, as `add` stores them.
             for fingerprint in added.as_ref().iter().rev().filter_map(|&left| Fingerprint::new(left.into())) {
                 let pair = (bucket, params.alternate(bucket, fingerprint));
-                if !store_in_second(table, params, pair, fingerprint, CopyPolicy::Continue) {
+                if !store_in_second(table, params, pair, fingerprint) {
                     return false;
                 }
             }

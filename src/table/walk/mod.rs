@@ -136,7 +136,7 @@ pub(crate) enum CopyPolicy {
 pub(crate) struct Insertion<'a, P, F> {
     pub params: &'a P,
     pub locate: F,
-    pub among_copies: CopyPolicy,
+    pub copy_policy: CopyPolicy,
 }
 
 impl<P: TableParams, F: FnOnce(&P) -> (Pair, Fingerprint)> Change for Insertion<'_, P, F> {
@@ -145,7 +145,7 @@ impl<P: TableParams, F: FnOnce(&P) -> (Pair, Fingerprint)> Change for Insertion<
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> bool {
         let (buckets, fingerprint) = (self.locate)(self.params);
-        store_fingerprint(table, self.params, buckets, fingerprint, self.among_copies)
+        store_fingerprint(table, self.params, buckets, fingerprint, self.copy_policy)
     }
 }
 
@@ -162,17 +162,16 @@ pub(crate) fn store_fingerprint<T: TableMut, P: TableParams>(
     table.insert(buckets, fingerprint) || walk(table, params, buckets, fingerprint, copy_policy)
 }
 
-/// [Stores](store_fingerprint) a fingerprint whose first bucket is full.
+/// [Stores](store_fingerprint) a fingerprint whose first bucket is full, also if the walk meets only copies of it.
 #[inline(always)]
 pub(crate) fn store_in_second<P: TableParams>(
     table: &mut impl TableMut,
     params: &P,
     buckets: Pair,
     fingerprint: Fingerprint,
-    copy_policy: CopyPolicy,
 ) -> bool {
     let table: &mut dyn Buckets<P> = table;
-    table.replace(Replace(buckets.1, None, Some(fingerprint))) || walk(table, params, buckets, fingerprint, copy_policy)
+    table.replace(Replace(buckets.1, None, Some(fingerprint))) || walk(table, params, buckets, fingerprint, CopyPolicy::Continue)
 }
 
 /// Stores a fingerprint whose two buckets are full, by a walk. Returns false and changes nothing if no slot was found.
