@@ -22,11 +22,10 @@ mod split;
 pub(super) use slots::Slots;
 
 use super::{
-    directory::Directory,
+    directory::{Directory, Route, ShardBytes},
     generation_plan::GenerationPlan,
     lookup::Shards,
     pool::{Place, Pool, ShardRecord, empty_charged_bytes, times_in_table},
-    route::{Route, ShardBytes},
     shard::{Key, Shard, ShardMut},
 };
 use crate::{

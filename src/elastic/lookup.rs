@@ -6,8 +6,8 @@
 use core::ops::Deref;
 
 use super::{
+    directory::{Route, ShardBytes},
     generation_plan::GenerationPlan,
-    route::{Route, ShardBytes},
     shard::Key,
 };
 use crate::{

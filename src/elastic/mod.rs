@@ -17,7 +17,6 @@ mod operations;
 mod partition;
 mod plan;
 mod pool;
-mod route;
 mod shard;
 #[cfg(feature = "std")]
 mod shared;
@@ -36,14 +35,13 @@ pub(crate) use shared::Shared;
 pub use shared::SharedFilter;
 pub use {builder::ElasticBuilder, plan::ElasticParams};
 pub(crate) use {
-    directory::Directory,
+    directory::{DepthLayout, Directory, PlaceCode, Route, ShardBytes},
     facts::{equal, grows, summarize},
     generation::Generation,
     generation_plan::GenerationPlan,
     lookup::{Partitions, Shards, contains_all},
     partition::Partition,
     pool::times_in_table,
-    route::{DepthLayout, PlaceCode, Route, ShardBytes},
     shard::{BUCKET_SIZE, Key, Shard},
     stream::Shares,
 };

@@ -15,9 +15,8 @@
 use alloc::vec::Vec;
 
 use super::{
-    directory::Directory,
+    directory::{DepthLayout, Directory, PlaceCode, Route, ShardBytes},
     generation_plan::GenerationPlan,
-    route::{DepthLayout, PlaceCode, Route, ShardBytes},
     shard::Shard,
 };
 use crate::{

@@ -15,20 +15,20 @@ use core::{
 use super::InsertErrorKind;
 use super::{Content, Core, CoreMut, InsertError, facts::Load, same_content};
 use crate::{
-    bits::{PADDING, in_memory, index, mask, wide},
+    bits::{PADDING, in_memory, index, low_half, mask, wide},
     kernel::{Dispatch, Hashes, answers},
     params::{Params, mean_matches, rate_beside_copies},
     storage::{OutOfMemory, Owned, reserved},
     table::{
-        Address, CopyPolicy, Corrupt, DeepGeometry, FillPart, Fingerprint, Geometry, Insertion, Pair, Read, Slot as _,
-        TableParams, Uniform,
+        Address, Change, CopyPolicy, Corrupt, DeepGeometry, FillPart, Fingerprint, Geometry, Insertion, Pair, Read, Slot as _,
+        Table, TableMut, TableParams, Uniform,
         copies::{ClassKeys, Copies, ExtraCopies, SnapshotCopies},
         fingerprints,
         list::ClassKey,
     },
 };
-use scan::{AddAll, BatchInsertion, BatchPrefetch, BatchRemoval, CopyValues, FirstCorrupt, Removal, TakePresent, Taken};
-pub(crate) use scan::{Located, Lookup, Occurrences, classes, slots};
+use scan::{AddAll, BatchInsertion, BatchPrefetch, BatchRemoval, CopyValues, FirstCorrupt, TakePresent, Taken};
+pub(crate) use scan::{Occurrences, classes, slots};
 
 /// A table with its parameters, geometry, number of items and kernel: the core of a [`CuckooFilter`](crate::CuckooFilter), or one
 /// shard of a growing filter.
@@ -317,7 +317,7 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
 
 impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     #[cfg(test)]
-    pub fn change<C: crate::table::Change>(&mut self, change: C) -> C::Output {
+    pub fn change<C: Change>(&mut self, change: C) -> C::Output {
         self.dispatch.change(&self.geometry, &mut self.storage, change)
     }
 
@@ -605,5 +605,83 @@ impl RawFilter {
             true
         });
         (self.distinct() + other.distinct() - in_both, in_both)
+    }
+}
+
+// Operations on one item. They get its buckets and its fingerprint from a function, which is compiled with them for the kernel's
+// instructions.
+
+/// Looks up an item.
+pub(crate) struct Lookup<F>(pub F);
+
+impl<F: FnOnce() -> (Pair, Fingerprint)> Read for Lookup<F> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) -> bool {
+        let (buckets, fingerprint) = (self.0)();
+        table.contains(buckets, fingerprint)
+    }
+}
+
+/// Prefetches an item's buckets.
+pub(crate) struct Prefetch<F>(pub F);
+
+impl<F: FnOnce() -> (Pair, Fingerprint)> Read for Prefetch<F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<T: Table>(self, table: &T) {
+        let ((first, second), _) = (self.0)();
+        table.prefetch(first);
+        table.prefetch(second);
+    }
+}
+
+/// Removes one copy of an item. Returns false, and changes nothing, if there is none.
+pub(crate) struct Removal<F>(pub F);
+
+impl<F: FnOnce() -> (Pair, Fingerprint)> Change for Removal<F> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> bool {
+        let (buckets, fingerprint) = (self.0)();
+        table.remove(buckets, fingerprint)
+    }
+}
+
+/// The buckets and fingerprint of an item in a table of at most 2³² buckets. It has two words, which are passed in registers.
+#[derive(Clone, Copy)]
+pub(crate) struct Located {
+    buckets: u64,
+    fingerprint: Fingerprint,
+}
+
+impl Located {
+    #[inline(always)]
+    pub fn new((first, second): Pair, fingerprint: Fingerprint) -> Self {
+        debug_assert!(first | second < 1 << 32);
+        Self { buckets: first | second << 32, fingerprint }
+    }
+
+    #[inline(always)]
+    fn parts(self) -> (Pair, Fingerprint) {
+        ((low_half(self.buckets).into(), self.buckets >> 32), self.fingerprint)
+    }
+
+    #[inline(always)]
+    pub fn lookup(self) -> Lookup<impl FnOnce() -> (Pair, Fingerprint)> {
+        Lookup(move || self.parts())
+    }
+
+    #[inline(always)]
+    pub fn removal(self) -> Removal<impl FnOnce() -> (Pair, Fingerprint)> {
+        Removal(move || self.parts())
+    }
+
+    #[inline(always)]
+    pub fn prefetch(self) -> Prefetch<impl FnOnce() -> (Pair, Fingerprint)> {
+        Prefetch(move || self.parts())
     }
 }

@@ -1,4 +1,4 @@
-//! Table operations of [`RawFilter`](super::RawFilter) on fingerprints, buckets, whole tables and batches of hashes.
+//! Table operations of [`RawFilter`](super::RawFilter) on buckets, whole tables and batches of hashes.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -86,84 +86,6 @@ pub(crate) fn classes<P: TableParams>(
         let is_repeated = values[..slot].contains(&value) || alternate < bucket && in_alternate > 0;
         is_repeated || act((bucket, alternate), fingerprint, count(values, value) + in_alternate)
     })
-}
-
-// Operations on one item. They get its buckets and its fingerprint from a function, which is compiled with them for the kernel's
-// instructions.
-
-/// Looks up an item.
-pub(crate) struct Lookup<F>(pub F);
-
-impl<F: FnOnce() -> (Pair, Fingerprint)> Read for Lookup<F> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<T: Table>(self, table: &T) -> bool {
-        let (buckets, fingerprint) = (self.0)();
-        table.contains(buckets, fingerprint)
-    }
-}
-
-/// Prefetches an item's buckets.
-pub(crate) struct Prefetch<F>(pub F);
-
-impl<F: FnOnce() -> (Pair, Fingerprint)> Read for Prefetch<F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<T: Table>(self, table: &T) {
-        let ((first, second), _) = (self.0)();
-        table.prefetch(first);
-        table.prefetch(second);
-    }
-}
-
-/// Removes one copy of an item. Returns false, and changes nothing, if there is none.
-pub(crate) struct Removal<F>(pub F);
-
-impl<F: FnOnce() -> (Pair, Fingerprint)> Change for Removal<F> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<T: TableMut>(self, table: &mut T) -> bool {
-        let (buckets, fingerprint) = (self.0)();
-        table.remove(buckets, fingerprint)
-    }
-}
-
-/// The buckets and fingerprint of an item in a table of at most 2³² buckets. It has two words, which are passed in registers.
-#[derive(Clone, Copy)]
-pub(crate) struct Located {
-    buckets: u64,
-    fingerprint: Fingerprint,
-}
-
-impl Located {
-    #[inline(always)]
-    pub fn new((first, second): Pair, fingerprint: Fingerprint) -> Self {
-        debug_assert!(first | second < 1 << 32);
-        Self { buckets: first | second << 32, fingerprint }
-    }
-
-    #[inline(always)]
-    fn parts(self) -> (Pair, Fingerprint) {
-        ((low_half(self.buckets).into(), self.buckets >> 32), self.fingerprint)
-    }
-
-    #[inline(always)]
-    pub fn lookup(self) -> Lookup<impl FnOnce() -> (Pair, Fingerprint)> {
-        Lookup(move || self.parts())
-    }
-
-    #[inline(always)]
-    pub fn removal(self) -> Removal<impl FnOnce() -> (Pair, Fingerprint)> {
-        Removal(move || self.parts())
-    }
-
-    #[inline(always)]
-    pub fn prefetch(self) -> Prefetch<impl FnOnce() -> (Pair, Fingerprint)> {
-        Prefetch(move || self.parts())
-    }
 }
 
 /// Copies the values of all slots of a range of buckets, bucket by bucket.

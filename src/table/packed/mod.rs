@@ -22,10 +22,8 @@
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
+mod bucket;
 pub(crate) mod codebook;
-mod column;
-mod deep;
-mod keys;
 
 use core::{
     hint::select_unpredictable,
@@ -35,12 +33,10 @@ use core::{
 
 use super::{Change, Corrupt, DeepGeometry, Fingerprint, Form, Instructions, Pair, Read, Slot, Table, TableMut};
 use crate::bits::{self, Fields, index, low_half, mask};
-use codebook::{CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO};
-pub(crate) use column::Column;
 #[cfg(test)]
-pub(crate) use column::MAX_COLUMN_BITS;
-pub(crate) use deep::FillPart;
-pub(crate) use keys::{Keys, Narrow, Wide};
+pub(crate) use bucket::MAX_COLUMN_BITS;
+pub(crate) use bucket::{Column, FillPart, Keys, Narrow, Wide};
+use codebook::{CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO};
 
 /// The length in bits of the shortest high parts that a lookup compares first. Shorter ones usually match by chance somewhere in
 /// a bucket.

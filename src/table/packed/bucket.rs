@@ -1,19 +1,24 @@
-//! The keys of a decoded bucket: [`Narrow`] in the quarters of a word, [`Wide`] in an array.
+//! The contents of a bucket: its keys, decoded from the table ([`Narrow`] in the quarters of a word, [`Wide`] in an array), and the
+//! fields of its slots in a [`Column`].
+//!
+//! The column has the upper bits of all slots' fingerprints, in the order of the slots, behind a packed table. Lookups that do not
+//! need the upper bits read the table alone, as a table of shorter fingerprints. When a table is split, all slots of a bucket are
+//! selected at once ([`FillPart`]), which is faster than one fingerprint at a time.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-use core::hint::select_unpredictable;
+use core::{array, hint::select_unpredictable};
 
 use super::{
     PackedGeometry, SLOTS,
     codebook::{self, CODEWORD_BITS},
 };
 use crate::{
-    bits::{self, Fields, low_half, low_quarter},
-    table::Instructions,
+    bits::{self, Fields, Writer, index, low_half, low_quarter, mask},
+    table::{Instructions, Task},
 };
 
-pub(super) const QUARTER: u32 = u16::BITS;
+const QUARTER: u32 = u16::BITS;
 const QUARTERS: Fields = Fields::new(QUARTER, SLOTS);
 
 /// The keys of a bucket, as numbers that sort like the slots: the nibble is in the highest bits, the high part below. An empty
@@ -69,7 +74,7 @@ pub(crate) trait Keys: Copy {
 
 /// Four keys of up to 16 bits in the quarters of a word, sorted from the lowest quarter up.
 #[derive(Clone, Copy)]
-pub(crate) struct Narrow(pub(super) u64);
+pub(crate) struct Narrow(u64);
 
 impl Narrow {
     /// Returns a mask for the lowest `quarters` quarters.
@@ -80,13 +85,13 @@ impl Narrow {
     }
 
     #[inline(always)]
-    pub(super) fn quarter(self, n: u32) -> u64 {
+    fn quarter(self, n: u32) -> u64 {
         self.0 >> (n * QUARTER) & 0xffff
     }
 
     /// Returns the bits of a bucket with these keys.
     #[inline(always)]
-    pub(super) fn encode(self, geometry: &PackedGeometry, i: impl Instructions) -> u64 {
+    fn encode(self, geometry: &PackedGeometry, i: impl Instructions) -> u64 {
         let codeword = u64::from(codebook::encode(i.gather_nibbles(self.0)));
         i.gather(self.0, geometry.high_bits()) << CODEWORD_BITS | codeword
     }
@@ -297,5 +302,218 @@ impl Keys for Wide {
         let (Self([a, b, c, d]), mask) = (self, low_half(mask));
         let lacks = |key: u32| u64::from(key != 0 && key & mask == 0);
         lacks(a) | lacks(b) | lacks(c) | lacks(d)
+    }
+}
+
+/// The most bits that a column has for each slot.
+pub(crate) const MAX_COLUMN_BITS: u32 = 32;
+
+/// The location of the column. It may have a width of 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Column {
+    first_bit: u64,
+    width: u8,
+}
+
+impl Column {
+    pub const NONE: Self = Self { first_bit: 0, width: 0 };
+
+    /// The most bits of a slot with which a bucket's fields always fit into a word. Four slots begin at a multiple of four bits, so
+    /// 60 bits are always within a word.
+    const MAX_IN_A_WORD: u32 = bits::window_bits(SLOTS) / SLOTS;
+
+    /// Returns a column of `width` bits for each slot behind a table of this many bytes.
+    pub fn new(table_bytes: usize, width: u32) -> Self {
+        debug_assert!(width <= MAX_COLUMN_BITS);
+        #[expect(clippy::cast_possible_truncation, reason = "32 at most")]
+        let width = width as u8;
+        Self { first_bit: bits::wide(table_bytes) * 8, width }
+    }
+
+    /// Returns the number of bits that the column has for each slot.
+    #[inline]
+    pub fn width(self) -> u32 {
+        self.width.into()
+    }
+
+    #[inline]
+    pub fn first_bit(self) -> u64 {
+        self.first_bit
+    }
+
+    /// Returns true if the fields of a bucket always fit into a word.
+    #[inline(always)]
+    pub fn fits_a_word(self) -> bool {
+        self.width() <= Self::MAX_IN_A_WORD
+    }
+
+    /// Returns the first bit of a bucket's fields.
+    #[inline(always)]
+    pub fn bit(self, bucket: u64) -> u64 {
+        self.first_bit + bucket * u64::from(SLOTS * self.width())
+    }
+
+    /// Reads the fields of a bucket that [fit into a word](Self::fits_a_word).
+    #[inline(always)]
+    pub fn word(self, bytes: &[u8], bucket: u64) -> FieldsWord {
+        let width = self.width();
+        FieldsWord { word: bits::word(bytes, self.bit(bucket)) & mask(SLOTS * width), width }
+    }
+
+    /// Writes the fields of a bucket that [fit into a word](Self::fits_a_word).
+    #[inline(always)]
+    pub fn set_word(self, bytes: &mut [u8], bucket: u64, fields: FieldsWord) {
+        bits::set(bytes, self.bit(bucket), SLOTS * self.width(), fields.word);
+    }
+
+    /// Reads all fields of a bucket.
+    #[inline(always)]
+    pub fn fields(self, bytes: &[u8], bucket: u64) -> [u64; 4] {
+        if self.fits_a_word() {
+            let fields = self.word(bytes, bucket);
+            [fields.get(0), fields.get(1), fields.get(2), fields.get(3)]
+        } else {
+            self.fields_one_by_one(bytes, bucket)
+        }
+    }
+
+    #[inline(never)]
+    fn fields_one_by_one(self, bytes: &[u8], bucket: u64) -> [u64; 4] {
+        array::from_fn(|slot| self.field(bytes, bucket, bits::low_half(bits::wide(slot))))
+    }
+
+    /// Reads the field of a slot.
+    #[inline(always)]
+    pub fn field(self, bytes: &[u8], bucket: u64, slot: u32) -> u64 {
+        bits::word(bytes, self.field_bit(bucket, slot)) & mask(self.width())
+    }
+
+    #[inline(always)]
+    fn field_bit(self, bucket: u64, slot: u32) -> u64 {
+        self.bit(bucket) + u64::from(slot * self.width())
+    }
+
+    /// Moves the fields of slots up to `slot` down by one, over that of the empty first slot, and puts this field after them.
+    #[inline(always)]
+    pub fn insert(self, bytes: &mut [u8], bucket: u64, slot: u32, field: u64) {
+        if self.fits_a_word() {
+            self.set_word(bytes, bucket, self.word(bytes, bucket).insert(slot, field));
+        } else {
+            self.insert_one_by_one(bytes, bucket, slot, field);
+        }
+    }
+
+    #[inline(never)]
+    fn insert_one_by_one(self, bytes: &mut [u8], bucket: u64, slot: u32, field: u64) {
+        for slot in 0..slot {
+            self.set(bytes, bucket, slot, self.field(bytes, bucket, slot + 1));
+        }
+        self.set(bytes, bucket, slot, field);
+    }
+
+    /// Moves the fields of slots before `slot` up by one, over that of `slot`.
+    #[inline(always)]
+    pub fn remove(self, bytes: &mut [u8], bucket: u64, slot: u32) {
+        if self.fits_a_word() {
+            self.set_word(bytes, bucket, self.word(bytes, bucket).remove(slot));
+        } else {
+            self.remove_one_by_one(bytes, bucket, slot);
+        }
+    }
+
+    #[inline(never)]
+    fn remove_one_by_one(self, bytes: &mut [u8], bucket: u64, slot: u32) {
+        for slot in (0..slot).rev() {
+            self.set(bytes, bucket, slot + 1, self.field(bytes, bucket, slot));
+        }
+        self.set(bytes, bucket, 0, 0);
+    }
+
+    fn set(self, bytes: &mut [u8], bucket: u64, slot: u32, field: u64) {
+        bits::set(bytes, self.field_bit(bucket, slot), self.width(), field);
+    }
+}
+
+/// The fields of a bucket: four of `width` bits. Those of empty slots are 0.
+#[derive(Clone, Copy)]
+pub(crate) struct FieldsWord {
+    pub word: u64,
+    pub width: u32,
+}
+
+impl FieldsWord {
+    #[inline(always)]
+    pub fn get(self, slot: u32) -> u64 {
+        self.word >> (slot * self.width) & mask(self.width)
+    }
+
+    /// Implements [`Column::insert`].
+    #[inline(always)]
+    pub fn insert(self, slot: u32, field: u64) -> Self {
+        let Self { word, width } = self;
+        let (moved, kept) = (mask(slot * width), !mask((slot + 1) * width));
+        Self { word: word >> width & moved | field << (slot * width) | word & kept, width }
+    }
+
+    /// Implements [`Column::remove`].
+    #[inline(always)]
+    fn remove(self, slot: u32) -> Self {
+        let Self { word, width } = self;
+        Self { word: (word & mask(slot * width)) << width | word & !mask((slot + 1) * width), width }
+    }
+}
+
+/// A split: copies the fingerprints of a table whose bits in the column begin with `prefix` to an empty table of as many buckets,
+/// whose column lacks these bits. The tables are [narrow](Narrow), and a bucket's fields [fit into a word](Column::fits_a_word).
+pub(crate) struct FillPart<'a> {
+    /// The layout of the buckets, which is the same in both tables.
+    pub geometry: PackedGeometry,
+    /// The table that is split, and its column.
+    pub whole: (&'a [u8], Column),
+    pub buckets: u64,
+    pub part: (&'a mut [u8], Column),
+    pub prefix: u32,
+}
+
+impl Task for FillPart<'_> {
+    type Output = usize;
+
+    /// Returns how many fingerprints were copied. Filtering keeps the order of the slots, so nothing is sorted again.
+    ///
+    /// A bucket with two of its four slots in this part, where the prefix is 1 and k is a key; lowest slots on the left:
+    ///
+    /// ```text
+    /// keys, a quarter each      k0    k1    k2    k3         0     0     k1    k3
+    /// fields in the column     0.a   1.b   0.c   1.d   ──▶   0     0      b     d
+    /// marks                      0     1     0     1
+    /// ```
+    #[inline(always)]
+    fn run<I: Instructions>(self, i: I) -> usize {
+        let Self { ref geometry, whole: (bytes, whole_column), buckets, part: (part, column), prefix } = self;
+        let (width, kept) = (whole_column.width(), column.width());
+        let fields = Fields::new(width, SLOTS);
+        let (prefixes, prefix) = (fields.splat(low_half(mask(width) & !mask(kept))), fields.splat(prefix << kept));
+        let (mut low, mut upper) = (Writer::new(0), Writer::new(column.first_bit()));
+        let mut items = 0;
+        for bucket in 0..buckets {
+            let (keys, above) = (Narrow::load(geometry, bytes, i, bucket), whole_column.word(bytes, bucket).word);
+            // Marks each slot to keep with the lowest bit of its field. Empty slots, the first ones, have the field 0.
+            let occupied = !mask(keys.free() * width);
+            let marks = (fields.zero((above ^ prefix) & prefixes) & occupied) >> (width - 1);
+            let count = marks.count_ones();
+            // Packs the keys and the fields of the slots to keep.
+            let quarters = i.extract(keys.0, i.spread(marks, width) * 0xffff);
+            let above = i.extract(above, marks * mask(kept)) << ((SLOTS - count) * kept);
+            // Moves the slots behind the empty ones. Shifts twice, because four quarters are 64 bits, which one shift cannot
+            // take.
+            let half_of_empty = QUARTER / 2 * (SLOTS - count);
+            let keys = Narrow(quarters << half_of_empty << half_of_empty);
+            low.push(part, geometry.bucket_bits(), keys.encode(geometry, i));
+            upper.push(part, SLOTS * kept, above);
+            items += index(count.into());
+        }
+        low.finish(part);
+        upper.finish(part);
+        items
     }
 }
