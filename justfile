@@ -28,8 +28,8 @@ gate: format _halves
 _halves: _here _elsewhere
 
 # Each half has target folders of its own, in which cargo does not wait for the other one.
-_here: clippy features docs messages readme reader python (module "-k" "not redis-8 and not valkey-8")
-_elsewhere: msrv no-std web (i686 "--lib --test hostile --test small_filters") (wasm32 "--lib") instructions code-size (fuzz "5")
+_here: clippy features docs messages readme reader (module "-k" "not redis-8 and not valkey-8")
+_elsewhere: msrv no-std web (i686 "--lib --test hostile --test small_filters") instructions code-size _fuzz-compiles python
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
 nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") model module _portable report web-demo python-dask python-pandas package semver aarch64 s390x
@@ -191,6 +191,10 @@ code-size:
 fuzz seconds="60" *targets="snapshot ops growing foreign serde":
     @! {{just}} _need "the fuzz targets" "rustup toolchain install nightly; cargo install --locked cargo-fuzz" cargo +nightly fuzz --version \
         || { cargo +nightly fuzz build --target-dir target/fuzz; xargs -n 1 -P "$(nproc)" {{just}} _fuzz {{seconds}} <<<"{{targets}}"; }
+
+# The fuzz targets compile. What they do is tested by `cargo test`, which replays the corpus.
+_fuzz-compiles:
+    cargo check --quiet --manifest-path fuzz/Cargo.toml --locked --target-dir target/fuzz/check
 
 # One target: its output is shown if it fails. An input that crashes is left in fuzz/artifacts.
 _fuzz seconds name:
