@@ -328,8 +328,9 @@ impl Generation {
         let most = index(self.plan.full_at(0).into());
         for depth in (self.plan.min_depth + 1..=self.global_depth()).rev() {
             for prefix in (0..1 << depth).step_by(2) {
-                if let Some([lower, _]) = self.halves(depth, prefix, most) {
-                    _ = self.merge_with_sibling(lower, most);
+                if let Some(halves) = self.halves(depth, prefix, most) {
+                    // A merged list may be charged more than the two, since the memory of lists is rounded up.
+                    _ = self.merge_halves(halves, most);
                 }
             }
         }
