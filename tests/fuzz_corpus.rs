@@ -27,10 +27,11 @@ use crate::{
     },
     operations::{formulas, ops, sections},
 };
+use koel::{CuckooFilter, ElasticFilter, hash::AnyHasher};
 use std::{fs, path::Path};
 
 /// Calls `check` with each input of the target.
-fn replay(target: &str, check: fn(&[u8])) {
+fn replay(target: &str, mut check: impl FnMut(&[u8])) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut inputs = 0;
     for folder in ["fuzz/corpus", "fuzz/crashes"] {
@@ -51,6 +52,18 @@ fn replay(target: &str, check: fn(&[u8])) {
 #[test]
 fn snapshot_inputs_pass() {
     replay("snapshot", snapshot::check);
+}
+
+/// Enough inputs are snapshots once they are repaired: with the number of another version, for example, none would be.
+#[test]
+fn repaired_inputs_are_read() {
+    let (mut fixed, mut growing) = (0, 0);
+    replay("snapshot", |input| {
+        let (bytes, _) = repair::snapshot(input);
+        fixed += usize::from(CuckooFilter::from_bytes_with(&bytes, AnyHasher::from_id).is_ok());
+        growing += usize::from(ElasticFilter::from_bytes_with(&bytes, AnyHasher::from_id).is_ok());
+    });
+    assert!(fixed >= 15 && growing >= 9, "{fixed} filters of fixed size and {growing} growing ones");
 }
 
 #[test]

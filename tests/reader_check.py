@@ -106,7 +106,8 @@ def check_refusals(data, choose):
         refused(data[:length], "length")
     refused(data + b"\0", "trailing bytes")
     refused(data + data, "trailing bytes")
-    for version in (0, 1, 3, 256, 65535):
+    version, = struct.unpack_from("<H", data, 8)
+    for version in (0, version - 1, version + 1, 256, 65535):
         # The checksums do not matter: another version could have them elsewhere.
         refused(changed(data, 8, struct.pack("<H", version)), "version")
         refused(forge(changed(data, 8, struct.pack("<H", version))), "version")
@@ -231,7 +232,8 @@ def check_growing_refusals(data, choose):
         refused(data[:length], "length", read=GrowingSnapshot)
     for more in (b"\0", data):
         refused(data + more, "trailing bytes", read=GrowingSnapshot)
-    for version in (0, 1, 3, 65535):
+    version, = struct.unpack_from("<H", data, 8)
+    for version in (0, version - 1, version + 1, 65535):
         refused_as("version", (8, struct.pack("<H", version)))
     for hasher in (0, 4, 0x8000):
         refused_as("hasher", (14, struct.pack("<H", hasher)))

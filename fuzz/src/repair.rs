@@ -2,6 +2,10 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "a byte of a number")]
 
+use std::sync::OnceLock;
+
+use koel::CuckooFilter;
+
 use super::{
     formulas::{Formulas, HEADER, MAGIC, number},
     sections::{is_growing, seal},
@@ -37,6 +41,16 @@ pub fn snapshot(input: &[u8]) -> (Vec<u8>, usize) {
     }
 }
 
+/// Returns the version of the format, as the library writes it.
+fn version() -> [u8; 2] {
+    static VERSION: OnceLock<[u8; 2]> = OnceLock::new();
+    *VERSION.get_or_init(|| {
+        let empty = CuckooFilter::builder().capacity(1).fingerprint_bits(8).build().expect("a filter for one item");
+        let bytes = empty.to_bytes();
+        [bytes[8], bytes[9]]
+    })
+}
+
 /// Repairs the parts whose bits are set in `parts`.
 pub fn repair(bytes: &mut Vec<u8>, parts: u8) {
     let wants = |part| parts & part != 0;
@@ -48,7 +62,7 @@ pub fn repair(bytes: &mut Vec<u8>, parts: u8) {
     }
     if wants(FRAME) {
         put(bytes, 0, &MAGIC);
-        put(bytes, 8, &[2, 0]);
+        put(bytes, 8, &version());
     }
     // All other repairs apply to fixed filters only.
     if is_growing(bytes[10]) {
