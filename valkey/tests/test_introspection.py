@@ -15,6 +15,7 @@ NEED_MEMORY = {"cf.reserve", "cf.add", "cf.addnx", "cf.insert", "cf.insertnx", "
 FAST = {"cf.exists", "cf.count"}
 """Commands that must be fast: they use one item, and split or merge no table."""
 
+# What follows the key: "a", unless a command takes others.
 ARGUMENTS = {
     "cf.reserve": [1000], "cf.insert": ["ITEMS", "a"], "cf.insertnx": ["NOCREATE", "ITEMS", "a", "b"], "cf.compact": [],
     "cf.info": [], "cf.debug": [], "cf.snapshot": [], "cf.scandump": [0], "cf.loadchunk": [1, "bytes"], "cf.mexists": ["a", "b"],
