@@ -17,7 +17,8 @@ from servers import Server, free_port, wait_until
 from test_replication import replication
 from wire import Refusal, encode, same
 
-LOG = ["appendonly yes", "aof-use-rdb-preamble no"]
+# Otherwise a server that ends by itself may lose what it has acknowledged in the last seconds.
+LOG = ["appendonly yes", "appendfsync always", "aof-use-rdb-preamble no"]
 ITEMS = items("item-", 40_000)
 PIECE = 16 << 10
 
