@@ -1,4 +1,5 @@
-"""Ctrl-C ends long calls, and waits for other threads. The signals arrive at known places in the calls: no test waits for a time."""
+"""Ctrl-C ends long calls, and waits for other threads. The signals arrive at known places in the calls: no test waits for a
+time, except after a signal that came just before a call began to wait."""
 
 import _thread
 import builtins
@@ -77,7 +78,7 @@ def test_loading(kind, tmp_path):
     path, data = tmp_path / "pipe", filled(kind, 300_000).to_bytes()
     os.mkfifo(path)
     is_interrupted = threading.Event()
-    # Other packages, such as polars, may have left a handler after which the system goes on reading.
+    # Another package may have left a handler after which the system goes on reading.
     signal.siginterrupt(signal.SIGINT, True)
 
     def write(is_whole):
