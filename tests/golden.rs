@@ -10,10 +10,11 @@ use koel::{
 };
 use manifest::{Golden, Step};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
+use xxhash_rust::xxh3::xxh3_64;
 
 #[cfg(all(feature = "metrohash", target_endian = "little"))]
 #[test]
@@ -136,5 +137,39 @@ fn end_of_insertions(golden: &Golden) -> Option<u64> {
     match &golden.steps[..] {
         [Step::Insert(items)] => Some(items.end),
         _ => None,
+    }
+}
+
+/// Every release reads the files of earlier ones. So a file that was released is never changed, renamed or removed, and what a
+/// later release writes differently is in files of its own.
+#[test]
+fn released_files_never_change() {
+    const REMEDY: &str = "see \"A stable format\" in docs/CONTRIBUTING.md";
+    let list = fs::read_to_string(folder().join("digests.tsv")).expect("the list is here");
+    let entries =
+        list.lines().filter(|line| !line.starts_with('#')).map(|line| line.split_once('\t').expect("a digest and a name"));
+    let listed: BTreeMap<String, String> = entries.map(|(digest, name)| (name.to_owned(), digest.to_owned())).collect();
+    let mut files = BTreeMap::new();
+    digests(&folder(), "", &mut files);
+    for (name, digest) in &listed {
+        let file = files.get(name).unwrap_or_else(|| panic!("tests/data/{name} is gone; restore it, {REMEDY}"));
+        assert_eq!(file, digest, "tests/data/{name} has changed; restore it, {REMEDY}");
+    }
+    let new = files.iter().filter(|(name, _)| !listed.contains_key(*name)).map(|(name, digest)| format!("{digest}\t{name}\n"));
+    let new: String = new.collect();
+    assert!(new.is_empty(), "add these lines to tests/data/digests.tsv; {REMEDY}:\n{new}");
+}
+
+/// Adds the digests of all files that koel has written, by their paths. Files that other programs wrote, and lists, may be extended.
+fn digests(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(folder).expect("the folder can be read").map(|entry| entry.expect("the entry can be read")) {
+        let (path, name) = (entry.path(), format!("{prefix}{}", entry.file_name().to_string_lossy()));
+        if path.is_dir() {
+            if !matches!(name.as_str(), "go" | "redisbloom") {
+                digests(&path, &format!("{name}/"), files);
+            }
+        } else if !path.extension().is_some_and(|extension| extension == "json" || extension == "tsv") {
+            files.insert(name, format!("{:016x}", xxh3_64(&fs::read(&path).expect("the file can be read"))));
+        }
     }
 }

@@ -14,7 +14,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-use xxhash_rust::xxh3::xxh3_64;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/growing")
@@ -118,25 +117,6 @@ fn records(bytes: &[u8]) -> Vec<Record> {
     let offsets = sections.iter().flat_map(|section| section.records.clone().step_by(RECORD));
     let first_bytes = offsets.map(|at| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     first_bytes.map(|[generation, depth, kind, count_bytes]| Record { generation, depth, kind, count_bytes }).collect()
-}
-
-/// Golden files may change only together with the number of the version, which each has. A further file changes the digest, too.
-#[test]
-fn golden_files_change_only_with_the_version() {
-    const VERSION: u16 = 2;
-    const DIGEST: u64 = 0xaa63_a965_7ba1_5969;
-    let fixed = crate::golden::folder();
-    let mut files: Vec<PathBuf> = [folder(), fixed].iter().flat_map(|folder| snapshots(folder)).collect();
-    files.sort();
-    let mut digest = Vec::new();
-    for path in &files {
-        let bytes = fs::read(path).expect("the file can be read");
-        assert_eq!(u16::from_le_bytes([bytes[8], bytes[9]]), VERSION, "{}", path.display());
-        digest.extend(xxh3_64(&bytes).to_le_bytes());
-    }
-    let digest = xxh3_64(&digest);
-    let remedy = "see \"A stable format\" in docs/CONTRIBUTING.md";
-    assert_eq!(digest, DIGEST, "the digest of {} files of version {VERSION} is {digest:#018x}; {remedy}", files.len());
 }
 
 /// Snapshots of versions before the first release are refused by every reader, with a remedy.
