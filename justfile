@@ -32,7 +32,7 @@ _here: clippy features docs messages readme reader (module "-k" "not redis-8 and
 _elsewhere: msrv no-std web (i686 "--lib --test hostile --test small_filters") instructions code-size _fuzz-compiles python
 
 # What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
-nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") model module _portable report web-demo python-dask python-pandas package semver aarch64 s390x
+nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") model module _portable report web-demo languages python-dask python-pandas package semver aarch64 s390x
 
 # Fails where the command does, and notes what is not checked without it, and the line that installs it.
 [no-exit-message]
@@ -143,6 +143,20 @@ reader:
     {{target}}/debug/examples/goldens random target/reader >/dev/null
     @! {{just}} _need "the second reader" "pip install -r tests/reader/requirements.txt" {{python}} -c 'import xxhash' \
         || {{python}} tests/reader_check.py tests/data target/reader
+
+# The calls and programs of docs/FORMAT.md in C, Go, Java, JavaScript and Python; the programs look up the items of golden files.
+languages:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    {{just}} _need "docs/FORMAT.md in other languages" "pip install -r tests/reader/requirements.txt" {{python}} -c 'import xxhash' || exit 0
+    check() { ! {{just}} _need "docs/FORMAT.md in $1" .ci/install "${@:2}" || {{python}} tests/languages/check.py "$1"; }
+    check python true
+    check c test -e /usr/include/xxhash.h
+    check go env GO111MODULE=off GOPATH="$PWD/target/languages/debian/usr/share/gocode:/usr/share/gocode" go list github.com/zeebo/xxh3
+    check java jar tf /usr/share/java/jna.jar
+    {{just}} _need "docs/FORMAT.md in javascript" "apt-get install nodejs npm (20.16 or later)" which node npm || exit 0
+    {{just}} _npm tests/languages/javascript target/languages/javascript
+    check javascript true
 
 # The Python package: its lints, and its tests, types and documentation with the wheel in a fresh environment.
 python:
