@@ -1,6 +1,6 @@
 //! Filters that are filled until they refuse items: they lose nothing, and equal operations give equal bytes.
 
-use crate::common::{Kind, SplitMix64, kinds, same_bits, table_bytes};
+use crate::common::{Kind, SplitMix64, chosen::Plan, kinds, same_bits, table_bytes};
 use koel::{Addressing, Prehashed, TableKind};
 
 /// Fills tables that are larger than the first levels of an eviction walk, until three items have been refused.
@@ -61,6 +61,26 @@ fn long_eviction_walks_lose_nothing() {
         assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))), "{kind:?}");
         assert!(inserted.iter().all(|&hash| filter.remove(&Prehashed(hash))), "{kind:?}");
         assert!(filter.is_empty() && table_bytes(&filter).iter().all(|&byte| byte == 0), "{kind:?}");
+    }
+}
+
+/// Items that were chosen to have the same two buckets fill these. Further ones are refused, and all others have as much room as before.
+#[test]
+fn chosen_items_fill_only_their_own_buckets() {
+    let plan = Plan { f: 16, m: 256, partition_bits: 0, is_staggered: false, known_bits: 0 };
+    let chosen: Vec<u64> = plan.fingerprints_of_one_pair(7).into_iter().filter_map(|t| plan.hash(7, t, [0, 2])).collect();
+    assert!(chosen.len() > 100);
+    for table in [TableKind::Single, TableKind::Packed] {
+        let mut filter = Kind { table, f: plan.f, b: 4, addressing: Addressing::AnySize }.filter(plan.m);
+        for (n, &hash) in chosen.iter().enumerate() {
+            let before = filter.clone();
+            let is_refused = filter.insert(&Prehashed(hash)).is_err();
+            assert_eq!(is_refused, n >= 8, "{filter}");
+            assert!(!is_refused || same_bits(&before, &filter));
+        }
+        let others: Vec<u64> = SplitMix64(3).take(filter.slots() * 9 / 10).collect();
+        assert!(others.iter().all(|&hash| filter.insert(&Prehashed(hash)).is_ok()), "{filter}");
+        assert!(chosen[..8].iter().chain(&others).all(|&hash| filter.contains(&Prehashed(hash))));
     }
 }
 
