@@ -321,8 +321,11 @@ package:
     ! cargo package -p koel --locked --allow-dirty --list | grep -vE '^(src|tables|docs)/|^[^/]+$'
 
 # The baseline is a commit, the last release, or, before the first release, the commit in .ci/baseline.
-[doc("What changed since the baseline breaks nobody's code, unless its version says so.")]
+[doc("What changed since the baseline breaks nobody's code, unless its version says so, and no file of a release in tests/data.")]
 semver baseline="":
+    @tag=$(git tag --list 'v*' --sort=-v:refname | head -1); \
+    [ -z "$tag" ] || git diff --exit-code --stat --no-renames --diff-filter=DMT "$tag" -- tests/data ':!*.json' ':!*.md' ':!tests/data/digests.tsv' \
+        || { echo "files that $tag had in tests/data have changed; restore them: git checkout $tag -- FILE"; false; }
     @tag=$(git tag --list 'v*' --sort=-v:refname | head -1); baseline={{quote(baseline)}}; \
     baseline=${baseline:-${tag:-$(cat .ci/baseline)}}; \
     ! {{just}} _need "public API" "git fetch --unshallow" git cat-file -e "$baseline^{commit}" \
