@@ -6,7 +6,7 @@
 //! cargo bench --bench pauses -- longest      # only single insertions and removals
 //! cargo bench --bench pauses -- chosen       # only others' items beside chosen ones
 //! cargo bench --bench pauses -- neighbors    # only copies of chosen items
-//! cargo bench --bench pauses -- merge        # only merges and unions
+//! cargo bench --bench pauses -- merge        # only merges, unions and intersections
 //! ```
 //!
 //! Prints Markdown. Single operations are measured in processor time of the thread, so that other programs matter little. Every
@@ -22,7 +22,7 @@ mod split_mix;
 
 use std::{env, hint::black_box};
 
-use koel::{CuckooFilter, ElasticFilter, Prehashed};
+use koel::{CuckooFilter, ElasticFilter, MergeError, Prehashed};
 use koel_benches::{Extent, Multiset, count, key, median, processor_time, row};
 
 use self::chosen::Plan;
@@ -174,8 +174,11 @@ fn neighbors(items: u64) {
     }
 }
 
-/// Prints the time to merge and to unite two filters with equal plans and other items, and equal items.
+/// Prints the time to combine two filters with equal plans that have no item in common, or the same items.
 fn merge(items: u64, rounds: usize) {
+    type Combine = fn(&mut ElasticFilter, &ElasticFilter) -> Result<(), MergeError>;
+    let combinations: [(&str, Combine); 3] =
+        [("merge", ElasticFilter::merge), ("union", ElasticFilter::union), ("intersect", ElasticFilter::intersect)];
     let filled = |first: u64, plan: Option<usize>| {
         let builder = ElasticFilter::builder().false_positive_rate(RATE);
         let builder = plan.map_or(builder.clone(), |plan| builder.capacity(plan).max_capacity(plan));
@@ -189,20 +192,20 @@ fn merge(items: u64, rounds: usize) {
         count(items)
     );
     println!(
-        "| filters | merge, other items | union, other items | merge, equal items | union, equal items |\n|---|---:|---:|---:|---:|"
+        "| filters | merge, other items | union | intersect | merge, equal items | union | intersect |\n|---|---:|---:|---:|---:|---:|---:|"
     );
     for (name, plan) in [("grown", None), ("planned for both", Some(2 * items as usize))] {
         let mut cells = Vec::new();
         for first in [items, 0] {
             let (one, other) = (filled(0, plan), filled(first, plan));
-            for is_merge in [true, false] {
+            for (combination, combine) in combinations {
                 let mut times = Vec::new();
                 for _ in 0..rounds {
                     let mut into = one.clone();
-                    let merge = if is_merge { ElasticFilter::merge } else { ElasticFilter::union };
-                    times.push(mean(items as usize, || merge(&mut into, &other).expect("the plan has room")));
-                    let distinct = into.distinct() as f64 / (first + items) as f64;
-                    assert!((distinct - 1.0).abs() <= 0.005 && into.contains(&key(first + items - 1)), "{distinct}");
+                    times.push(mean(items as usize, || combine(&mut into, &other).expect("the plan has room")));
+                    let expected = if combination == "intersect" { items - first } else { items + first };
+                    let difference = into.distinct().abs_diff(expected as usize) as f64 / items as f64;
+                    assert!(difference <= 0.005 && (expected == 0 || into.contains(&key(expected - 1))), "{difference}");
                 }
                 cells.push(format!("{:.0}", median(&times)));
             }

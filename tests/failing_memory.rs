@@ -634,6 +634,13 @@ fn merge_copies(with_copies: &ElasticFilter, fewer: &ElasticFilter) {
         |filter| filter.union(with_copies),
         |filter, united| assert!(united.is_ok() == (filter.len() == with_copies.len()) || filter.len() == fewer.len()),
     );
+    operation("intersect growing filters with copies", &|| with_copies.clone()).run(
+        |filter| filter.intersect(fewer),
+        |filter, done| if done.is_ok() { assert_eq!(filter.len(), fewer.len()) } else { assert_same(filter, with_copies) },
+    );
+    // The other one has items in later generations.
+    operation("intersect with a growing filter with copies", &|| fewer.clone())
+        .run(|filter| filter.intersect(with_copies), |filter, _| assert_same(filter, fewer));
 }
 
 /// Copies are inserted, moved out of full shards, removed, merged, written and read.

@@ -125,7 +125,7 @@ fn go_filter() -> koel::go::GoFilter {
     filter.try_into().expect("compatible with Go")
 }
 
-/// Merges two halves and unites overlapping filters. The other filter is used as it is, or read from a view of its snapshot.
+/// Merges two halves, unites overlapping filters, and intersects them. The other filter is used as it is, or read from a view of its snapshot.
 macro_rules! check_merges {
     ($make:expr, $view:ident) => {{
         let all: Vec<u64> = items();
@@ -142,6 +142,8 @@ macro_rules! check_merges {
         assert!(all.iter().all(|item| left.count(item) == 2));
         left.union(&check_merges!(@ $view, right)).expect("there is room");
         assert_eq!(left.len(), 2 * both.len());
+        left.intersect(&check_merges!(@ $view, right)).expect("equal parameters");
+        assert!(left.len() == right.len() && all[70..].iter().all(|item| left.count(item) == 1));
     }};
     (@ itself, $filter:ident) => {
         $filter

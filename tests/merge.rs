@@ -1,4 +1,4 @@
-//! Merging of fixed filters.
+//! Merges and intersections of fixed filters.
 
 use crate::common::{ADDRESSINGS, SplitMix64, same_bits};
 use koel::{
@@ -108,6 +108,85 @@ fn merging_into_an_empty_filter_copies() {
     assert!(matches!(one.merge(&theirs), Err(MergeError::Full { .. })));
     let mut other = builder().seed(1).build().expect("valid parameters");
     assert!(matches!(other.merge(&theirs), Err(MergeError::DifferentParams { .. })) && other.is_empty());
+}
+
+/// An intersection has the smaller count of each item, in the table and beside it, and nothing else.
+#[test]
+fn an_intersection_has_the_smaller_count_of_each_item() {
+    for table in [TableKind::Packed, TableKind::Single] {
+        for addressing in ADDRESSINGS {
+            let builder = CuckooFilter::builder().table(table).addressing(addressing).capacity(700).fingerprint_bits(28);
+            // Up to 40 copies, more than two buckets have slots.
+            let (in_left, in_right) = (|n: u64| n * n % 41 * u64::from(n < 600), |n: u64| n * 7 % 41 * u64::from(n >= 200));
+            let with = |copies: &dyn Fn(u64) -> u64| {
+                let mut filter = builder.clone().build().expect("valid parameters");
+                (0..700).for_each(|n| (0..copies(n)).for_each(|_| filter.insert(&n).expect("copies are always accepted")));
+                filter
+            };
+            let (left, right) = (with(&in_left), with(&in_right));
+            let (mut one, mut other, mut alone) = (left.clone(), right.clone(), with(&|n| in_left(n).min(in_right(n))));
+            one.intersect(&right).expect("equal parameters");
+            other.intersect(&left).expect("equal parameters");
+            assert!(one == other && one == alone, "{one}; {other}; {alone}");
+            assert!((0..700).all(|n| u64::from(one.count(&n)) == in_left(n).min(in_right(n))));
+            let before = one.clone();
+            one.intersect(&left).expect("equal parameters");
+            one.union(&other).expect("no new items");
+            assert!(same_bits(&one, &before), "a second intersection changed the filter");
+            one.intersect(&builder.clone().build().expect("valid parameters")).expect("equal parameters");
+            assert!(one.is_empty(), "{one}");
+            for n in 0..700u64 {
+                let count = alone.count(&n);
+                assert!((0..count).all(|_| alone.remove(&n)), "{n}: {count} counted");
+            }
+            assert!(alone.is_empty(), "{alone}");
+        }
+    }
+}
+
+/// Items of one filter stay at the false-positive rate of the other, and those of neither are found at the intersection's.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn an_intersection_finds_other_items_at_the_stated_rates() {
+    const ITEMS: u32 = 100_000;
+    for (rate, percent) in [(0.1, 95), (0.01, 95), (0.01, 30), (0.001, 95)] {
+        let builder = CuckooFilter::builder().capacity(200_000).false_positive_rate(rate).seed(7);
+        let (mut left, mut right) =
+            (builder.clone().build().expect("valid parameters"), builder.build().expect("valid parameters"));
+        left.insert_iter(0..2 * ITEMS).expect("planned for");
+        // Some of these are in the first filter, too.
+        let theirs = ITEMS..ITEMS + 2 * ITEMS / 100 * percent;
+        right.insert_iter(theirs.clone()).expect("planned for");
+        let (of_left, of_right) = (left.false_positive_rate(), right.false_positive_rate());
+        left.intersect(&right).expect("equal parameters");
+        assert!((ITEMS..theirs.end.min(2 * ITEMS)).all(|n| left.contains(&n)));
+        let check = |what: &str, items: std::ops::Range<u32>, stated: f64| {
+            let (found, tried) =
+                (items.clone().map(|n| u32::from(left.contains(&n))).sum::<u32>(), f64::from(items.end - items.start));
+            let found = f64::from(found);
+            let deviation = (tried * stated * (1.0 - stated)).sqrt();
+            // Items that look alike are found together, so the number varies more than that of independent ones.
+            assert!(
+                (found - tried * stated).abs() < 6.0 * deviation + 3.0,
+                "{rate}, {what}: {found} of {tried}, {stated} stated"
+            );
+        };
+        check("only ours", 0..ITEMS, of_right);
+        if theirs.end > 2 * ITEMS {
+            check("only theirs", 2 * ITEMS..theirs.end, of_left);
+        }
+        check("neither", 10 * ITEMS..20 * ITEMS, left.false_positive_rate());
+    }
+}
+
+#[test]
+fn a_refused_intersection_changes_nothing() {
+    let build = |seed| CuckooFilter::builder().capacity(100).fingerprint_bits(12).seed(seed).build().expect("valid parameters");
+    let mut filter = build(0);
+    filter.insert("koel").expect("it fits");
+    let before = filter.clone();
+    let error = filter.intersect(&build(1)).expect_err("the seeds differ");
+    assert!(matches!(error, MergeError::DifferentParams { .. }) && same_bits(&filter, &before), "{error}");
 }
 
 #[track_caller]

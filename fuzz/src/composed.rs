@@ -245,6 +245,7 @@ enum Operation {
     Swap,
     Merge,
     Union,
+    Intersect,
     /// Replaces the second side by a copy of the first.
     Copy {
         is_fallible: bool,
@@ -294,6 +295,7 @@ impl Operation {
             58..60 => Self::Limit([0, 64, 1000, 4000, 20_000, 100_000][usize::from(a % 6)]),
             60 => Self::NoLimit,
             61 => Self::Kernels(a),
+            62 => Self::Intersect,
             _ => Self::Rate,
         }
     }
@@ -567,6 +569,19 @@ struct Side {
 }
 
 impl Side {
+    /// Combines each filter with the other side's for the same kernel.
+    fn combine(&mut self, other: &mut Self, own: Merge, shared: SharedMerge) -> Vec<Result<(), MergeError>> {
+        match (&self.filters[0], &other.filters[0]) {
+            (Shared(_), Shared(_)) => {
+                let pairs = self.filters.iter_mut().zip(&other.filters);
+                pairs
+                    .filter_map(|pair| if let (Shared(one), Shared(other)) = pair { Some(shared(one, other)) } else { None })
+                    .collect()
+            }
+            _ => self.own().zip(other.own()).map(|(one, other)| own(one, other)).collect(),
+        }
+    }
+
     fn new(filters: Vec<ElasticFilter>, limit: usize, model: Model) -> Self {
         let filters: Vec<Filter> = filters.into_iter().map(Own).collect();
         let charged = filters.iter().map(|filter| filter.sizes().1).collect();
@@ -720,6 +735,7 @@ impl State {
             Operation::Swap => self.sides.swap(0, 1),
             Operation::Merge => self.merge(ElasticFilter::merge, SharedFilter::merge, |one, other| one + other),
             Operation::Union => self.union(),
+            Operation::Intersect => self.intersect(),
             Operation::Copy { is_fallible } => self.copy(is_fallible),
             Operation::Shrink => self.sides[0].shrink(),
             Operation::Clear => self.clear(),
@@ -899,15 +915,7 @@ impl State {
             return;
         }
         let before = first.filters[0].to_bytes();
-        let results: Vec<_> = match (&first.filters[0], &second.filters[0]) {
-            (Shared(_), Shared(_)) => {
-                let pairs = first.filters.iter_mut().zip(&second.filters);
-                pairs
-                    .filter_map(|pair| if let (Shared(one), Shared(other)) = pair { Some(shared(one, other)) } else { None })
-                    .collect()
-            }
-            _ => first.own().zip(second.own()).map(|(one, other)| merge(one, other)).collect(),
-        };
+        let results = first.combine(second, merge, shared);
         let refusal = |result: &Result<(), MergeError>| match result {
             Ok(()) => None,
             Err(MergeError::Insert(error)) => Some(format!("{:?}", kind(error))),
@@ -930,6 +938,40 @@ impl State {
         let most = self.sides.iter().map(|side| side.model.len).sum();
         self.merge(ElasticFilter::union, SharedFilter::union, u32::max);
         self.clear_if_items_collide(most);
+    }
+
+    /// Keeps what the first side's filters have in common with the second's, and clears them if items of only one side stay. As many
+    /// may as are confused with others: those of the first side for the second, and the other way around.
+    fn intersect(&mut self) {
+        let [first, second] = &mut self.sides;
+        let before = first.each_size();
+        let results = first.combine(second, ElasticFilter::intersect, SharedFilter::intersect);
+        assert!(results.iter().all(Result::is_ok), "an intersection is refused: {results:?}");
+        let is_charged_less = first.each_size().iter().zip(&before).all(|(after, before)| after.1 <= before.1);
+        assert!(is_charged_less, "an intersection raises the charge: {before:?} to {:?}", first.each_size());
+        let mut common = Model::default();
+        for (&hash, &copies) in &first.model.copies {
+            common.add(hash, copies.min(second.model.count(hash)));
+        }
+        let filter = &first.filters[0];
+        let is_present = |hash| filter.count_hash(hash) >= common.count(hash);
+        assert!(common.hashes().into_iter().all(is_present), "an intersection has lost an item");
+        assert!(
+            filter.len() >= common.len && filter.len() <= first.model.len,
+            "{} items, {} in common",
+            filter.len(),
+            common.len
+        );
+        let confused = first.model.copies.keys().filter(|&&hash| filter.count_hash(hash) > common.count(hash)).count();
+        let (is_exact, items) = (filter.len() == common.len, first.model.copies.len());
+        first.model = common;
+        if !self.header.universe.is_chosen() {
+            let most = self.most_confused(3.0, items);
+            assert!(confused as f64 <= most, "an intersection keeps {confused} items too many, at most {most} expected");
+        }
+        if !is_exact {
+            self.clear();
+        }
     }
 
     /// Doubles the count of all items up to `times` times, within the limit on copies. A merge beyond the plan may be refused.

@@ -61,11 +61,19 @@ enum Step {
     /// Merges with a filter of these items.
     Merge(Vec<Item>),
     Union(Vec<Item>),
+    Intersect(Vec<Item>),
     /// Merges with itself this many times.
     Double(u8),
     Clear,
     Reread,
     Rebuild,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Combine {
+    Merge,
+    Union,
+    Intersect,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +133,8 @@ impl Step {
             45 | 46 => Self::Fill(number),
             47..50 => Self::KeepEveryNth(2 + n % 8),
             50..54 => Self::Merge(list(40)),
-            54..58 => Self::Union(list(40)),
+            54..57 => Self::Union(list(40)),
+            57 => Self::Intersect(list(128)),
             58 => Self::Double(1 + n % 32),
             59 => Self::Clear,
             60..63 => Self::Reread,
@@ -270,8 +279,9 @@ impl State {
                 let removed = hashes.iter().enumerate().filter(|(place, _)| place % usize::from(*n) != 0);
                 removed.for_each(|(_, &hash)| self.remove(hash));
             }
-            Step::Merge(items) => self.combine_with(&self.hashes(items), false),
-            Step::Union(items) => self.combine_with(&self.hashes(items), true),
+            Step::Merge(items) => self.combine_with(&self.hashes(items), Combine::Merge),
+            Step::Union(items) => self.combine_with(&self.hashes(items), Combine::Union),
+            Step::Intersect(items) => self.combine_with(&self.hashes(items), Combine::Intersect),
             Step::Double(times) => self.double(*times),
             Step::Clear => {
                 self.both(CuckooFilter::clear);
@@ -371,12 +381,12 @@ impl State {
         for _ in 0..times {
             // A filter counts its items in a `usize`.
             if usize::try_from(2 * self.len()).is_ok() {
-                self.combine(&self.twins[0].clone(), &self.items.clone(), false);
+                self.combine(&self.twins[0].clone(), &self.items.clone(), Combine::Merge);
             }
         }
     }
 
-    fn combine_with(&mut self, hashes: &[u64], is_union: bool) {
+    fn combine_with(&mut self, hashes: &[u64], how: Combine) {
         let mut other = self.twins[0].clone();
         other.clear();
         let mut theirs = BTreeMap::new();
@@ -385,14 +395,18 @@ impl State {
                 *theirs.entry(self.formulas.key(hash)).or_default() += 1;
             }
         }
-        self.combine(&other, &theirs, is_union);
+        self.combine(&other, &theirs, how);
     }
 
-    /// Merges or unites the filters with another, and a third filter with a view of the other.
-    fn combine(&mut self, other: &CuckooFilter, theirs: &BTreeMap<Key, u32>, is_union: bool) {
+    /// Combines the filters with another, and a third filter with a view of the other.
+    fn combine(&mut self, other: &CuckooFilter, theirs: &BTreeMap<Key, u32>, how: Combine) {
         let before = self.twins[0].to_bytes();
         let run = |filter: &mut CuckooFilter, other: &CuckooFilter| -> Result<(), String> {
-            let merged = if is_union { filter.union(other) } else { filter.merge(other) };
+            let merged = match how {
+                Combine::Merge => filter.merge(other),
+                Combine::Union => filter.union(other),
+                Combine::Intersect => filter.intersect(other),
+            };
             merged.map_err(|error: MergeError| error.to_string())
         };
         let merged = self.both(|filter| run(filter, other));
@@ -400,16 +414,21 @@ impl State {
         let viewed = FilterView::over(other.to_bytes()).and_then(|view| view.to_filter()).expect("a valid snapshot");
         assert_eq!(run(&mut third, &viewed), merged, "merging a view's filter differs");
         assert!(same_bits(&third, &self.twins[0]), "merging a view's filter differs");
-        let expected = theirs.iter().try_fold(self.items.clone(), |mut items, (&key, &theirs)| {
-            let copies = items.entry(key).or_default();
-            *copies = if is_union { theirs.max(*copies) } else { copies.checked_add(theirs)? };
-            Some(items)
-        });
+        let count = |items: &BTreeMap<Key, u32>, key: &Key| items.get(key).copied().unwrap_or(0);
+        let copies_in_both = |key: &Key| match (count(&self.items, key), count(theirs, key)) {
+            (ours, theirs) if how == Combine::Merge => ours.checked_add(theirs),
+            (ours, theirs) if how == Combine::Union => Some(ours.max(theirs)),
+            (ours, theirs) => Some(ours.min(theirs)),
+        };
+        let keys = self.items.keys().chain(theirs.keys());
+        let expected: Option<BTreeMap<Key, u32>> = keys.map(|&key| Some((key, copies_in_both(&key)?))).collect();
         if merged.is_ok() {
             self.items = expected.expect("more copies are accepted than can be counted");
+            self.items.retain(|_, copies| *copies > 0);
             return;
         }
         assert_eq!(self.twins[0].to_bytes(), before, "a refused merge changed something");
+        assert_ne!(how, Combine::Intersect, "{merged:?}");
         // Only new items can fill the table.
         let has_new = theirs.keys().any(|key| !self.items.contains_key(key));
         assert!(expected.is_none() || has_new && self.size != Size::Common, "{merged:?}");

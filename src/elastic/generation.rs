@@ -237,7 +237,7 @@ impl Generation {
     #[inline]
     pub fn remove_stored(&mut self, key: Key) -> bool {
         let place = self.place(key.stream);
-        let Some((layout, record, table)) = self.pool.open(place) else { return self.remove_from_list(place, key) };
+        let Some((layout, record, table)) = self.pool.open(place) else { return self.remove_from_list(place, key, 1) };
         if !self.dispatch.change_deep(&layout.geometry, table, key.locate(layout.upper.extract(key.stream)).removal()) {
             return false;
         }
@@ -252,10 +252,10 @@ impl Generation {
 
     #[cold]
     #[inline(never)]
-    fn remove_from_list(&mut self, place: Place, key: Key) -> bool {
+    fn remove_from_list(&mut self, place: Place, key: Key, most: u32) -> bool {
         let class_key = self.plan.class_key(key);
         let before = self.items(place);
-        let is_removed = self.pool.take_from_list(place, class_key, 1) == 1;
+        let is_removed = self.pool.take_from_list(place, class_key, most) > 0;
         if self.items(place) < before {
             self.len -= 1;
             self.shrink_shard(place);
@@ -305,6 +305,15 @@ impl Generation {
         let entries = self.pool.list(place).into_iter().flat_map(List::iter);
         let mut items = entries.filter_map(|(class_key, copies)| Some((self.plan.item_of(class_key)?, copies)));
         items.try_for_each(|(key, copies)| act(key, copies))
+    }
+
+    /// Calls `act` with each different item, as far as the generation knows it, and with the number of its copies in its table or
+    /// list, until it returns an error.
+    pub fn each_item<E>(&self, act: &mut dyn FnMut(Key, u32) -> Result<(), E>) -> Result<(), E> {
+        self.places_bit_reversed().try_for_each(|(place, prefix)| match self.shard(place) {
+            Some(table) => table.each_item(prefix, act),
+            None => self.each_item_of_list(place, act),
+        })
     }
 
     /// Returns the number of different items in lists.

@@ -1,4 +1,4 @@
-//! Merging and uniting filters that may have grown differently.
+//! Merge, union and intersection of filters that may have grown differently.
 //!
 //! ```text
 //! first generation   ours, in the shards that its items would have grown ◀── theirs, shard by shard
@@ -22,8 +22,8 @@ use super::{
 use crate::{
     bits::{in_memory, index, wide},
     filter::{Combine, Core as _, InsertError, MergeError},
-    storage::reserved,
-    table::{TableParams as _, list::ClassKey},
+    storage::{OutOfMemory, reserved},
+    table::{TableParams as _, copies::ExtraCopies, list::ClassKey},
 };
 
 /// Why partitions cannot be merged.
@@ -65,6 +65,12 @@ impl Elastic {
         })?;
         Ok(())
     }
+
+    /// Keeps the smaller number of copies of each item that two filters with equal parameters have. On failure, nothing changes.
+    pub fn intersect(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.partitions = intersections(self.partitions.iter().zip(&other.partitions))?;
+        Ok(())
+    }
 }
 
 #[cfg(feature = "std")]
@@ -86,6 +92,14 @@ impl Shared {
         })?;
         Ok(())
     }
+
+    /// Keeps the smaller number of copies of each item that two filters with equal parameters have. Each partition of the other is
+    /// read at one moment. On failure, nothing changes.
+    pub fn intersect(&mut self, other: &Self) -> Result<(), MergeError> {
+        let partitions = self.partitions.iter().zip(&other.partitions).map(|(ours, theirs)| (ours.read(), theirs.read()));
+        self.partitions = add_locks(intersections(partitions)?, reserved(self.partitions.len())?);
+        Ok(())
+    }
 }
 
 fn check_equal(ours: &ElasticParams, theirs: &ElasticParams) -> Result<(), MergeError> {
@@ -105,6 +119,17 @@ fn merged<L: Deref<Target = Partition>>(
         let partition = ours.merged(&theirs, how, max_charge)?;
         budget = max_charge.saturating_sub(partition.charged_bytes());
         partitions.push(partition);
+    }
+    Ok(partitions)
+}
+
+/// Returns the intersections of the partitions of two filters.
+fn intersections<L: Deref<Target = Partition>>(
+    pairs: impl ExactSizeIterator<Item = (L, L)>,
+) -> Result<Vec<Partition>, OutOfMemory> {
+    let mut partitions = reserved(pairs.len())?;
+    for (ours, theirs) in pairs {
+        partitions.push(ours.intersection(&theirs)?);
     }
     Ok(partitions)
 }
@@ -158,6 +183,52 @@ impl Partition {
             Some(more) if more > 0 => Err(InsertError::limit(more).into()),
             _ => Ok(partition),
         }
+    }
+
+    /// Returns a copy of this partition without the copies of items that the one with the same index in another filter lacks.
+    ///
+    /// The other may have an item in an earlier generation, which knows fewer of its bits, or in a later one. All of its copies there
+    /// count: they may be this item's.
+    fn intersection(&self, other: &Self) -> Result<Self, OutOfMemory> {
+        let mut common = self.try_clone()?;
+        for (ours, common) in self.generations().zip(common.generations_mut()) {
+            let (plan, number) = (ours.plan(), ours.number());
+            let later = other.copies_in_later_generations(ours)?;
+            ours.each_item(&mut |key, stored| {
+                let earlier = other.generations().take(number.into()).map(|theirs| {
+                    let earlier = plan.earlier(key, theirs.plan());
+                    theirs.count(earlier, theirs.plan().extra(earlier))
+                });
+                let same = other.generations().nth(number.into()).map_or(0, |theirs| theirs.count_all(key));
+                let class_key = plan.class_key(key);
+                let theirs = earlier.fold(same.saturating_add(later.get(class_key)), u32::saturating_add);
+                if theirs < stored.saturating_add(ours.extra_copies_of(class_key)) {
+                    common.keep_at_most(key, theirs);
+                }
+                Ok::<(), OutOfMemory>(())
+            })?;
+        }
+        common.drop_empty_generations();
+        Ok(common)
+    }
+
+    /// Returns the copies of items that another filter's generation has, and this partition in later generations, with the items' class
+    /// keys in that generation.
+    fn copies_in_later_generations(&self, earlier: &Generation) -> Result<ExtraCopies, OutOfMemory> {
+        let (plan, mut counts) = (earlier.plan(), ExtraCopies::NONE);
+        for generation in self.generations().skip(usize::from(earlier.number()) + 1) {
+            generation.each_item(&mut |key, stored| {
+                let projected = generation.plan().earlier(key, plan);
+                if earlier.contains_exactly(projected) {
+                    let class_key = plan.class_key(projected);
+                    let copies = stored.saturating_add(generation.extra_copies_of(generation.plan().class_key(key)));
+                    let added = copies.min(u32::MAX - counts.get(class_key));
+                    counts.list_or_new(plan.class_keys())?.add(class_key, added, u32::MAX)?;
+                }
+                Ok::<(), OutOfMemory>(())
+            })?;
+        }
+        Ok(counts)
     }
 }
 
@@ -315,8 +386,8 @@ impl Merging {
         }
         // Copies that are counted with their extra bits come on top of those whose extra bits are unknown. In a union, the other
         // filter may have counted the same copies without them.
-        if self.how == Combine::Union {
-            generation.take_from_each_entry(class_key, new);
+        if self.how == Combine::Union && new > 0 {
+            generation.take_from_each_entry(class_key, |_| new);
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
-//! Merge and union of two filters.
+//! Merge, union and intersection of two filters.
 
 use super::{Combine, InsertErrorKind, MergeError, RawFilter};
 use crate::bits::index;
 
-/// Implements `merge` and `union`. The core's `check_params` compares the parameters; its `combine` changes nothing if it fails.
+/// Implements `merge`, `union` and `intersect`. The core's `check_params` compares the parameters; its `combine` and `intersect` change
+/// nothing if they fail.
 macro_rules! merges {
     ($filter:ident) => {
         impl<H: PartialEq> $filter<H> {
@@ -66,12 +67,45 @@ macro_rules! merges {
                 self.combine(other, $crate::filter::Combine::Union)
             }
 
+            /// Removes the items that `other` lacks. Afterwards, each item has the smaller of its two counts, so every item that both
+            /// filters have is in the intersection. Takes time proportional to this filter and, for growing filters, to the later
+            /// generations of `other`.
+            ///
+            /// An item that only one of the filters has is found in the intersection if the other one finds it, too: with a
+            /// probability of at most the other's [`false_positive_rate`](Self::false_positive_rate). An item that neither has is
+            /// found with the rate of the intersection, which falls with the number of items.
+            ///
+            /// Filters of fixed size keep their table. Growing filters shrink as far as with [`remove`](Self::remove), and the
+            /// intersection is computed in a copy, which temporarily takes as much memory as this filter.
+            ///
+            /// # Errors
+            /// If the filters have different hashers or different parameters, including the seed; or, for growing filters, if memory
+            /// for the copy cannot be allocated. This filter is then unchanged, bit for bit.
+            ///
+            /// # Example
+            /// ```
+            /// let builder = koel::ElasticFilter::builder().false_positive_rate(0.001);
+            /// let (mut here, mut there) = (builder.clone().build()?, builder.build()?);
+            /// here.insert_iter(0..600u64)?;
+            /// there.insert_iter(300..900u64)?;
+            /// here.intersect(&there)?;
+            /// assert!((300..600u64).all(|n| here.contains(&n)) && here.len() < 310);
+            /// # Ok::<(), Box<dyn core::error::Error>>(())
+            /// ```
+            pub fn intersect(&mut self, other: &Self) -> Result<(), $crate::MergeError> {
+                self.check_equal(other)?;
+                self.core.intersect(&other.core)
+            }
+
             fn combine(&mut self, other: &Self, how: $crate::filter::Combine) -> Result<(), $crate::MergeError> {
-                self.core.check_params(&other.core)?;
-                if self.hasher != other.hasher {
-                    return Err($crate::MergeError::DifferentHasher);
-                }
+                self.check_equal(other)?;
                 self.core.combine(&other.core, how)
+            }
+
+            /// Returns an error unless both filters have equal parameters and hashers.
+            fn check_equal(&self, other: &Self) -> Result<(), $crate::MergeError> {
+                self.core.check_params(&other.core)?;
+                if self.hasher == other.hasher { Ok(()) } else { Err($crate::MergeError::DifferentHasher) }
             }
         }
     };
@@ -95,6 +129,13 @@ impl RawFilter {
             Err(error) if matches!(error.kind(), InsertErrorKind::Full { .. }) => Err(merge_refusal(self, other)),
             combined => Ok(combined?),
         }
+    }
+
+    /// Keeps the smaller number of copies of each item that two filters with equal parameters have. Works in place and never fails.
+    #[expect(clippy::unnecessary_wraps, reason = "those of growing filters can fail")]
+    pub(super) fn intersect(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.keep_common(other);
+        Ok(())
     }
 }
 

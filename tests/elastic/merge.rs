@@ -1,4 +1,4 @@
-//! Merges and unions of filters that have grown differently.
+//! Merges, unions and intersections of filters that have grown differently.
 
 use crate::common::key;
 use koel::{ElasticBuilder, ElasticFilter, InsertErrorKind, MergeError};
@@ -208,8 +208,7 @@ fn a_union_has_the_larger_count_of_each_item() {
     }
 }
 
-/// Beyond the plan, each generation is united individually. If both filters have an item in the same generation, the union has the
-/// larger count; if they have it in different generations, the sum.
+/// Beyond the plan, too, a union has the larger count of each item, whichever generations it is in.
 #[test]
 fn a_union_takes_the_larger_count_in_each_generation() {
     let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(50).max_capacity(500);
@@ -258,6 +257,73 @@ fn a_union_takes_the_larger_count_in_each_generation() {
         }
     }
     assert!(united >= 4 && beyond >= 2, "{united} {beyond}");
+}
+
+/// An intersection has the smaller count of each item, whichever generations it is in, and of other items as many as collide.
+/// `SharedFilter::intersect` gives the same bytes.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn an_intersection_has_the_smaller_count_of_each_item() {
+    let mut in_other_generations = 0;
+    for (rate, capacity, partitions) in [(0.01, 200, 1), (0.001, 1000, 2), (1e-5, 20_000, 1)] {
+        let builder = || {
+            ElasticFilter::builder().false_positive_rate(rate).capacity(capacity).max_capacity(capacity).partitions(partitions)
+        };
+        for (ours, theirs) in [(100, 300), (9000, 400), (400, 9000), (9000, 9000), (30_000, 20_000)] {
+            let all = ours + theirs / 2;
+            let in_left = |n: u64| if n < ours { 1 + n % 3 * (n % 50) } else { 0 };
+            let in_right = |n: u64| if n >= ours - ours / 2 { 1 + n % 2 * (n % 70) } else { 0 };
+            let copies = |count: &dyn Fn(u64) -> u64, items: &mut dyn Iterator<Item = u64>| {
+                filled(builder(), items.flat_map(|n| core::iter::repeat_n(n, count(n) as usize)))
+            };
+            // The orders differ, so that other items are in the later generations.
+            let (left, right) = (copies(&in_left, &mut (0..all)), copies(&in_right, &mut (0..all).rev()));
+            let common = (0..all).filter(|&n| in_left(n).min(in_right(n)) > 0).count() as f64;
+            for (ours, theirs) in [(&left, &right), (&right, &left)] {
+                let mut intersection = ours.clone();
+                intersection.intersect(theirs).expect("equal parameters");
+                intersection.assert_consistent();
+                assert!(intersection.false_positive_rate() <= ours.false_positive_rate());
+                assert!(intersection.charged_bytes() <= ours.charged_bytes());
+                let counted = |n: u64| u64::from(intersection.count(&key(n)));
+                assert!((0..all).all(|n| counted(n) >= in_left(n).min(in_right(n))), "an item is lost");
+                let wrong = (0..all).filter(|&n| counted(n) > in_left(n).min(in_right(n))).count() as f64;
+                let expected = 2.0 * rate * all as f64;
+                assert!(wrong <= expected + 6.0 * expected.sqrt() + 3.0, "{rate}: {wrong} of {all} counted too high");
+                assert!(intersection.distinct() as f64 <= common + expected + 6.0 * expected.sqrt() + 3.0, "{intersection}");
+                let bytes = intersection.to_bytes();
+                intersection.intersect(theirs).expect("equal parameters");
+                assert!(intersection.to_bytes() == bytes, "a second intersection changed the filter");
+                #[cfg(feature = "std")]
+                {
+                    let shared = |filter: &ElasticFilter| filter.clone().into_shared().expect("there is memory");
+                    let (mut intersection, other) = (shared(ours), shared(theirs));
+                    intersection.intersect(&other).expect("equal parameters");
+                    assert!(intersection.to_bytes() == bytes);
+                }
+                in_other_generations += usize::from(intersection.buckets_per_lookup() > 2);
+                // Removing each item as often as it is counted empties the filter.
+                for n in 0..all {
+                    let count = intersection.count(&key(n));
+                    (0..count).for_each(|_| assert!(intersection.remove(&key(n))));
+                }
+                assert!(intersection.is_empty(), "{intersection}");
+            }
+        }
+    }
+    assert!(in_other_generations >= 4, "{in_other_generations}");
+}
+
+/// What is left of a large filter takes as much memory as a filter into which only that was inserted, or little more.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn an_intersection_shrinks() {
+    let builder = ElasticFilter::builder().false_positive_rate(0.001);
+    let (mut large, few) = (filled(builder.clone(), 0..100_000), filled(builder.clone(), 99_000..101_000));
+    large.intersect(&few).expect("equal parameters");
+    let alone = filled(builder, 99_000..100_000);
+    assert!(large.len() >= alone.len() && large.distinct() < alone.len() + 20, "{large}");
+    assert!(large.size_in_bytes() < 2 * alone.size_in_bytes(), "{large}; {alone}");
 }
 
 #[test]

@@ -93,19 +93,41 @@ impl Generation {
     }
 
     /// Returns the number of an item's extra copies beside the tables, whatever their extra bits.
-    pub(super) fn extra_copies_of(&self, class_key: ClassKey) -> u32 {
+    pub fn extra_copies_of(&self, class_key: ClassKey) -> u32 {
         self.entries_of(class_key).fold(0, |sum, (_, copies)| sum.saturating_add(copies))
     }
 
-    /// Removes up to `most` copies from each entry of an item whose extra bits are known.
-    pub fn take_from_each_entry(&mut self, class_key: ClassKey, most: u32) {
+    /// Removes copies from each entry of an item whose extra bits are known: as many as `surplus` returns for those that there are.
+    pub fn take_from_each_entry(&mut self, class_key: ClassKey, surplus: impl Fn(u32) -> u32) {
         let keys = self.entry_keys(class_key);
         let mut next = keys.start + 1;
-        while most > 0
-            && let Some((entry, _)) = self.copies.list().and_then(|copies| copies.next(next)).filter(|(key, _)| *key < keys.end)
-        {
-            self.copies.take(entry, most);
+        while let Some((entry, copies)) = self.copies.list().and_then(|list| list.next(next)).filter(|(key, _)| *key < keys.end) {
+            self.copies.take(entry, surplus(copies));
             next = entry + 1;
+        }
+    }
+
+    /// Returns the number of an item's copies, whatever their extra bits.
+    pub fn count_all(&self, key: Key) -> u32 {
+        let with_extra_bits = self.entries_of(self.plan.class_key(key)).filter(|&(extra, _)| extra > 0);
+        with_extra_bits.fold(self.count(key, 0), |sum, (_, copies)| sum.saturating_add(copies))
+    }
+
+    /// Removes copies of an item until there are at most `most`: of the stored item and, if it is counted with different extra bits, of
+    /// each item that these tell apart.
+    pub fn keep_at_most(&mut self, key: Key, most: u32) {
+        let (place, class_key) = (self.place(key.stream), self.plan.class_key(key));
+        if let Some(list) = self.pool.list(place) {
+            let surplus = list.get(class_key).saturating_sub(most);
+            self.remove_from_list(place, key, surplus);
+            return;
+        }
+        // Copies with unknown extra bits may be those of each such item.
+        let unknown = self.count(key, 0);
+        self.take_from_each_entry(class_key, |copies| copies.saturating_sub(most.saturating_sub(unknown)));
+        let surplus = unknown.saturating_sub(most);
+        for _ in self.copies.take(self.plan.entry_key(class_key, 0), surplus)..surplus {
+            self.remove_stored(key);
         }
     }
 

@@ -111,10 +111,20 @@ impl RawFilter {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
         let key = self.keys().key(0, buckets, fingerprint.wide());
         if self.copies.take(key, 1) == 0 {
-            return self.remove_from_table(hash);
+            return self.remove_from_table(|_| (buckets, fingerprint));
         }
         self.items -= 1;
         true
+    }
+
+    /// Removes copies of a fingerprint with these two buckets, which the filter has: extra copies first.
+    pub(super) fn remove_copies(&mut self, buckets: Pair, fingerprint: Fingerprint, copies: u32) {
+        let key = self.keys().key(0, buckets, fingerprint.wide());
+        let counted = self.copies.take(key, copies);
+        self.items -= u64::from(counted);
+        for _ in counted..copies {
+            self.remove_from_table(|_| (buckets, fingerprint));
+        }
     }
 
     /// Sets the extra copies to those of a snapshot, which must have been verified.

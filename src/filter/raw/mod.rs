@@ -400,10 +400,9 @@ impl RawFilter {
     }
 
     #[inline(always)]
-    fn remove_from_table(&mut self, hash: Uniform) -> bool {
+    fn remove_from_table(&mut self, locate: impl FnOnce(&Params) -> (Pair, Fingerprint)) -> bool {
         let params = &self.params;
-        let removal = Removal(move || Address::new(params).buckets(hash));
-        let is_found = self.dispatch.change(&self.geometry, &mut self.storage, removal);
+        let is_found = self.dispatch.change(&self.geometry, &mut self.storage, Removal(move || locate(params)));
         self.items -= u64::from(is_found);
         is_found
     }
@@ -503,7 +502,7 @@ impl CoreMut for RawFilter {
         if !self.copies.is_empty() {
             return self.remove_beside_copies(hash);
         }
-        self.remove_from_table(hash)
+        self.remove_from_table(|params| Address::new(params).buckets(hash))
     }
 
     fn clear(&mut self) {
@@ -593,6 +592,21 @@ impl RawFilter {
             result.is_ok()
         });
         result.map(|()| *self = combined)
+    }
+
+    /// Removes copies of each item until there are at most as many as in a filter with equal parameters. The order does not matter: what
+    /// is removed for one fingerprint is not there for the next equal one.
+    pub fn keep_common(&mut self, other: &Self) {
+        for bucket in 0..self.params.buckets() {
+            let values = self.slots(bucket);
+            for fingerprint in fingerprints(&values) {
+                let buckets = (bucket, self.params.alternate(bucket, fingerprint));
+                let surplus = self.copies_of(buckets, fingerprint).saturating_sub(other.copies_of(buckets, fingerprint));
+                if surplus > 0 {
+                    self.remove_copies(buckets, fingerprint, surplus);
+                }
+            }
+        }
     }
 
     /// Returns the number of distinct items in two filters with equal parameters together, and the number of those that are in
