@@ -16,7 +16,8 @@ use crate::{
 
 /// Merge several filters into one.
 ///
-/// The new filter holds all items of the others. The copies of an item add up, unless --union is given. Build all filters with the
+/// The new filter holds all items of the others. The copies of an item add up, unless --union is given. With --intersect, it holds the
+/// items that all of them have, and other items of the first one with the probability of a false positive. Build all filters with the
 /// same options and the same --capacity, enough for all distinct items together; with --grow, the same --max-capacity. Otherwise,
 /// or if not all items fit, nothing is written.
 ///
@@ -30,6 +31,7 @@ Examples:
     printf 'cherry\\nfig\\n' | koel build - -o tuesday.koel --capacity 1000
     koel merge monday.koel tuesday.koel -o week.koel
     koel merge monday.koel week.koel --union -o week.koel
+    koel merge monday.koel week.koel --intersect -o both.koel
     koel query week.koel --item apple --item fig")]
 pub(crate) struct Merge {
     /// The filters, two or more koel snapshots; `-` for standard input
@@ -39,6 +41,10 @@ pub(crate) struct Merge {
     /// Keep as many copies of an item as the filter with the most copies of it, instead of adding them up
     #[arg(long)]
     union: bool,
+
+    /// Keep only items that all filters have, and as many copies of each as the filter with the fewest of them
+    #[arg(long, conflicts_with = "union")]
+    intersect: bool,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -55,11 +61,19 @@ impl Merge {
         for (path, merged) in others.iter().zip(1..) {
             match (&mut filter, file::load_snapshot(path)?) {
                 (Snapshot::Fixed(filter), Snapshot::Fixed(other)) => {
-                    let done = if self.union { filter.union(&other) } else { filter.merge(&other) };
+                    let done = match (self.union, self.intersect) {
+                        (true, _) => filter.union(&other),
+                        (_, true) => filter.intersect(&other),
+                        _ => filter.merge(&other),
+                    };
                     self.explain(done, [filter.hasher(), other.hasher()], merged)?;
                 }
                 (Snapshot::Growing(filter), Snapshot::Growing(other)) => {
-                    let done = if self.union { filter.union(&other) } else { filter.merge(&other) };
+                    let done = match (self.union, self.intersect) {
+                        (true, _) => filter.union(&other),
+                        (_, true) => filter.intersect(&other),
+                        _ => filter.merge(&other),
+                    };
                     self.explain(done, [filter.hasher(), other.hasher()], merged)?;
                 }
                 (Snapshot::Fixed(_), Snapshot::Growing(_)) => return Err(mixed_types(path, first)),

@@ -118,6 +118,25 @@ fn copies_are_added_up_or_united() {
     assert!(koel.read("a.koel") == before);
 }
 
+#[test]
+fn an_intersection_has_what_all_filters_have() {
+    for options in ["--capacity 1000 --fpr 1e-6", "--grow --fpr 1e-6"] {
+        let koel = Koel::new();
+        for (name, items) in
+            [("a.koel", numbers(0..600) + &numbers(0..600)), ("b.koel", numbers(300..900)), ("c.koel", numbers(500..1000))]
+        {
+            koel.feed(items, &format!("build - -o {name} {options}")).ok();
+        }
+        koel.run("merge a.koel b.koel c.koel --intersect -o all.koel").ok();
+        assert_eq!(facts(&koel, "all.koel")["items"], 100);
+        assert_eq!(koel.feed(numbers(0..1000), "query all.koel").ok(), numbers(500..600).as_bytes());
+        let before = koel.read("a.koel");
+        koel.run("merge a.koel a.koel --intersect -o a.koel").ok();
+        assert!(koel.read("a.koel") == before, "the intersection of a filter with itself changes it");
+        koel.run("merge a.koel b.koel --intersect --union -o all.koel").error(&["--intersect", "--union"]);
+    }
+}
+
 /// A filter is merged with itself 31 times.
 #[test]
 fn copies_are_added_up_to_the_limit() {

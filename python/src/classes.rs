@@ -13,7 +13,7 @@ use crate::{
     batch::{self, Batch, Keys, with_items},
     data::Data,
     error::{IntoPyErr, classes::FullError, not_bytes, not_read, os_error, type_error, with_note},
-    filter::{AnyFilter, Changeable, Source, change, look},
+    filter::{AnyFilter, Changeable, Combine, Source, change, look},
     item::Key,
     options::{self, Given, Number, number, parse, rate, set},
 };
@@ -350,11 +350,11 @@ impl MutableFilter {
         )
     }
 
-    /// Adds the items of another object, which must be a filter of the same class.
-    fn combine(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, is_union: bool) -> PyResult<()> {
+    /// Combines the filter with another object, which must be a filter of the same class.
+    fn combine(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, how: Combine) -> PyResult<()> {
         let (ours, theirs) = (slf.as_super().get(), other.cast::<Filter>().ok().map(Bound::get));
         let done = match theirs {
-            Some(theirs) => slf.py().detach(|| ours.any.combine(&theirs.any, is_union))?,
+            Some(theirs) => slf.py().detach(|| ours.any.combine(&theirs.any, how))?,
             None => None,
         };
         if let Some(done) = done {
@@ -368,6 +368,25 @@ impl MutableFilter {
         };
         let (own, class) = (ours.any.class(), other.get_type().name()?);
         Err(type_error(format!("only filters of one class can be merged, but {class} and {own} are given; {remedy}")))
+    }
+
+    /// Returns a copy of the filter that is combined with others, one after the other.
+    fn combined<'py>(slf: &Bound<'py, Self>, others: &Bound<'py, PyTuple>, how: Combine) -> PyResult<Bound<'py, PyAny>> {
+        let combined = Filter::copy(slf.as_super())?;
+        let filter = combined.cast::<Self>()?;
+        others.iter().try_for_each(|other| {
+            Self::combine(filter, &other, how)?;
+            slf.py().check_signals()
+        })?;
+        Ok(combined)
+    }
+
+    /// Returns the result of an operator between the filter and another object.
+    fn operator<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, how: Combine) -> PyResult<Bound<'py, PyAny>> {
+        if !other.is_instance_of::<Filter>() {
+            return Ok(slf.py().NotImplemented().into_bound(slf.py()));
+        }
+        Self::combined(slf, &PyTuple::new(slf.py(), [other])?, how)
     }
 }
 
@@ -469,31 +488,38 @@ impl MutableFilter {
     /// Raises ValueError if the parameters differ, and FullError if the items do not fit. The filter is then unchanged.
     #[pyo3(signature = (other, /))]
     fn merge(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        Self::combine(slf, other, false)
+        Self::combine(slf, other, Combine::Merge)
     }
 
     /// Returns a new filter with the items of this one and of others with equal parameters. Of an item's copies, it has as many as
     /// the filter that has most.
     #[pyo3(signature = (*others))]
     fn union<'py>(slf: &Bound<'py, Self>, others: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        let union = Filter::copy(slf.as_super())?;
-        let filter = union.cast::<Self>()?;
-        others.iter().try_for_each(|other| {
-            Self::combine(filter, &other, true)?;
-            slf.py().check_signals()
-        })?;
-        Ok(union)
+        Self::combined(slf, others, Combine::Union)
+    }
+
+    /// Returns a new filter with the items that this one and others with equal parameters have in common. Of an item's copies, it has
+    /// as many as the filter that has fewest. An item that only one of two filters has is found if the other finds it, too: with a
+    /// probability of at most its false_positive_rate.
+    #[pyo3(signature = (*others))]
+    fn intersection<'py>(slf: &Bound<'py, Self>, others: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        Self::combined(slf, others, Combine::Intersection)
     }
 
     fn __or__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        if !other.is_instance_of::<Filter>() {
-            return Ok(slf.py().NotImplemented().into_bound(slf.py()));
-        }
-        Self::union(slf, &PyTuple::new(slf.py(), [other])?)
+        Self::operator(slf, other, Combine::Union)
     }
 
     fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        Self::combine(slf, other, true)
+        Self::combine(slf, other, Combine::Union)
+    }
+
+    fn __and__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Self::operator(slf, other, Combine::Intersection)
+    }
+
+    fn __iand__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        Self::combine(slf, other, Combine::Intersection)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The filters of the library behind one type, and behind locks, so that every thread may use every filter.
 
+#[cfg(unix)]
+use std::os::fd::AsRawFd as _;
 use std::{
     fs::File,
     io::{self, ErrorKind, Read},
@@ -23,7 +25,7 @@ pub enum AnyFilter {
     Fixed(Lock<CuckooFilter>),
     /// A growing filter.
     Elastic(Lock<ElasticFilter>),
-    /// A growing filter that locks its partitions itself, so all but `merge` and `union` hold this lock for reading.
+    /// A growing filter that locks its partitions itself, so all but `merge`, `union` and `intersection` hold this lock for reading.
     Shared(Lock<SharedFilter>),
     /// A filter of fixed size in a snapshot.
     View(FilterView<Data>),
@@ -78,6 +80,17 @@ pub enum Source<'a> {
     File(&'a Path),
 }
 
+/// What a filter keeps of its own items and another's.
+#[derive(Clone, Copy)]
+pub enum Combine {
+    /// All copies of both.
+    Merge,
+    /// The larger number of copies of each item.
+    Union,
+    /// The smaller number.
+    Intersection,
+}
+
 /// A filter that can be changed.
 pub trait Changeable: Send + Sync + Sized {
     /// Reads and verifies a snapshot.
@@ -88,8 +101,8 @@ pub trait Changeable: Send + Sync + Sized {
     fn load(path: &Path) -> Result<Self, SnapshotError>;
     /// Copies the filter.
     fn duplicate(&self) -> Result<Self, OutOfMemory>;
-    /// Adds the items of another filter, or those that are missing.
-    fn combine(&mut self, other: &Self, is_union: bool) -> Result<(), MergeError>;
+    /// Combines this filter with another one.
+    fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError>;
     /// Puts the filter behind a lock.
     fn lock(self) -> AnyFilter;
 
@@ -128,13 +141,38 @@ impl Interruptible {
 
 impl Read for Interruptible {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        if let Err(error) = check_signals() {
-            self.raised = Some(error);
-            return Err(ErrorKind::Other.into());
+        loop {
+            if let Err(error) = check_signals() {
+                self.raised = Some(error);
+                return Err(ErrorKind::Other.into());
+            }
+            if has_bytes_soon(&self.file) {
+                break;
+            }
         }
         let len = bytes.len().min(READ);
         self.file.read(&mut bytes[..len])
     }
+}
+
+/// Waits for bytes, the end of a file or an error, or until a signal comes or a moment has passed. Returns false for the last two: unlike
+/// this, a read may go on after a signal (`SA_RESTART`), so that its handler would have to wait for bytes.
+#[cfg(unix)]
+#[allow(unsafe_code, reason = "the standard library has no such call")]
+fn has_bytes_soon(file: &File) -> bool {
+    const MILLISECONDS: libc::c_int = 50;
+    let mut polled = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: The pointer is to one such struct, and the file is open.
+    match unsafe { libc::poll(&raw mut polled, 1, MILLISECONDS) } {
+        0 => false,
+        -1 => io::Error::last_os_error().kind() != ErrorKind::Interrupted,
+        _ => true,
+    }
+}
+
+#[cfg(not(unix))]
+fn has_bytes_soon(_: &File) -> bool {
+    true
 }
 
 macro_rules! changeable {
@@ -156,8 +194,12 @@ macro_rules! changeable {
                 self.try_clone()
             }
 
-            fn combine(&mut self, other: &Self, is_union: bool) -> Result<(), MergeError> {
-                if is_union { self.union(other) } else { self.merge(other) }
+            fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
+                match how {
+                    Combine::Merge => self.merge(other),
+                    Combine::Union => self.union(other),
+                    Combine::Intersection => self.intersect(other),
+                }
             }
 
             fn lock(self) -> AnyFilter {
@@ -251,23 +293,23 @@ impl AnyFilter {
         }))
     }
 
-    /// Merges another filter into this one; `None` if the two are of different kinds. Blocks, so the thread must be detached.
-    pub fn combine(&self, other: &Self, is_union: bool) -> PyResult<Option<Result<(), MergeError>>> {
+    /// Combines this filter with another one; `None` if the two are of different kinds. Blocks, so the thread must be detached.
+    pub fn combine(&self, other: &Self, how: Combine) -> PyResult<Option<Result<(), MergeError>>> {
         match (self, other) {
-            (Self::Fixed(ours), Self::Fixed(theirs)) => combine(ours, theirs, is_union).map(Some),
-            (Self::Elastic(ours), Self::Elastic(theirs)) => combine(ours, theirs, is_union).map(Some),
-            (Self::Shared(ours), Self::Shared(theirs)) => combine(ours, theirs, is_union).map(Some),
+            (Self::Fixed(ours), Self::Fixed(theirs)) => combine(ours, theirs, how).map(Some),
+            (Self::Elastic(ours), Self::Elastic(theirs)) => combine(ours, theirs, how).map(Some),
+            (Self::Shared(ours), Self::Shared(theirs)) => combine(ours, theirs, how).map(Some),
             _ => Ok(None),
         }
     }
 }
 
-fn combine<F: Changeable>(ours: &Lock<F>, theirs: &Lock<F>, is_union: bool) -> PyResult<Result<(), MergeError>> {
+fn combine<F: Changeable>(ours: &Lock<F>, theirs: &Lock<F>, how: Combine) -> PyResult<Result<(), MergeError>> {
     ours.write_with(theirs, |ours, theirs| {
         let Some(theirs) = theirs else {
             let copy = ours.duplicate()?;
-            return ours.combine(&copy, is_union);
+            return ours.combine(&copy, how);
         };
-        ours.combine(theirs, is_union)
+        ours.combine(theirs, how)
     })
 }

@@ -93,6 +93,20 @@ class Model(RuleBasedStateMachine):
                 filter.merge(other)
         self.model = self.model | Counter(items) if is_union else self.model + Counter(items)
 
+    @rule(items=BATCHES)
+    def intersect(self, items):
+        for filter in self.filters:
+            other = filter.copy()
+            other.clear()
+            other.update(items)
+            before = filter.to_bytes()
+            common = filter.intersection(other, other)
+            assert filter & other == common == other & filter and filter.to_bytes() == before
+            filter &= other
+            assert filter.to_bytes() == common.to_bytes()
+            filter &= filter
+        self.model &= Counter(items)
+
     @precondition(lambda self: sum(self.model.values()) < 1000)
     @rule()
     def with_itself(self):
@@ -243,13 +257,13 @@ def test_filters_of_other_kinds_do_not_mix():
         (fixed, {1}, TypeError, "update"),
     ):
         before = filter.to_bytes()
-        for combine in (filter.merge, filter.union):
+        for combine in (filter.merge, filter.union, filter.intersection, filter.__ior__, filter.__iand__):
             with pytest.raises(error, match=message):
                 combine(other)
         with pytest.raises(error):
             filter | other
-        with pytest.raises(error, match=message):
-            filter |= other
+        with pytest.raises(error):
+            filter & other
         assert filter.to_bytes() == before
     # The remedy of the message works.
     shared.add(1)

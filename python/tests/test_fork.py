@@ -134,6 +134,7 @@ CHANGING = {
     "merge of the filter itself": lambda filter, other, path: (filter.merge(other), filter.remove_batch(ITEMS)),
     "|= of the filter itself": lambda filter, other, path: filter.__ior__(other),
     "union": lambda filter, other, path: filter.union(other, other),
+    "&= of the filter itself": lambda filter, other, path: filter.__iand__(other),
     "load": lambda filter, other, path: (other.save(path), type(filter).load(path)),
     "from_bytes": lambda filter, other, path: type(filter).from_bytes(other.to_bytes()),
     "clear": lambda filter, other, path: filter.copy().clear(),
