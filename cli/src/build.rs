@@ -77,8 +77,13 @@ pub(crate) struct Build {
     /// Store an item once: skip it if the filter has it, or mistakes it for one that it has, which happens to new items at most at
     /// the filter's false-positive rate. A filter that grows compares more bits here than `koel query` does, and so skips fewer new
     /// items than `koel query` would print, unless most items are in the same list: they are compared with each other, too
-    #[arg(long)]
+    #[arg(short, long)]
     unique: bool,
+
+    /// Print a JSON object with the fields of `koel info --json`, OUT as `filter`, and the numbers of items that were `stored`, of those
+    /// that --unique `skipped`, and of lines that were `left_out` for lack of the field of --key
+    #[arg(long)]
+    json: bool,
 }
 
 impl Build {
@@ -113,12 +118,20 @@ impl Build {
             (filter, stored, Some(distinct))
         };
         let bytes = output.save_snapshot(&filter)?;
-        let all = items.count();
+        let (all, mut facts) = (items.count(), Facts::snapshot(&filter, bytes));
+        if self.json {
+            facts.object["filter"] = output.name().into();
+            facts.object["stored"] = stored.into();
+            facts.object["skipped"] = (all - stored).into();
+            facts.object["left_out"] = items.short().into();
+            output.report(&format!("{}\n", facts.object))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let skipped = self.unique.then(|| ("  skipped", format!("{}, as already present", all - stored)));
         let distinct = distinct.map(|distinct| ("  distinct", format!("{distinct} of {all}")));
         let short = items.short_lines().map(|lines| ("  left out", lines));
         let others: Vec<_> = skipped.into_iter().chain(distinct).chain(short).collect();
-        Facts::snapshot(&filter, bytes).report(&output, &others)?;
+        facts.report(&output, &others)?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::bail;
 use clap::Args;
+use serde_json::{Value, json};
 
 use crate::{
     errors::Inserting,
@@ -37,8 +38,13 @@ pub(crate) struct Add {
     /// the filter's false-positive rate. A filter that grows compares more bits here than `koel query` does, and so skips fewer new
     /// items than `koel query` would print, unless the list is much larger than the filter: its items are compared with each other,
     /// too
-    #[arg(long)]
+    #[arg(short, long)]
     unique: bool,
+
+    /// Print a JSON object: `filter`, the numbers of `added` and `skipped` items, `items` for those in the filter now, and `left_out`
+    /// for lines without the field of --key
+    #[arg(long)]
+    json: bool,
 }
 
 /// Remove items from a filter. Remove only what was added.
@@ -62,6 +68,11 @@ pub(crate) struct Remove {
 
     #[command(flatten)]
     items: ItemArgs,
+
+    /// Print a JSON object: `filter`, the numbers of `removed` and `not_found` items, `items` for those in the filter now, and `left_out`
+    /// for lines without the field of --key
+    #[arg(long)]
+    json: bool,
 }
 
 /// A filter that is being changed, and the items to add or remove.
@@ -84,15 +95,22 @@ impl Edit {
         Ok(Self { output, filter, items: items.open(true)? })
     }
 
-    /// Replaces the file if the filter changed, and reports what was done.
-    fn save(self, changed: bool, done: &str) -> anyhow::Result<()> {
+    /// Replaces the file if the filter changed, and reports what was done: as text or, if there are any, as these fields.
+    fn save(self, changed: bool, done: &str, fields: Option<Value>) -> anyhow::Result<()> {
         if changed {
             self.output.save_snapshot(&self.filter)?;
         }
-        let (len, name, extent) = (self.filter.len(), self.output.name(), self.filter.extent());
-        let short = self.items.short_lines().map(|lines| format!("; {lines}")).unwrap_or_default();
-        let report = format!("{done}; {len} in {name} now ({extent}){short}\n");
-        if changed { terminal::report(&report, self.output.name()) } else { terminal::print(&report) }
+        let (len, name) = (self.filter.len(), self.output.name());
+        let report = if let Some(mut object) = fields {
+            object["filter"] = name.into();
+            object["items"] = len.into();
+            object["left_out"] = self.items.short().into();
+            format!("{object}\n")
+        } else {
+            let short = self.items.short_lines().map(|lines| format!("; {lines}")).unwrap_or_default();
+            format!("{done}; {len} in {name} now ({}){short}\n", self.filter.extent())
+        };
+        if changed { terminal::report(&report, name) } else { terminal::print(&report) }
     }
 }
 
@@ -102,8 +120,9 @@ impl Add {
         let end = format!("{} is unchanged", edit.output.name());
         let added = edit.items.add_to(&mut edit.filter, self.unique, Inserting::Add, &end)?;
         let skipped = edit.items.count() - added;
+        let fields = self.json.then(|| json!({ "added": added, "skipped": skipped }));
         let skipped = if self.unique { format!(", {skipped} skipped as already present") } else { String::new() };
-        edit.save(added > 0, &format!("{added} added{skipped}"))?;
+        edit.save(added > 0, &format!("{added} added{skipped}"), fields)?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -116,7 +135,8 @@ impl Remove {
             removed += u64::from(edit.filter.remove(item));
         }
         let missing = edit.items.count() - removed;
-        edit.save(removed > 0, &format!("{removed} removed, {missing} not found"))?;
+        let fields = self.json.then(|| json!({ "removed": removed, "not_found": missing }));
+        edit.save(removed > 0, &format!("{removed} removed, {missing} not found"), fields)?;
         Ok(ExitCode::from(u8::from(missing > 0)))
     }
 }

@@ -1,5 +1,7 @@
 //! Facts about a filter, as text and as JSON.
 
+use std::time::Duration;
+
 use koel::{Addressing, CuckooFilter, Filter, hash::Hasher, redisbloom::RedisBloomFilter};
 use koel_lab::percent;
 use serde::Serialize;
@@ -8,6 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     file::{Growing, Output, Snapshot, Stored},
     text::counted,
+    window::Contents,
 };
 
 /// The facts about a filter.
@@ -146,6 +149,29 @@ impl Facts {
             .end(&format!("{slots} slots in {}", counted(number as u64, "sub-filter")), file_bytes)
     }
 
+    /// Describes a folder of filters that forget.
+    pub(crate) fn window(contents: &Contents) -> Self {
+        let Contents { filters, in_journals, times: [from, to], forgets_after: [least, most], bytes } = contents;
+        let items = filters.iter().map(Growing::len).sum::<usize>();
+        let duration = |seconds: u64| humantime::format_duration(Duration::from_secs(seconds)).to_string();
+        let number = counted(filters.len(), "filter");
+        let facts = Self::new("koel-window", "folder of koel uniq --forget", items).with(
+            "  of a run",
+            &format!("{in_journals} more, which no filter has yet"),
+            json!({ "items_in_journals": in_journals }),
+        );
+        facts
+            .fact("filters", "filters", filters.len())
+            .with(
+                "forgets after",
+                &format!("{} to {}", duration(*least), duration(*most)),
+                json!({ "forgets_after_seconds": least, "forgets_at_the_latest_after_seconds": most }),
+            )
+            .with("lines from", &format!("{from} to {to}"), json!({ "from": from, "to": to }))
+            .rate("false positives", "false_positive_rate", filters.iter().map(Growing::false_positive_rate).sum())
+            .end(&format!("{number}, forgets after {}", duration(*least)), *bytes)
+    }
+
     fn new(format: &str, name: &str, items: usize) -> Self {
         let facts = Self { items, lines: Vec::new(), summary: format!("{name}, {}", counted(items, "item")), object: json!({}) };
         facts.with("format", name, json!({ "format": format })).fact("items", "items", items)
@@ -205,6 +231,11 @@ impl Facts {
         let lines = [&[("filter", output.name().to_owned())], others, &self.lines].concat();
         output.report(&aligned(&lines))
     }
+}
+
+/// Returns bytes as JSON: text or, if they are not UTF-8, an array of numbers.
+pub(crate) fn bytes_as_json(bytes: &[u8]) -> Value {
+    str::from_utf8(bytes).map_or_else(|_| json!(bytes), |text| json!(text))
 }
 
 /// Formats one fact per line, with aligned values.

@@ -3,22 +3,18 @@
 use std::{
     ffi::OsString,
     io::{self, BufRead as _, BufReader, Cursor, IsTerminal as _, Read},
-    ops::Range,
     path::{Path, PathBuf},
     vec,
 };
 
 use anyhow::{Context as _, anyhow, bail};
-use clap::{
-    Args, ValueEnum,
-    builder::{PossibleValuesParser, TypedValueParser},
-};
+use clap::Args;
 use koel::InsertError;
 
 use crate::{
     errors::{self, Inserting},
     file::{self, Output, Snapshot},
-    numbers,
+    format::{Format, Short, Splitter},
     terminal::{self, Progress},
     text::counted,
 };
@@ -72,129 +68,6 @@ pub(crate) fn check_distinct(list: &Path, output: &Output) -> anyhow::Result<()>
     Ok(())
 }
 
-// The options for splitting a list into items. No doc comment here, for the same reason.
-#[derive(Args, Clone, Default)]
-pub(crate) struct Format {
-    /// Items end with a NUL byte instead of a newline, and are used as they are. Without this option, each line is an item, without
-    /// its newline and without a carriage return just before it; an empty line is the empty item
-    #[arg(long)]
-    nul: bool,
-
-    /// Take field N of each line as the item, counted from 1. Fields are separated by spaces and tabs, or by --delimiter
-    #[arg(long, value_name = "N", value_parser = numbers::field, allow_hyphen_values = true)]
-    key: Option<usize>,
-
-    /// The character between fields, such as `,` or `\t` (a tab); between two in a row, there is an empty field
-    #[arg(long, value_name = "C", value_parser = delimiter, requires = "key", allow_hyphen_values = true)]
-    delimiter: Option<Delimiter>,
-
-    /// What to do with a line that has no field N, such as an empty one [default: error]
-    #[arg(long, value_name = "HOW", value_parser = short_of_items(), requires = "key")]
-    short: Option<Short>,
-
-    /// Take the bytes of the list as they are, even if it begins like a filter, a compressed file or UTF-16, or with a byte-order
-    /// mark
-    #[arg(long)]
-    binary: bool,
-}
-
-/// The treatment of short lines, which have no field with the number of --key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Short {
-    /// It is a line without an item.
-    Pass,
-    /// It is left out.
-    Skip,
-    /// It is an error.
-    Error,
-}
-
-/// Returns the parser of --short for commands that only need items.
-fn short_of_items() -> impl TypedValueParser<Value = Short> {
-    short([(Short::Skip, "Leave it out"), (Short::Error, "End with an error, without a change")])
-}
-
-/// Returns the parser of --short for commands that print lines, with the help of each value.
-pub(crate) fn short(values: impl IntoIterator<Item = (Short, &'static str)>) -> impl TypedValueParser<Value = Short> {
-    let values = values.into_iter().filter_map(|(value, help)| Some(value.to_possible_value()?.help(help)));
-    PossibleValuesParser::new(values).try_map(|name| Short::from_str(&name, false))
-}
-
-/// The character that separates fields, in UTF-8.
-#[derive(Clone)]
-struct Delimiter(Box<[u8]>);
-
-fn delimiter(text: &str) -> Result<Delimiter, String> {
-    let text = if text == "\\t" { "\t" } else { text };
-    if text.chars().count() == 1 {
-        return Ok(Delimiter(text.as_bytes().into()));
-    }
-    Err(String::from("it takes one character, such as , or ; or \\t for a tab; without it, fields are separated by blanks"))
-}
-
-impl Format {
-    fn separator(&self) -> u8 {
-        if self.nul { 0 } else { b'\n' }
-    }
-
-    pub(crate) fn has_key(&self) -> bool {
-        self.key.is_some()
-    }
-
-    /// Returns the options as they are given to a command.
-    pub(crate) fn options(&self) -> Vec<String> {
-        let delimiter = self.delimiter.as_ref().map(|Delimiter(bytes)| match &**bytes {
-            b"\t" => String::from("--delimiter '\\t'"),
-            b"'" => String::from("--delimiter \"'\""),
-            bytes => format!("--delimiter '{}'", String::from_utf8_lossy(bytes)),
-        });
-        let nul = self.nul.then(|| String::from("--nul"));
-        let binary = self.binary.then(|| String::from("--binary"));
-        let short = self.short.filter(|&short| short == Short::Skip).map(|_| String::from("--short skip"));
-        let key = self.key.map(|key| format!("--key {key}"));
-        nul.into_iter().chain(key).chain(delimiter).chain(short).chain(binary).collect()
-    }
-
-    /// Returns the format with this default of --short.
-    pub(crate) fn or_short(self, default: Short) -> Self {
-        Self { short: self.short.or(Some(default)), ..self }
-    }
-
-    /// Returns the treatment of short lines.
-    pub(crate) fn short_lines(&self) -> Short {
-        self.short.unwrap_or(Short::Error)
-    }
-
-    /// Returns whether --short is given.
-    pub(crate) fn has_short(&self) -> bool {
-        self.short.is_some()
-    }
-
-    /// Returns the range of field `key` of a line; if there is none, the error is the number of fields.
-    fn field(&self, line: &[u8], key: usize) -> Result<Range<usize>, usize> {
-        let mut fields = 0;
-        let mut find = |field: Range<usize>| {
-            fields += 1;
-            (fields == key).then_some(field)
-        };
-        let found = if let Some(Delimiter(delimiter)) = &self.delimiter {
-            let mut start = 0;
-            let ends = (0..line.len()).filter(|&at| line[at..].starts_with(delimiter));
-            ends.chain([line.len()]).find_map(|end| {
-                let field = start..end;
-                start = end + delimiter.len();
-                find(field)
-            })
-        } else {
-            let is_blank = |byte: u8| matches!(byte, b' ' | b'\t');
-            let starts = (0..line.len()).filter(|&at| !is_blank(line[at]) && (at == 0 || is_blank(line[at - 1])));
-            let end = |start: usize| line[start..].iter().position(|&byte| is_blank(byte)).map_or(line.len(), |len| start + len);
-            starts.map(|start| start..end(start)).find_map(find)
-        };
-        found.ok_or(fields)
-    }
-}
-
 impl ItemArgs {
     pub(crate) fn new(file: Option<PathBuf>, items: Vec<OsString>, format: Format) -> Self {
         Self { file, items, format }
@@ -222,7 +95,7 @@ impl ItemArgs {
             bail!("--key: takes a field of each line of a list, and --item is an item itself; leave one of them out");
         }
         let name = String::from("the command line");
-        Ok(Items::new(Source::List(self.items.into_iter()), self.format, name, Progress::hidden()))
+        Ok(Items::new(Source::List(self.items.into_iter()), Splitter::new(&self.format)?, name, Progress::hidden()))
     }
 }
 
@@ -234,11 +107,11 @@ enum Source {
 /// A reader of items, which reuses one buffer for all of them.
 pub(crate) struct Items {
     source: Source,
-    format: Format,
+    splitter: Splitter,
     /// The line that was read last, or the last item from the command line.
     line: Vec<u8>,
-    /// The range of the item in `line`; `None` if the line is short and has none.
-    item: Option<Range<usize>>,
+    /// True if the line is short, and so has no item.
+    is_short: bool,
     bytes: u64,
     /// The number of lines read so far, short ones included.
     lines: u64,
@@ -251,9 +124,9 @@ pub(crate) struct Items {
 }
 
 impl Items {
-    fn new(source: Source, format: Format, name: String, progress: Progress) -> Self {
-        let (line, item) = (Vec::new(), Some(0..0));
-        Self { source, format, line, item, bytes: 0, lines: 0, short: 0, first_short: 0, name, progress }
+    fn new(source: Source, splitter: Splitter, name: String, progress: Progress) -> Self {
+        let (line, is_short) = (Vec::new(), false);
+        Self { source, splitter, line, is_short, bytes: 0, lines: 0, short: 0, first_short: 0, name, progress }
     }
 
     /// Opens a file, or standard input for `-`.
@@ -274,8 +147,13 @@ impl Items {
     }
 
     /// Reads items from a reader. Fails if its first bytes are not those of a list.
-    fn from_reader(mut reader: Box<dyn Read>, format: &Format, name: String, progress: Progress) -> anyhow::Result<Self> {
-        let mut head = Vec::new();
+    pub(crate) fn from_reader(
+        mut reader: Box<dyn Read>,
+        format: &Format,
+        name: String,
+        progress: Progress,
+    ) -> anyhow::Result<Self> {
+        let (splitter, mut head) = (Splitter::new(format)?, Vec::new());
         if !format.binary {
             head = first_bytes(&mut reader, format.separator()).with_context(|| format!("{name}: cannot be read"))?;
             check_list(&head, &name)?;
@@ -287,14 +165,14 @@ impl Items {
             }
         }
         let reader = BufReader::with_capacity(BUFFER, Cursor::new(head).chain(reader));
-        Ok(Self::new(Source::Reader(Box::new(reader)), format.clone(), name, progress))
+        Ok(Self::new(Source::Reader(Box::new(reader)), splitter, name, progress))
     }
 
     /// Reads the next item, and returns it. Short lines are left out or are errors; [`advance_line`](Self::advance_line) passes
     /// them.
     pub(crate) fn advance(&mut self) -> anyhow::Result<Option<&[u8]>> {
         while self.advance_line()? {
-            if self.item.is_some() {
+            if !self.is_short {
                 return Ok(self.item());
             }
         }
@@ -308,24 +186,30 @@ impl Items {
             if !self.read_line()? {
                 return Ok(false);
             }
-            let found = self.format.key.map_or(Ok(0..self.line.len()), |key| self.format.field(&self.line, key));
-            self.item = found.as_ref().ok().cloned();
-            let Err(fields) = found else { return Ok(true) };
+            let Err(fields) = self.splitter.split(&self.line) else {
+                self.is_short = false;
+                return Ok(true);
+            };
+            self.is_short = true;
             self.short += 1;
             if self.short == 1 {
                 self.first_short = self.lines;
             }
-            match self.format.short {
+            match self.format().short {
                 Some(Short::Pass) => return Ok(true),
                 Some(Short::Skip) => {}
                 Some(Short::Error) | None => bail!(
                     "{}: has {}, but --key is {}; give another --key or --delimiter, or --short skip to leave out such lines",
                     self.place(),
                     counted(fields, "field"),
-                    self.format.key.unwrap_or(0)
+                    self.format().keys()
                 ),
             }
         }
+    }
+
+    fn format(&self) -> &Format {
+        self.splitter.format()
     }
 
     /// Reads a line, or takes an item from the command line. Returns whether there was one.
@@ -342,32 +226,45 @@ impl Items {
         if reader.buffer().is_empty() {
             self.progress.update(self.bytes, self.lines);
         }
-        let end = self.format.separator();
+        let end = self.splitter.format().separator();
         self.line.clear();
-        let read = reader.take(LONGEST + 1).read_until(end, &mut self.line);
-        let read = read.with_context(|| format!("{}: cannot be read after item {}", self.name, self.lines))?;
-        if read == 0 {
-            self.hide_progress();
-            return Ok(false);
-        }
-        self.bytes += read as u64;
-        self.lines += 1;
-        if self.line.pop_if(|&mut last| last == end).is_some() {
-            if end == b'\n' {
-                self.line.pop_if(|&mut last| last == b'\r');
+        loop {
+            let start = self.line.len();
+            let read = reader.take(LONGEST + 1).read_until(end, &mut self.line);
+            let read = read.with_context(|| format!("{}: cannot be read after item {}", self.name, self.lines))?;
+            self.bytes += read as u64;
+            let len = len_without_end(&self.line, end);
+            // In CSV, a line may end within quotes. Its end is then a part of the record, unless the input ends there.
+            let is_whole = if read == 0 {
+                self.splitter.end_input();
+                true
+            } else {
+                self.splitter.ends_record(&self.line[start..len])
+            };
+            if is_whole {
+                self.line.truncate(len);
             }
-        } else if self.line.len() as u64 > LONGEST {
-            bail!(
-                "{}: longer than {LONGEST} bytes, the limit for an item; give a list of items, with --nul if they end with NUL bytes",
-                self.place()
-            );
+            if self.line.len() as u64 > LONGEST {
+                self.lines += 1;
+                bail!(
+                    "{}: longer than {LONGEST} bytes, the limit for an item; give a list of items, with --nul if they end with NUL bytes",
+                    self.place()
+                );
+            }
+            if read == 0 && start == 0 {
+                self.hide_progress();
+                return Ok(false);
+            }
+            if is_whole {
+                self.lines += 1;
+                return Ok(true);
+            }
         }
-        Ok(true)
     }
 
     /// Returns the item of the line that was read last, unless the line is short.
     pub(crate) fn item(&self) -> Option<&[u8]> {
-        Some(&self.line[self.item.clone()?])
+        (!self.is_short).then(|| self.splitter.item(&self.line))
     }
 
     /// Returns the line of the item that was read last.
@@ -375,9 +272,14 @@ impl Items {
         &self.line
     }
 
+    /// Returns the fields of --key in that line, or the line itself if it is short.
+    pub(crate) fn key(&self) -> &[u8] {
+        if self.is_short { &self.line } else { self.splitter.key() }
+    }
+
     /// Returns the byte that ends an item.
     pub(crate) fn separator(&self) -> u8 {
-        self.format.separator()
+        self.format().separator()
     }
 
     /// Returns whether reading the next item may block.
@@ -409,22 +311,22 @@ impl Items {
     /// Says how many lines were short, and where the first one is: "2 lines of list have no field 3, line 7 first". `None` if there
     /// were none.
     pub(crate) fn short_lines(&self) -> Option<String> {
-        let key = self.format.key.filter(|_| self.short > 0)?;
-        let (thing, have) = (if self.format.nul { "item" } else { "line" }, if self.short == 1 { "has" } else { "have" });
-        let (number, name, first) = (counted(self.short, thing), &self.name, self.first_short);
-        Some(format!("{number} of {name} {have} no field {key}, {thing} {first} first"))
+        let key = self.format().last_key().filter(|_| self.short > 0)?;
+        let (unit, have) = (self.format().unit(), if self.short == 1 { "has" } else { "have" });
+        let (number, name, first) = (counted(self.short, unit), &self.name, self.first_short);
+        Some(format!("{number} of {name} {have} no field {key}, {unit} {first} first"))
     }
 
     /// Returns the position of the line that was read last, for messages.
     pub(crate) fn place(&self) -> String {
-        let lines = matches!(self.source, Source::Reader(_)) && !self.format.nul;
-        format!("{} {} of {}", if lines { "line" } else { "item" }, self.lines, self.name)
+        let unit = if matches!(self.source, Source::Reader(_)) { self.format().unit() } else { "item" };
+        format!("{unit} {} of {}", self.lines, self.name)
     }
 
     /// Returns the position of item `number`, counted from 1, for messages. Where lines were left out, the line is not known.
     pub(crate) fn place_of(&self, number: u64) -> String {
-        let lines = matches!(self.source, Source::Reader(_)) && !self.format.nul && self.short == 0;
-        format!("{} {number} of {}", if lines { "line" } else { "item" }, self.name)
+        let has_lines = matches!(self.source, Source::Reader(_)) && self.short == 0;
+        format!("{} {number} of {}", if has_lines { self.format().unit() } else { "item" }, self.name)
     }
 
     /// Inserts the items into a filter as they are read; with `unique`, skips those reported as present. Returns the number of
@@ -450,6 +352,12 @@ impl Items {
         };
         errors::refused(&self.place(), error, capacity, command)
     }
+}
+
+/// Returns the length of a line without the byte that ends it, and without a carriage return before a newline.
+fn len_without_end(line: &[u8], end: u8) -> usize {
+    let Some(text) = line.strip_suffix(&[end]) else { return line.len() };
+    text.strip_suffix(b"\r").filter(|_| end == b'\n').unwrap_or(text).len()
 }
 
 /// The byte-order mark that UTF-8 text may begin with. Editors on Windows write it.
@@ -508,7 +416,8 @@ mod tests {
 
     fn items(input: &'static [u8], nul: bool, buffer: usize) -> Vec<Vec<u8>> {
         let reader = Source::Reader(Box::new(BufReader::with_capacity(buffer, input)));
-        let mut items = Items::new(reader, Format { nul, ..Format::default() }, String::new(), Progress::hidden());
+        let splitter = Splitter::new(&Format { nul, ..Format::default() }).unwrap();
+        let mut items = Items::new(reader, splitter, String::new(), Progress::hidden());
         let mut all = Vec::new();
         while let Some(item) = items.advance().unwrap() {
             all.push(item.to_vec());
@@ -582,22 +491,5 @@ mod tests {
         let mut marked = open(b"\xef\xbb\xbfalice\nbob", false).expect("a list");
         assert_eq!(marked.advance().unwrap(), Some(&b"alice"[..]));
         assert_eq!(open(b"\xef\xbb\xbfa", true).unwrap().advance().unwrap(), Some(&b"\xef\xbb\xbfa"[..]));
-    }
-
-    #[test]
-    fn fields_are_separated_by_blanks_or_by_a_delimiter() {
-        let field = |line: &'static str, key, delimited: Option<&str>| {
-            let delimiter = delimited.map(|text| delimiter(text).expect("a character"));
-            let format = Format { key: Some(key), delimiter, ..Format::default() };
-            format.field(line.as_bytes(), key).map(|range| &line[range])
-        };
-        assert_eq!(field("  GET\t/index  200 ", 2, None), Ok("/index"));
-        assert_eq!(field("  GET\t/index  200 ", 4, None), Err(3));
-        assert_eq!((field("", 1, None), field(" \t", 1, None)), (Err(0), Err(0)));
-        assert_eq!([1, 2, 3].map(|key| field("a,,b", key, Some(","))), [Ok("a"), Ok(""), Ok("b")]);
-        assert_eq!((field("", 1, Some(",")), field("a,b", 3, Some(","))), (Ok(""), Err(2)));
-        assert_eq!(field("a b\tc", 2, Some("\\t")), Ok("c"));
-        assert_eq!(field("un\u{2192}deux\u{2192}", 2, Some("\u{2192}")), Ok("deux"));
-        assert!(["", "ab", "\\n"].iter().all(|text| delimiter(text).is_err()));
     }
 }

@@ -13,6 +13,7 @@ mod errors;
 mod experiment;
 mod facts;
 mod file;
+mod format;
 mod inspect;
 mod items;
 mod merge;
@@ -23,6 +24,7 @@ mod terminal;
 mod text;
 mod tune;
 mod uniq;
+mod window;
 
 use std::process::ExitCode;
 

@@ -9,6 +9,9 @@ const MAX_THREADS: usize = 4096;
 /// The longest time: a million seconds.
 const MAX_NANOSECONDS: f64 = 1e15;
 
+/// The longest time to remember something: 100,000 days.
+const MAX_SECONDS: u64 = 100_000 * 24 * 60 * 60;
+
 /// The limit up to which all whole numbers are exact as `f64`.
 const MAX_EXACT: u128 = 1 << f64::MANTISSA_DIGITS;
 
@@ -159,6 +162,13 @@ pub(crate) fn nanoseconds(text: &str) -> Result<f64, String> {
     time.and_then(|time| time.to_string().parse().ok())
         .filter(|time| *time <= MAX_NANOSECONDS)
         .ok_or_else(|| String::from("it takes a time with its unit, from 0ns to 1000000s, such as 80ns, 100us, 5ms or 0.1s"))
+}
+
+/// Parses a time such as `1h 30m`, and returns whole seconds.
+pub(crate) fn seconds(text: &str) -> Result<u64, String> {
+    let time = humantime::parse_duration(text).ok().map(|time| time.as_secs());
+    time.filter(|seconds| (1..=MAX_SECONDS).contains(seconds))
+        .ok_or_else(|| String::from("it takes a time with its unit, from 1s to 100000d, such as 90s, 10m, 1h, 1h30m or 7d"))
 }
 
 /// Parses a number of bytes with an optional unit, and rounds down to whole bytes.
@@ -331,6 +341,8 @@ mod tests {
             nanoseconds,
             &[(0.0, "0|0e3|0s"), (80.0, "80ns|80 NS|0.08us|0.08 \u{b5}s|0.08\u{3bc}s|8e-5ms"), (1e15, "1000000s")],
         );
+        parses(seconds, &[(1, "1s|1999ms"), (3600, "1h|60m|60min|1 hour"), (5400, "1h30m|1h 30m"), (604_800, "7d|1w")]);
+        refuses(seconds, "with its unit", "|1|0s|999ms|-1s|1x|h|100001d|99999999999999y");
         refuses(nanoseconds, "with its unit", "|1|80|-1ns|ns|1e999s|1000001s|1m|1h|0k");
     }
 

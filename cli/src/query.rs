@@ -10,10 +10,13 @@ use std::{
 use anyhow::bail;
 use clap::{Args, builder::TypedValueParser};
 use koel::Contains;
+use serde_json::json;
 
 use crate::{
+    facts::bytes_as_json,
     file,
-    items::{self, Format, ItemArgs, Items, Short},
+    format::{self, Format, Short},
+    items::{ItemArgs, Items},
     terminal::{self, Out, Stream},
 };
 
@@ -64,16 +67,21 @@ pub(crate) struct Query {
     format: Format,
 
     /// Select the other items: those that are certainly not in the filter
-    #[arg(long)]
+    #[arg(short = 'v', long)]
     absent: bool,
 
     /// Print only the number of selected items
-    #[arg(long)]
+    #[arg(short, long)]
     count: bool,
 
     /// Print nothing, and stop at the first selected item
-    #[arg(long, conflicts_with = "count")]
+    #[arg(short, long, conflicts_with = "count")]
     quiet: bool,
+
+    /// Print a JSON object per line: `filter`, its name; `item`, as text or, if it is not UTF-8, as an array of its bytes, null if the
+    /// line is short; and with --key, the `line`. With --count, print one per filter: `filter` and the number `selected`
+    #[arg(long, conflicts_with = "quiet")]
+    json: bool,
 
     /// Check the whole filter before the first lookup, which takes as long as reading it
     #[arg(long)]
@@ -82,7 +90,7 @@ pub(crate) struct Query {
 
 /// Returns the parser of --short.
 fn short_lines() -> impl TypedValueParser<Value = Short> {
-    items::short([
+    format::short([
         (Short::Pass, "It counts as absent: only --absent selects it"),
         (Short::Skip, "Leave it out"),
         (Short::Error, "End with an error"),
@@ -99,7 +107,7 @@ struct Queried {
 impl Query {
     pub(crate) fn run(mut self) -> anyhow::Result<ExitCode> {
         let list = self.take_list();
-        let has_short = self.format.has_short();
+        let (has_short, has_key) = (self.format.has_short(), self.format.has_key());
         let items = ItemArgs::new(list, mem::take(&mut self.items), mem::take(&mut self.format)).or_short(Short::Pass);
         let is_stdin = |path: &&Path| file::is_dash(path);
         let readers = self.files.iter().map(PathBuf::as_path).chain(items.path());
@@ -115,12 +123,13 @@ impl Query {
         };
         let mut filters = self.files.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
         let mut items = items.open(self.count || self.quiet || terminal::is_stdout_apart())?;
-        self.select(&mut filters, &mut items)?;
+        self.select(&mut filters, &mut items, has_key)?;
         if let Some(short) = items.short_lines().filter(|_| !has_short && !self.quiet) {
             terminal::say(format_args!("koel: {short}; they count as absent; --short skip leaves out such lines\n"));
         }
         if self.count {
             let line = |queried: &Queried| match filters.len() {
+                _ if self.json => format!("{}\n", json!({ "filter": queried.name, "selected": queried.selected })),
                 1 => format!("{}\n", queried.selected),
                 _ => format!("{}:{}\n", queried.name, queried.selected),
             };
@@ -136,7 +145,7 @@ impl Query {
     }
 
     /// Prints the selected items, and counts them.
-    fn select(&self, filters: &mut [Queried], items: &mut Items) -> anyhow::Result<()> {
+    fn select(&self, filters: &mut [Queried], items: &mut Items, has_key: bool) -> anyhow::Result<()> {
         let (mut out, are_named) = (Out::new(), filters.len() > 1);
         while items.advance_line()? {
             for queried in &mut *filters {
@@ -147,12 +156,21 @@ impl Query {
                 if self.quiet {
                     return Ok(());
                 }
-                if !self.count {
-                    if are_named {
-                        out.name(&queried.name)?;
-                    }
-                    out.item(items.line(), items.separator())?;
+                if self.count {
+                    continue;
                 }
+                if self.json {
+                    let mut object = json!({ "filter": queried.name, "item": items.item().map(bytes_as_json) });
+                    if has_key {
+                        object["line"] = bytes_as_json(items.line());
+                    }
+                    out.text(format_args!("{object}\n"))?;
+                    continue;
+                }
+                if are_named {
+                    out.name(&queried.name)?;
+                }
+                out.item(items.line(), items.separator())?;
             }
             // A program that sends items individually waits for each result before it sends the next item.
             if items.is_waiting() {

@@ -167,9 +167,18 @@ impl Out {
         stdout_result(self.0.write_all(name.as_bytes()).and_then(|()| self.0.write_all(b":")))
     }
 
+    pub(crate) fn text(&mut self, text: fmt::Arguments<'_>) -> anyhow::Result<()> {
+        stdout_result(self.0.write_fmt(text))
+    }
+
     #[inline]
     pub(crate) fn item(&mut self, item: &[u8], separator: u8) -> anyhow::Result<()> {
         stdout_result(self.0.write_all(item).and_then(|()| self.0.write_all(&[separator])))
+    }
+
+    /// Returns whether this many more bytes are kept in the buffer until it is flushed.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        bytes < self.0.capacity() - self.0.buffer().len()
     }
 
     pub(crate) fn flush(&mut self) -> anyhow::Result<()> {

@@ -40,7 +40,7 @@ fn short_lines_are_passed_left_out_or_errors() {
     let list = "1 a\n\n2 b\n3\n4 a\n\n";
     let run = koel.feed(list, "uniq --key 2 --filter seen.koel");
     assert_eq!(run.status(0), b"1 a\n\n2 b\n3\n\n");
-    let note = "koel: 3 lines of standard input have no field 2, line 2 first; printed as new, and not remembered; --short skip";
+    let note = "koel: 3 lines of standard input have no field 2, line 2 first; they are new, and not remembered; --short skip";
     assert!(run.stderr.starts_with(note), "{}", run.stderr);
     // An explicit choice needs no note, and no short line is remembered.
     assert_eq!(koel.feed(list, "uniq --key 2 --short pass --filter seen.koel").ok(), b"\n3\n\n");
@@ -427,4 +427,157 @@ fn a_limit_below_the_smallest_filter_is_refused() {
     assert!(second.stderr.starts_with(&note) && taken <= least, "{}", second.stderr);
     // The least limit has room for a line.
     koel.feed("0\n", "uniq --max-bytes 0 --filter seen.koel --count-only").status(1);
+}
+
+/// As `uniq -d` prints them: each once, but as soon as it is repeated.
+#[test]
+fn repeated_lines_are_printed_once() {
+    let koel = Koel::new();
+    assert_eq!(koel.feed("a\nb\na\na\nb\nc\n", "uniq -d").ok(), b"a\nb\n");
+    assert_eq!(koel.feed("a\nb\n", "uniq --repeated").status(1), b"");
+    assert_eq!(koel.feed("a\nb\na\n", "uniq -d --count-only").ok(), b"1\n");
+    // With a filter, lines of earlier runs count, also of those without the option.
+    assert_eq!(koel.feed("a\nb\nb\n", "uniq --filter seen.koel").ok(), b"a\nb\n");
+    assert_eq!(koel.feed("c\na\na\n", "uniq -d --filter seen.koel").ok(), b"a\n");
+    assert_eq!(koel.feed("a\nc\nb\n", "uniq -d --filter seen.koel").ok(), b"c\nb\n");
+    assert_eq!(koel.feed("a\nb\nc\n", "uniq -d --filter seen.koel").status(1), b"");
+}
+
+/// `uniq` prints the same, for sorted lines.
+#[test]
+#[cfg(unix)]
+fn counts_are_those_of_uniq() {
+    let koel = Koel::new();
+    koel.write("list", "to\nbe\nor\nnot\nto\nbe\n\n  \n\n\n");
+    for options in ["-c", "-d", "-u", "-cd", "-cu", "-ci"] {
+        let run = koel.shell(&format!("sort list | uniq {options} | sort > expected; koel uniq {options} list | sort"));
+        assert_eq!(run.text().into_bytes(), koel.read("expected"), "{options}: {}", run.stderr);
+    }
+    assert_eq!(koel.run("uniq -c list").ok(), b"      2 to\n      2 be\n      1 or\n      1 not\n      3 \n      1   \n");
+    assert_eq!(koel.run("uniq -u list --count-only").ok(), b"3\n");
+    assert_eq!(koel.feed("a\na\n", "uniq -u").status(1), b"");
+    koel.given("uniq").refuses(&[("-u -d", &["cannot be used with"]), ("-c --count-only", &["cannot be used with"])]);
+    // With a filter, the counts are those of all runs, but only lines of this run are printed.
+    assert_eq!(koel.feed("a\nb\na\n", "uniq -c --filter seen.koel").ok(), b"      2 a\n      1 b\n");
+    assert_eq!(koel.feed("b\nc\nb\n", "uniq -c --filter seen.koel").ok(), b"      3 b\n      1 c\n");
+    assert_eq!(koel.feed("a\nd\n", "uniq -u --filter seen.koel").ok(), b"d\n");
+    // Short lines are not counted.
+    let run = koel.feed("1 x\n2\n3 x\n2\n", "uniq -c --key 2 --summary");
+    assert_eq!(run.status(0), b"      2 1 x\n      1 2\n      1 2\n");
+    let expected = "lines            4\n  new            3\n  short          2, without the field of --key; counted as new\n  \
+                    seen before    1\nprinted          3\n";
+    assert!(run.stderr.starts_with(expected), "{}", run.stderr);
+}
+
+/// Counts of many lines are exact at the default rate, and their memory has a limit.
+#[test]
+fn counts_are_never_too_low() {
+    let koel = Koel::new();
+    let list: String = [numbers(0..30_000), numbers(0..10_000), numbers(0..100)].concat();
+    for (rate, most) in [("1e-6", 1), ("0.01", 600)] {
+        let counted = koel.feed(&list, &format!("uniq -c --fpr {rate}")).text();
+        let mut wrong = 0;
+        for line in counted.lines() {
+            let (count, number) = line.trim_start().split_once(' ').expect("a count");
+            let [count, number]: [u32; 2] = [count, number].map(|text| text.parse().expect("a number"));
+            let expected = 1 + u32::from(number < 10_000) + u32::from(number < 100);
+            assert!(count >= expected, "{line}");
+            wrong += u32::from(count > expected);
+        }
+        assert!(wrong < most && counted.lines().count() + most as usize > 30_000, "{rate}: {wrong}");
+    }
+    // At the limit, the lines until then are printed and remembered.
+    let run = koel.feed(&list, "uniq -c --max-bytes 100kB --filter seen.koel");
+    assert_eq!(run.status, 2);
+    assert!(run.stderr.contains("give a higher --max-bytes; the lines before it are remembered"), "{}", run.stderr);
+    assert_eq!(facts(&koel, "seen.koel")["items"], run.text().lines().count());
+}
+
+/// A signal prints the counts of the lines so far.
+#[test]
+#[cfg(unix)]
+fn an_interrupted_run_prints_its_counts() {
+    let koel = Koel::new();
+    let run = koel.shell(
+        "mkfifo lines; koel uniq -c lines --filter seen.koel > counts & exec 3> lines; printf 'ten\\nten\\nten\\n' >&3
+         kill -TERM $!; wait $! || echo $?; exec 3>&-; cat counts",
+    );
+    let text = run.text();
+    let counts = text.strip_prefix("143\n").expect("the status of the signal");
+    // The signal may come before or after the lines are counted.
+    assert!(counts == "      3 ten\n" || counts.is_empty(), "{counts}");
+}
+
+#[test]
+fn several_files_are_read_one_after_another() {
+    let koel = Koel::new();
+    koel.write("one", "a\nb\n");
+    koel.write("two", "b\nc");
+    koel.write("three", "c\n\n4 d\n");
+    assert_eq!(koel.run("uniq one two three").ok(), b"a\nb\nc\n\n4 d\n");
+    assert_eq!(koel.feed("x\na\n", "uniq one - two --count-only").ok(), b"4\n");
+    assert_eq!(koel.run("uniq -c two one two").ok(), b"      3 b\n      2 c\n      1 a\n");
+    // Lines are counted in each file.
+    let run = koel.run("uniq one three two --key 2 --short error --filter seen.koel");
+    run.error(&["koel: line 1 of one: has 1 field"]);
+    let run = koel.run("uniq three one --key 2");
+    assert!(run.stderr.starts_with("koel: 2 lines of three have no field 2, line 1 first; "), "{}", run.stderr);
+    assert!(run.stderr.contains("\nkoel: 2 lines of one have no field 2, line 1 first; "), "{}", run.stderr);
+    // A missing file is found before anything is printed.
+    koel.run("uniq one no.txt").error(&["no.txt: cannot be read: No such file"]);
+    koel.run("uniq one seen.koel --filter seen.koel").error(&["seen.koel: cannot be both the list and the filter"]);
+}
+
+#[test]
+fn case_may_be_ignored() {
+    let koel = Koel::new();
+    assert_eq!(koel.feed("Alice\nALICE\nalice\nBob\n", "uniq -i").ok(), b"Alice\nBob\n");
+    assert_eq!(koel.feed("1 \u{c4}rger\n2 \u{e4}RGER\n", "uniq --ignore-case --key 2").ok(), "1 \u{c4}rger\n".as_bytes());
+    // Other commands have the option, too.
+    koel.feed("Alice\nBob\n", "build - -o f.koel -i").ok();
+    assert_eq!(koel.feed("ALICE\nCarol\n", "query f.koel -i").ok(), b"ALICE\n");
+    assert_eq!(koel.run("query f.koel -i --item BOB").ok(), b"BOB\n");
+    assert_eq!(koel.run("query f.koel --item alice").ok(), b"alice\n");
+    assert!(koel.run("remove f.koel --item BOB -i").text().starts_with("1 removed, 0 not found"));
+}
+
+#[test]
+fn several_keys_are_one_item() {
+    let koel = Koel::new();
+    let log = "1 a x\n2 a y\n3 a x\n4 b x\n";
+    assert_eq!(koel.feed(log, "uniq --key 2,3").ok(), b"1 a x\n2 a y\n4 b x\n");
+    assert_eq!(koel.feed(log, "uniq --key 3 --key 2 --keys-only").ok(), b"x a\ny a\nx b\n");
+    assert_eq!(koel.feed(log, "uniq --key 2 --keys-only -c").ok(), b"      3 a\n      1 b\n");
+    assert_eq!(koel.feed("A;1\na;1\nx\n", "uniq --key 2,1 --delimiter ; -i --keys-only --short pass").ok(), b"1;A\nx\n");
+    koel.feed(log, "build - -o f.koel --key 2,3").ok();
+    assert_eq!(koel.feed("b x\nx b\n", "query f.koel").ok(), b"b x\n");
+    koel.given("uniq").refuses(&[
+        ("--keys-only", &["not provided:\n  --key <N>"]),
+        ("--key 1,0", &["'0' for '--key <N>'"]),
+        ("--key 1, --short skip", &["for '--key <N>'"]),
+    ]);
+    let run = koel.feed("a b\n", "uniq --key 1,3 --short error");
+    run.error(&["line 1 of standard input: has 2 fields, but --key is 1,3; give another --key"]);
+}
+
+/// Records may have newlines in quotes; they are printed as they are.
+#[test]
+fn csv_has_quoted_fields() {
+    let koel = Koel::new();
+    let table = "id,name\r\n1,\"Doe, Jane\"\r\n2,\"Doe, Jane\"\r\n3,\"two\r\nlines\"\r\n4,\"two\nlines\"\n5,\"\"\"q\"\"\"\n6,plain\n7,\"plain\"";
+    let rows = "id,name\n1,\"Doe, Jane\"\n3,\"two\r\nlines\"\n5,\"\"\"q\"\"\"\n6,plain\n";
+    assert_eq!(koel.feed(table, "uniq --csv --key 2").text(), rows);
+    let names = "name\n\"Doe, Jane\"\n\"two\nlines\"\n\"\"\"q\"\"\"\nplain\n";
+    assert_eq!(koel.feed(table, "uniq --csv --key 2 --keys-only").text(), names);
+    assert_eq!(koel.feed(table, "uniq --csv --key 2 -d --keys-only").text(), "\"Doe, Jane\"\n\"two\nlines\"\nplain\n");
+    assert_eq!(koel.feed(table, "uniq --csv --key 2 -c --keys-only").text().lines().nth(1), Some("      2 \"Doe, Jane\""));
+    koel.feed(table, "build - -o f.koel --csv --key 2").ok();
+    assert_eq!(koel.run(["query", "f.koel", "--item", "Doe, Jane", "--item", "two\nlines"]).text(), "Doe, Jane\ntwo\nlines\n");
+    let run = koel.feed("a,b\n\"c\nd\"\n", "uniq --csv --key 2 --short error");
+    assert_eq!(run.status(2), b"a,b\n");
+    assert!(run.stderr.starts_with("koel: record 2 of standard input: has 1 field, but --key is 2; "), "{}", run.stderr);
+    // A quote that is never closed ends with the input.
+    assert_eq!(koel.feed("a\n\"b\nc\n", "uniq --csv --key 1").ok(), b"a\n\"b\nc\n");
+    koel.run(["uniq", "--csv", "--key", "1", "--delimiter", "\u{2192}"]).error(&["cannot separate the fields of --csv"]);
+    koel.run("uniq --csv --key 1 --nul").error(&["cannot be used with"]);
 }

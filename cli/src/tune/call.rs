@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 use koel::{Addressing, Builder, CuckooFilter, ElasticBuilder, ElasticFilter, TableKind, tuning::Candidate};
 
 use super::Tune;
-use crate::items::Format;
+use crate::format::Format;
 
 /// The parameters of the growing filter that the others are compared with.
 #[derive(Clone, Copy)]

@@ -22,7 +22,8 @@ use super::{
 use crate::{
     errors,
     file::Filter,
-    items::{Format, Items},
+    format::Format,
+    items::Items,
     options,
     terminal::Progress,
     text::{Part, counted, label, or_dash, short_rate},

@@ -12,7 +12,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::measure::{build_repeats, disturbed, empty, hash, in_rounds, median, rounds, time_each, times};
 use crate::{
     file::{self, Filter},
-    items::{Format, Items},
+    format::Format,
+    items::Items,
     text::{Part, counted, label, or_dash, short_rate},
 };
 

@@ -1,0 +1,366 @@
+//! Decides which lines are printed, and remembers them.
+
+use std::{
+    mem,
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
+use anyhow::{Context as _, anyhow};
+
+use super::spool::Spool;
+use crate::{
+    errors::{self, Inserting},
+    facts,
+    file::{Growing, Output, Snapshot},
+    format::{Format, Short},
+    items::Items,
+    terminal::{self, Closed, Out},
+    text::counted,
+    window::Window,
+};
+
+/// Which lines are printed, and when.
+pub(super) enum Select {
+    /// Each line when it is seen for the first time.
+    New,
+    /// Each line when it is seen for the second time.
+    Repeated,
+    /// At the end, the lines that were seen as often as that. With --count, their numbers come before them.
+    AtEnd {
+        lines: Option<Spool>,
+        /// With --filter, the lines of this run.
+        of_this_run: Option<Box<Growing>>,
+        accepts: fn(u32) -> bool,
+        with_counts: bool,
+    },
+}
+
+/// What remembers the lines.
+pub(super) enum Memory {
+    /// One filter, and the file that it is written to, if any.
+    Filter { filter: Snapshot, output: Option<Output> },
+    /// Filters that forget.
+    Window(Window),
+}
+
+impl Memory {
+    /// Returns the name of the file or folder, if there is one.
+    fn name(&self) -> Option<String> {
+        match self {
+            Self::Filter { output, .. } => output.as_ref().map(|output| output.name().to_owned()),
+            Self::Window(window) => window.name(),
+        }
+    }
+
+    /// Unlocks the file or folder. This removes an empty file that the run created to lock it.
+    fn close(&mut self) {
+        match self {
+            Self::Filter { output, .. } => *output = None,
+            Self::Window(window) => window.close(),
+        }
+    }
+}
+
+/// The state of a run, which the signal handler shares.
+#[allow(clippy::struct_excessive_bools, reason = "options and facts that are independent of each other")]
+pub(super) struct Sieve {
+    pub(super) memory: Memory,
+    pub(super) select: Select,
+    pub(super) format: Format,
+    pub(super) keys_only: bool,
+    /// True if the number of lines is printed, not the lines.
+    pub(super) count_only: bool,
+    pub(super) has_summary: bool,
+    pub(super) out: Out,
+    pub(super) tally: Tally,
+    /// True if more is remembered than before the run.
+    pub(super) is_changed: bool,
+    pub(super) is_finished: bool,
+}
+
+/// The numbers of lines: all, and of these the short ones, those that no run had seen before with the short ones that were passed,
+/// the others, and those that were printed.
+#[derive(Default)]
+pub(super) struct Tally {
+    lines: u64,
+    short: u64,
+    new: u64,
+    seen: u64,
+    pub(super) printed: u64,
+}
+
+/// The reason why reading lines ended.
+pub(super) enum End {
+    /// There are no more lines, or a line could not be read or remembered.
+    Read(anyhow::Result<()>),
+    /// A line could not be printed.
+    NotPrinted(anyhow::Error),
+}
+
+/// Takes lines until there are no more or one fails, and prints those that can be printed at once.
+pub(super) fn pass_lines(items: &mut Items, sieve: &Mutex<Sieve>) -> End {
+    let (mut lines, mut short) = (0, 0);
+    loop {
+        let advanced = items.advance_line();
+        let mut sieve = lock(sieve);
+        if sieve.is_finished {
+            drop(sieve);
+            wait_for_signal();
+        }
+        sieve.tally.lines += items.lines() - mem::replace(&mut lines, items.lines());
+        sieve.tally.short += items.short() - mem::replace(&mut short, items.short());
+        match advanced {
+            Ok(true) => {}
+            end => return End::Read(end.map(|_| ())),
+        }
+        if let Err(end) = sieve.begin_line(items) {
+            return end;
+        }
+        let is_printed = match sieve.take(items) {
+            Err(error) => return End::Read(Err(error)),
+            Ok(is_printed) => is_printed,
+        };
+        let printed = if is_printed { sieve.print_line(items, None) } else { Ok(()) };
+        // The next line may take long to arrive, so this one is flushed.
+        let printed = if items.is_waiting() { printed.and_then(|()| sieve.flush()) } else { printed };
+        if let Err(error) = printed {
+            return End::NotPrinted(error);
+        }
+    }
+}
+
+/// Waits for the end of the process: the filter was written because of a signal, so no line may be printed any more.
+fn wait_for_signal() -> ! {
+    loop {
+        thread::park();
+    }
+}
+
+pub(super) fn lock(sieve: &Mutex<Sieve>) -> MutexGuard<'_, Sieve> {
+    sieve.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sieve {
+    /// Prints the buffered lines if the line that was read last does not fit among them, or begins a slice of a window. What a window
+    /// writes about a line then comes before the line is printed.
+    fn begin_line(&mut self, items: &Items) -> Result<(), End> {
+        let Memory::Window(window) = &mut self.memory else { return Ok(()) };
+        let has_turned = window.tick();
+        if has_turned || !self.out.has_room(items.line().len()) {
+            self.flush().map_err(End::NotPrinted)?;
+        }
+        match &mut self.memory {
+            Memory::Window(window) if has_turned => window.turn().map_err(|error| End::Read(Err(error))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Prints the buffered lines, which a window remembers first.
+    fn flush(&mut self) -> anyhow::Result<()> {
+        let Memory::Window(window) = &mut self.memory else { return self.out.flush() };
+        window.write()?;
+        self.out.flush()?;
+        window.mark_printed();
+        Ok(())
+    }
+
+    /// Remembers the line that was read last. Returns whether it is printed now.
+    fn take(&mut self, items: &Items) -> anyhow::Result<bool> {
+        let Some(item) = items.item() else {
+            // A short line that is passed is new, and not remembered.
+            self.tally.new += 1;
+            return match &mut self.select {
+                Select::New => Ok(true),
+                Select::Repeated => Ok(false),
+                Select::AtEnd { lines, .. } => lines.as_mut().map_or(Ok(()), |lines| lines.push(items)).map(|()| false),
+            };
+        };
+        let filter = match &mut self.memory {
+            Memory::Filter { filter, .. } => filter,
+            Memory::Window(window) => {
+                let is_new = window.see(item);
+                let is_new = is_new.map_err(|error| anyhow!(errors::refused(&items.place(), &error, 0, Inserting::Uniq)))?;
+                self.is_changed = true;
+                self.tally.new += u64::from(is_new);
+                self.tally.seen += u64::from(!is_new);
+                return Ok(is_new);
+            }
+        };
+        let (is_changed, is_new, is_printed) = match &mut self.select {
+            Select::New => {
+                let is_new = filter.insert_unique(item).map_err(|error| refused(items, filter, &error))?;
+                (is_new, is_new, is_new)
+            }
+            Select::Repeated => {
+                let before = filter.count(item);
+                if before < 2 {
+                    filter.insert(item).map_err(|error| refused(items, filter, &error))?;
+                }
+                (before < 2, before == 0, before == 1)
+            }
+            Select::AtEnd { lines, of_this_run, .. } => {
+                let is_new = filter.count(item) == 0;
+                let is_first = match of_this_run {
+                    Some(run) => run.insert_unique(item).map_err(|error| refused(items, filter, &error))?,
+                    None => is_new,
+                };
+                if let Some(lines) = lines.as_mut().filter(|_| is_first) {
+                    lines.push(items)?;
+                }
+                filter.insert(item).map_err(|error| refused(items, filter, &error))?;
+                (true, is_new, false)
+            }
+        };
+        self.is_changed |= is_changed;
+        self.tally.new += u64::from(is_new);
+        self.tally.seen += u64::from(!is_new);
+        Ok(is_printed)
+    }
+
+    /// Prints the line that was read last, or its keys, after this count; with --count-only, only counts it.
+    fn print_line(&mut self, items: &Items, count: Option<u32>) -> anyhow::Result<()> {
+        self.tally.printed += 1;
+        if self.count_only {
+            return Ok(());
+        }
+        let line = if self.keys_only { items.key() } else { items.line() };
+        match &mut self.memory {
+            // The buffer does not hold it, so it is printed at once.
+            Memory::Window(window) if !self.out.has_room(line.len()) => window.write()?,
+            _ => {}
+        }
+        // As wide as in `uniq -c`.
+        count.map_or(Ok(()), |count| self.out.text(format_args!("{count:>7} ")))?;
+        self.out.item(line, items.separator())
+    }
+
+    /// Prints the lines that had to wait for the end.
+    fn print_lines_at_end(&mut self) -> anyhow::Result<()> {
+        let Select::AtEnd { lines, accepts, with_counts, .. } = &mut self.select else { return Ok(()) };
+        let (Some(lines), accepts, with_counts) = (lines.take(), *accepts, *with_counts) else { return Ok(()) };
+        let mut items = lines.into_items(&self.format)?;
+        while items.advance_line()? {
+            let count = match &self.memory {
+                Memory::Filter { filter, .. } => items.item().map_or(1, |item| filter.count(item)),
+                // It counts nothing.
+                Memory::Window(_) => 1,
+            };
+            if accepts(count) {
+                self.print_line(&items, with_counts.then_some(count))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints the buffered lines, or their number unless an error came before the first one.
+    fn print(&mut self, has_failed: bool) -> anyhow::Result<()> {
+        if self.count_only && !(has_failed && self.tally.new + self.tally.seen == 0) {
+            self.out.item(self.tally.printed.to_string().as_bytes(), b'\n')?;
+        }
+        match self.flush() {
+            // Without a filter, nothing is lost.
+            Err(error) if error.is::<Closed>() && self.count_only && self.memory.name().is_none() => Ok(()),
+            flushed => flushed,
+        }
+    }
+
+    /// Ends the run: prints what is to be printed, and only then writes the filter. A second call does nothing.
+    pub(super) fn finish(&mut self, end: End) -> anyhow::Result<()> {
+        if self.is_finished {
+            return Ok(());
+        }
+        self.is_finished = true;
+        let finished = self.print_and_save(end);
+        self.memory.close();
+        finished
+    }
+
+    fn print_and_save(&mut self, end: End) -> anyhow::Result<()> {
+        let read = match end {
+            End::Read(read) => self.print_lines_at_end().and_then(|()| self.print(read.is_err())).map(|()| read),
+            End::NotPrinted(error) => Err(error),
+        };
+        let read = match read {
+            Ok(read) => read,
+            Err(error) => return self.take_back().and(Err(error)),
+        };
+        let saved = self.save(read.is_ok());
+        if let (Err(_), Err(error)) = (&saved, &read) {
+            terminal::failure(error);
+        }
+        saved?;
+        if self.has_summary {
+            terminal::say(format_args!("{}", self.summary()));
+        }
+        if self.memory.name().is_some() && (self.tally.seen > 0 || self.is_changed) {
+            return read.map_err(|error| anyhow!("{error:#}; the lines before it are remembered"));
+        }
+        read
+    }
+
+    /// Writes what is remembered. If the input had an error, an empty filter is not written.
+    fn save(&mut self, is_read: bool) -> anyhow::Result<()> {
+        let fate = if self.count_only { "counted" } else { "printed" };
+        match &mut self.memory {
+            Memory::Filter { filter, output: Some(output) } if self.is_changed || is_read && output.is_empty() => {
+                let saved = output.save_snapshot(filter).map(|_| ());
+                saved.with_context(|| format!("the lines that were {fate} are not remembered"))
+            }
+            Memory::Filter { .. } => Ok(()),
+            Memory::Window(window) => window.save(),
+        }
+    }
+
+    /// Forgets the lines that could not be printed.
+    fn take_back(&mut self) -> anyhow::Result<()> {
+        let Some(name) = self.memory.name() else { return Ok(()) };
+        let verb = if self.count_only { "counts" } else { "prints" };
+        match &self.memory {
+            Memory::Filter { .. } => {
+                terminal::say(format_args!("koel: {name}: is unchanged; the next run {verb} the same lines again\n"));
+            }
+            Memory::Window(window) => {
+                window.take_back()?;
+                terminal::say(format_args!(
+                    "koel: {name}: lines that were not printed are forgotten; the next run prints them\n"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn summary(&self) -> String {
+        let Tally { lines, short, new, seen, printed } = self.tally;
+        let name = self.memory.name().unwrap_or_else(|| String::from("not kept"));
+        let (items, extent, rate) = match &self.memory {
+            Memory::Filter { filter, .. } => (filter.len(), filter.extent(), filter.false_positive_rate()),
+            Memory::Window(window) => {
+                let bytes = window.filters().map(Growing::table_bytes).sum::<usize>();
+                let (items, rate) =
+                    (window.filters().map(Growing::len).sum(), window.filters().map(Growing::false_positive_rate).sum());
+                (items, format!("tables of {bytes} bytes, in {}", counted(window.filters().count(), "filter")), rate)
+            }
+        };
+        let mut facts = vec![("lines", lines.to_string()), ("  new", new.to_string())];
+        let fate = match self.format.short_lines() {
+            Short::Pass => "counted as new",
+            Short::Skip => "left out",
+            Short::Error => "an error",
+        };
+        facts.extend((short > 0).then(|| ("  short", format!("{short}, without the field of --key; {fate}"))));
+        facts.push(("  seen before", seen.to_string()));
+        let verb = if self.count_only { "counted" } else { "printed" };
+        facts.extend((!matches!(self.select, Select::New)).then(|| (verb, printed.to_string())));
+        facts.extend([
+            ("filter", format!("{name}, {} ({extent})", counted(items, "item"))),
+            ("false positives", facts::rate(rate)),
+        ]);
+        facts::aligned(&facts)
+    }
+}
+
+/// Returns the error about the line that was read last, which a filter refused.
+fn refused(items: &Items, filter: &Snapshot, error: &koel::InsertError) -> anyhow::Error {
+    anyhow!(items.refused_by(filter, error, Inserting::Uniq))
+}

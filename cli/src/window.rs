@@ -1,0 +1,546 @@
+//! Filters that forget after a time: each has the lines of one slice of time, and the oldest are dropped.
+//!
+//! In a folder, a slice is an ordinary snapshot, whose name has the slice's begin and length. While a run goes on, its newest slice
+//! also has a journal: 8 bytes for the hash of each line, written before the line is printed. So no line is printed that is not
+//! remembered, even if the run is killed. When the slice or the run ends, a snapshot replaces the journal.
+//!
+//! ```text
+//! seen/20261128T124000Z-300s.koel       12:40 to 12:45
+//!      20261128T124500Z-300s.koel       12:45 to 12:50, as it was at the begin of the run
+//!      20261128T124500Z-300s.hashes     what the run has added
+//!      lock                             locked by the run
+//! ```
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fs::{self, File, OpenOptions},
+    io::Write as _,
+    mem,
+    path::{Path, PathBuf},
+    process,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use koel::{ElasticBuilder, ElasticFilter, InsertError, ParamError, Prehashed, hash::AnyHasher};
+
+use crate::{
+    errors,
+    file::{self, Growing, Output, Snapshot},
+    terminal,
+    text::rounded_up,
+};
+
+/// The number of whole slices that lines are remembered for. The newest slice, which has just begun, is one more.
+const SLICES: u64 = 12;
+
+/// The number of filters that a lookup queries at most. Their rates add up.
+const FILTERS: f64 = 13.0;
+
+/// The name of the file that is locked while a folder changes.
+const LOCK: &str = "lock";
+
+/// The last second of a year with four digits.
+const LAST_SECOND: u64 = 253_402_300_799;
+
+// Options for tests, which choose the time, and the moment when the run is killed. No doc comment here: clap would use it as the help
+// of the command.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct Trial {
+    /// The time of the first line, in seconds since 1970
+    #[arg(long, hide = true, value_name = "SECOND")]
+    first_second: Option<u64>,
+
+    /// The time between two lines
+    #[arg(long, hide = true, value_name = "SECONDS", default_value_t = 0)]
+    seconds_per_line: u64,
+
+    /// Abort before the step with this number
+    #[arg(long, hide = true, value_name = "N")]
+    abort_at: Option<u64>,
+}
+
+/// A time after which lines are forgotten: that of whole slices.
+fn forget_after(slice: u64) -> impl std::fmt::Display {
+    humantime::format_duration(Duration::from_secs(SLICES * slice))
+}
+
+fn format_time(second: u64) -> impl std::fmt::Display {
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(second.min(LAST_SECOND)))
+}
+
+/// The kinds of files that a slice has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Filter,
+    Journal,
+}
+
+impl Part {
+    const fn ending(self) -> &'static str {
+        match self {
+            Self::Filter => "s.koel",
+            Self::Journal => "s.hashes",
+        }
+    }
+
+    /// Returns the name of a file of the slice that begins at the second `start`, with the length `slice`.
+    fn name(self, start: u64, slice: u64) -> String {
+        format!("{}-{slice}{}", format_time(start).to_string().replace(['-', ':'], ""), self.ending())
+    }
+
+    /// Returns the part, the begin and the length that a file's name has.
+    fn parse(name: &str) -> Option<(Self, u64, u64)> {
+        let (time, rest) = name.split_once('-')?;
+        let find = |part: Self| Some((part, rest.strip_suffix(part.ending())?.parse().ok()?));
+        let (part, slice) = find(Self::Filter).or_else(|| find(Self::Journal))?;
+        let digits = |from: usize, to: usize| time.get(from..to);
+        let (date, clock) = ([digits(0, 4)?, digits(4, 6)?, digits(6, 8)?], [digits(9, 11)?, digits(11, 13)?, digits(13, 15)?]);
+        let time = humantime::parse_rfc3339(&format!("{}T{}Z", date.join("-"), clock.join(":"))).ok()?;
+        let start = time.duration_since(UNIX_EPOCH).ok()?.as_secs();
+        // Any other spelling is not a name of ours.
+        (slice > 0 && part.name(start, slice) == name).then_some((part, start, slice))
+    }
+}
+
+/// The files of a folder.
+#[derive(Default)]
+struct Listing {
+    /// The parts of each slice, by its begin.
+    slices: BTreeMap<u64, Vec<Part>>,
+    /// The length of the slices in seconds; 0 if there are none.
+    slice: u64,
+    /// Files that a killed command left while it wrote a snapshot.
+    leftovers: Vec<PathBuf>,
+}
+
+impl Listing {
+    /// Lists a folder. Fails if it has other files.
+    fn read(folder: &Path) -> anyhow::Result<Self> {
+        let (name, mut listing) = (folder.display(), Self::default());
+        let context = || format!("{name}: cannot be read");
+        for entry in fs::read_dir(folder).with_context(context)? {
+            let entry = entry.with_context(context)?;
+            let file = entry.file_name().to_string_lossy().into_owned();
+            match Part::parse(&file) {
+                Some((_, _, slice)) if listing.slice > 0 && listing.slice != slice => {
+                    bail!("{name}: has slices of {} and of {slice} seconds; move one kind to another folder", listing.slice)
+                }
+                Some((part, start, slice)) => {
+                    listing.slice = slice;
+                    listing.slices.entry(start).or_default().push(part);
+                }
+                None if file.starts_with(".koel-") => listing.leftovers.push(entry.path()),
+                None if file == LOCK => {}
+                None => bail!("{name}: has other files, such as {file}; give a folder of its own to `koel uniq --forget`"),
+            }
+        }
+        Ok(listing)
+    }
+
+    /// Returns the begins of the slices that have this part.
+    fn with(&self, part: Part) -> Vec<u64> {
+        self.slices.iter().filter(|(_, parts)| parts.contains(&part)).map(|(&start, _)| start).collect()
+    }
+}
+
+/// Returns whether a path leads to a folder with filters of `koel uniq --forget`.
+pub(crate) fn is_window(path: &Path) -> bool {
+    let is_part = |entry: fs::DirEntry| Part::parse(&entry.file_name().to_string_lossy()).is_some();
+    fs::read_dir(path).is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_part)))
+}
+
+/// The lines of one slice of time.
+struct Slice {
+    /// The begin, in seconds since 1970.
+    start: u64,
+    filter: Growing,
+    /// True if the filter differs from the one in its file.
+    is_changed: bool,
+}
+
+impl Slice {
+    fn new(start: u64, rate: f64) -> anyhow::Result<Self> {
+        let filter = builder(rate).build().map_err(|error| errors::build(error, ""))?;
+        Ok(Self { start, filter, is_changed: true })
+    }
+
+    fn insert(&mut self, hash: u64) -> Result<bool, InsertError> {
+        let is_new = self.filter.insert_unique(&Prehashed(hash))?;
+        self.is_changed |= is_new;
+        Ok(is_new)
+    }
+}
+
+fn builder(rate: f64) -> ElasticBuilder<AnyHasher> {
+    ElasticFilter::builder().hasher(AnyHasher::default()).false_positive_rate(rate)
+}
+
+/// Fails if no window has this false-positive rate.
+pub(crate) fn check_rate(rate: f64) -> anyhow::Result<()> {
+    let params = builder(rate).params().and_then(|_| builder(rate / FILTERS).params());
+    let params = params.map_err(|error| match error {
+        ParamError::FalsePositiveRate { min, .. } => errors::rate(rate, min * FILTERS, "a filter with --forget", ""),
+        error => errors::parameter(&error),
+    });
+    params.map(|_| ())
+}
+
+/// The folder that keeps a window.
+struct Store {
+    folder: PathBuf,
+    /// The length of a slice in seconds.
+    slice: u64,
+    journal: Option<File>,
+    /// Hashes that are not in the journal yet.
+    unwritten: Vec<u8>,
+    /// The length of the journal, and of its part whose lines were printed.
+    written: u64,
+    printed: u64,
+    steps: u64,
+    abort_at: Option<u64>,
+    /// Dropping it removes the lock file, if this run created it.
+    _lock: Output,
+}
+
+impl Store {
+    fn name(&self) -> String {
+        self.folder.display().to_string()
+    }
+
+    fn path(&self, part: Part, start: u64) -> PathBuf {
+        self.folder.join(part.name(start, self.slice))
+    }
+
+    /// Marks a moment when a kill leaves the folder in another state.
+    fn step(&mut self) {
+        self.steps += 1;
+        if self.abort_at == Some(self.steps) {
+            process::abort();
+        }
+    }
+
+    /// Writes a slice, if it has changed, and removes its journal, whose lines it has.
+    fn save(&mut self, slice: &mut Slice) -> anyhow::Result<()> {
+        if mem::take(&mut slice.is_changed) {
+            self.step();
+            // The error names the file.
+            slice.filter.save(self.path(Part::Filter, slice.start))?;
+        }
+        let journal = self.path(Part::Journal, slice.start);
+        // An open file cannot be removed on every system.
+        if self.journal.take().is_some() || journal.exists() {
+            (self.written, self.printed) = (0, 0);
+            self.remove(&journal)?;
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, path: &Path) -> anyhow::Result<()> {
+        self.step();
+        fs::remove_file(path).with_context(|| format!("{}: cannot be removed", path.display()))
+    }
+
+    /// Appends the hashes of lines that are about to be printed to the journal.
+    fn write(&mut self, start: u64) -> anyhow::Result<()> {
+        if self.unwritten.is_empty() {
+            return Ok(());
+        }
+        self.step();
+        let path = self.path(Part::Journal, start);
+        let mut file = match self.journal.take() {
+            Some(file) => Ok(file),
+            None => OpenOptions::new().append(true).create(true).open(&path),
+        };
+        let written = file.as_mut().map_err(|error| error.kind().into()).and_then(|file| file.write_all(&self.unwritten));
+        self.journal = file.ok();
+        written.with_context(|| format!("{}: cannot be written", path.display()))?;
+        self.written += mem::take(&mut self.unwritten).len() as u64;
+        self.step();
+        Ok(())
+    }
+
+    /// Removes the lines from the journal that could not be printed.
+    fn take_back(&self) -> anyhow::Result<()> {
+        let cut = self.journal.as_ref().map_or(Ok(()), |journal| journal.set_len(self.printed));
+        cut.with_context(|| format!("{}: lines that were not printed stay remembered", self.name()))
+    }
+}
+
+/// Filters that forget lines that were not seen for some time.
+pub(crate) struct Window {
+    /// `None` if nothing is kept for later runs.
+    store: Option<Store>,
+    trial: Trial,
+    /// The time of the last line, in seconds since 1970.
+    now: u64,
+    /// The length of a slice in seconds.
+    slice: u64,
+    /// The false-positive rate of each filter.
+    rate: f64,
+    newest: Slice,
+    /// The other slices, newest first.
+    older: VecDeque<Slice>,
+}
+
+impl Window {
+    /// Opens the window in a folder, which is created if there is none. Without a folder, makes an empty one. What is not given, of the
+    /// seconds after which a line is forgotten and the false-positive rate, is taken from the folder.
+    pub(crate) fn open(
+        folder: Option<&Path>,
+        forget: Option<u64>,
+        rate: Option<f64>,
+        default_rate: f64,
+        trial: Trial,
+    ) -> anyhow::Result<Self> {
+        let now = now(trial);
+        let wanted = forget.map(|forget| forget.div_ceil(SLICES));
+        let Some(folder) = folder else {
+            let (slice, rate) = (wanted.unwrap_or(1), rate.unwrap_or(default_rate) / FILTERS);
+            let newest = Slice::new(now - now % slice, rate)?;
+            return Ok(Self { store: None, trial, now, slice, rate, newest, older: VecDeque::new() });
+        };
+        let name = folder.display();
+        if !folder.exists() {
+            fs::create_dir(folder).with_context(|| format!("{name}: cannot be created as a folder; give a name in a folder"))?;
+        } else if !folder.is_dir() {
+            bail!("{name}: is not a folder, which --forget takes; give the name of one, or leave --forget out");
+        }
+        let lock = Output::existing_or_new(&folder.join(LOCK))?;
+        let listing = Listing::read(folder)?;
+        let slice = match (listing.slice, wanted) {
+            (0, None) => bail!("{name}: is a folder without filters; give --forget, or the name of a file in it"),
+            (0, Some(wanted)) => wanted,
+            (slice, Some(wanted)) if slice != wanted => bail!(
+                "--forget: {} given, but {name} forgets after {}; leave --forget out, or give another folder",
+                forget_after(wanted),
+                forget_after(slice)
+            ),
+            (slice, _) => slice,
+        };
+        let mut store = Store {
+            folder: folder.to_owned(),
+            slice,
+            journal: None,
+            unwritten: Vec::new(),
+            written: 0,
+            printed: 0,
+            steps: 0,
+            abort_at: trial.abort_at,
+            _lock: lock,
+        };
+        let (mut older, rate) = load(&mut store, &listing, rate, default_rate)?;
+        let newest = match older.pop_front() {
+            Some(newest) => newest,
+            None => Slice::new(now - now % slice, rate)?,
+        };
+        if newest.start > now {
+            terminal::say(format_args!(
+                "koel: {name}: has lines from {}, which is in the future for this machine's clock; until then, none is forgotten\n",
+                format_time(newest.start)
+            ));
+        }
+        let mut window = Self { store: Some(store), trial, now, slice, rate, newest, older };
+        // The folder always has a filter, which tells the length of slices and the rate.
+        window.save()?;
+        window.drop_oldest()?;
+        Ok(window)
+    }
+
+    /// Notes that a line has arrived. Returns whether a new slice begins with it. Then lines that were seen before must be printed, and
+    /// [`turn`](Self::turn) called.
+    pub(crate) fn tick(&mut self) -> bool {
+        self.now = now(self.trial);
+        self.trial.first_second = self.trial.first_second.map(|second| second + self.trial.seconds_per_line);
+        // If the clock goes back, the slice lasts longer.
+        self.now >= self.newest.start + self.slice
+    }
+
+    /// Begins a slice, and forgets those that are too old.
+    pub(crate) fn turn(&mut self) -> anyhow::Result<()> {
+        self.save()?;
+        let newest = Slice::new(self.now - self.now % self.slice, self.rate)?;
+        self.older.push_front(mem::replace(&mut self.newest, newest));
+        self.save()?;
+        self.drop_oldest()
+    }
+
+    /// Drops the slices that are too old.
+    fn drop_oldest(&mut self) -> anyhow::Result<()> {
+        while let Some(oldest) = self.older.back().filter(|oldest| oldest.start + (SLICES + 1) * self.slice <= self.now) {
+            if let Some(store) = &mut self.store {
+                let path = store.path(Part::Filter, oldest.start);
+                store.remove(&path)?;
+            }
+            self.older.pop_back();
+        }
+        Ok(())
+    }
+
+    /// Remembers a line. Returns whether it was not seen within the window.
+    pub(crate) fn see(&mut self, line: &[u8]) -> Result<bool, InsertError> {
+        let key = Prehashed::of(&AnyHasher::default(), 0, line);
+        // A line that an older slice has is remembered from now on.
+        let is_first = self.newest.insert(key.0)?;
+        if let Some(store) = self.store.as_mut().filter(|_| is_first) {
+            store.unwritten.extend(key.0.to_le_bytes());
+        }
+        Ok(is_first && !self.older.iter().any(|slice| slice.filter.contains(&key)))
+    }
+
+    /// Writes what is remembered of the lines since the last call. Call it before they are printed.
+    pub(crate) fn write(&mut self) -> anyhow::Result<()> {
+        self.store.as_mut().map_or(Ok(()), |store| store.write(self.newest.start))
+    }
+
+    /// Notes that all lines were printed.
+    pub(crate) fn mark_printed(&mut self) {
+        if let Some(store) = &mut self.store {
+            store.step();
+            store.printed = store.written;
+        }
+    }
+
+    /// Forgets the lines that could not be printed.
+    pub(crate) fn take_back(&self) -> anyhow::Result<()> {
+        self.store.as_ref().map_or(Ok(()), Store::take_back)
+    }
+
+    /// Writes the newest slice, whose lines were printed.
+    pub(crate) fn save(&mut self) -> anyhow::Result<()> {
+        self.store.as_mut().map_or(Ok(()), |store| store.save(&mut self.newest))
+    }
+
+    /// Returns the folder's name, if there is one.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.store.as_ref().map(Store::name)
+    }
+
+    /// Unlocks the folder.
+    pub(crate) fn close(&mut self) {
+        self.store = None;
+    }
+
+    /// Returns the filters, newest first.
+    pub(crate) fn filters(&self) -> impl Iterator<Item = &Growing> {
+        [&self.newest].into_iter().chain(&self.older).map(|slice| &slice.filter)
+    }
+}
+
+/// Returns the time, in seconds since 1970.
+fn now(trial: Trial) -> u64 {
+    let of_system = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    trial.first_second.unwrap_or_else(of_system).min(LAST_SECOND)
+}
+
+/// Loads all slices, newest first, and replaces the journals of runs that were killed by snapshots. Also returns the rate of each filter.
+fn load(store: &mut Store, listing: &Listing, rate: Option<f64>, default_rate: f64) -> anyhow::Result<(VecDeque<Slice>, f64)> {
+    for path in &listing.leftovers {
+        store.remove(path)?;
+    }
+    let wanted = rate.unwrap_or(default_rate);
+    let (mut slices, mut filter_rate) = (VecDeque::new(), wanted / FILTERS);
+    for start in listing.with(Part::Filter) {
+        let filter = load_filter(&store.path(Part::Filter, start))?;
+        let found = filter.params().false_positive_rate();
+        if rate.is_none() {
+            filter_rate = found;
+        } else if found.to_bits() != filter_rate.to_bits() {
+            let (name, built) = (store.name(), rounded_up(found * FILTERS));
+            bail!("--fpr: {wanted:?} given, but {name} was built for {built:?}; leave --fpr out, or give another folder");
+        }
+        slices.push_front(Slice { start, filter, is_changed: false });
+    }
+    for start in listing.with(Part::Journal) {
+        let path = store.path(Part::Journal, start);
+        let at = slices.iter().position(|slice: &Slice| slice.start <= start).unwrap_or(slices.len());
+        if slices.get(at).is_none_or(|slice| slice.start < start) {
+            slices.insert(at, Slice::new(start, filter_rate)?);
+        }
+        for hash in read_journal(&path)? {
+            slices[at].insert(hash).with_context(|| format!("{}: cannot be loaded", path.display()))?;
+        }
+        store.save(&mut slices[at])?;
+    }
+    Ok((slices, filter_rate))
+}
+
+/// Reads a filter, which must have the hashes of journals.
+fn load_filter(path: &Path) -> anyhow::Result<Growing> {
+    match file::load_snapshot(path)? {
+        Snapshot::Growing(filter) if *filter.hasher() == AnyHasher::default() && filter.params().seed() == 0 => Ok(*filter),
+        _ => bail!("{}: was not written by `koel uniq --forget`; remove it from the folder", path.display()),
+    }
+}
+
+/// Reads the hashes in a journal. The last one may be incomplete: its line was not printed.
+fn read_journal(path: &Path) -> anyhow::Result<Vec<u64>> {
+    let bytes = fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+    Ok(bytes.as_chunks().0.iter().map(|&hash| u64::from_le_bytes(hash)).collect())
+}
+
+/// What is in a folder of a window.
+pub(crate) struct Contents {
+    /// The filters, oldest first.
+    pub(crate) filters: Vec<Growing>,
+    /// Lines in journals, which are in no filter yet.
+    pub(crate) in_journals: usize,
+    /// The begin of the oldest slice, and the end of the newest.
+    pub(crate) times: [String; 2],
+    /// The seconds after which a line is forgotten, at least and at most.
+    pub(crate) forgets_after: [u64; 2],
+    /// The bytes of all files.
+    pub(crate) bytes: u64,
+}
+
+impl Contents {
+    /// Reads and checks all of a folder. A run may change it in the meantime.
+    pub(crate) fn read(folder: &Path) -> anyhow::Result<Self> {
+        let listing = Listing::read(folder)?;
+        let (mut filters, mut in_journals, mut bytes) = (Vec::new(), 0, 0);
+        for (&start, parts) in &listing.slices {
+            for part in parts {
+                let path = folder.join(part.name(start, listing.slice));
+                let length = fs::metadata(&path).map_or(0, |metadata| metadata.len());
+                let read = match part {
+                    Part::Filter => load_filter(&path).map(|filter| filters.push(filter)),
+                    Part::Journal => read_journal(&path).map(|hashes| in_journals += hashes.len()),
+                };
+                match read {
+                    // It was forgotten, or a snapshot has replaced it.
+                    Err(_) if !path.exists() => {}
+                    read => read?,
+                }
+                bytes += length;
+            }
+        }
+        let (first, last) = (listing.slices.keys().next().unwrap_or(&0), listing.slices.keys().last().unwrap_or(&0));
+        let times = [*first, last + listing.slice].map(|second| format_time(second).to_string());
+        let forgets_after = [SLICES, SLICES + 1].map(|slices| slices * listing.slice);
+        Ok(Self { filters, in_journals, times, forgets_after, bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_slices_have_their_times() {
+        let name = Part::Filter.name(1_795_869_600, 300);
+        assert_eq!(name, "20261128T124000Z-300s.koel");
+        assert!(Part::parse(&name) == Some((Part::Filter, 1_795_869_600, 300)));
+        assert!(Part::parse("20261128T124000Z-300s.hashes") == Some((Part::Journal, 1_795_869_600, 300)));
+        for other in [
+            "",
+            "lock",
+            "20261128T124000Z-0s.koel",
+            "20261128T124000Z-0300s.koel",
+            "20261328T124000Z-300s.koel",
+            "2026-300s.koel",
+        ] {
+            assert!(Part::parse(other).is_none(), "{other}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! `koel uniq --forget` forgets lines on time, and never prints one too early, however its runs end. The options `--first-second` and
+//! `--seconds-per-line` replace the clock, and `--abort-at` kills a run.
+
+use crate::common::{Koel, facts, numbers};
+
+/// A moment at which slices of every length begin, in seconds since 1970.
+const START: u64 = 1_800_000_000;
+
+/// The options of a run whose first line arrives this many seconds after the start, and the others as many seconds apart.
+fn at(second: u64, apart: u64) -> String {
+    format!("uniq --filter seen --first-second {} --seconds-per-line {apart}", START + second)
+}
+
+#[test]
+fn lines_are_forgotten_within_the_stated_slack() {
+    let koel = Koel::new();
+    let lines = |second, lines: &str, options: &str| {
+        let run = koel.feed(lines, &format!("{} {options}", at(second, 1)));
+        assert_eq!(run.stderr, "", "{second}");
+        run.text()
+    };
+    assert_eq!(lines(0, "a\nb\na\n", "--forget 1h"), "a\nb\n");
+    // The folder knows the time.
+    assert_eq!(lines(3600, "a\n", ""), "");
+    assert_eq!(lines(3600 + 300, "b\n", ""), "b\n");
+    // That `a` was seen again counts.
+    assert_eq!(lines(2 * 3600, "a\n", "--forget 60m"), "");
+    assert_eq!(lines(3 * 3600 + 300, "a\nb\n", ""), "a\nb\n");
+    // A run may be longer than the window.
+    let list = "x\n".repeat(50) + "y\n" + &"x\n".repeat(50) + "y\n";
+    assert_eq!(koel.feed(&list, &at(20_000, 100)).ok(), b"x\ny\ny\n");
+    assert_eq!(koel.feed("x\ny\nz\n", &at(20_000 + 101 * 100, 0)).ok(), b"z\n");
+}
+
+#[test]
+fn nothing_is_kept_without_a_folder() {
+    let koel = Koel::new();
+    let run = koel.feed("a\nb\na\na\nb\n", "uniq --forget 12s --first-second 0 --seconds-per-line 5 --summary");
+    assert_eq!(run.status(0), b"a\nb\nb\n");
+    assert!(run.stderr.contains("\nfilter           not kept, 3 items (tables of "), "{}", run.stderr);
+    assert!(koel.names().is_empty());
+}
+
+#[test]
+fn the_clock_of_the_system_is_used() {
+    let koel = Koel::new();
+    assert_eq!(koel.feed("a\na\n", "uniq --forget 7d --filter seen").ok(), b"a\n");
+    assert_eq!(koel.feed("a\nb\n", "uniq --filter seen").ok(), b"b\n");
+    // If the clock goes back, lines are remembered for longer.
+    let run = koel.feed("a\nb\nc\n", "uniq --filter seen --first-second 0");
+    assert_eq!(run.status(0), b"c\n");
+    assert!(run.stderr.contains("which is in the future for this machine's clock"), "{}", run.stderr);
+}
+
+#[test]
+fn info_and_verify_understand_the_folder() {
+    let koel = Koel::new();
+    koel.feed(numbers(0..1000), &format!("{} --forget 1h", at(0, 1))).ok();
+    let found = facts(&koel, "seen");
+    assert_eq!((&found["format"], &found["items"], &found["filters"]), (&"koel-window".into(), &1000.into(), &4.into()));
+    assert_eq!((&found["forgets_after_seconds"], &found["items_in_journals"]), (&3600.into(), &0.into()));
+    assert_eq!((&found["from"], &found["to"]), (&"2027-01-15T08:00:00Z".into(), &"2027-01-15T08:20:00Z".into()));
+    let rate = found["false_positive_rate"].as_f64().expect("a rate");
+    assert!(rate > 0.0 && rate <= 1e-6, "{rate}");
+    let line = koel.run("verify seen").text();
+    assert!(line.starts_with("seen: ok: folder of koel uniq --forget, 1000 items, 4 filters, forgets after 1h, "), "{line}");
+    assert!(koel.run("info seen").text().contains("\nforgets after    1h to 1h 5m\n"), "{}", koel.run("info seen").text());
+    // Each file is an ordinary snapshot.
+    let name = "20270115T080500Z-300s.koel";
+    assert_eq!(koel.run(["query", &format!("seen/{name}"), "--item", "400", "--item", "1"]).ok(), b"400\n");
+    let mut bad = koel.read(&format!("seen/{name}"));
+    bad[100] ^= 1;
+    koel.write(&format!("seen/{name}"), bad);
+    koel.run("verify seen").error(&[name, "at byte "]);
+    koel.run("uniq --filter seen").error(&[name, "at byte "]);
+}
+
+#[test]
+fn another_time_or_rate_or_folder_is_refused() {
+    let koel = Koel::new();
+    koel.write("list", "a\n");
+    koel.run("uniq list --filter seen --forget 1h").ok();
+    koel.run("uniq list --filter file.koel").ok();
+    std::fs::create_dir(koel.path("empty")).expect("a folder");
+    std::fs::create_dir(koel.path("other")).expect("a folder");
+    koel.write("other/README", "");
+    koel.given("uniq list --filter").refuses(&[
+        ("seen --forget 2h", &["--forget: 2h given, but seen forgets after 1h; leave --forget out"]),
+        ("seen --fpr 0.001", &["--fpr: 0.001 given, but seen was built for 1e-6; leave --fpr out"]),
+        ("seen --count", &["--count: is not for filters that forget"]),
+        ("seen --max-bytes 1M", &["--max-bytes: is not for filters that forget"]),
+        ("new --forget 1h --repeated", &["--repeated: is not for filters that forget"]),
+        ("new --forget 1h --fpr 1e-9", &["--fpr: 1e-9 given, but a filter with --forget keeps rates from"]),
+        ("new --forget 1h --fpr 7", &["--fpr: 7 given"]),
+        ("new --forget 3600", &["--forget", "with its unit, from 1s"]),
+        ("no/new --forget 1h", &["no/new: cannot be created as a folder"]),
+        ("file.koel --forget 1h", &["file.koel: is not a folder, which --forget takes"]),
+        ("empty", &["empty: is a folder"]),
+        ("other --forget 1h", &["other: has other files, such as README"]),
+        (". --forget 1h", &["has other files"]),
+    ]);
+    koel.run("uniq list --filter seen --fpr 1e-6 --forget 1h").status(1);
+    koel.run("uniq list --filter empty --forget 1h --fpr 1e-4").ok();
+    assert!(facts(&koel, "empty")["false_positive_rate"].as_f64().is_some_and(|rate| rate < 1e-4));
+}
+
+/// The seconds between two lines of a story.
+const APART: u64 = 30;
+
+/// Returns lines of a run that takes several slices. Some fill the buffer of standard output, and one is longer.
+fn story() -> Vec<String> {
+    let [long, other, longer] = [("x", 40_000), ("y", 40_000), ("z", 70_000)].map(|(letter, times)| letter.repeat(times));
+    ["a", "b", &long, &other, "a", &longer, &long, "c", "d", "a"].map(String::from).to_vec()
+}
+
+/// Returns the printed lines with the seconds at which they were read. The first one was read at `second`.
+#[track_caller]
+fn with_times(story: &[String], second: u64, printed: &[u8]) -> Vec<(String, u64)> {
+    let mut times = story.iter().zip(0..).map(|(line, place)| (line, second + place * APART));
+    let printed = String::from_utf8_lossy(printed).into_owned();
+    let found = printed.lines().map(|line| times.find(|(read, _)| *read == line).map(|(_, time)| (line.to_owned(), time)));
+    found.collect::<Option<_>>().expect("lines in the order of the story")
+}
+
+/// A run is killed at each step, while it forgets the lines of an earlier one. The next run begins when it would have ended, and prints
+/// no line that it has printed: lines are remembered for 720 seconds.
+#[test]
+#[cfg(unix)]
+fn no_line_is_printed_too_early_after_a_kill() {
+    let story = story();
+    let text = story.join("\n") + "\n";
+    let mut printed_again = Vec::new();
+    for step in 1.. {
+        let koel = Koel::new();
+        koel.write("list", &text);
+        koel.feed(
+            "old\nolder\n",
+            &format!("uniq --filter seen --forget 12m --first-second {} --seconds-per-line 30", START - 750),
+        )
+        .ok();
+        let command = format!("koel {} list --forget 12m --abort-at {step} > first || echo killed", at(0, APART));
+        let is_killed = koel.shell(&command).text() == "killed\n";
+        let second = koel.feed(&text, &format!("{} --forget 12m", at(300, APART)));
+        assert_eq!((second.status, &*second.stderr), (i32::from(second.stdout.is_empty()), ""), "{step}");
+        let (first, second) = (with_times(&story, 0, &koel.read("first")), with_times(&story, 300, &second.stdout));
+        for (line, time) in &second {
+            let before = first.iter().chain(&second).filter(|(other, before)| other == line && before < time);
+            let last = before.map(|(_, before)| *before).max();
+            assert!(last.is_none_or(|last| time - last > 720), "killed at step {step}: {line:.9} at {time}, printed at {last:?}");
+        }
+        // Nothing but filters is left, and the lock of the killed run.
+        let entries = std::fs::read_dir(koel.path("seen")).expect("a folder");
+        let names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        assert!(names.iter().all(|name| name.ends_with("s.koel") || is_killed && name == "lock"), "{step}: {names:?}");
+        koel.run("verify seen").ok();
+        printed_again.push(second.len());
+        if !is_killed {
+            break;
+        }
+    }
+    // The first run is killed before its first line, at many steps, and at last not any more.
+    assert_eq!((printed_again.first(), printed_again.last()), (Some(&7), Some(&0)), "{printed_again:?}");
+    assert!(printed_again.len() > 25, "{printed_again:?}");
+}
+
+/// What the reader did not take is printed by the next run.
+#[test]
+#[cfg(target_os = "linux")]
+fn lines_that_were_not_printed_are_forgotten() {
+    let koel = Koel::new();
+    koel.feed("old\n", &format!("{} --forget 1h", at(0, 0))).ok();
+    for sink in ["> /dev/full", "| true"] {
+        let run = koel.shell(&format!("{{ seq 20000; echo old; }} | {{ koel {} || echo $? >&2; }} {sink}", at(1, 0)));
+        let forgets = run.stderr.contains("koel: seen: lines that were not printed are forgotten; the next run prints them\n");
+        assert!(forgets || sink == "| true", "{sink}: {}", run.stderr);
+    }
+    let run = koel.shell(&format!("seq 20000 | koel {} | head -n 1 > first; koel verify seen -q", at(1, 0)));
+    assert_eq!(run.status(0), b"", "{}", run.stderr);
+    assert_eq!(koel.feed("old\n20000\n", &at(1, 0)).ok(), b"20000\n");
+}
+
+/// Signals end a run as without --forget.
+#[test]
+#[cfg(unix)]
+fn an_interrupted_run_remembers_printed_lines() {
+    let koel = Koel::new();
+    let run = koel.shell(
+        "mkfifo lines; koel uniq lines --filter seen --forget 1h > printed & exec 3> lines; echo ten >&3
+         until grep -q ten printed; do :; done; kill -TERM $!; wait $! || echo $?
+         printf 'ten\\neleven\\n' | koel uniq --filter seen; ls seen | grep -c koel",
+    );
+    assert_eq!(run.status(0), b"143\neleven\n1\n");
+    // A kill is no different, because the line was remembered before it was printed.
+    let run = koel.shell(
+        "koel uniq lines --filter seen > printed & exec 3> lines; echo twelve >&3
+         until grep -q twelve printed; do :; done; kill -9 $!; wait $! || echo $?
+         printf 'twelve\\nthirteen\\n' | koel uniq --filter seen",
+    );
+    assert_eq!(run.status(0), b"137\nthirteen\n");
+}
+
+#[test]
+#[cfg(unix)]
+fn runs_wait_for_each_other() {
+    let koel = Koel::new();
+    let run = koel.shell(
+        "seq 20000 | koel uniq --filter seen --forget 1h > a & seq 10000 30000 | koel uniq --filter seen --forget 1h > b
+         wait; cat a b | sort -n | uniq | wc -l; cat a b | wc -l",
+    );
+    let counts: Vec<_> = run.text().split_whitespace().map(String::from).collect();
+    assert_eq!(counts, ["30000", "30000"], "{}", run.stderr);
+}
