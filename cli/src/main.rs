@@ -16,6 +16,7 @@ mod file;
 mod format;
 mod inspect;
 mod items;
+mod man;
 mod merge;
 mod numbers;
 mod options;
@@ -73,6 +74,7 @@ enum Command {
     Experiment(experiment::Experiment),
     Demo(demo::Demo),
     Completions(Completions),
+    Man(man::Pages),
 }
 
 /// Print a completion script for a shell.
@@ -121,6 +123,7 @@ fn main() -> ExitCode {
         Command::Experiment(experiment) => experiment.run(),
         Command::Demo(demo) => demo.run(),
         Command::Completions(completions) => completions.run(),
+        Command::Man(pages) => pages.run(Cli::command()),
     };
     status.unwrap_or_else(|error| terminal::failure(&error))
 }

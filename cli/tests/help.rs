@@ -104,3 +104,24 @@ fn completion_scripts_have_every_command() {
     koel.run("completions").error(&["<SHELL>"]);
     assert!(koel.names().is_empty());
 }
+
+/// The pages have the texts of the help, for every command.
+#[test]
+fn manual_pages_have_every_command() {
+    let koel = Koel::new();
+    assert_eq!(koel.run("man pages/man1").ok(), b"");
+    let name = |command: &str| format!("pages/man1/koel-{}.1", command.replace(' ', "-"));
+    let pages = std::fs::read_dir(koel.path("pages/man1")).expect("the pages").count();
+    assert_eq!(pages, commands(&koel).len() + 1);
+    for command in commands(&koel) {
+        let page = String::from_utf8(koel.read(&name(&command))).expect("UTF-8");
+        // Hyphens are written as `\-`.
+        let plain = page.replace("\\-", "-");
+        assert!(plain.contains(".SH EXAMPLES\n.nf\n") && plain.contains(&format!("koel {command} ")), "{command}: {plain}");
+        assert!(!plain.contains("--first-second") && !plain.contains("Examples:"), "{command}: {plain}");
+    }
+    let whole = String::from_utf8(koel.read("pages/man1/koel.1")).expect("UTF-8");
+    assert!(whole.contains("koel\\-uniq(1)") && whole.contains("Exit status"), "{whole}");
+    koel.write("file", "");
+    koel.run("man file").error(&["file: cannot be created as a folder"]);
+}
