@@ -223,10 +223,11 @@ impl Store {
 
     /// Writes a slice, if it has changed, and removes its journal, whose lines it has.
     fn save(&mut self, slice: &mut Slice) -> anyhow::Result<()> {
-        if mem::take(&mut slice.is_changed) {
+        if slice.is_changed {
             self.step();
             // The error names the file.
             slice.filter.save(self.path(Part::Filter, slice.start))?;
+            slice.is_changed = false;
         }
         let journal = self.path(Part::Journal, slice.start);
         // An open file cannot be removed on every system.

@@ -105,15 +105,18 @@ fn another_time_or_rate_or_folder_is_refused() {
 }
 
 /// The seconds between two lines of a story.
+#[cfg(unix)]
 const APART: u64 = 30;
 
 /// Returns lines of a run that takes several slices. Some fill the buffer of standard output, and one is longer.
+#[cfg(unix)]
 fn story() -> Vec<String> {
     let [long, other, longer] = [("x", 40_000), ("y", 40_000), ("z", 70_000)].map(|(letter, times)| letter.repeat(times));
     ["a", "b", &long, &other, "a", &longer, &long, "c", "d", "a"].map(String::from).to_vec()
 }
 
 /// Returns the printed lines with the seconds at which they were read. The first one was read at `second`.
+#[cfg(unix)]
 #[track_caller]
 fn with_times(story: &[String], second: u64, printed: &[u8]) -> Vec<(String, u64)> {
     let mut times = story.iter().zip(0..).map(|(line, place)| (line, second + place * APART));
@@ -177,6 +180,25 @@ fn lines_that_were_not_printed_are_forgotten() {
     let run = koel.shell(&format!("seq 20000 | koel {} | head -n 1 > first; koel verify seen -q", at(1, 0)));
     assert_eq!(run.status(0), b"", "{}", run.stderr);
     assert_eq!(koel.feed("old\n20000\n", &at(1, 0)).ok(), b"20000\n");
+}
+
+/// If a slice or its journal cannot be written, what was printed is remembered, and nothing else.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_loses_no_line() {
+    let koel = Koel::new();
+    koel.feed(numbers(0..5000), &format!("{} --forget 1h", at(0, 0))).ok();
+    // The snapshot of the first slice is longer than the limit, also when the run tries again at its end.
+    let run = koel.shell(&format!("ulimit -f 8; printf 'x\\ny\\nz\\n' | {{ koel {} || echo $?; }}", at(0, 200)));
+    assert_eq!(run.status(0), b"x\ny\n2\n");
+    assert!(run.stderr.contains("20270115T080000Z-300s.koel: ") && run.stderr.contains("File too large"), "{}", run.stderr);
+    assert_eq!(facts(&koel, "seen")["items_in_journals"], 2);
+    assert_eq!(koel.feed("x\ny\n4000\nz\n", &at(400, 0)).ok(), b"z\n");
+    // The journal cannot be written beyond the limit.
+    let run = koel.shell(&format!("ulimit -f 8; seq 9000 20000 | {{ koel {} || echo $? >&2; }}", at(400, 0)));
+    assert!(run.stderr.contains("20270115T080500Z-300s.hashes: cannot be written: File too large"), "{}", run.stderr);
+    let next = koel.feed(numbers(9000..20_001), &at(400, 0));
+    assert!(run.text() + &next.text() == numbers(9000..20_001), "{}", run.text().len());
 }
 
 /// Signals end a run as without --forget.
