@@ -1,7 +1,7 @@
 //! `koel man`
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -42,18 +42,43 @@ fn write(command: &Command, folder: &Path) -> anyhow::Result<()> {
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
         write(subcommand, folder)?;
     }
-    // Lines of examples must not be filled like those of a paragraph.
-    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let (notes, examples) = after.split_once("Examples:\n").unwrap_or((&after, ""));
-    let man = Man::new(command.clone().after_help(notes.to_owned()));
+    let version = command.get_version().unwrap_or(env!("CARGO_PKG_VERSION"));
+    let man = Man::new(command.clone()).source(format!("koel {version}"));
     let path = folder.join(man.get_filename());
     let mut page = Vec::new();
-    let mut rendered = man.render(&mut page);
-    if !examples.is_empty() {
-        let mut roff = Roff::new();
-        roff.control("SH", ["EXAMPLES"]).control("nf", []);
-        roff.text(examples.lines().map(|line| roman(format!("{}\n", line.trim_start()))).collect::<Vec<_>>()).control("fi", []);
-        rendered = rendered.and_then(|()| roff.to_writer(&mut page));
+    render(command, &man, &mut page)
+        .and_then(|()| fs::write(&path, page))
+        .with_context(|| format!("{}: cannot be written", path.display()))
+}
+
+/// Renders a page. The text after the options is a section of its own, and the lines of examples are not filled like a paragraph.
+fn render(command: &Command, man: &Man, page: &mut Vec<u8>) -> io::Result<()> {
+    man.render_title(page)?;
+    man.render_name_section(page)?;
+    man.render_synopsis_section(page)?;
+    man.render_description_section(page)?;
+    man.render_options_section(page)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(page)?;
     }
-    rendered.and_then(|()| fs::write(&path, page)).with_context(|| format!("{}: cannot be written", path.display()))
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let (notes, examples) = after.split_once("Examples:\n").unwrap_or((&after, ""));
+    let mut roff = Roff::new();
+    if !notes.is_empty() {
+        roff.control("SH", ["NOTES"]);
+    }
+    for (place, paragraph) in notes.split("\n\n").enumerate() {
+        if place > 0 {
+            roff.control("PP", []);
+        }
+        roff.text([roman(paragraph.trim())]);
+    }
+    if !examples.is_empty() {
+        roff.control("SH", ["EXAMPLES"]).control("nf", []);
+        for line in examples.lines() {
+            roff.text([roman(line.trim_start())]);
+        }
+        roff.control("fi", []);
+    }
+    roff.to_writer(page)
 }

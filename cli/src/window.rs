@@ -13,6 +13,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    env,
     fs::{self, File, OpenOptions},
     io::Write as _,
     mem,
@@ -22,7 +23,6 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use clap::Args;
 use koel::{ElasticBuilder, ElasticFilter, InsertError, ParamError, Prehashed, hash::AnyHasher};
 
 use crate::{
@@ -44,21 +44,38 @@ const LOCK: &str = "lock";
 /// The last second of a year with four digits.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-// Options for tests, which choose the time, and the moment when the run is killed. No doc comment here: clap would use it as the help
-// of the command.
-#[derive(Args, Clone, Copy)]
-pub(crate) struct Trial {
-    /// The time of the first line, in seconds since 1970
-    #[arg(long, hide = true, value_name = "SECOND")]
-    first_second: Option<u64>,
-
-    /// The time between two lines
-    #[arg(long, hide = true, value_name = "SECONDS", default_value_t = 0)]
-    seconds_per_line: u64,
-
-    /// Abort before the step with this number
-    #[arg(long, hide = true, value_name = "N")]
+/// What tests choose, by variables of the environment: the clock, and the moment when the run is killed.
+#[derive(Clone, Copy)]
+struct Trial {
+    /// The time of the next line, in seconds since 1970, and the seconds between two lines.
+    clock: Option<(u64, u64)>,
+    /// The number of the step before which the run aborts.
     abort_at: Option<u64>,
+}
+
+impl Trial {
+    /// Reads `KOEL_CLOCK`, such as `1800000000+60`, and `KOEL_ABORT_AT`.
+    fn from_env() -> Self {
+        let clock = env::var("KOEL_CLOCK").ok();
+        let clock = clock.as_deref().and_then(|clock| clock.split_once('+'));
+        Self {
+            clock: clock.and_then(|(first, apart)| Some((first.parse().ok()?, apart.parse().ok()?))),
+            abort_at: env::var("KOEL_ABORT_AT").ok().and_then(|step| step.parse().ok()),
+        }
+    }
+
+    /// Returns the time, in seconds since 1970.
+    fn now(self) -> u64 {
+        let of_system = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        self.clock.map_or_else(of_system, |(now, _)| now).min(LAST_SECOND)
+    }
+
+    /// Returns the time of a line.
+    fn tick(&mut self) -> u64 {
+        let now = self.now();
+        self.clock = self.clock.map(|(now, apart)| (now + apart, apart));
+        now
+    }
 }
 
 /// A time after which lines are forgotten: that of whole slices.
@@ -288,14 +305,9 @@ pub(crate) struct Window {
 impl Window {
     /// Opens the window in a folder, which is created if there is none. Without a folder, makes an empty one. What is not given, of the
     /// seconds after which a line is forgotten and the false-positive rate, is taken from the folder.
-    pub(crate) fn open(
-        folder: Option<&Path>,
-        forget: Option<u64>,
-        rate: Option<f64>,
-        default_rate: f64,
-        trial: Trial,
-    ) -> anyhow::Result<Self> {
-        let now = now(trial);
+    pub(crate) fn open(folder: Option<&Path>, forget: Option<u64>, rate: Option<f64>, default_rate: f64) -> anyhow::Result<Self> {
+        let trial = Trial::from_env();
+        let now = trial.now();
         let wanted = forget.map(|forget| forget.div_ceil(SLICES));
         let Some(folder) = folder else {
             let (slice, rate) = (wanted.unwrap_or(1), rate.unwrap_or(default_rate) / FILTERS);
@@ -352,8 +364,7 @@ impl Window {
     /// Notes that a line has arrived. Returns whether a new slice begins with it. Then lines that were seen before must be printed, and
     /// [`turn`](Self::turn) called.
     pub(crate) fn tick(&mut self) -> bool {
-        self.now = now(self.trial);
-        self.trial.first_second = self.trial.first_second.map(|second| second + self.trial.seconds_per_line);
+        self.now = self.trial.tick();
         // If the clock goes back, the slice lasts longer.
         self.now >= self.newest.start + self.slice
     }
@@ -427,12 +438,6 @@ impl Window {
     pub(crate) fn filters(&self) -> impl Iterator<Item = &Growing> {
         [&self.newest].into_iter().chain(&self.older).map(|slice| &slice.filter)
     }
-}
-
-/// Returns the time, in seconds since 1970.
-fn now(trial: Trial) -> u64 {
-    let of_system = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    trial.first_second.unwrap_or_else(of_system).min(LAST_SECOND)
 }
 
 /// Loads all slices, newest first, and replaces the journals of runs that were killed by snapshots. Also returns the rate of each filter.

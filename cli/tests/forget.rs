@@ -1,21 +1,27 @@
-//! `koel uniq --forget` forgets lines on time, and never prints one too early, however its runs end. The options `--first-second` and
-//! `--seconds-per-line` replace the clock, and `--abort-at` kills a run.
+//! `koel uniq --forget` forgets lines on time, and never prints one too early, however its runs end. Variables of the environment replace
+//! the clock, and kill a run.
 
-use crate::common::{Koel, facts, numbers};
+use crate::common::{Koel, Run, facts, numbers};
 
 /// A moment at which slices of every length begin, in seconds since 1970.
-const START: u64 = 1_800_000_000;
+const START: i64 = 1_800_000_000;
 
-/// The options of a run whose first line arrives this many seconds after the start, and the others as many seconds apart.
-fn at(second: u64, apart: u64) -> String {
-    format!("uniq --filter seen --first-second {} --seconds-per-line {apart}", START + second)
+/// A shell's command for a run whose first line arrives this many seconds after the start, and the others as many seconds apart.
+fn at(second: i64, apart: u64) -> String {
+    format!("KOEL_CLOCK={}+{apart} koel uniq --filter seen", START + second)
+}
+
+/// Runs a shell's command with this input.
+fn feed(koel: &Koel, input: impl AsRef<[u8]>, command: &str) -> Run {
+    koel.write("input", input);
+    koel.shell(&format!("{command} < input"))
 }
 
 #[test]
 fn lines_are_forgotten_within_the_stated_slack() {
     let koel = Koel::new();
     let lines = |second, lines: &str, options: &str| {
-        let run = koel.feed(lines, &format!("{} {options}", at(second, 1)));
+        let run = feed(&koel, lines, &format!("{} {options}", at(second, 1)));
         assert_eq!(run.stderr, "", "{second}");
         run.text()
     };
@@ -28,17 +34,17 @@ fn lines_are_forgotten_within_the_stated_slack() {
     assert_eq!(lines(3 * 3600 + 300, "a\nb\n", ""), "a\nb\n");
     // A run may be longer than the window.
     let list = "x\n".repeat(50) + "y\n" + &"x\n".repeat(50) + "y\n";
-    assert_eq!(koel.feed(&list, &at(20_000, 100)).ok(), b"x\ny\ny\n");
-    assert_eq!(koel.feed("x\ny\nz\n", &at(20_000 + 101 * 100, 0)).ok(), b"z\n");
+    assert_eq!(feed(&koel, &list, &at(20_000, 100)).ok(), b"x\ny\ny\n");
+    assert_eq!(feed(&koel, "x\ny\nz\n", &at(20_000 + 101 * 100, 0)).ok(), b"z\n");
 }
 
 #[test]
 fn nothing_is_kept_without_a_folder() {
     let koel = Koel::new();
-    let run = koel.feed("a\nb\na\na\nb\n", "uniq --forget 12s --first-second 0 --seconds-per-line 5 --summary");
+    let run = feed(&koel, "a\nb\na\na\nb\n", "KOEL_CLOCK=0+5 koel uniq --forget 12s --summary");
     assert_eq!(run.status(0), b"a\nb\nb\n");
     assert!(run.stderr.contains("\nfilter           not kept, 3 items (tables of "), "{}", run.stderr);
-    assert!(koel.names().is_empty());
+    assert_eq!(koel.names(), ["input"]);
 }
 
 #[test]
@@ -47,7 +53,7 @@ fn the_clock_of_the_system_is_used() {
     assert_eq!(koel.feed("a\na\n", "uniq --forget 7d --filter seen").ok(), b"a\n");
     assert_eq!(koel.feed("a\nb\n", "uniq --filter seen").ok(), b"b\n");
     // If the clock goes back, lines are remembered for longer.
-    let run = koel.feed("a\nb\nc\n", "uniq --filter seen --first-second 0");
+    let run = feed(&koel, "a\nb\nc\n", "KOEL_CLOCK=0+0 koel uniq --filter seen");
     assert_eq!(run.status(0), b"c\n");
     assert!(run.stderr.contains("which is in the future for this machine's clock"), "{}", run.stderr);
 }
@@ -55,7 +61,7 @@ fn the_clock_of_the_system_is_used() {
 #[test]
 fn info_and_verify_understand_the_folder() {
     let koel = Koel::new();
-    koel.feed(numbers(0..1000), &format!("{} --forget 1h", at(0, 1))).ok();
+    feed(&koel, numbers(0..1000), &format!("{} --forget 1h", at(0, 1))).ok();
     let found = facts(&koel, "seen");
     assert_eq!((&found["format"], &found["items"], &found["filters"]), (&"koel-window".into(), &1000.into(), &4.into()));
     assert_eq!((&found["forgets_after_seconds"], &found["items_in_journals"]), (&3600.into(), &0.into()));
@@ -105,18 +111,15 @@ fn another_time_or_rate_or_folder_is_refused() {
 }
 
 /// The seconds between two lines of a story.
-#[cfg(unix)]
 const APART: u64 = 30;
 
 /// Returns lines of a run that takes several slices. Some fill the buffer of standard output, and one is longer.
-#[cfg(unix)]
 fn story() -> Vec<String> {
     let [long, other, longer] = [("x", 40_000), ("y", 40_000), ("z", 70_000)].map(|(letter, times)| letter.repeat(times));
     ["a", "b", &long, &other, "a", &longer, &long, "c", "d", "a"].map(String::from).to_vec()
 }
 
 /// Returns the printed lines with the seconds at which they were read. The first one was read at `second`.
-#[cfg(unix)]
 #[track_caller]
 fn with_times(story: &[String], second: u64, printed: &[u8]) -> Vec<(String, u64)> {
     let mut times = story.iter().zip(0..).map(|(line, place)| (line, second + place * APART));
@@ -128,7 +131,6 @@ fn with_times(story: &[String], second: u64, printed: &[u8]) -> Vec<(String, u64
 /// A run is killed at each step, while it forgets the lines of an earlier one. The next run begins when it would have ended, and prints
 /// no line that it has printed: lines are remembered for 720 seconds.
 #[test]
-#[cfg(unix)]
 fn no_line_is_printed_too_early_after_a_kill() {
     let story = story();
     let text = story.join("\n") + "\n";
@@ -136,14 +138,10 @@ fn no_line_is_printed_too_early_after_a_kill() {
     for step in 1.. {
         let koel = Koel::new();
         koel.write("list", &text);
-        koel.feed(
-            "old\nolder\n",
-            &format!("uniq --filter seen --forget 12m --first-second {} --seconds-per-line 30", START - 750),
-        )
-        .ok();
-        let command = format!("koel {} list --forget 12m --abort-at {step} > first || echo killed", at(0, APART));
+        feed(&koel, "old\nolder\n", &format!("{} --forget 12m", at(-750, 30))).ok();
+        let command = format!("KOEL_ABORT_AT={step} {} list --forget 12m > first || echo killed", at(0, APART));
         let is_killed = koel.shell(&command).text() == "killed\n";
-        let second = koel.feed(&text, &format!("{} --forget 12m", at(300, APART)));
+        let second = feed(&koel, &text, &format!("{} --forget 12m", at(300, APART)));
         assert_eq!((second.status, &*second.stderr), (i32::from(second.stdout.is_empty()), ""), "{step}");
         let (first, second) = (with_times(&story, 0, &koel.read("first")), with_times(&story, 300, &second.stdout));
         for (line, time) in &second {
@@ -171,15 +169,15 @@ fn no_line_is_printed_too_early_after_a_kill() {
 #[cfg(target_os = "linux")]
 fn lines_that_were_not_printed_are_forgotten() {
     let koel = Koel::new();
-    koel.feed("old\n", &format!("{} --forget 1h", at(0, 0))).ok();
+    feed(&koel, "old\n", &format!("{} --forget 1h", at(0, 0))).ok();
     for sink in ["> /dev/full", "| true"] {
-        let run = koel.shell(&format!("{{ seq 20000; echo old; }} | {{ koel {} || echo $? >&2; }} {sink}", at(1, 0)));
+        let run = koel.shell(&format!("{{ seq 20000; echo old; }} | {{ {} || echo $? >&2; }} {sink}", at(1, 0)));
         let forgets = run.stderr.contains("koel: seen: lines that were not printed are forgotten; the next run prints them\n");
         assert!(forgets || sink == "| true", "{sink}: {}", run.stderr);
     }
-    let run = koel.shell(&format!("seq 20000 | koel {} | head -n 1 > first; koel verify seen -q", at(1, 0)));
+    let run = koel.shell(&format!("seq 20000 | {} | head -n 1 > first; koel verify seen -q", at(1, 0)));
     assert_eq!(run.status(0), b"", "{}", run.stderr);
-    assert_eq!(koel.feed("old\n20000\n", &at(1, 0)).ok(), b"20000\n");
+    assert_eq!(feed(&koel, "old\n20000\n", &at(1, 0)).ok(), b"20000\n");
 }
 
 /// If a slice or its journal cannot be written, what was printed is remembered, and nothing else.
@@ -187,23 +185,22 @@ fn lines_that_were_not_printed_are_forgotten() {
 #[cfg(target_os = "linux")]
 fn a_full_disk_loses_no_line() {
     let koel = Koel::new();
-    koel.feed(numbers(0..5000), &format!("{} --forget 1h", at(0, 0))).ok();
+    feed(&koel, numbers(0..5000), &format!("{} --forget 1h", at(0, 0))).ok();
     // The snapshot of the first slice is longer than the limit, also when the run tries again at its end.
-    let run = koel.shell(&format!("ulimit -f 8; printf 'x\\ny\\nz\\n' | {{ koel {} || echo $?; }}", at(0, 200)));
+    let run = koel.shell(&format!("ulimit -f 8; printf 'x\\ny\\nz\\n' | {{ {} || echo $?; }}", at(0, 200)));
     assert_eq!(run.status(0), b"x\ny\n2\n");
     assert!(run.stderr.contains("20270115T080000Z-300s.koel: ") && run.stderr.contains("File too large"), "{}", run.stderr);
     assert_eq!(facts(&koel, "seen")["items_in_journals"], 2);
-    assert_eq!(koel.feed("x\ny\n4000\nz\n", &at(400, 0)).ok(), b"z\n");
+    assert_eq!(feed(&koel, "x\ny\n4000\nz\n", &at(400, 0)).ok(), b"z\n");
     // The journal cannot be written beyond the limit.
-    let run = koel.shell(&format!("ulimit -f 8; seq 9000 20000 | {{ koel {} || echo $? >&2; }}", at(400, 0)));
+    let run = koel.shell(&format!("ulimit -f 8; seq 9000 20000 | {{ {} || echo $? >&2; }}", at(400, 0)));
     assert!(run.stderr.contains("20270115T080500Z-300s.hashes: cannot be written: File too large"), "{}", run.stderr);
-    let next = koel.feed(numbers(9000..20_001), &at(400, 0));
+    let next = feed(&koel, numbers(9000..20_001), &at(400, 0));
     assert!(run.text() + &next.text() == numbers(9000..20_001), "{}", run.text().len());
 }
 
 /// Signals end a run as without --forget.
 #[test]
-#[cfg(unix)]
 fn an_interrupted_run_remembers_printed_lines() {
     let koel = Koel::new();
     let run = koel.shell(
@@ -222,7 +219,6 @@ fn an_interrupted_run_remembers_printed_lines() {
 }
 
 #[test]
-#[cfg(unix)]
 fn runs_wait_for_each_other() {
     let koel = Koel::new();
     let run = koel.shell(

@@ -9,7 +9,6 @@ mod build;
 mod convert;
 mod damaged;
 mod experiment;
-mod forget;
 mod help;
 mod items;
 mod json;
@@ -24,6 +23,8 @@ mod uniq;
 mod demo;
 #[cfg(unix)]
 mod files;
+#[cfg(unix)]
+mod forget;
 #[cfg(unix)]
 mod streams;
 #[cfg(unix)]

@@ -25,7 +25,7 @@ use crate::{
     items::{self, Items},
     numbers,
     terminal::{self, Closed, Out, Stream},
-    window::{self, Trial, Window},
+    window::{self, Window},
 };
 
 /// The false-positive rate of a new filter if --fpr is not given.
@@ -130,9 +130,6 @@ pub(crate) struct Uniq {
 
     #[command(flatten)]
     format: Format,
-
-    #[command(flatten)]
-    trial: Trial,
 }
 
 /// Returns the parser of --short.
@@ -225,7 +222,7 @@ impl Uniq {
         if let Some((_, option)) = options.iter().find(|(is_given, _)| *is_given) {
             bail!("{option}: is not for filters that forget, as --forget makes them; leave it out, or give a file with --filter");
         }
-        Ok(Memory::Window(Window::open(folder, self.forget, self.fpr, RATE, self.trial)?))
+        Ok(Memory::Window(Window::open(folder, self.forget, self.fpr, RATE)?))
     }
 
     /// Returns the choice of lines that the options make.
