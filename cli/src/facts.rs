@@ -155,11 +155,11 @@ impl Facts {
         let items = filters.iter().map(Growing::len).sum::<usize>();
         let duration = |seconds: u64| humantime::format_duration(Duration::from_secs(seconds)).to_string();
         let number = counted(filters.len(), "filter");
-        let facts = Self::new("koel-window", "folder of koel uniq --forget", items).with(
-            "  of a run",
-            &format!("{in_journals} more, which no filter has yet"),
-            json!({ "items_in_journals": in_journals }),
-        );
+        let mut facts = Self::new("koel-window", "folder of koel uniq --forget", items);
+        facts.object["items_in_journals"] = json!(in_journals);
+        if *in_journals > 0 {
+            facts = facts.with("  in journals", &format!("{in_journals} more, which will be in a filter"), json!({}));
+        }
         facts
             .fact("filters", "filters", filters.len())
             .with(

@@ -86,7 +86,7 @@ fn another_time_or_rate_or_folder_is_refused() {
     let koel = Koel::new();
     koel.write("list", "a\n");
     koel.run("uniq list --filter seen --forget 1h").ok();
-    koel.run("uniq list --filter file.koel").ok();
+    koel.run("build list -o file.koel").ok();
     std::fs::create_dir(koel.path("empty")).expect("a folder");
     std::fs::create_dir(koel.path("other")).expect("a folder");
     koel.write("other/README", "");
@@ -106,6 +106,17 @@ fn another_time_or_rate_or_folder_is_refused() {
         (". --forget 1h", &["has other files"]),
     ]);
     koel.run("uniq list --filter seen --fpr 1e-6 --forget 1h").status(1);
+    // Each file of the folder is one that this command writes.
+    for (file, copy, message) in [
+        ("file.koel", "seen/20270115T080000Z-300s.koel", "was not written by `koel uniq --forget`; remove it from the folder"),
+        ("list", "seen/20270115T080000Z-300s.koel", "neither a koel snapshot nor"),
+        ("file.koel", "seen/20270115T080000Z-10s.koel", "seen: has slices of "),
+    ] {
+        std::fs::copy(koel.path(file), koel.path(copy)).expect("a copy");
+        koel.run("uniq list --filter seen").error(&[message]);
+        koel.run("verify seen").error(&[message]);
+        std::fs::remove_file(koel.path(copy)).expect("a file");
+    }
     koel.run("uniq list --filter empty --forget 1h --fpr 1e-4").ok();
     assert!(facts(&koel, "empty")["false_positive_rate"].as_f64().is_some_and(|rate| rate < 1e-4));
 }

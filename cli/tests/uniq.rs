@@ -493,6 +493,18 @@ fn counts_are_never_too_low() {
     assert_eq!(facts(&koel, "seen.koel")["items"], run.text().lines().count());
 }
 
+/// Lines that cannot be kept are neither printed nor remembered.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_for_temporary_files_is_an_error() {
+    let koel = Koel::new();
+    let run = koel.shell("printf 'a\n' | { TMPDIR=/no/such koel uniq -c || test $? = 2; }");
+    assert!(run.stderr.starts_with("koel: /no/such: no file can be created in this folder"), "{}", run.stderr);
+    let run = koel.shell("ulimit -f 8; seq 100000 | { TMPDIR=$PWD koel uniq -c --filter seen.koel || test $? = 2; }");
+    assert!(run.stderr.contains("; set TMPDIR to another folder: File too large"), "{}", run.stderr);
+    assert!(run.status(0).is_empty() && koel.names().is_empty(), "{:?}", koel.names());
+}
+
 /// A signal prints the counts of the lines so far.
 #[test]
 #[cfg(unix)]
