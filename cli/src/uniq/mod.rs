@@ -1,5 +1,6 @@
 //! `koel uniq`
 
+mod memory;
 mod sieve;
 mod spool;
 
@@ -15,7 +16,8 @@ use clap::{Args, builder::TypedValueParser};
 use koel::{ElasticBuilder, ElasticFilter, ParamError, hash::AnyHasher};
 
 use self::{
-    sieve::{End, Memory, Select, Sieve, Tally, lock, pass_lines},
+    memory::Memory,
+    sieve::{End, Select, Sieve, Tally, lock, pass_lines},
     spool::Spool,
 };
 use crate::{

@@ -6,18 +6,17 @@ use std::{
     thread,
 };
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 
-use super::spool::Spool;
+use super::{memory::Memory, spool::Spool};
 use crate::{
     errors::{self, Inserting},
     facts,
-    file::{Growing, Output, Snapshot},
+    file::{Growing, Snapshot},
     format::{Format, Short},
     items::Items,
     terminal::{self, Closed, Out},
     text::counted,
-    window::Window,
 };
 
 /// Which lines are printed, and when.
@@ -34,32 +33,6 @@ pub(super) enum Select {
         accepts: fn(u32) -> bool,
         with_counts: bool,
     },
-}
-
-/// What remembers the lines.
-pub(super) enum Memory {
-    /// One filter, and the file that it is written to, if any.
-    Filter { filter: Snapshot, output: Option<Output> },
-    /// Filters that forget.
-    Window(Window),
-}
-
-impl Memory {
-    /// Returns the name of the file or folder, if there is one.
-    fn name(&self) -> Option<String> {
-        match self {
-            Self::Filter { output, .. } => output.as_ref().map(|output| output.name().to_owned()),
-            Self::Window(window) => window.name(),
-        }
-    }
-
-    /// Unlocks the file or folder. This removes an empty file that the run created to lock it.
-    fn close(&mut self) {
-        match self {
-            Self::Filter { output, .. } => *output = None,
-            Self::Window(window) => window.close(),
-        }
-    }
 }
 
 /// The state of a run, which the signal handler shares.
@@ -283,9 +256,9 @@ impl Sieve {
         };
         let read = match read {
             Ok(read) => read,
-            Err(error) => return self.take_back().and(Err(error)),
+            Err(error) => return self.memory.take_back(self.count_only).and(Err(error)),
         };
-        let saved = self.save(read.is_ok());
+        let saved = self.memory.save(self.is_changed, read.is_ok(), self.count_only);
         if let (Err(_), Err(error)) = (&saved, &read) {
             terminal::failure(error);
         }
@@ -299,49 +272,10 @@ impl Sieve {
         read
     }
 
-    /// Writes what is remembered. If the input had an error, an empty filter is not written.
-    fn save(&mut self, is_read: bool) -> anyhow::Result<()> {
-        let fate = if self.count_only { "counted" } else { "printed" };
-        match &mut self.memory {
-            Memory::Filter { filter, output: Some(output) } if self.is_changed || is_read && output.is_empty() => {
-                let saved = output.save_snapshot(filter).map(|_| ());
-                saved.with_context(|| format!("the lines that were {fate} are not remembered"))
-            }
-            Memory::Filter { .. } => Ok(()),
-            Memory::Window(window) => window.save(),
-        }
-    }
-
-    /// Forgets the lines that could not be printed.
-    fn take_back(&mut self) -> anyhow::Result<()> {
-        let Some(name) = self.memory.name() else { return Ok(()) };
-        let verb = if self.count_only { "counts" } else { "prints" };
-        match &self.memory {
-            Memory::Filter { .. } => {
-                terminal::say(format_args!("koel: {name}: is unchanged; the next run {verb} the same lines again\n"));
-            }
-            Memory::Window(window) => {
-                window.take_back()?;
-                terminal::say(format_args!(
-                    "koel: {name}: lines that were not printed are forgotten; the next run prints them\n"
-                ));
-            }
-        }
-        Ok(())
-    }
-
     fn summary(&self) -> String {
         let Tally { lines, short, new, seen, printed } = self.tally;
         let name = self.memory.name().unwrap_or_else(|| String::from("not kept"));
-        let (items, extent, rate) = match &self.memory {
-            Memory::Filter { filter, .. } => (filter.len(), filter.extent(), filter.false_positive_rate()),
-            Memory::Window(window) => {
-                let bytes = window.filters().map(Growing::table_bytes).sum::<usize>();
-                let (items, rate) =
-                    (window.filters().map(Growing::len).sum(), window.filters().map(Growing::false_positive_rate).sum());
-                (items, format!("tables of {bytes} bytes, in {}", counted(window.filters().count(), "filter")), rate)
-            }
-        };
+        let (items, extent, rate) = self.memory.extent();
         let mut facts = vec![("lines", lines.to_string()), ("  new", new.to_string())];
         let fate = match self.format.short_lines() {
             Short::Pass => "counted as new",
