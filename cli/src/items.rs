@@ -234,6 +234,15 @@ impl Items {
             let read = read.with_context(|| format!("{}: cannot be read after item {}", self.name, self.lines))?;
             self.bytes += read as u64;
             let len = len_without_end(&self.line, end);
+            if len as u64 > LONGEST {
+                self.lines += 1;
+                let remedy = if self.format().csv {
+                    "close a quote in it, or leave --csv out"
+                } else {
+                    "give a list of items, with --nul if they end with NUL bytes"
+                };
+                bail!("{}: longer than {LONGEST} bytes, the limit for an item; {remedy}", self.place());
+            }
             // In CSV, a line may end within quotes. Its end is then a part of the record, unless the input ends there.
             let is_whole = if read == 0 {
                 self.splitter.end_input();
@@ -243,13 +252,6 @@ impl Items {
             };
             if is_whole {
                 self.line.truncate(len);
-            }
-            if self.line.len() as u64 > LONGEST {
-                self.lines += 1;
-                bail!(
-                    "{}: longer than {LONGEST} bytes, the limit for an item; give a list of items, with --nul if they end with NUL bytes",
-                    self.place()
-                );
             }
             if read == 0 && start == 0 {
                 self.hide_progress();

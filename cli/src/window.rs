@@ -148,7 +148,9 @@ impl Listing {
                     listing.slice = slice;
                     listing.slices.entry(start).or_default().push(part);
                 }
-                None if file.starts_with(".koel-") => listing.leftovers.push(entry.path()),
+                None if file.strip_prefix(".koel-").and_then(|rest| rest.strip_suffix(".tmp")).is_some() => {
+                    listing.leftovers.push(entry.path());
+                }
                 None if file == LOCK => {}
                 None => bail!("{name}: has other files, such as {file}; give a folder of its own to `koel uniq --forget`"),
             }

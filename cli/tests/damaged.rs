@@ -187,6 +187,10 @@ fn endless_input_is_refused() {
     for (command, message) in [
         // One endless item of zeros.
         ("koel build /dev/zero -o f.koel", "line 1 of /dev/zero: longer than 268435456 bytes"),
+        (
+            "printf '\"a\\n' | cat - /dev/zero | koel uniq --csv --key 1",
+            "record 1 of standard input: longer than 268435456 bytes, the limit",
+        ),
         // `verify` reads no more than a header can announce.
         ("koel verify /dev/zero", &*format!("/dev/zero: {neither}")),
         ("yes | koel verify -", &*format!("standard input: {neither}")),

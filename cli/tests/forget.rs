@@ -104,6 +104,7 @@ fn another_time_or_rate_or_folder_is_refused() {
         ("empty", &["empty: is a folder"]),
         ("other --forget 1h", &["other: has other files, such as README"]),
         (". --forget 1h", &["has other files"]),
+        ("new --forget 1h no.txt", &["no.txt: cannot be read"]),
     ]);
     koel.run("uniq list --filter seen --fpr 1e-6 --forget 1h").status(1);
     // Each file of the folder is one that this command writes.

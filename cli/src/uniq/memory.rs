@@ -9,6 +9,7 @@ use crate::{
     window::Window,
 };
 
+#[allow(clippy::large_enum_variant, reason = "a run has one")]
 pub(super) enum Memory {
     /// One filter, and the file that it is written to, if any.
     Filter { filter: Snapshot, output: Option<Output> },

@@ -150,17 +150,15 @@ impl Uniq {
         }
         Stream::Stdout.check()?;
         self.check_rate()?;
-        let memory = self.open()?;
         let stdin = [PathBuf::from("-")];
         let files = if self.files.is_empty() { &stdin } else { &*self.files };
-        for list in files {
-            if let Memory::Filter { output: Some(output), .. } = &memory {
-                items::check_distinct(list, output)?;
-            }
-            // The lines of the first file would be printed before the error about the last one.
-            if !file::is_dash(list) {
-                fs::metadata(list).with_context(|| format!("{}: cannot be read", list.display()))?;
-            }
+        // Otherwise, the lines of the first file would be printed before the error about the last one.
+        for list in files.iter().filter(|list| !file::is_dash(list)) {
+            fs::metadata(list).with_context(|| format!("{}: cannot be read", list.display()))?;
+        }
+        let memory = self.open()?;
+        if let Memory::Filter { output: Some(output), .. } = &memory {
+            files.iter().try_for_each(|list| items::check_distinct(list, output))?;
         }
         let format = self.format.clone().or_short(Short::Pass);
         let sieve = Arc::new(Mutex::new(Sieve {
