@@ -1,6 +1,8 @@
 //! `koel uniq --forget` forgets lines on time, and never prints one too early, however its runs end. Variables of the environment replace
 //! the clock, and kill a run.
 
+use std::collections::HashMap;
+
 use crate::common::{Koel, Run, facts, numbers};
 
 /// A moment at which slices of every length begin, in seconds since 1970.
@@ -36,6 +38,35 @@ fn lines_are_forgotten_within_the_stated_slack() {
     let list = "x\n".repeat(50) + "y\n" + &"x\n".repeat(50) + "y\n";
     assert_eq!(feed(&koel, &list, &at(20_000, 100)).ok(), b"x\ny\ny\n");
     assert_eq!(feed(&koel, "x\ny\nz\n", &at(20_000 + 101 * 100, 0)).ok(), b"z\n");
+}
+
+/// Runs of many lines and any length print exactly those that were in none of the last 13 slices.
+#[test]
+fn runs_agree_with_a_model() {
+    let koel = Koel::new();
+    let (mut last_slice, mut second, mut state) = (HashMap::new(), 0, 1_u64);
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for run in 0..8 {
+        let apart = [0, 3, 17, 60, 100][usize::try_from(random(5)).expect("an index")];
+        second += [0, 59, 700, 800][usize::try_from(random(4)).expect("an index")];
+        let lines: Vec<_> = (0..100).map(|_| format!("{}\n", random(50).pow(2) / 30)).collect();
+        let mut expected = String::new();
+        let mut time = second;
+        for line in &lines {
+            let slice = time / 60;
+            let is_seen = last_slice.insert(line.clone(), slice).is_some_and(|last| slice - last <= 12);
+            expected += if is_seen { "" } else { line };
+            time += apart;
+        }
+        let input = lines.concat();
+        let command = format!("{} --forget 12m || test $? = 1", at(i64::try_from(second).expect("a time"), apart));
+        let printed = koel.shell(&format!("printf '{input}' | {{ {command}; }}"));
+        assert_eq!((printed.text(), &*printed.stderr), (expected, ""), "run {run}");
+        second = time;
+    }
 }
 
 #[test]
