@@ -18,8 +18,8 @@ use crate::{
 /// Show a filter's parameters and how full it is.
 ///
 /// Reads and checks the whole file: a koel snapshot, a file of Go's linvon/cuckoo-filter, or a RedisBloom dump (see `koel query
-/// --help`); or the folder of `koel uniq --forget`. For several filters, prints one line each. If one cannot be read, reports it on standard error and continues; the
-/// exit status is then 2.
+/// --help`); or the folder of `koel uniq --forget`. For several filters, prints one line each. If one cannot be read, reports it on
+/// standard error and continues; the exit status is then 2.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -34,8 +34,9 @@ pub(crate) struct Info {
     filters: Vec<PathBuf>,
 
     /// Print a JSON object, with numbers as numbers; for several filters, one object per line, with the filter's name as `filter`.
-    /// `format` is "koel", "koel-growing", "koel-window" for a folder of `koel uniq --forget`, "go" or "redisbloom"; `bits_per_item` is null if there are no items; Go files have
-    /// `victim`, which is true if one of the items is stored outside the table
+    /// `format` is "koel", "koel-growing", "go" or "redisbloom", or "koel-window" for a folder of `koel uniq --forget`;
+    /// `bits_per_item` is null if there are no items; Go files have `victim`, which is true if one of the items is stored outside
+    /// the table
     #[arg(long)]
     json: bool,
 }
@@ -111,9 +112,9 @@ fn load_each(
 /// Check filters for damage.
 ///
 /// Reads each file to its end: a koel snapshot, a file of Go's linvon/cuckoo-filter, or a RedisBloom dump (see `koel query
-/// --help`); or the folder of `koel uniq --forget`. For a good file, prints "ok" and a summary in one line on standard output. For a damaged one, prints what is wrong
-/// and at which byte on standard error, and continues with the next file. Exit status: 0 if all files are good, 2 if one is
-/// damaged or cannot be read.
+/// --help`); or the folder of `koel uniq --forget`. For a good file, prints "ok" and a summary in one line on standard output. For a
+/// damaged one, prints what is wrong and at which byte on standard error, and continues with the next file. Exit status: 0 if all
+/// files are good, 2 if one is damaged or cannot be read.
 ///
 /// Snapshots have checksums, so any altered byte is detected. Files of other programs have none: only contradictions are
 /// detected, and some damage goes unnoticed.

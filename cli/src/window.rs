@@ -1,8 +1,8 @@
 //! Filters that forget after a time: each has the lines of one slice of time, and the oldest are dropped.
 //!
 //! In a folder, a slice is an ordinary snapshot, whose name has the slice's begin and length. While a run goes on, its newest slice
-//! also has a journal: 8 bytes for the hash of each line, written before the line is printed. So no line is printed that is not
-//! remembered, even if the run is killed. When the slice or the run ends, a snapshot replaces the journal.
+//! also has a journal: the hash of each line in 8 bytes, little-endian, written before the line is printed. So no line is printed that
+//! is not remembered, even if the run is killed. When the slice or the run ends, a snapshot replaces the journal.
 //!
 //! ```text
 //! seen/20261128T124000Z-300s.koel       12:40 to 12:45
@@ -352,7 +352,8 @@ impl Window {
         };
         if newest.start > now {
             terminal::say(format_args!(
-                "koel: {name}: has lines from {}, which is in the future for this machine's clock; until then, none is forgotten\n",
+                "koel: {name}: has lines from {}, which is in the future for this machine's clock; until then, none is forgotten; if \
+                 that clock was wrong, remove the file of that time\n",
                 format_time(newest.start)
             ));
         }

@@ -577,7 +577,8 @@ fn several_keys_are_one_item() {
 #[test]
 fn csv_has_quoted_fields() {
     let koel = Koel::new();
-    let table = "id,name\r\n1,\"Doe, Jane\"\r\n2,\"Doe, Jane\"\r\n3,\"two\r\nlines\"\r\n4,\"two\nlines\"\n5,\"\"\"q\"\"\"\n6,plain\n7,\"plain\"";
+    let table = "id,name\r\n1,\"Doe, Jane\"\r\n2,\"Doe, Jane\"\r\n3,\"two\r\nlines\"\r\n4,\"two\nlines\"\n\
+                 5,\"\"\"q\"\"\"\n6,plain\n7,\"plain\"";
     let rows = "id,name\n1,\"Doe, Jane\"\n3,\"two\r\nlines\"\n5,\"\"\"q\"\"\"\n6,plain\n";
     assert_eq!(koel.feed(table, "uniq --csv --key 2").text(), rows);
     let names = "name\n\"Doe, Jane\"\n\"two\nlines\"\n\"\"\"q\"\"\"\nplain\n";
