@@ -22,11 +22,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use anyhow::{Context as _, bail};
-use koel::{ElasticBuilder, ElasticFilter, InsertError, ParamError, Prehashed, hash::AnyHasher};
+use anyhow::{Context as _, anyhow, bail};
+use koel::{BuildError, ElasticFilter, InsertError, InsertErrorKind, ParamError, Prehashed, hash::AnyHasher};
 
 use crate::{
-    errors,
+    errors::{self, Inserting},
     file::{self, Growing, Output, Snapshot},
     terminal,
     text::rounded_up,
@@ -35,8 +35,8 @@ use crate::{
 /// The number of whole slices that lines are remembered for. The newest slice, which has just begun, is one more.
 const SLICES: u64 = 12;
 
-/// The number of filters that a lookup queries at most. Their rates add up.
-const FILTERS: f64 = 13.0;
+/// The number of filters at most.
+const FILTERS: usize = 13;
 
 /// The name of the file that is locked while a folder changes.
 const LOCK: &str = "lock";
@@ -180,9 +180,8 @@ struct Slice {
 }
 
 impl Slice {
-    fn new(start: u64, rate: f64) -> anyhow::Result<Self> {
-        let filter = builder(rate).build().map_err(|error| errors::build(error, ""))?;
-        Ok(Self { start, filter, is_changed: true })
+    fn new(start: u64, limits: Limits) -> anyhow::Result<Self> {
+        Ok(Self { start, filter: limits.build()?, is_changed: true })
     }
 
     fn insert(&mut self, hash: u64) -> Result<bool, InsertError> {
@@ -192,18 +191,65 @@ impl Slice {
     }
 }
 
-fn builder(rate: f64) -> ElasticBuilder<AnyHasher> {
-    ElasticFilter::builder().hasher(AnyHasher::default()).false_positive_rate(rate)
+/// The limits of the filters.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    /// The false-positive rate of all together, and of each.
+    rate: f64,
+    rate_of_each: f64,
+    /// The bytes of all together.
+    max_bytes: Option<usize>,
 }
 
-/// Fails if no window has this false-positive rate.
-pub(crate) fn check_rate(rate: f64) -> anyhow::Result<()> {
-    let params = builder(rate).params().and_then(|_| builder(rate / FILTERS).params());
-    let params = params.map_err(|error| match error {
-        ParamError::FalsePositiveRate { min, .. } => errors::rate(rate, min * FILTERS, "a filter with --forget", ""),
-        error => errors::parameter(&error),
-    });
-    params.map(|_| ())
+impl Limits {
+    pub(crate) fn new(rate: f64, max_bytes: Option<usize>) -> Self {
+        Self { rate, rate_of_each: rate_of_each(rate), max_bytes }
+    }
+
+    /// Returns the limit of each filter in bytes.
+    fn max_bytes_of_each(self) -> usize {
+        self.max_bytes.map_or(usize::MAX, |bytes| bytes / FILTERS)
+    }
+
+    /// Builds an empty filter.
+    fn build(self) -> anyhow::Result<Growing> {
+        let builder = |rate| ElasticFilter::builder().hasher(AnyHasher::default()).false_positive_rate(rate);
+        let error = |error| match error {
+            BuildError::Param(ParamError::FalsePositiveRate { min, .. }) => {
+                errors::rate(self.rate, rate_of_all(min), "a filter with --forget", "")
+            }
+            BuildError::Param(ParamError::MaxBytes { needed, .. }) => anyhow!(
+                "--max-bytes: {} given, but {FILTERS} empty filters take up to {}; give at least as many",
+                self.max_bytes.unwrap_or(0),
+                needed.saturating_mul(FILTERS)
+            ),
+            error => errors::build(error, ""),
+        };
+        // A share of a rate above 1 may be a valid rate.
+        builder(self.rate).params().map_err(|param| error(param.into()))?;
+        builder(self.rate_of_each).max_bytes(self.max_bytes_of_each()).build().map_err(error)
+    }
+}
+
+/// Returns the rate of each filter: they add up.
+fn rate_of_each(rate: f64) -> f64 {
+    rate / FILTERS as f64
+}
+
+/// Returns the rate of all filters with this one.
+fn rate_of_all(rate: f64) -> f64 {
+    rate * FILTERS as f64
+}
+
+/// Returns the message about a line that the newest filter refused.
+pub(crate) fn refused(place: &str, error: &InsertError) -> String {
+    match error.kind() {
+        InsertErrorKind::Limit { needed, .. } => format!(
+            "{place}: one of {FILTERS} filters would take {needed} bytes, which is more than its share of --max-bytes; give a higher \
+             --max-bytes"
+        ),
+        _ => errors::refused(place, error, 0, Inserting::Uniq),
+    }
 }
 
 /// The folder that keeps a window.
@@ -297,8 +343,7 @@ pub(crate) struct Window {
     now: u64,
     /// The length of a slice in seconds.
     slice: u64,
-    /// The false-positive rate of each filter.
-    rate: f64,
+    limits: Limits,
     newest: Slice,
     /// The other slices, newest first.
     older: VecDeque<Slice>,
@@ -307,14 +352,16 @@ pub(crate) struct Window {
 impl Window {
     /// Opens the window in a folder, which is created if there is none. Without a folder, makes an empty one. What is not given, of the
     /// seconds after which a line is forgotten and the false-positive rate, is taken from the folder.
-    pub(crate) fn open(folder: Option<&Path>, forget: Option<u64>, rate: Option<f64>, default_rate: f64) -> anyhow::Result<Self> {
+    pub(crate) fn open(folder: Option<&Path>, forget: Option<u64>, rate: Option<f64>, limits: Limits) -> anyhow::Result<Self> {
+        // Invalid limits are reported before the folder is created.
+        limits.build()?;
         let trial = Trial::from_env();
         let now = trial.now();
         let wanted = forget.map(|forget| forget.div_ceil(SLICES));
         let Some(folder) = folder else {
-            let (slice, rate) = (wanted.unwrap_or(1), rate.unwrap_or(default_rate) / FILTERS);
-            let newest = Slice::new(now - now % slice, rate)?;
-            return Ok(Self { store: None, trial, now, slice, rate, newest, older: VecDeque::new() });
+            let slice = wanted.unwrap_or(1);
+            let newest = Slice::new(now - now % slice, limits)?;
+            return Ok(Self { store: None, trial, now, slice, limits, newest, older: VecDeque::new() });
         };
         let name = folder.display();
         if !folder.exists() {
@@ -345,11 +392,12 @@ impl Window {
             abort_at: trial.abort_at,
             _lock: lock,
         };
-        let (mut older, rate) = load(&mut store, &listing, rate, default_rate)?;
-        let newest = match older.pop_front() {
+        let (mut older, limits) = load(&mut store, &listing, rate, limits)?;
+        let mut newest = match older.pop_front() {
             Some(newest) => newest,
-            None => Slice::new(now - now % slice, rate)?,
+            None => Slice::new(now - now % slice, limits)?,
         };
+        newest.filter.set_max_bytes(limits.max_bytes_of_each());
         if newest.start > now {
             terminal::say(format_args!(
                 "koel: {name}: has lines from {}, which is in the future for this machine's clock; until then, none is forgotten; if \
@@ -357,7 +405,7 @@ impl Window {
                 format_time(newest.start)
             ));
         }
-        let mut window = Self { store: Some(store), trial, now, slice, rate, newest, older };
+        let mut window = Self { store: Some(store), trial, now, slice, limits, newest, older };
         // The folder always has a filter, which tells the length of slices and the rate.
         window.save()?;
         window.drop_oldest()?;
@@ -375,7 +423,7 @@ impl Window {
     /// Begins a slice, and forgets those that are too old.
     pub(crate) fn turn(&mut self) -> anyhow::Result<()> {
         self.save()?;
-        let newest = Slice::new(self.now - self.now % self.slice, self.rate)?;
+        let newest = Slice::new(self.now - self.now % self.slice, self.limits)?;
         self.older.push_front(mem::replace(&mut self.newest, newest));
         self.save()?;
         self.drop_oldest()
@@ -443,21 +491,28 @@ impl Window {
     }
 }
 
-/// Loads all slices, newest first, and replaces the journals of runs that were killed by snapshots. Also returns the rate of each filter.
-fn load(store: &mut Store, listing: &Listing, rate: Option<f64>, default_rate: f64) -> anyhow::Result<(VecDeque<Slice>, f64)> {
+/// Loads all slices, newest first, and replaces the journals of runs that were killed by snapshots. Without a given `rate`, that of the
+/// folder becomes the limit.
+fn load(
+    store: &mut Store,
+    listing: &Listing,
+    rate: Option<f64>,
+    mut limits: Limits,
+) -> anyhow::Result<(VecDeque<Slice>, Limits)> {
     for path in &listing.leftovers {
         store.remove(path)?;
     }
-    let wanted = rate.unwrap_or(default_rate);
-    let (mut slices, mut filter_rate) = (VecDeque::new(), wanted / FILTERS);
+    let mut slices = VecDeque::new();
     for start in listing.with(Part::Filter) {
         let filter = load_filter(&store.path(Part::Filter, start))?;
         let found = filter.params().false_positive_rate();
-        if rate.is_none() {
-            filter_rate = found;
-        } else if found.to_bits() != filter_rate.to_bits() {
-            let (name, built) = (store.name(), rounded_up(found * FILTERS));
-            bail!("--fpr: {wanted:?} given, but {name} was built for {built:?}; leave --fpr out, or give another folder");
+        match rate {
+            None => limits.rate_of_each = found,
+            Some(rate) if rate_of_each(rate).to_bits() == found.to_bits() => {}
+            Some(rate) => {
+                let (name, built) = (store.name(), rounded_up(rate_of_all(found)));
+                bail!("--fpr: {rate:?} given, but {name} was built for {built:?}; leave --fpr out, or give another folder");
+            }
         }
         slices.push_front(Slice { start, filter, is_changed: false });
     }
@@ -465,14 +520,14 @@ fn load(store: &mut Store, listing: &Listing, rate: Option<f64>, default_rate: f
         let path = store.path(Part::Journal, start);
         let at = slices.iter().position(|slice: &Slice| slice.start <= start).unwrap_or(slices.len());
         if slices.get(at).is_none_or(|slice| slice.start < start) {
-            slices.insert(at, Slice::new(start, filter_rate)?);
+            slices.insert(at, Slice::new(start, Limits { max_bytes: None, ..limits })?);
         }
         for hash in read_journal(&path)? {
             slices[at].insert(hash).with_context(|| format!("{}: cannot be loaded", path.display()))?;
         }
         store.save(&mut slices[at])?;
     }
-    Ok((slices, filter_rate))
+    Ok((slices, limits))
 }
 
 /// Reads a filter, which must have the hashes of journals.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::common::{Koel, Run, facts, numbers};
+use crate::common::{Koel, Run, facts, numbers, value_after};
 
 /// A moment at which slices of every length begin, in seconds since 1970.
 const START: i64 = 1_800_000_000;
@@ -69,6 +69,17 @@ fn runs_agree_with_a_model() {
     }
 }
 
+/// The folder keeps its rate exactly, so that it can be given again.
+#[test]
+fn a_rate_may_be_given_or_not() {
+    for rate in ["1e-6", "0.001", "0.0007", "1/3", "0.9"] {
+        let koel = Koel::new();
+        for (second, options) in [(0, &*format!("--forget 1h --fpr {rate}")), (1000, ""), (2000, &*format!("--fpr {rate}"))] {
+            feed(&koel, numbers(0..2), &format!("{} {options} || test $? = 1", at(second, 1000))).status(0);
+        }
+    }
+}
+
 #[test]
 fn nothing_is_kept_without_a_folder() {
     let koel = Koel::new();
@@ -125,7 +136,6 @@ fn another_time_or_rate_or_folder_is_refused() {
         ("seen --forget 2h", &["--forget: 2h given, but seen forgets after 1h; leave --forget out"]),
         ("seen --fpr 0.001", &["--fpr: 0.001 given, but seen was built for 1e-6; leave --fpr out"]),
         ("seen --count", &["--count: is not for filters that forget"]),
-        ("seen --max-bytes 1M", &["--max-bytes: is not for filters that forget"]),
         ("new --forget 1h --repeated", &["--repeated: is not for filters that forget"]),
         ("new --forget 1h --fpr 1e-9", &["--fpr: 1e-9 given, but a filter with --forget keeps rates from"]),
         ("new --forget 1h --fpr 7", &["--fpr: 7 given"]),
@@ -138,6 +148,10 @@ fn another_time_or_rate_or_folder_is_refused() {
         ("new --forget 1h no.txt", &["no.txt: cannot be read"]),
     ]);
     koel.run("uniq list --filter seen --fpr 1e-6 --forget 1h").status(1);
+    // The lowest rate that the message names is possible.
+    let low = koel.run("uniq list --filter lowest --forget 1h --fpr 1e-9");
+    let lowest = value_after(&low.stderr, "keeps rates from ");
+    koel.run(&format!("uniq list --filter lowest --forget 1h --fpr {lowest}")).ok();
     // Each file of the folder is one that this command writes.
     for (file, copy, message) in [
         ("file.koel", "seen/20270115T080000Z-300s.koel", "was not written by `koel uniq --forget`; remove it from the folder"),
@@ -240,6 +254,25 @@ fn a_full_disk_loses_no_line() {
     assert!(run.stderr.contains("20270115T080500Z-300s.hashes: cannot be written: File too large"), "{}", run.stderr);
     let next = feed(&koel, numbers(9000..20_001), &at(400, 0));
     assert!(run.text() + &next.text() == numbers(9000..20_001), "{}", run.text().len());
+}
+
+/// The limit is that of all filters together, and a higher one lets the next run go on.
+#[test]
+fn memory_has_a_limit() {
+    let koel = Koel::new();
+    let refused = koel.run("uniq --filter seen --forget 1h --max-bytes 5000");
+    refused.error(&["koel: --max-bytes: 5000 given, but 13 empty filters take up to ", "; give at least as many"]);
+    assert!(koel.names().is_empty());
+    let least = value_after(&refused.stderr, "take up to ");
+    let first = koel.feed(numbers(0..10_000), &format!("uniq --filter seen --forget 1h --max-bytes {least}"));
+    assert_eq!(first.status, 2);
+    assert!(
+        first.stderr.contains("its share of --max-bytes; give a higher --max-bytes; the lines before it are"),
+        "{}",
+        first.stderr
+    );
+    let second = koel.feed(numbers(0..10_000), "uniq --filter seen");
+    assert_eq!(first.text() + &second.text(), numbers(0..10_000));
 }
 
 /// Signals end a run as without --forget.

@@ -27,7 +27,7 @@ use crate::{
     items::{self, Items},
     numbers,
     terminal::{self, Closed, Out, Stream},
-    window::{self, Window},
+    window::{self, Limits, Window},
 };
 
 /// The false-positive rate of a new filter if --fpr is not given.
@@ -126,7 +126,8 @@ pub(crate) struct Uniq {
     fpr: Option<f64>,
 
     /// The maximum memory of a filter that grows, such as 100MB; a new one needs up to 1.6 kB with the default rate. When it is
-    /// reached, the command writes the filter and ends with an error that names the first line that it did not remember
+    /// reached, the command writes the filter and ends with an error that names the first line that it did not remember. With
+    /// --forget, each of 13 filters has a thirteenth of it
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes, allow_hyphen_values = true)]
     max_bytes: Option<usize>,
 
@@ -149,7 +150,6 @@ impl Uniq {
             bail!("standard input: cannot be the filter, which is replaced; give a file, or leave --filter out");
         }
         Stream::Stdout.check()?;
-        self.check_rate()?;
         let stdin = [PathBuf::from("-")];
         let files = if self.files.is_empty() { &stdin } else { &*self.files };
         // Otherwise, the lines of the first file would be printed before the error about the last one.
@@ -205,6 +205,7 @@ impl Uniq {
     fn open(&self) -> anyhow::Result<Memory> {
         let folder = self.filter.as_deref();
         if self.forget.is_none() && !folder.is_some_and(window::is_window) {
+            self.check_rate()?;
             let output = folder.map(Output::existing_or_new).transpose()?;
             let filter = match output.as_ref().filter(|output| !output.is_empty()) {
                 Some(output) => self.with_limits(output.load()?, output.name())?,
@@ -217,12 +218,12 @@ impl Uniq {
             (self.unique, "--unique"),
             (self.count, "--count"),
             (self.count_only, "--count-only"),
-            (self.max_bytes.is_some(), "--max-bytes"),
         ];
         if let Some((_, option)) = options.iter().find(|(is_given, _)| *is_given) {
             bail!("{option}: is not for filters that forget, as --forget makes them; leave it out, or give a file with --filter");
         }
-        Ok(Memory::Window(Window::open(folder, self.forget, self.fpr, RATE)?))
+        let limits = Limits::new(self.fpr.unwrap_or(RATE), self.max_bytes);
+        Ok(Memory::Window(Window::open(folder, self.forget, self.fpr, limits)?))
     }
 
     /// Returns the choice of lines that the options make.
@@ -244,9 +245,6 @@ impl Uniq {
 
     /// Checks --fpr, before a file is opened.
     fn check_rate(&self) -> anyhow::Result<()> {
-        if self.forget.is_some() {
-            return window::check_rate(self.fpr.unwrap_or(RATE));
-        }
         let params = self.builder().params().map_err(|error| match error {
             ParamError::FalsePositiveRate { given, min } => errors::rate(given, min, "a growing filter", ""),
             error => errors::parameter(&error),

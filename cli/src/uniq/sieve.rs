@@ -10,13 +10,14 @@ use anyhow::anyhow;
 
 use super::{memory::Memory, spool::Spool};
 use crate::{
-    errors::{self, Inserting},
+    errors::Inserting,
     facts,
     file::{Growing, Snapshot},
     format::{Format, Short},
     items::Items,
     terminal::{self, Closed, Out},
     text::counted,
+    window,
 };
 
 /// Which lines are printed, and when.
@@ -153,7 +154,7 @@ impl Sieve {
             Memory::Filter { filter, .. } => filter,
             Memory::Window(window) => {
                 let is_new = window.see(item);
-                let is_new = is_new.map_err(|error| anyhow!(errors::refused(&items.place(), &error, 0, Inserting::Uniq)))?;
+                let is_new = is_new.map_err(|error| anyhow!(window::refused(&items.place(), &error)))?;
                 self.is_changed = true;
                 self.tally.new += u64::from(is_new);
                 self.tally.seen += u64::from(!is_new);
