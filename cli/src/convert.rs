@@ -116,7 +116,9 @@ fn to_go(filter: Stored, name: &str, output: &Output) -> anyhow::Result<Facts> {
     use koel::go::{GoError, GoFilter};
     let filter = match filter {
         Stored::Go(filter) => filter,
-        Stored::Koel(Snapshot::Growing(_)) => anyhow::bail!("{name}: is a filter that grows, and Go's have a fixed size"),
+        Stored::Koel(Snapshot::Growing(_)) => {
+            anyhow::bail!("{name}: is a filter that grows, and Go's have a fixed size; {REBUILD}")
+        }
         Stored::RedisBloom(_) => {
             anyhow::bail!("{name}: is a dump of RedisBloom, and Go's filters have another hasher; {REBUILD}")
         }

@@ -51,7 +51,7 @@ impl Demo {
         options::kernel()?;
         let temporary;
         let folder = if let Some(folder) = &self.keep {
-            fs::create_dir_all(folder).with_context(|| format!("{}: cannot be created as a folder", folder.display()))?;
+            file::create_folder(folder)?;
             let words = folder.join("words.txt");
             fs::write(&words, WORDS).with_context(|| format!("{}: cannot be written", words.display()))?;
             folder

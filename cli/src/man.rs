@@ -13,6 +13,8 @@ use clap_mangen::{
     roff::{Roff, roman},
 };
 
+use crate::file;
+
 /// Write the manual pages into a folder.
 ///
 /// They have the texts of --help: koel.1 for the command itself, and a page such as koel-uniq.1 for each subcommand. `man` finds them
@@ -30,7 +32,7 @@ impl Pages {
     /// Writes a page for this command, and one for each of its subcommands.
     pub(crate) fn run(&self, command: Command) -> anyhow::Result<ExitCode> {
         let folder = &self.directory;
-        fs::create_dir_all(folder).with_context(|| format!("{}: cannot be created as a folder", folder.display()))?;
+        file::create_folder(folder)?;
         let mut command = command.disable_help_subcommand(true);
         command.build();
         write(&command, folder)?;

@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use clap::error::{ContextKind, ContextValue};
 use indicatif::{ProgressBar, ProgressStyle};
 use koel_lab::{Signal, on_termination};
 
@@ -204,6 +205,12 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let printed = Stream::Stdout.check().and_then(|()| stdout_result(error.print()));
         return printed.map_or_else(|error| failure(&error), |()| ExitCode::SUCCESS);
+    }
+    if let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
+        && argument.starts_with("--false-positive-rate")
+    {
+        say(format_args!("koel: {argument}: the option for this is --fpr, such as `--fpr 0.001`\n"));
+        return ExitCode::from(FAILED);
     }
     let text = error.render().to_string();
     match text.strip_prefix("error: ") {

@@ -138,7 +138,7 @@ fn contradictions_in_files_of_other_programs_are_found() {
         (flipped(7, 0x80), as_go, "byte 4: the victim is in bucket"),
         (flipped(10, 1), as_go, "byte 8: the victim's fingerprint"),
         (flipped(12, 2), as_go, "byte 12: "),
-        (flipped(13, 2), neither, "; give a file that `koel build` or Go's `Encode` wrote\n"),
+        (flipped(13, 2), neither, "; give a file that `koel build` or Go's `Encode` wrote, or a dump of RedisBloom\n"),
         (flipped(14, 0x40), neither, " (at byte 14: fingerprint bits: "),
         (flipped(15, 1), neither, " (at byte 15: "),
         (flipped(go.len() - 1, 1), as_go, ""),

@@ -9,6 +9,7 @@ use std::{
     path::Path,
 };
 
+use anyhow::Context as _;
 use koel::{CuckooFilter, ElasticFilter, Insert, hash::AnyHasher};
 use koel_lab::percent;
 
@@ -68,6 +69,12 @@ pub(crate) fn is_dash(path: &Path) -> bool {
 
 /// The name of standard input in messages.
 pub(crate) const STDIN: &str = Stream::Stdin.name();
+
+/// Creates a folder, and those that it is in, unless it is there.
+pub(crate) fn create_folder(folder: &Path) -> anyhow::Result<()> {
+    let created = fs::create_dir_all(folder);
+    created.with_context(|| format!("{}: cannot be created as a folder; give another name", folder.display()))
+}
 
 /// Returns the name of an input in messages.
 pub(crate) fn name(path: &Path) -> String {

@@ -45,7 +45,7 @@ const GO: &str = "a file of Go's linvon/cuckoo-filter";
 pub(super) const FILTER: &str = "a file that `koel build` wrote";
 
 /// The remedy where files of other programs are read, too.
-const ANY_FILTER: &str = "a file that `koel build` or Go's `Encode` wrote";
+const ANY_FILTER: &str = "a file that `koel build` or Go's `Encode` wrote, or a dump of RedisBloom";
 
 /// A filter of any format, read and checked.
 pub(crate) enum Stored {
@@ -173,7 +173,10 @@ pub(crate) fn is_snapshot_file(path: &Path) -> bool {
 /// Opens a file. A folder is an error, whose remedy is to give `wanted`.
 pub(crate) fn open_file(path: &Path, wanted: &str) -> anyhow::Result<File> {
     let name = name(path);
-    let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => bail!("{name}: cannot be read: {error}; give {wanted}"),
+        opened => opened.with_context(|| format!("{name}: cannot be read"))?,
+    };
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         bail!("{name}: is a folder; give {wanted}");
     }

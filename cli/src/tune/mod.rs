@@ -52,6 +52,7 @@ use trial::{Keys, Trial};
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("wanted").args(["fpr", "bytes"]).required(true).multiple(true),
+    group = ArgGroup::new("counted").args(["given_items", "keys", "trace"]).required(true).multiple(true),
     group = ArgGroup::new("lists").args(["keys", "trace"]),
     mut_arg("nul", |nul| nul.requires("lists")),
     after_help = "\
@@ -72,13 +73,7 @@ pub(crate) struct Tune {
     /// The number of distinct items that the filter must hold, such as 1000000, 1e6 or 1M. The default with --keys is the number of
     /// distinct keys; with --trace, it is the maximum number of distinct keys at any time. If the number will grow, do not tune,
     /// but use `koel build --grow`
-    #[arg(
-        long = "items",
-        value_name = "N",
-        required_unless_present_any = ["keys", "trace"],
-        value_parser = numbers::items,
-        allow_hyphen_values = true
-    )]
+    #[arg(long = "items", value_name = "N", value_parser = numbers::items, allow_hyphen_values = true)]
     given_items: Option<usize>,
 
     /// The number of distinct items, given or counted.

@@ -2,12 +2,11 @@
 
 use std::{
     collections::HashMap,
-    fs,
     hint::black_box,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, anyhow, bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 use clap::Args;
 use koel::{Insert, Params, Prehashed, tuning::Candidate};
 use koel_lab::{Axis, Chart, Lap, Mark, Rounds, Series, Stopwatch, chart, percent};
@@ -21,7 +20,7 @@ use super::{
 };
 use crate::{
     errors,
-    file::Filter,
+    file::{self, Filter},
     format::Format,
     items::Items,
     options,
@@ -475,7 +474,7 @@ fn draw(folder: &Path, trace: &Trace, replayed: &[ReplayedFilter<'_>]) -> anyhow
     });
     let topic = format!("Load and false-positive rate over {}", counted(trace.operations.len(), "operation"));
     let chart = Chart::new("trace", topic, [Axis::linear("operations"), Axis::log("load; false-positive rate")], series);
-    fs::create_dir_all(folder).with_context(|| format!("{}: cannot be created as a folder", folder.display()))?;
+    file::create_folder(folder)?;
     let path = folder.join("trace.svg");
     chart::save(&chart, &path)?;
     Ok(path)
