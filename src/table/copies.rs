@@ -15,6 +15,7 @@
 //! ```
 
 use alloc::{boxed::Box, vec::Vec};
+use core::ops::Range;
 
 use super::list::{ClassKey, List, ListView};
 use crate::{
@@ -215,6 +216,14 @@ impl ExtraCopies {
         let taken = self.list_mut().map_or(0, |copies| copies.take(key, max));
         self.drop_empty();
         taken
+    }
+
+    /// [Removes](Copies::take_one) one copy of an item. Returns false if there is none.
+    #[inline]
+    pub fn take_one(&mut self, keys: Range<ClassKey>, preferred: ClassKey) -> bool {
+        let is_taken = self.list_mut().is_some_and(|copies| copies.take_one(keys, preferred));
+        self.drop_empty();
+        is_taken
     }
 
     /// Returns the number of extra copies, and the number of items that have any.
@@ -439,6 +448,24 @@ impl Copies {
     #[inline(never)]
     pub fn take(&mut self, key: ClassKey, max: u32) -> u32 {
         let Found { list, at: Ok(at), .. } = self.find(key) else { return 0 };
+        self.take_at(list, at, max)
+    }
+
+    /// Removes one copy of an item, whose entries have these keys and are in one list: of the `preferred` entry, or else of the first
+    /// one. Returns false if there is none.
+    #[inline(never)]
+    pub fn take_one(&mut self, keys: Range<ClassKey>, preferred: ClassKey) -> bool {
+        let Found { list, at: Ok(first) | Err(first), .. } = self.find(keys.start);
+        let key_at = |at| Some(self.lists.get(list)?.view().get_at(at)?.0).filter(|key| *key < keys.end);
+        let Some(key) = key_at(first) else { return false };
+        let is_only = key == preferred || key_at(first + 1).is_none();
+        let at = if is_only { first } else { self.find(preferred).at.unwrap_or(first) };
+        self.take_at(list, at, 1) == 1
+    }
+
+    /// Removes up to `max` copies of the entry at a position of a list.
+    #[inline]
+    fn take_at(&mut self, list: usize, at: usize, max: u32) -> u32 {
         let before = self.lists[list].len();
         let taken = self.lists[list].take_at(at, max);
         self.total -= u64::from(taken);
@@ -599,11 +626,17 @@ mod tests {
                 };
                 let present: Option<ClassKey> = model.range(key..).next().map(|(&key, _)| key);
                 if let (3, Some(key)) = (kind, present) {
-                    prop_assert_eq!(copies.take(key, 1), 1);
-                    let count = model.get_mut(&key).expect("the model has the key");
+                    // An item's entries differ in the lowest bits.
+                    let bits = keys.low_bits.min(3);
+                    let (start, end) = (key >> bits << bits, ((key >> bits) + 1) << bits);
+                    let preferred = start + (ClassKey::from(more) & ((1 << bits) - 1));
+                    prop_assert!(copies.take_one(start..end, preferred));
+                    let first = model.range(start..).next().map_or(key, |(&first, _)| first);
+                    let taken = if model.contains_key(&preferred) { preferred } else { first };
+                    let count = model.get_mut(&taken).expect("the model has the key");
                     *count -= 1;
                     if *count == 0 {
-                        model.remove(&key);
+                        model.remove(&taken);
                     }
                 } else {
                     let more = if kind == 2 { 1 } else { more };
@@ -617,7 +650,7 @@ mod tests {
             for key in model.keys().copied().collect::<Vec<_>>() {
                 let half = model[&key] / 2;
                 prop_assert_eq!((copies.take(key, half), copies.take(key, u32::MAX)), (half, model[&key] - half));
-                prop_assert_eq!(copies.take(key, 1), 0);
+                prop_assert!(copies.take(key, 1) == 0 && !copies.take_one(key..key + 1, key));
                 prop_assert!(copies.entries == 0 || copies.size_in_bytes() <= keys.charge(copies.entries));
             }
             check(&copies, &BTreeMap::new());

@@ -216,14 +216,10 @@ impl Generation {
     /// copies of other items are left beside the table, the table's copy becomes one of these. Returns false if there is no copy.
     pub fn remove(&mut self, key: Key, extra: u32) -> bool {
         if self.has_extra_copies() {
+            // Unknown extra bits are 0, so the first entry has them, if any has.
             let class_key = self.plan.class_key(key);
-            let takes = |copies: &mut ExtraCopies, extra| copies.take(self.plan.entry_key(class_key, extra), 1) == 1;
-            if takes(&mut self.copies, extra) || extra > 0 && takes(&mut self.copies, 0) {
+            if self.copies.take_one(self.entry_keys(class_key), self.plan.entry_key(class_key, extra)) {
                 return true;
-            }
-            let other = if self.plan.extra_bits > 0 { self.entries_of(class_key).next() } else { None };
-            if let Some((other, _)) = other {
-                return takes(&mut self.copies, other);
             }
         }
         self.remove_stored(key)
