@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::common::{Koel, Run, facts, numbers, value_after};
+use crate::common::{Koel, Run, data, facts, numbers, value_after};
 
 /// A moment at which slices of every length begin, in seconds since 1970.
 const START: i64 = 1_800_000_000;
@@ -38,6 +38,24 @@ fn lines_are_forgotten_within_the_stated_slack() {
     let list = "x\n".repeat(50) + "y\n" + &"x\n".repeat(50) + "y\n";
     assert_eq!(feed(&koel, &list, &at(20_000, 100)).ok(), b"x\ny\ny\n");
     assert_eq!(feed(&koel, "x\ny\nz\n", &at(20_000 + 101 * 100, 0)).ok(), b"z\n");
+}
+
+/// A folder of an earlier version, with a journal that a killed run left, goes on to remember its lines.
+#[test]
+fn a_golden_folder_is_read() {
+    let koel = Koel::new();
+    koel.shell("mkdir seen").ok();
+    for name in
+        ["20270115T080000Z-300s.koel", "20270115T080500Z-300s.koel", "20270115T081000Z-300s.koel", "20270115T081000Z-300s.hashes"]
+    {
+        koel.write(&format!("seen/{name}"), data(&format!("window/{name}")));
+    }
+    let found = facts(&koel, "seen");
+    assert_eq!((&found["items"], &found["items_in_journals"]), (&3.into(), &1.into()), "{found}");
+    koel.run("verify seen").ok();
+    // `c` and `d` came 300 and 600 seconds after `a` and `b`.
+    assert_eq!(feed(&koel, "a\nb\nc\nd\ne\n", &at(3600, 0)).ok(), b"e\n");
+    assert!(!koel.shell("ls seen").text().contains("hashes"));
 }
 
 /// Runs of many lines and any length print exactly those that were in none of the last 13 slices.
