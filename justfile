@@ -370,7 +370,8 @@ web-demo:
     printf '\134\0\0\0\0\0\0\0\n' | $koel build - -o $folder/numbers.koel --capacity 10 >/dev/null
     # Node looks for packages beside a program.
     cp web/tests/demo.mjs $folder/browser
-    WEB=web node $folder/browser/demo.mjs $folder/pictures $folder/growing.koel $folder/numbers.koel
+    beyond=tests/data/growing/generations_after_large_shards.koel
+    WEB=web node $folder/browser/demo.mjs $folder/pictures $folder/growing.koel $folder/numbers.koel $beyond
 
 # Tests on 64-bit ARM, under qemu.
 aarch64: (_under_qemu "aarch64" "--all-features")

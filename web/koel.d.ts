@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" />
+
 /** An item: a string is looked up as its UTF-8, an integer of -2^63 … 2^64 - 1 as the 8 bytes of Rust's `i64` or `u64`. */
 export type Item = string | bigint | number | Uint8Array;
 
@@ -61,10 +63,12 @@ export interface Filter {
     hasHash(hash: bigint): boolean;
     /** Frees the filter's memory. Later lookups throw a KoelError. */
     close(): void;
+    /** Does the same as `close` at the end of a block: `using filter = await open(…)`. */
+    [Symbol.dispose](): void;
 }
 
 export interface Options {
-    /** The module koel.wasm, if it is not beside koel.js. Only the first call uses it. */
+    /** The module koel.wasm, if it is not beside koel.js. As for `load`. */
     wasm?: Source | WebAssembly.Module;
     /** False skips the checksums of tables: opening a large filter takes less time, and corrupt bytes can give wrong results. */
     verify?: boolean;
@@ -73,10 +77,13 @@ export interface Options {
 /** Opens a snapshot, fixed or growing. Rejects with a KoelError if the bytes are not valid. The bytes are copied. */
 export function open(source: Source | Promise<Source>, options?: Options): Promise<Filter>;
 
-/** Loads koel.wasm, which `open` also does. The result can be posted to workers, as their option `wasm`. */
+/**
+ * Loads koel.wasm, which `open` also does. The result can be posted to workers, as their option `wasm`. The first call decides;
+ * a later one with other bytes rejects with a KoelError.
+ */
 export function load(wasm?: Source | WebAssembly.Module): Promise<WebAssembly.Module>;
 
-/** `kind` is that of Rust's `SnapshotErrorKind`, such as "BodyChecksum", or "Response" or "Closed". */
+/** `kind` is that of Rust's `SnapshotErrorKind`, such as "BodyChecksum", or "Response", "OutOfMemory", "Loaded" or "Closed". */
 export class KoelError extends Error {
     readonly kind: string;
 }

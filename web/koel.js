@@ -22,6 +22,9 @@ let wasm;
 let buffer = NO_BYTES;
 let loading;
 
+// Unicode matches half of a surrogate pair only where the other half is missing.
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
 export class KoelError extends Error {
     constructor(kind, message) {
         super(message);
@@ -50,15 +53,36 @@ async function readAll(source) {
 
 const describe = value => (typeof value === "string" ? JSON.stringify(value) : value === null ? "null" : typeof value);
 
-export function load(source = new URL("./koel.wasm", import.meta.url)) {
-    return (loading ??= (async () => {
-        const module = source instanceof WebAssembly.Module ? source : await WebAssembly.compile(await readAll(source));
-        wasm = (await WebAssembly.instantiate(module)).exports;
-        return module;
-    })().catch(error => {
-        loading = undefined;
-        throw error;
-    }));
+const isModule = source => source instanceof WebAssembly.Module;
+
+// Returns a copy, since the caller may change its bytes.
+async function readModule(source) {
+    const bytes = await readAll(source);
+    return ArrayBuffer.isView(bytes)
+        ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength).slice()
+        : new Uint8Array(bytes).slice();
+}
+
+// Loads the module. The result is what later calls compare theirs with.
+async function loadFirst(source) {
+    const bytes = isModule(source) ? undefined : await readModule(source);
+    const module = bytes ? await WebAssembly.compile(bytes) : source;
+    wasm = (await WebAssembly.instantiate(module)).exports;
+    return { module, bytes };
+}
+
+export async function load(source) {
+    if (!loading) {
+        loading = loadFirst(source === undefined ? new URL("./koel.wasm", import.meta.url) : source);
+        loading.catch(() => (loading = undefined));
+        return (await loading).module;
+    }
+    const { module, bytes } = await loading;
+    // A module that was posted is another object each time.
+    if (source === undefined || isModule(source)) return module;
+    const others = await readModule(source);
+    if (others.length === bytes?.length && others.every((byte, at) => byte === bytes[at])) return module;
+    throw new KoelError("Loaded", "koel.wasm is loaded already, from other bytes: call load(wasm) once, before the first open");
 }
 
 // Makes the buffer at least `len` bytes long. It is a view of memory, which is replaced when the memory grows.
@@ -78,6 +102,12 @@ function write(item) {
             let at = 0;
             for (let code; at < item.length && (code = item.charCodeAt(at)) < 128; at += 1) buffer[at] = code;
             if (at === item.length) return at;
+        }
+        const lone = item.search(LONE_SURROGATE);
+        if (lone >= 0) {
+            throw new TypeError(
+                `half of a surrogate pair at index ${lone} of the string, which UTF-8 does not have: pass item.toWellFormed() or bytes`,
+            );
         }
         return encoder.encodeInto(item, buffer).written;
     }
@@ -101,6 +131,7 @@ function integer(item) {
             throw new RangeError(`${item} is beyond ±(2^53 - 1), where numbers are inexact: pass a BigInt`);
         return BigInt(item);
     }
+    if (typeof item !== "bigint") throw new TypeError(`${describe(item)} is not a hash: pass what hash() returns, or a BigInt`);
     if (item < MIN_INTEGER || item > MAX_INTEGER) {
         throw new RangeError(
             `${item} is not between -2^63 and 2^64 - 1, the range of i64 and u64: pass String(item) or its bytes`,
@@ -202,6 +233,9 @@ class Filter {
         this.#handle = -1;
     }
 }
+
+// Older browsers have no such symbol.
+if (Symbol.dispose) Filter.prototype[Symbol.dispose] = Filter.prototype.close;
 
 export async function open(source, { wasm: module, verify = true } = {}) {
     const [data] = await Promise.all([Promise.resolve(source).then(readAll), load(module)]);

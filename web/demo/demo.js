@@ -1,7 +1,10 @@
 // The page: a filter, the answer for what is typed, and a picture of the lookup.
 
 import { open } from "../koel.js";
+import { start } from "./insertion.js";
 import { picture } from "./picture.js";
+
+const MOST_TRIES = 2_000_000;
 
 const element = id => document.getElementById(id);
 const [input, answer, svg, drop, file] = ["item", "answer", "picture", "drop", "file"].map(element);
@@ -9,7 +12,8 @@ const count = number => number.toLocaleString("en", { maximumFractionDigits: 0 }
 const percent = share => `${(100 * share).toLocaleString("en", { maximumSignificantDigits: 3 })} %`;
 const hex = (value, bits) => value.toString(16).padStart(Math.ceil(bits / 4), "0");
 
-let [filter, bytes] = [];
+// `chance` is the last false positive that was found.
+let [filter, bytes, chance] = [];
 
 function add(name, attributes, text = "") {
     const shape = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -26,16 +30,14 @@ function chip(x, y, width, of, words) {
     text(x, y, of, words);
 }
 
-const room = (ends, start) => ends[ends.indexOf(start) + 1] - start;
+const arrowhead = (x, y) => path(`M${x - 4} ${y - 7}l4 6l4 -6`, "arrow");
 
-// Draws a table as a strip with its two buckets, and both buckets enlarged below. Returns the height.
-function drawTable(top, width, { name, place, m, f, fingerprint, buckets }, sources) {
-    const [strip, panels] = [top + 34, top + 112];
+// Draws a table as a strip with its two buckets, and both buckets enlarged below. `lines` begin where the chips are: at the
+// fingerprint, and, in the first table, at the hash. Returns the height.
+function drawTable(top, width, { name, place, m, f, fingerprint, buckets }, lines) {
+    const [strip, panels] = [top + 50, top + 128];
     const marks = buckets.map(({ index }) => 5 + ((width - 10) * (index + 0.5)) / m);
-    // The label is where most room is between the marks, so that no line crosses it.
-    const ends = [0, ...marks, width].sort((one, other) => one - other);
-    const [start] = width < 560 ? ends : ends.slice(0, 3).sort((one, other) => room(ends, other) - room(ends, one));
-    text(start > 0 ? start + 12 : 0, top + 18, "soft start", width < 560 ? name : `${name}${place || `, ${count(m)} buckets`}`);
+    const [first, other] = marks;
     add("rect", { x: 1, y: strip, width: width - 2, height: 22, rx: 5, class: "empty-strip" });
     for (let x = 9; x < width - 4; x += 8) path(`M${x} ${strip + 1}v20`, "tick");
     const b = buckets[0].slots.length;
@@ -50,10 +52,8 @@ function drawTable(top, width, { name, place, m, f, fingerprint, buckets }, sour
         const { index, slots } = buckets[which];
         const [left, at] = [side * (panel + gap), marks[which]];
         path(`M${at - 2} ${strip + 22}L${left} ${panels - 14}h${panel}L${at + 2} ${strip + 22}z`, "zoom");
-        const [from, aside] = sources ? [sources[which], at - sources[which]] : [];
-        if (sources) path(`M${from} ${top - 18}c0 ${20 + 8 * which} ${aside} 0 ${aside} 26V${strip - 3}`, "lead");
         path(`M${at} ${strip - 3}v28`, "at");
-        text(left + panel / 2, panels, "bucket", `${width < 560 ? "" : which === 0 ? "first: " : "other: "}bucket ${count(index)}`);
+        text(left + panel / 2, panels, "bucket", `${which === 0 ? "first" : "other"}: ${width < 560 ? "" : "bucket "}${count(index)}`);
         for (let slot = 0; slot < b; slot += 1) {
             const [x, y] = [left + (slot % columns) * cell, panels + 18 + Math.floor(slot / columns) * 40];
             const of = slots[slot] === 0n ? "empty" : slots[slot] === fingerprint ? "match" : "other";
@@ -61,12 +61,24 @@ function drawTable(top, width, { name, place, m, f, fingerprint, buckets }, sour
             text(x + cell / 2, y + 17, of === "empty" ? "soft" : of, of === "empty" ? "empty" : hex(slots[slot], f));
         }
     });
-    return panels - top + 18 + rows * 40;
+    // The hash selects the first bucket. This bucket and the fingerprint give the other one.
+    if (lines.hash) path(`${lines.hash}C${lines.hashX} ${top + 14} ${first} ${top + 4} ${first} ${strip - 4}`, "arrow");
+    if (lines.hash) arrowhead(first, strip - 4);
+    const middle = (first + other) / 2;
+    path(`M${first} ${strip - 4}C${first} ${strip - 38} ${other} ${strip - 38} ${other} ${strip - 4}`, "lead");
+    path(`M${lines.fingerprintX} ${top - 18}C${lines.fingerprintX} ${top + 8} ${middle} ${top - 8} ${middle} ${strip - 30}`, "lead");
+    path(`M${other - 4} ${strip - 11}l4 6l4 -6`, "head");
+    const end = panels + 18 + rows * 40;
+    text(width / 2, end + 12, "soft", `${name}${place || `, ${count(m)} buckets`}`);
+    return end + 26 - top;
 }
 
 function draw(item, typed, found) {
     const width = Math.max(280, Math.min(880, Math.round(svg.parentElement.clientWidth - 34)));
-    const { x, tables, lists } = picture(bytes, filter.hash(item));
+    const hash = filter.hash(item);
+    const { tables, lists } = picture(bytes, hash);
+    element("reads").textContent = reads(tables, lists);
+    element("none").textContent = none(tables, lists);
     svg.replaceChildren();
     const [middle, isNarrow] = [width / 2, width < 560];
     const shown = typed.length > 24 ? `${[...typed].slice(0, 22).join("")}…` : typed;
@@ -82,14 +94,18 @@ function draw(item, typed, found) {
         text(middle - 132, top - 12, "soft", "hash");
         path(`M${middle + 98} ${top}h50l-6 -4m6 4l-6 4`, "arrow");
     }
-    chip(middle, top, 180, "hash", hex(x, 64));
+    chip(middle, top, 180, "hash", hex(hash, 64));
+    // The line from the hash leaves it below, or passes the fingerprint on the left.
+    const hashX = isNarrow ? 16 : middle;
+    const fromHash = isNarrow ? `M${middle - 90} ${top}H${hashX}V` : `M${middle} `;
     for (const table of tables) {
         const label = `fingerprint ${hex(table.fingerprint, table.f)}`;
         const isBeside = !isNarrow && table === tables[0];
         if (isNarrow && table === tables[0]) down();
         if (!isBeside) top += table === tables[0] ? 58 : 40;
         chip(isBeside ? middle + 258 : middle, top, 200, "mark", label);
-        top += 34 + drawTable(top + 34, width, table, isBeside && [middle, middle + 258]);
+        const hash = table === tables[0] && `${fromHash}${top + 16}`;
+        top += 34 + drawTable(top + 34, width, table, { hash, hashX, fingerprintX: isBeside ? middle + 258 : middle });
     }
     for (const list of lists) {
         text(middle, top + 44, "soft", listed(list));
@@ -98,6 +114,21 @@ function draw(item, typed, found) {
     svg.setAttribute("viewBox", `0 0 ${width} ${top}`);
     const result = found ? "Found." : "Not found.";
     svg.setAttribute("aria-label", `A lookup of “${typed}”: ${[...tables.map(describe), ...lists.map(listed)].join("; ")}. ${result}`);
+}
+
+const NUMBERS = ["no", "one", "two", "three", "four", "five", "six"];
+const number = n => NUMBERS[n] ?? count(n);
+
+// A filter that has grown beyond its plan has several generations.
+function reads({ length }, lists) {
+    const buckets = length > 1 ? `${number(2 * length)} buckets, two in each of ${number(length)} generations` : "two buckets";
+    const list = lists.length > 1 ? `${number(lists.length)} lists` : "a list";
+    return lists.length === 0 ? buckets : length === 0 ? list : `${buckets}, and ${list}`;
+}
+
+function none({ length }, lists) {
+    if (lists.length > 0) return length > 0 ? "no bucket and no list has it" : "the list does not have its hash";
+    return length > 1 ? `none of the ${number(2 * length)} buckets has it` : "neither bucket has it";
 }
 
 function listed({ keys, isFound }) {
@@ -119,13 +150,27 @@ function look() {
     const isNumber = -(2n ** 63n) <= number && number < 2n ** 64n && !filter.has(typed) && filter.has(number);
     const [item, shown] = isNumber ? [number, `The number ${typed}`] : [typed, `“${typed}”`];
     const found = filter.has(item);
-    const chance = filter.rate > 0 ? `One absent word in ${count(1 / filter.rate)} is found by chance.` : "";
+    const rate = filter.rate > 0 ? `One absent word in ${count(1 / filter.rate)} is found by chance.` : "";
+    const tried = found && typed === chance ? " Nobody inserted it: this is a false positive." : "";
     const copies = found && filter.count(item) > 1 ? ` It has ${count(filter.count(item))} copies.` : "";
     const verdict = document.createElement("strong");
     verdict.textContent = found ? `${shown} is probably in the filter.` : `${shown} is not in the filter.`;
-    answer.replaceChildren(verdict, found ? `${copies} ${chance}` : " This answer is always right.");
+    answer.replaceChildren(verdict, found ? `${tried}${copies} ${rate}` : " This answer is always right.");
     answer.className = found ? "yes" : "no";
     draw(item, typed, found);
+}
+
+// Tries words that no list of words has, until one is found.
+function findFalsePositive() {
+    if (!filter) return;
+    for (let n = 1; n <= MOST_TRIES; n += 1) {
+        if (!filter.has(`cuckoo-${n}`)) continue;
+        chance = input.value = `cuckoo-${n}`;
+        look();
+        return;
+    }
+    answer.textContent = `None of ${count(MOST_TRIES)} absent words is found: false positives are rarer in this filter.`;
+    answer.className = "";
 }
 
 function lookupsPerSecond() {
@@ -169,9 +214,10 @@ async function show(name, source) {
         const next = new Uint8Array(await source());
         const opened = await open(next);
         filter?.close();
-        [filter, bytes] = [opened, next];
+        [filter, bytes, chance] = [opened, next];
         list(name);
         look();
+        start(text => opened.hash(text));
     } catch (error) {
         if (!filter) answer.textContent = "No filter is open. Choose one below.";
         element("error").textContent = `${name}: ${error.message}${error.kind ? ` (${error.kind})` : ""}`;
@@ -185,6 +231,7 @@ async function fetched(url) {
 }
 
 input.addEventListener("input", look);
+element("chance").addEventListener("click", findFalsePositive);
 addEventListener("resize", look);
 file.addEventListener("change", () => file.files[0] && show(file.files[0].name, () => file.files[0].arrayBuffer()));
 for (const type of ["dragenter", "dragover", "dragleave", "drop"]) {

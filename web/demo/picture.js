@@ -9,7 +9,8 @@ const NIBBLES = Array.from({ length: 16 ** 4 }, (_, n) => [n >> 12, (n >> 8) & 1
     ([a, b, c, d]) => a <= b && b <= c && c <= d,
 );
 
-const permuted = h => {
+// Returns the number whose bits select buckets and fingerprint.
+export const permuted = h => {
     const p = ((h ^ (h >> 31n)) * C) & BITS_64;
     return ((p ^ (p >> 32n)) * C) & BITS_64;
 };
@@ -26,10 +27,21 @@ function anySize(x, m, f) {
     return { fingerprint, buckets: [first, otherBucket(first, fingerprint, m)] };
 }
 
+const otherByPower = (bucket, fingerprint, m) => (bucket ^ ((fingerprint * 0x5bd1e995n) & BITS_32)) % m;
+
 function powerOfTwo(x, m, f) {
     const [first, fingerprint] = [(x >> 32n) % m, ((x & BITS_32) % ((1n << f) - 1n)) + 1n];
-    return { fingerprint, buckets: [first, (first ^ ((fingerprint * 0x5bd1e995n) & BITS_32)) % m] };
+    return { fingerprint, buckets: [first, otherByPower(first, fingerprint, m)] };
 }
+
+// The places of items in m buckets with fingerprints of f bits, and the other bucket of a fingerprint.
+export const addressings = {
+    "any-size": (m, f) => ({ locate: x => anySize(x, m, f), other: (bucket, fingerprint) => otherBucket(bucket, fingerprint, m) }),
+    "power-of-two": (m, f) => ({
+        locate: x => powerOfTwo(x, m, f),
+        other: (bucket, fingerprint) => otherByPower(bucket, fingerprint, m),
+    }),
+};
 
 function field(bytes, start, at, bits) {
     let value = 0n;
@@ -69,16 +81,17 @@ function bodyBytes(view, record, { n, f, m, known, inserted }) {
 
 const keyBits = ({ f, m, known }) => f + (32 - Math.clz32(m - 1)) + known;
 
-// Returns the hash x, and what a lookup reads: tables with the item's buckets, and lists.
+// Returns what a lookup reads: tables with the item's buckets, and lists.
 export function picture(bytes, hash) {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const [kind, f, x] = [view.getUint8(10), view.getUint8(11), permuted(hash)];
     const table = { isPacked: kind > 0, b: view.getUint8(12) };
     if (kind < 2) {
         const m = view.getBigUint64(24, true);
-        const { fingerprint, buckets } = (view.getUint8(13) === 1 ? powerOfTwo : anySize)(x, m, BigInt(f));
+        const addressing = view.getUint8(13) === 1 ? "power-of-two" : "any-size";
+        const { fingerprint, buckets } = addressings[addressing](m, BigInt(f)).locate(x);
         const read = bucket => ({ index: Number(bucket), slots: slots(bytes, 64, table, f, bucket) });
-        return { x, tables: [{ name: "the table", place: "", m: Number(m), f, fingerprint, buckets: buckets.map(read) }], lists: [] };
+        return { tables: [{ name: "the table", place: "", m: Number(m), f, fingerprint, buckets: buckets.map(read) }], lists: [] };
     }
 
     const [la, isStaggered] = [view.getUint8(13), view.getUint8(31)];
@@ -108,7 +121,7 @@ export function picture(bytes, hash) {
         }
         start += 8 * Math.ceil(bodyBytes(view, record, sizes) / 8);
     }
-    return { x, tables, lists };
+    return { tables, lists };
 }
 
 // Returns the item's fingerprint, buckets and stream in a generation, from those in the first one.

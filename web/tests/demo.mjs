@@ -1,14 +1,14 @@
 // Opens the demo in Chromium, narrow and wide, light and dark. Prints all problems and saves pictures.
-//     node demo.mjs PICTURES GROWING NUMBERS
-// GROWING is a growing filter of the same words, and NUMBERS a filter with the integer 92. Run it where puppeteer-core is
-// installed.
+//     node demo.mjs PICTURES GROWING NUMBERS BEYOND
+// GROWING is a growing filter of the same words, NUMBERS a filter with the integer 92, and BEYOND one that has grown beyond its
+// plan. Run it where puppeteer-core is installed.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import puppeteer from "puppeteer-core";
 
-const [pictures, growing, numbers] = process.argv.slice(2);
+const [pictures, growing, numbers, beyond] = process.argv.slice(2);
 const types = { ".html": "text/html", ".js": "text/javascript", ".wasm": "application/wasm" };
 const server = createServer((request, response) => {
     const path = join(process.env.WEB, normalize(new URL(request.url, "http://localhost").pathname));
@@ -49,6 +49,9 @@ function look() {
         const contrast = (light + 0.05) / (dark + 0.05);
         if (contrast < 4.5) found.push(`contrast ${contrast.toFixed(2)}: ${words}`);
         const { left, right, bottom, height } = element.getBoundingClientRect();
+        const size = parseFloat(style.fontSize) * (isDrawn ? element.ownerSVGElement.getScreenCTM().a : 1);
+        if (size < 12.5) found.push(`letters of ${size.toFixed(1)} px: ${words}`);
+        if (element.scrollWidth > element.clientWidth + 1 && !isDrawn && style.overflow === "hidden") found.push(`cut: ${words}`);
         const isCut = left < frame.left - 1 || right > frame.right + 1 || bottom > frame.bottom + 1;
         if (isDrawn && isCut) found.push(`cut off: ${words}`);
         if (isDrawn && height < 11) found.push(`${height} px high: ${words}`);
@@ -69,7 +72,9 @@ for (const [width, scheme] of [[360, "light"], [360, "dark"], [1280, "light"], [
     const isOwn = url => url.startsWith(origin) || url.startsWith("data:");
     page.on("request", request => isOwn(request.url()) || note(`request: ${request.url()}`));
     await page.setViewport({ width, height: 900, isMobile: width < 800 });
-    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    // Without motion, an insertion is shown at once, and nothing waits.
+    const features = { "prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce" };
+    await page.emulateMediaFeatures(Object.entries(features).map(([name, value]) => ({ name, value })));
     await page.goto(`${origin}/demo/index.html`);
     await page.waitForSelector("#answer strong");
     const answer = () => page.$eval("#answer", element => element.textContent);
@@ -84,10 +89,29 @@ for (const [width, scheme] of [[360, "light"], [360, "dark"], [1280, "light"], [
     };
     await type("zebra");
     expect((await answer()).includes("“zebra” is probably in the filter") && (await matches()) >= 1, "fixed: zebra is not found");
+    const hashes = await page.evaluate(async () => {
+        const { open } = await import("../koel.js");
+        const filter = await open(new URL("words.koel", location));
+        return [filter.hash("zebra").toString(16).padStart(16, "0"), document.querySelector("svg text.hash").textContent];
+    });
+    expect(hashes[0] === hashes[1], `the hash is ${hashes[0]}, and the page shows ${hashes[1]}`);
+    // The line to the other bucket begins at the first bucket, and another one at the fingerprint leads to it.
+    const starts = (kind, place) => page.$$eval(`svg ${kind}`, (all, place) => all.map(one => parseFloat(place === "d"
+        ? one.getAttribute("d").slice(1)
+        : Number(one.getAttribute("x")) + Number(one.getAttribute("width")) / 2)), place);
+    const [marks, leads, chips] = [await starts("path.at", "d"), await starts("path.lead", "d"), await starts("rect.mark", "x")];
+    const order = await page.$$eval("svg .bucket", all => all.map(one => one.textContent.slice(0, 5)));
+    expect(leads.length === 2 && leads[0] === marks[order.indexOf("first")] && leads[1] === chips[0], `lines: ${leads}`);
     await check("present");
     await type("zebrq");
     expect((await answer()).includes("“zebrq” is not in the filter") && (await matches()) === 0, "fixed: zebrq is found");
     await check("absent");
+    const texts = () => page.$$eval("#reads, #none", all => all.map(one => one.textContent).join("; "));
+    expect((await texts()) === "two buckets; neither bucket has it", `fixed: ${await texts()}`);
+    await page.click("#chance");
+    expect(/“cuckoo-\d+” is probably in the filter.*false positive/.test(await answer()), `no false positive: ${await answer()}`);
+    expect((await matches()) >= 1, "the false positive is not shown");
+    await check("false-positive");
     await type("long".repeat(40));
     await check("long");
 
@@ -111,21 +135,50 @@ for (const [width, scheme] of [[360, "light"], [360, "dark"], [1280, "light"], [
     expect((await answer()).includes("“zebra” is probably"), "corrupt: the filter before it is gone");
     await check("corrupt");
 
+    await dropped("beyond.koel", readFileSync(beyond));
+    await type("zebra");
+    const four = "four buckets, two in each of two generations; none of the four buckets has it";
+    expect((await texts()) === four, `beyond its plan: ${await texts()}`);
+    expect((await page.$$("svg .bucket")).length === 4, "beyond its plan, there are not four buckets");
+    await check("beyond");
+
     await dropped("numbers.koel", readFileSync(numbers));
     await type("92");
     expect((await answer()).includes("The number 92 is probably") && (await matches()) >= 1, "numbers: 92 is not found");
     await type("93");
     expect((await answer()).includes("“93” is not in the filter"), "numbers: 93 is found");
 
-    // By keyboard: the next stop after the word is the file, and the file's dialog gives a filter, too.
+    // By keyboard: the next stops after the word are the button and the file, and the file's dialog gives a filter, too.
     await page.focus("#item");
-    await page.keyboard.press("Tab");
-    expect(await page.$("#file:focus"), "Tab does not lead from the word to the file");
+    for (const stop of ["chance", "file"]) {
+        await page.keyboard.press("Tab");
+        expect(await page.$(`#${stop}:focus`), `Tab does not lead to #${stop}`);
+    }
     const chosen = join(pictures, "chosen.koel");
     writeFileSync(chosen, readFileSync(join(process.env.WEB, "demo/words.koel")));
     await (await page.$("#file")).uploadFile(chosen);
     await page.waitForFunction(() => document.getElementById("facts").textContent.includes("chosen.koel"));
     expect((await page.$eval("#error", element => element.textContent)) === "", "the error stays");
+
+    // The first word to insert moves others. Its steps can be seen again.
+    const slots = () => page.$$eval("#table .slot", all => all.map(one => one.textContent));
+    const taken = async () => (await slots()).filter(text => text !== "empty").length;
+    const before = await slots();
+    await page.click("#insertion button");
+    const outcome = () => page.$eval("#outcome", element => element.textContent);
+    expect(/“cuckoo” is inserted.*had to move/.test(await outcome()), `insertion: ${await outcome()}`);
+    expect((await taken()) === before.filter(text => text !== "empty").length + 1, "the insertion does not take one slot");
+    await check("insertion");
+    const steps = await page.$$("#steps button");
+    expect(steps.length >= 3, `insertion: ${steps.length} steps`);
+    await steps[0]?.click();
+    expect(String(await slots()) === String(before), "the first step is not the table before the insertion");
+    // Until the table refuses one.
+    for (let n = 0; n < 16 && !/finds no room/.test(await outcome()); n += 1) await page.click("#insertion button");
+    expect(/finds no room/.test(await outcome()), `the table is full: ${await outcome()}`);
+    await check("refusal");
+    await page.click("#again");
+    expect(String(await slots()) === String(before), "the table does not start again");
     await page.close();
 }
 await browser.close();

@@ -7,8 +7,9 @@ import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { gzipSync } from "node:zlib";
+import { CuckooTable } from "../demo/cuckoo.js";
 import { picture } from "../demo/picture.js";
-import { KoelError, open } from "../koel.js";
+import { KoelError, load, open } from "../koel.js";
 
 // The memory of the instance that koel.js makes.
 let memory;
@@ -105,6 +106,37 @@ test("the demo's picture of a lookup has its result", async () => {
     }
 });
 
+test("the demo's small table inserts as the library does", async () => {
+    const file = "single_f32_b8_pow2.koel";
+    const [bytes, filter] = [new Uint8Array(read(file)), await open(read(file))];
+    const { buckets, b, f, addressing } = filter.parameters;
+    const same = new CuckooTable(buckets, b, f, addressing);
+    let moves = 0;
+    for (let n = 0; n < filter.length; n += 1) moves += same.insert(filter.hash(`item-${n}`)).steps.length - 1;
+    assert.ok(moves > 0, "no item had to move");
+    for (let n = 0; n < 200; n += 1) {
+        const { tables } = picture(bytes, filter.hash(`item-${n}`));
+        for (const { index, slots } of tables[0].buckets) assert.deepEqual(slots, same.buckets[index], `bucket ${index}`);
+    }
+    // Until it is full: a step moves a fingerprint to its other bucket, and a refusal changes nothing.
+    const small = new CuckooTable(8, 2, 8);
+    const inserted = [];
+    for (let n = 0, refused = 0; refused < 5; n += 1) {
+        const before = small.buckets.map(slots => [...slots]);
+        const { steps } = small.insert(filter.hash(`word ${n}`));
+        if (steps.length > 0) inserted.push(filter.hash(`word ${n}`));
+        else assert.deepEqual(small.buckets, before, `refusal ${(refused += 1)}`);
+        assert.ok(steps.slice(0, -1).every(({ from, to }, at) => from !== to && at < 7), `${n}`);
+    }
+    const stored = small.buckets.flat().filter(slot => slot !== 0n);
+    assert.equal(stored.length, inserted.length);
+    for (const hash of inserted) {
+        const { fingerprint, buckets } = small.locate(hash);
+        assert.ok(buckets.some(bucket => small.buckets[bucket].includes(fingerprint)), `${hash}`);
+    }
+    filter.close();
+});
+
 test("batches give the results of single lookups", async () => {
     for (const file of ["single_f2_b4_any_full.koel", "packed_f13_any.koel", "growing/staggered.koel", "growing/chosen_in_lists.koel"]) {
         const filter = await open(read(file));
@@ -152,8 +184,13 @@ test("values that are no items are refused, with a remedy", async () => {
     refused([2 ** 53, -(2 ** 60)], "RangeError", /pass a BigInt/);
     refused([0.5, NaN, Infinity], "TypeError", /pass String/);
     refused([null, undefined, {}, true, [1]], "TypeError", /pass a string/);
+    refused(["\ud83d", "\ude00 ", `${"a".repeat(40)}\ude00\ud83d`], "TypeError", /toWellFormed/);
+    for (const pair of ["\ud83d\ude00", `${"a".repeat(40)}\ud83d\ude00`]) assert.equal(filter.count(pair), 0);
+    const notHash = [["x", "TypeError"], [null, "TypeError"], [true, "TypeError"], [0.5, "TypeError"], [2n ** 64n, "RangeError"]];
+    for (const [hash, name] of notHash) assert.throws(() => filter.hasHash(hash), { name, message: /pass|between/ });
+    assert.equal(filter.hasHash(7), filter.hasHash(7n));
     filter.close();
-    filter.close();
+    filter[Symbol.dispose]();
     for (const [use, item] of Object.entries({ has: "a", count: 1, hash: 1n, hasHash: 1n, hasBatch: [] })) {
         assert.throws(() => filter[use](item), { name: "KoelError", kind: "Closed" });
     }
@@ -198,6 +235,21 @@ test("corrupt bytes give an error, and the module goes on", async () => {
     const filter = await open(read("packed_f13_any.koel"));
     assert.ok(filter.has("item-0") && !filter.has("probe-0"));
     filter.close();
+});
+
+test("a second module is refused unless it is the same", async () => {
+    const module = await load();
+    const bytes = readFileSync(WASM);
+    for (const same of [undefined, module, structuredClone(module), bytes, Uint8Array.from(bytes).buffer, WASM]) {
+        assert.equal(await load(same), module);
+    }
+    const data = read("packed_f13_any.koel");
+    for (const other of [bytes.subarray(1), data, new Blob([data])]) {
+        await assert.rejects(load(other), { name: "KoelError", kind: "Loaded", message: /before the first open/ });
+        await assert.rejects(open(data, { wasm: other }), { kind: "Loaded" });
+    }
+    await assert.rejects(load("koel.wasm"), TypeError);
+    (await open(data, { wasm: bytes })).close();
 });
 
 test("lookups, and filters that are closed or forgotten, take no memory", async () => {
