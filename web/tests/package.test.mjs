@@ -1,4 +1,4 @@
-// The package, as `npm pack` makes it, in Node, in a worker, in a bundle and in Deno.
+// The package, as `npm pack` makes it, in Node, in a worker, in a bundle, in TypeScript and in Deno.
 // TOOLS is a folder in which tests/package.json is installed.
 
 import assert from "node:assert/strict";
@@ -55,6 +55,21 @@ test("a bundle finds the module beside it, or has it inside", { skip: noTools },
     write("inside.mjs", `${BEGIN} import wasm from "koel-filter/koel.wasm"; await load(wasm); const filter = await open(${LOOKUP}`);
     await build({ ...options, entryPoints: ["inside.mjs"], outfile: "inside/main.mjs", loader: { ".wasm": "binary" } });
     assert.equal(run("node", "inside/main.mjs", GOLDEN), "true false");
+});
+
+test("TypeScript knows the package", { skip: noTools }, () => {
+    write("types.mts", `import { load, open, KoelError, type Filter } from "koel-filter";
+        async function bytes(): Promise<number> {
+            using filter: Filter = await open(new Uint8Array(), { wasm: await load(), verify: false });
+            const found: boolean = filter.has("a") && filter.has(7) && filter.has(7n) && filter.hasHash(filter.hash("a"));
+            const all: Uint8Array = filter.hasBatch(new BigUint64Array(2));
+            return found ? filter.parameters.f : all.length + filter.count("a");
+        }
+        bytes().catch((error: KoelError) => error.kind.length);
+        // @ts-expect-error an item is no object
+        (filter: Filter) => filter.has({});`);
+    const options = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "--types", ""];
+    run(join(process.env.TOOLS, "node_modules/.bin/tsc"), ...options, "types.mts");
 });
 
 test("Deno loads the package", { skip: noTools }, () => {
