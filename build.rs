@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=KOEL_SIZE");
     set_cfgs();
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let path = out.join("codebook.rs");
@@ -19,6 +20,8 @@ fn set_cfgs() {
     let is = |variable: &str, value: &str| env::var(variable).is_ok_and(|given| given == value);
     let has = |feature: &str| env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
     for (name, holds) in [
+        // The npm package has one piece of code for all kinds of tables, and the texts of messages in JavaScript.
+        ("smallest", is("KOEL_SIZE", "smallest")),
         // x86-64 has instructions that the portable kernel cannot use.
         ("x86_kernels", has("KERNELS") && is("CARGO_CFG_TARGET_ARCH", "x86_64")),
         // The `metrohash` crate reads words in native byte order, but hashes must not depend on the machine.

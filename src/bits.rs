@@ -1,6 +1,12 @@
 //! Bit fields of any width at any bit of a byte slice, least significant bit first. A field may straddle bytes and words. Tables
 //! access their bytes only through this module.
 
+/// True in programs for browsers, which are to be small: code that is there in any case takes the place of faster code.
+pub(crate) const IS_SMALL: bool = cfg!(target_family = "wasm");
+
+/// True in the npm package, which has most of the code that reads filters, and has it once: not for each kind of table.
+pub(crate) const IS_SMALLEST: bool = cfg!(smallest);
+
 /// The number of padding bytes behind a table. They allow loading eight bytes from the first byte of any field, even of an empty
 /// field at the very end.
 pub(crate) const PADDING: usize = 8;

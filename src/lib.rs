@@ -97,6 +97,7 @@ pub mod go;
 pub mod guide;
 pub mod hash;
 mod kernel;
+mod message;
 mod params;
 #[cfg(feature = "redisbloom")]
 pub mod redisbloom;

@@ -11,14 +11,11 @@ use super::{
     shard::Key,
 };
 use crate::{
-    bits::beyond,
+    bits::{IS_SMALL, IS_SMALLEST, beyond},
     filter::{Content, Located, Lookup},
     kernel::{BATCH, Dispatch, Hashes, MIN_FOR_VECTORS, Tables},
     table::{AnySize, Form as _, Geometry, Instructions, Narrow, Task, Uniform, list::ClassKey},
 };
-
-/// Programs for browsers, which are to be small, count copies where others look for one: that code is there in any case.
-const COUNTS_ARE_SMALLER: bool = cfg!(target_family = "wasm");
 
 /// The shards of a generation, in a filter or in a snapshot, to look up items.
 pub(crate) trait Shards<'a>: Copy + 'a {
@@ -62,7 +59,7 @@ pub(crate) trait Shards<'a>: Copy + 'a {
     #[inline(never)]
     fn contains_exactly(self, key: Key) -> bool {
         match self.shard_of(key.stream) {
-            ShardBytes::Table(layout, table) if COUNTS_ARE_SMALLER => layout.count(self.dispatch(), table, key) > 0,
+            ShardBytes::Table(layout, table) if IS_SMALL => layout.count(self.dispatch(), table, key) > 0,
             ShardBytes::Table(layout, table) => {
                 self.dispatch().read_deep(&layout.geometry, table, key.locate(layout.upper.extract(key.stream)).lookup())
             }
@@ -157,7 +154,9 @@ impl<'a, S: Shards<'a>> Task for ShardLookup<S> {
             return shards.contains_all_bits_of(hash);
         };
         match shards.geometry() {
-            Geometry::Narrow(geometry) => Narrow::read(geometry, table, instructions, Lookup(move || (buckets, fingerprint))),
+            Geometry::Narrow(geometry) if !IS_SMALLEST => {
+                Narrow::read(geometry, table, instructions, Lookup(move || (buckets, fingerprint)))
+            }
             // A separate function, so that this one need not save its registers.
             geometry => shards.dispatch().read(geometry, table, Located::new(buckets, fingerprint).lookup()),
         }

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     bits::in_memory,
+    message::{Text, text},
     params::{ParamError, TableKind, excess_items, mean_matches},
     table::AnySize,
 };
@@ -387,24 +388,30 @@ fn dropped_bucket_bits(buckets: u32) -> u8 {
 /// Validation of parameters that are read from untrusted bytes.
 impl ElasticParams {
     /// Returns the parameters if they are valid, otherwise the reason why they are not.
-    pub(crate) fn checked(self) -> Result<Self, &'static str> {
+    pub(crate) fn checked(self) -> Result<Self, Text> {
         let Self { false_positive_rate: rate, buckets, low_bits, shares, min_depth, max_depth, spare_bits, .. } = self;
         let check = |condition: bool, reason| if condition { Ok(()) } else { Err(reason) };
-        check(rate > 0.0 && rate < 1.0, "the false-positive rate is not between 0 and 1")?;
-        check(self.capacity <= self.max_capacity, "the capacity is more than the maximum capacity")?;
+        check(rate > 0.0 && rate < 1.0, text!("the false-positive rate is not between 0 and 1"))?;
+        check(self.capacity <= self.max_capacity, text!("the capacity is more than the maximum capacity"))?;
         let lengths = TableKind::Packed.fingerprint_bits();
-        check(lengths.contains(&low_bits.into()), "the table does not have fingerprints of this length")?;
-        check(shares.partition_bits() < 16 && 1 << shares.partition_bits() <= MAX_PARTITIONS, "there are too many partitions")?;
+        check(lengths.contains(&low_bits.into()), text!("the table does not have fingerprints of this length"))?;
+        check(
+            shares.partition_bits() < 16 && 1 << shares.partition_bits() <= MAX_PARTITIONS,
+            text!("there are too many partitions"),
+        )?;
         check(
             buckets >= 2 && buckets.is_multiple_of(2) && buckets <= MAX_BUCKETS,
-            "the number of buckets is odd or out of range",
+            text!("the number of buckets is odd or out of range"),
         )?;
-        check(min_depth <= max_depth && max_depth <= MAX_DEPTH, "the depths are out of range")?;
+        check(min_depth <= max_depth && max_depth <= MAX_DEPTH, text!("the depths are out of range"))?;
         let inserted_bits = inserted_stream_bits(dropped_bucket_bits(buckets));
-        check(max_depth + inserted_bits + FIRST_EXTRA_BITS <= MAX_KNOWN_BITS, "the shards are too large for their depth")?;
-        check(spare_bits <= MAX_SPARE_BITS, "there are too many spare bits")?;
+        check(max_depth + inserted_bits + FIRST_EXTRA_BITS <= MAX_KNOWN_BITS, text!("the shards are too large for their depth"))?;
+        check(spare_bits <= MAX_SPARE_BITS, text!("there are too many spare bits"))?;
         let bits = TableKind::Packed.bucket_bits(u32::from(low_bits) + u32::from(MAX_UPPER_BITS), BUCKET_SIZE);
-        check(isize::try_from(u64::from(buckets) * u64::from(bits) / 8).is_ok(), "a shard is larger than the address space")?;
+        check(
+            isize::try_from(u64::from(buckets) * u64::from(bits) / 8).is_ok(),
+            text!("a shard is larger than the address space"),
+        )?;
         Ok(self)
     }
 }

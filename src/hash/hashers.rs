@@ -9,8 +9,8 @@ use core::{
 
 #[cfg(feature = "serde")]
 use super::FromHasherId;
-use super::{HashItem, Hasher, HasherId, Uniform};
-use crate::params::ParamError;
+use super::{HashItem, Hasher, HasherId, Uniform, hash_bytes};
+use crate::{bits::IS_SMALLEST, params::ParamError};
 
 /// XXH3 with 64 bits, the default hasher. It is specified, fast on short items, and implemented in most languages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,6 +170,7 @@ impl Hasher for AnyHasher {
     #[inline]
     fn hash(&self, seed: u64, bytes: &[u8]) -> Uniform {
         match self {
+            Self::Xxh3 if IS_SMALLEST => hash_bytes(&Xxh3, seed, bytes),
             Self::Xxh3 => Xxh3.hash(seed, bytes),
             #[cfg(go_files)]
             Self::MetroHash64 => MetroHash64.hash(seed, bytes),

@@ -10,8 +10,9 @@ use super::{
     x86_64::{Avx2, Avx512, Bmi2},
 };
 use crate::{
+    bits::IS_SMALLEST,
     params::Params,
-    table::{Change, Deep, DeepGeometry, Form, Geometry, Narrow, Portable, Read, Single, Task, Wide},
+    table::{Change, Deep, DeepGeometry, Form, Geometry, Narrow, Portable, Read, Single, Slotwise, SlotwiseGeometry, Task, Wide},
 };
 
 /// A kernel that the processor supports. Only detection makes the tokens.
@@ -77,6 +78,10 @@ impl Dispatch {
     #[inline(always)]
     pub fn read<R: Read>(self, geometry: &Geometry, bytes: &[u8], read: R) -> R::Output {
         match geometry {
+            // One piece of code for all tables, except for lookups in the most frequent kind.
+            geometry if IS_SMALLEST && !(R::IS_HOT && matches!(geometry, Geometry::Narrow(_))) => {
+                read_slotwise(geometry.into(), bytes, read)
+            }
             Geometry::Narrow(geometry) => {
                 #[cfg(x86_kernels)]
                 if let Some(bmi2) = self.bmi2() {
@@ -109,6 +114,9 @@ impl Dispatch {
     /// Runs a [`Read`] on a packed table with its column.
     #[inline(always)]
     pub fn read_deep<R: Read>(self, geometry: &DeepGeometry, bytes: &[u8], read: R) -> R::Output {
+        if IS_SMALLEST {
+            return read_slotwise(geometry.into(), bytes, read);
+        }
         if !geometry.table.is_narrow() {
             // This encoding spreads and gathers nothing, so portable code is as fast.
             return read_portably::<Deep<Wide>, R>(geometry, bytes, read);
@@ -201,6 +209,12 @@ impl Dispatch {
 #[inline(never)]
 fn read_portably<F: Form, R: Read>(geometry: &F::Geometry, bytes: &[u8], read: R) -> R::Output {
     F::read(geometry, bytes, Portable, read)
+}
+
+/// Runs a [`Read`] slot by slot.
+#[inline(never)]
+fn read_slotwise<R: Read>(geometry: SlotwiseGeometry<'_>, bytes: &[u8], read: R) -> R::Output {
+    read.run(&Slotwise { geometry, bytes })
 }
 
 /// Runs a [`Task`] with portable code.

@@ -6,6 +6,8 @@ use super::{
     Addressing, TableKind,
     rate::{Rate, round_up_rate},
 };
+use crate::message::{Text, text};
+
 /// The error for an invalid parameter, with the value given and its limits as numbers.
 ///
 /// The message names the parameter, the value if it is a number, the limits and a remedy. Neither creating nor displaying the error
@@ -136,33 +138,37 @@ impl ParamError {
         Reason(self)
     }
 
-    /// Writes the message about a table that cannot exist, without the remedy. (It is a separate function because a program that
-    /// only reads snapshots displays no other parameter errors.)
-    pub(crate) fn table_limits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(parameter) = self.parameter() {
-            write!(f, "{parameter}: ")?;
-        }
-        self.table_reason(f)
-    }
-
-    /// Writes [`table_limits`](Self::table_limits) without the parameter's name.
-    fn table_reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Returns the message about a table that cannot exist, without the remedy: a text with gaps, and the numbers in them. (It is a
+    /// separate function because a program that only reads snapshots displays no other parameter errors.)
+    pub(crate) fn table_limits(&self) -> (Text, [u64; 3]) {
+        let between = |given, range: RangeInclusive<u32>| [given, *range.start(), *range.end()].map(u64::from);
         match *self {
             Self::Buckets { given, max, addressing } => {
-                let (name, rule, fewest) = (addressing.name(), addressing.rule(), addressing.min_buckets());
-                write!(f, "{given} given, but {name} addressing takes {rule} from {fewest} to {max}")
+                let text = match addressing {
+                    Addressing::AnySize => text!("buckets: {} given, but any-size addressing takes even numbers from {} to {}"),
+                    Addressing::PowerOfTwo => {
+                        text!("buckets: {} given, but power-of-two addressing takes powers of two from {} to {}")
+                    }
+                };
+                (text, [given, addressing.min_buckets(), max])
             }
-            Self::FingerprintBits { given, table } => out_of_range(f, given, table, &table.fingerprint_bits()),
-            Self::BucketSize { given, table } => out_of_range(f, given, table, &table.bucket_sizes()),
-            _ => Ok(()),
+            Self::FingerprintBits { given, table } => {
+                let text = match table {
+                    TableKind::Single => text!("fingerprint bits: {} given, but the single table takes {} to {}"),
+                    TableKind::Packed => text!("fingerprint bits: {} given, but the packed table takes {} to {}"),
+                };
+                (text, between(given, table.fingerprint_bits()))
+            }
+            Self::BucketSize { given, table } => {
+                let text = match table {
+                    TableKind::Single => text!("bucket size: {} given, but the single table takes {} to {}"),
+                    TableKind::Packed => text!("bucket size: {} given, but the packed table takes {}"),
+                };
+                (text, between(given, table.bucket_sizes()))
+            }
+            _ => (text!(""), [0; 3]),
         }
     }
-}
-
-fn out_of_range(f: &mut fmt::Formatter<'_>, given: u32, table: TableKind, range: &RangeInclusive<u32>) -> fmt::Result {
-    let (min, max) = (range.start(), range.end());
-    write!(f, "{given} given, but the {} table takes {min}", table.name())?;
-    if min == max { Ok(()) } else { write!(f, " to {max}") }
 }
 
 impl fmt::Display for ParamError {
@@ -193,7 +199,9 @@ impl fmt::Display for Reason<'_> {
                 write!(f, "{given} given, but filters of this size keep rates from {min} to below 1")?;
             }
             ParamError::Buckets { .. } | ParamError::FingerprintBits { .. } | ParamError::BucketSize { .. } => {
-                self.0.table_reason(f)?;
+                let (text, numbers) = self.0.table_limits();
+                let name = self.0.parameter().map_or(0, |name| name.len() + ": ".len());
+                text.write_from(name, &numbers, f)?;
             }
             ParamError::Partitions { given } => write!(f, "{given} given, but they are a power of two from 1 to 256")?,
             ParamError::MaxBytes { given, needed } => {

@@ -107,14 +107,6 @@ impl Addressing {
         rounded.unwrap_or(u64::MAX)
     }
 
-    /// Returns the phrase for valid numbers of buckets in error messages.
-    pub(super) const fn rule(self) -> &'static str {
-        match self {
-            Self::AnySize => "even numbers",
-            Self::PowerOfTwo => "powers of two",
-        }
-    }
-
     /// Returns true if the number of buckets is valid. Does not check the largest number.
     pub(super) fn accepts(self, buckets: u64) -> bool {
         match self {

@@ -10,7 +10,13 @@ use std::{
 
 #[cfg(feature = "std")]
 use crate::storage::reserved;
-use crate::{bits::wide, hash::HasherId, params::ParamError, storage::OutOfMemory};
+use crate::{
+    bits::wide,
+    hash::HasherId,
+    message::{Text, text},
+    params::ParamError,
+    storage::OutOfMemory,
+};
 
 /// The error of reading bytes as a filter: they are not a snapshot, they are corrupt, or this build cannot read them.
 ///
@@ -21,12 +27,20 @@ use crate::{bits::wide, hash::HasherId, params::ParamError, storage::OutOfMemory
 /// assert_eq!(error.kind(), SnapshotErrorKind::Magic);
 /// assert_eq!(error.offset(), 0);
 /// ```
-pub struct SnapshotError {
+pub struct SnapshotError(Repr);
+
+#[cfg(not(smallest))]
+type Repr = Fields;
+/// Returning a pointer takes less code than returning all fields. An error then takes 64 bytes of memory.
+#[cfg(smallest)]
+type Repr = alloc::boxed::Box<Fields>;
+
+struct Fields {
     kind: SnapshotErrorKind,
     offset: u64,
     cause: Cause,
     /// The remedy, if it is not that of the kind.
-    remedy: Option<&'static str>,
+    remedy: Option<Text>,
     /// The path of the file. It is in an array because a boxed array can be made from a vector, whose allocation may fail.
     #[cfg(feature = "std")]
     path: Option<Box<[PathBuf; 1]>>,
@@ -35,10 +49,10 @@ pub struct SnapshotError {
 /// The cause of an error. Creating it needs no memory. Only the path of a file does, so an error lacks it when memory is short.
 enum Cause {
     /// A message whose gaps, `{}`, are filled with these numbers in order. It has at most three gaps.
-    Message(&'static str, [u64; 3]),
+    Message(Text, [u64; 3]),
     /// A part of the snapshot does not match its checksum.
     Altered {
-        part: &'static str,
+        part: Text,
         stored: u64,
         computed: u64,
     },
@@ -130,27 +144,39 @@ impl SnapshotError {
     pub(crate) fn new<const N: usize>(
         kind: SnapshotErrorKind,
         offset: impl Into<u64>,
-        message: &'static str,
+        message: impl Into<Text>,
         numbers: [u64; N],
     ) -> Self {
         // Not by `copy_from_slice`: the code of an error is small only if that is inlined, which depends on its other callers.
         let number = |at: usize| numbers.get(at).copied().unwrap_or(0);
-        Self::from_cause(kind, offset.into(), Cause::Message(message, [number(0), number(1), number(2)]))
+        let (offset, message, numbers) = (offset.into(), message.into(), [number(0), number(1), number(2)]);
+        if cfg!(smallest) {
+            return Self::by_call(kind, offset, message, numbers[0], numbers[1], numbers[2]);
+        }
+        Self::from_cause(kind, offset, Cause::Message(message, numbers))
     }
 
+    #[cold]
+    #[inline(never)]
+    fn by_call(kind: SnapshotErrorKind, offset: u64, message: Text, first: u64, second: u64, third: u64) -> Self {
+        Self::from_cause(kind, offset, Cause::Message(message, [first, second, third]))
+    }
+
+    #[cfg_attr(not(smallest), allow(clippy::useless_conversion, reason = "or the fields are boxed"))]
     fn from_cause(kind: SnapshotErrorKind, offset: u64, cause: Cause) -> Self {
-        Self {
+        let fields = Fields {
             kind,
             offset,
             cause,
             remedy: None,
             #[cfg(feature = "std")]
             path: None,
-        }
+        };
+        Self(fields.into())
     }
 
     /// Creates the error for a part of the snapshot that does not match its checksum.
-    pub(crate) fn altered(kind: SnapshotErrorKind, offset: u64, part: &'static str, stored: u64, computed: u64) -> Self {
+    pub(crate) fn altered(kind: SnapshotErrorKind, offset: u64, part: Text, stored: u64, computed: u64) -> Self {
         Self::from_cause(kind, offset, Cause::Altered { part, stored, computed })
     }
 
@@ -175,13 +201,14 @@ impl SnapshotError {
     #[cfg(feature = "std")]
     #[cfg_attr(docsrs, doc(cfg(feature = "std")))]
     #[must_use]
-    pub fn in_file(self, file: &Path) -> Self {
+    pub fn in_file(mut self, file: &Path) -> Self {
         let boxed = || {
             let mut paths = reserved(1).ok()?;
             paths.push(try_join(Path::new(""), file).ok()?);
             paths.try_into().ok()
         };
-        Self { path: boxed().or(self.path), ..self }
+        self.0.path = boxed().or(self.0.path);
+        self
     }
 
     /// Returns the error with another remedy at the end of its message, for programs whose users do not call this library.
@@ -193,20 +220,43 @@ impl SnapshotError {
     /// ```
     #[must_use]
     pub fn with_remedy(self, remedy: &'static str) -> Self {
-        Self { remedy: Some(remedy), ..self }
+        self.with_remedy_text(Text::new(remedy))
+    }
+
+    pub(crate) fn with_remedy_text(mut self, remedy: Text) -> Self {
+        self.0.remedy = Some(remedy);
+        self
+    }
+
+    /// Returns the number of the message's text, and its numbers, for a program that has the texts (`message.rs`). With a wrong
+    /// checksum, the text is the altered part, and the numbers are the stored and the computed checksum. If a hasher or memory is
+    /// lacking, the text is empty, and the numbers are the hasher's id, or the bytes.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn parts(&self) -> (u32, [u64; 3]) {
+        let (text, numbers) = match &self.0.cause {
+            Cause::Message(message, numbers) => (*message, *numbers),
+            Cause::Altered { part, stored, computed } => (*part, [*stored, *computed, 0]),
+            Cause::Params(error) => error.table_limits(),
+            Cause::Hasher(needed) => (text!(""), [needed.number().into(), 0, 0]),
+            Cause::OutOfMemory(error) => (text!(""), [wide(error.bytes()), 0, 0]),
+            #[cfg(feature = "std")]
+            Cause::Io { message, .. } | Cause::NotSaved { message, .. } => (Text::new(message), [self.0.offset, 0, 0]),
+        };
+        (text.number(), numbers)
     }
 
     /// Returns the kind of error.
     #[must_use]
     pub fn kind(&self) -> SnapshotErrorKind {
-        self.kind
+        self.0.kind
     }
 
     /// Returns the offset of the error in bytes, from the start of the snapshot. With [`SnapshotErrorKind::OutOfMemory`], it has no
     /// meaning.
     #[must_use]
     pub fn offset(&self) -> u64 {
-        self.offset
+        self.0.offset
     }
 
     /// Returns true if the snapshot's format version is older than those that this release reads, and false if it is newer: with
@@ -214,13 +264,13 @@ impl SnapshotError {
     #[must_use]
     pub fn is_too_old(&self) -> bool {
         // The message names the snapshot's version first.
-        matches!(self.cause, Cause::Message(_, [given, read, _]) if self.kind == SnapshotErrorKind::Version && given < read)
+        matches!(self.0.cause, Cause::Message(_, [given, read, _]) if self.0.kind == SnapshotErrorKind::Version && given < read)
     }
 
     /// Returns the hasher that the filter was built with, if it is not the given one: with [`SnapshotErrorKind::Hasher`] only.
     #[must_use]
     pub fn hasher(&self) -> Option<HasherId> {
-        match self.cause {
+        match self.0.cause {
             Cause::Hasher(needed) => Some(needed),
             _ => None,
         }
@@ -248,7 +298,7 @@ impl SnapshotError {
     /// ```
     #[must_use]
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
-        match &self.cause {
+        match &self.0.cause {
             Cause::Io { error, .. } => Some(error.kind()),
             _ => None,
         }
@@ -267,7 +317,7 @@ impl From<OutOfMemory> for SnapshotError {
 #[cfg(feature = "std")]
 impl From<SnapshotError> for io::Error {
     fn from(error: SnapshotError) -> Self {
-        let kind = match error.kind {
+        let kind = match error.0.kind {
             SnapshotErrorKind::OutOfMemory => return io::ErrorKind::OutOfMemory.into(),
             SnapshotErrorKind::Io => error.io_kind().unwrap_or(io::ErrorKind::Other),
             _ => io::ErrorKind::InvalidData,
@@ -279,7 +329,7 @@ impl From<SnapshotError> for io::Error {
 /// Wraps an error. Without memory, returns its reason or its kind alone.
 #[cfg(feature = "std")]
 fn into_io(kind: io::ErrorKind, error: SnapshotError) -> io::Error {
-    boxed(kind, error).unwrap_or_else(|error| match error.cause {
+    boxed(kind, error).unwrap_or_else(|error| match error.0.cause {
         Cause::Io { error, .. } | Cause::NotSaved { error, .. } => error,
         _ => kind.into(),
     })
@@ -287,13 +337,13 @@ fn into_io(kind: io::ErrorKind, error: SnapshotError) -> io::Error {
 
 /// Returns the error for an input that ends too early.
 pub(crate) fn too_short(given: u64, expected: u64) -> SnapshotError {
-    let message = "the bytes end too early: there are {}, and there should be {}";
+    let message = text!("the bytes end too early: there are {}, and there should be {}");
     SnapshotError::new(SnapshotErrorKind::Length, given, message, [given, expected])
 }
 
 /// Returns the error for a snapshot that other bytes follow.
 pub(super) fn too_long(given: u64, expected: u64) -> SnapshotError {
-    let message = "the snapshot ends here, and {} more bytes follow it";
+    let message = text!("the snapshot ends here, and {} more bytes follow it");
     SnapshotError::new(SnapshotErrorKind::TrailingBytes, expected, message, [given - expected])
 }
 
@@ -345,24 +395,29 @@ pub(super) fn save_error(kind: io::ErrorKind, path: &Path, message: &'static str
 impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         #[cfg(feature = "std")]
-        if let Some([path]) = self.path.as_deref() {
+        if let Some([path]) = self.0.path.as_deref() {
             write!(f, "{}: ", path.display())?;
         }
         // No byte is at fault if memory cannot be allocated. The message of an I/O error names the offset if there is one.
-        if !matches!(self.kind, SnapshotErrorKind::OutOfMemory | SnapshotErrorKind::Io) {
-            write!(f, "at byte {}: ", self.offset)?;
+        if !matches!(self.0.kind, SnapshotErrorKind::OutOfMemory | SnapshotErrorKind::Io) {
+            write!(f, "at byte {}: ", self.0.offset)?;
         }
-        match &self.cause {
-            Cause::Message(message, numbers) => write_message(message, numbers, f)?,
+        match &self.0.cause {
+            Cause::Message(message, numbers) => message.write(numbers, f)?,
             Cause::Altered { part, stored, computed } => {
-                write!(f, "the {part} was altered: the checksum stored is {stored:#018x}, the one computed {computed:#018x}")?;
+                f.write_str("the ")?;
+                part.write(&[], f)?;
+                write!(f, " was altered: the checksum stored is {stored:#018x}, the one computed {computed:#018x}")?;
             }
-            Cause::Params(error) => error.table_limits(f)?,
+            Cause::Params(error) => {
+                let (message, numbers) = error.table_limits();
+                message.write(&numbers, f)?;
+            }
             Cause::Hasher(needed) => write!(f, "the filter was built with {needed}, which is not the given hasher")?,
             Cause::OutOfMemory(error) => write!(f, "cannot allocate {} bytes", error.bytes())?,
             #[cfg(feature = "std")]
             Cause::Io { message, error } => {
-                write_message(message, &[self.offset], f)?;
+                Text::new(message).write(&[self.0.offset], f)?;
                 // A reader's own error is the source.
                 if error.get_ref().is_none() {
                     write!(f, ": {}", Reason(error))?;
@@ -371,20 +426,16 @@ impl fmt::Display for SnapshotError {
             #[cfg(feature = "std")]
             Cause::NotSaved { message, error } => write!(f, "{message}: {}", Reason(error))?,
         }
-        let remedy = self.remedy.unwrap_or(match self.cause {
+        if let Some(remedy) = self.0.remedy {
+            f.write_str("; ")?;
+            return remedy.write(&[], f);
+        }
+        let remedy = match self.0.cause {
             Cause::Hasher(needed) => needed.remedy(),
-            _ => self.kind.remedy(),
-        });
+            _ => self.0.kind.remedy(),
+        };
         if remedy.is_empty() { Ok(()) } else { write!(f, "; {remedy}") }
     }
-}
-
-/// Writes a message with a number in each of its gaps.
-fn write_message(message: &str, numbers: &[u64], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    // The search for a string would be linked for this alone.
-    let mut pieces = message.split(['{', '}']).step_by(2);
-    f.write_str(pieces.next().unwrap_or_default())?;
-    pieces.zip(numbers).try_for_each(|(piece, number)| write!(f, "{number}{piece}"))
 }
 
 /// Shows the message. Each `Box<dyn Error>` brings this code into the program even if nothing calls it, and the code for the fields
@@ -397,7 +448,7 @@ impl fmt::Debug for SnapshotError {
 
 impl Error for SnapshotError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match &self.cause {
+        match &self.0.cause {
             Cause::OutOfMemory(error) => Some(error),
             #[cfg(feature = "std")]
             Cause::Io { error, .. } => error.get_ref().map(|error| error as &(dyn Error + 'static)),
@@ -435,7 +486,7 @@ mod tests {
                  version",
             ),
             (
-                SnapshotError::altered(Kind::HeaderChecksum, 56, "header", 1, 0xabc),
+                SnapshotError::altered(Kind::HeaderChecksum, 56, text!("header"), 1, 0xabc),
                 "at byte 56: the header was altered: the checksum stored is 0x0000000000000001, the one computed \
                  0x0000000000000abc; the snapshot is corrupt, use another copy",
             ),
@@ -480,7 +531,8 @@ mod tests {
         assert_eq!((error.io_kind(), io::Error::from(error).kind()), (Some(io::ErrorKind::Other), io::ErrorKind::Other));
         let error = SnapshotError::from(OutOfMemory::of(1));
         assert_eq!((error.io_kind(), io::Error::from(error).kind()), (None, io::ErrorKind::OutOfMemory));
-        let corrupt = SnapshotError::altered(SnapshotErrorKind::BodyChecksum, 80, "table", 1, 2).in_file(Path::new("f.koel"));
+        let corrupt =
+            SnapshotError::altered(SnapshotErrorKind::BodyChecksum, 80, text!("table"), 1, 2).in_file(Path::new("f.koel"));
         assert!(corrupt.to_string().starts_with("f.koel: at byte 80: the table was altered: "), "{corrupt}");
     }
 }

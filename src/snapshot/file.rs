@@ -79,7 +79,7 @@ fn read_back(file: &File) -> Result<(), SnapshotError> {
     }
     // From the file's start again.
     let mut input = Input::new(Source::Stream(&mut fill));
-    Reading::start(&mut input)?.sections(Reading::skip)?;
+    Reading::start(&mut input)?.sections(&mut Reading::skip)?;
     check_length(file, input.offset)
 }
 

@@ -17,7 +17,7 @@ use super::{
 #[cfg(feature = "std")]
 use super::{Source, file::open, stream};
 use crate::{
-    bits::{PADDING, in_memory, index, wide},
+    bits::{IS_SMALLEST, PADDING, in_memory, index, wide},
     filter::{CuckooFilter, FilterView, RawFilter},
     hash::{Hasher, HasherId, Xxh3},
     storage::{OutOfMemory, Owned, Snapshot, reserved},
@@ -594,7 +594,13 @@ impl<D: AsRef<[u8]>> RawFilter<Snapshot<D>> {
     }
 
     fn verify(&self, hasher: HasherId) -> Result<(), SnapshotError> {
-        verify::fixed(self, self.listed(), &self.frame(hasher))
+        let (listed, frame) = (self.listed(), self.frame(hasher));
+        if IS_SMALLEST {
+            // The same code for all types of data.
+            let view = RawFilter::with_listed(*self.params(), &self.storage()[..], self.items(), listed.bytes().len());
+            return verify::contiguous(&view, &frame);
+        }
+        verify::fixed(self, listed, &frame)
     }
 
     /// Returns a validated copy. Validates the copy, not the view, because mapped bytes may change at any time.

@@ -22,16 +22,15 @@
 //! filter of fixed size has no section, since its header states the same. A section would make a filter of a hundred items a fifth
 //! longer, and writing it would read the table twice.
 
-use core::ops::Deref;
-
 use crate::{
-    bits::{PADDING, wide},
+    bits::{IS_SMALLEST, PADDING, wide},
     elastic::{ElasticParams, GenerationPlan, Shares},
     filter::RawFilter,
     hash::{Hasher, HasherId, Xxh3, hash_bytes},
+    message::{Text, text},
     params::{Addressing, ParamError, Params, TableKind},
     snapshot::{SnapshotError, SnapshotErrorKind as Kind},
-    storage,
+    storage::{self, Bytes},
     table::{
         TableParams as _,
         copies::{ClassKeys, KEYS_AT},
@@ -76,6 +75,8 @@ const _: () = assert!(RATE_AT + 8 == CHECKSUM_AT);
 
 /// The length of a section's header.
 pub(crate) const SECTION_BYTES: usize = 32;
+/// The length of its fields, which its checksum follows.
+pub(super) const SECTION_FIELDS: usize = SECTION_BYTES - 8;
 /// The length of a record.
 pub(crate) const RECORD_BYTES: usize = 24;
 
@@ -102,47 +103,44 @@ pub(crate) struct Header<F> {
     pub(super) checksum: u64,
 }
 
-impl<F> Header<F> {
-    /// Decodes and validates a header. `decode_fields` does so with the fields in which the two types of filters differ.
-    fn decode_with(
-        expects_growing: bool,
-        header: &HeaderBytes,
-        decode_fields: impl FnOnce(&HeaderBytes) -> Result<F, SnapshotError>,
-    ) -> Result<Self, SnapshotError> {
-        if bytes_at(header, MAGIC_AT) != MAGIC {
-            return Err(not_a_snapshot());
-        }
-        let version = u16::from_le_bytes(bytes_at(header, VERSION_AT));
-        if version == DEVELOPMENT_VERSION {
-            let message =
-                "a snapshot of version {}, written by a development version of this library, but this release reads version {}";
-            let error = SnapshotError::new(Kind::Version, wide(VERSION_AT), message, [version.into(), VERSION.into()]);
-            return Err(error.with_remedy("write it again with this release"));
-        }
-        if version != VERSION {
-            let message = "a snapshot of version {}, but this release reads version {}";
-            return Err(SnapshotError::new(Kind::Version, wide(VERSION_AT), message, [version.into(), VERSION.into()]));
-        }
-        let (stored, computed) = (u64_at(header, CHECKSUM_AT), header_checksum(header));
-        if stored != computed {
-            return Err(SnapshotError::altered(Kind::HeaderChecksum, wide(CHECKSUM_AT), "header", stored, computed));
-        }
-        if header[TABLE_AT] > GROWING {
-            let message = "table kind {}: 0 is single, 1 is packed, 2 is that of filters that grow";
-            return Err(parameter(TABLE_AT, message, [header[TABLE_AT].into()]));
-        }
-        if is_growing(header) != expects_growing {
-            let (message, remedy) = if expects_growing {
-                ("this is a filter of fixed size", "read it with CuckooFilter or FilterView")
-            } else {
-                ("this is a filter that grows", "read it with ElasticFilter or ElasticView")
-            };
-            return Err(SnapshotError::new(Kind::OtherType, wide(TABLE_AT), message, []).with_remedy(remedy));
-        }
-        let fields = decode_fields(header)?;
-        Ok(Self { fields, hasher: HasherId::from_number(u16::from_le_bytes(bytes_at(header, HASHER_AT))), checksum: stored })
+/// Validates the fields that the headers of both types of filters have. Returns the hasher and the checksum.
+#[inline(never)]
+fn decode_common(header: &HeaderBytes, expects_growing: bool) -> Result<(HasherId, u64), SnapshotError> {
+    if bytes_at(header, MAGIC_AT) != MAGIC {
+        return Err(not_a_snapshot());
     }
+    let version = u16::from_le_bytes(bytes_at(header, VERSION_AT));
+    if version == DEVELOPMENT_VERSION {
+        let message = text!(
+            "a snapshot of version {}, written by a development version of this library, but this release reads version {}"
+        );
+        let error = SnapshotError::new(Kind::Version, wide(VERSION_AT), message, [version.into(), VERSION.into()]);
+        return Err(error.with_remedy_text(text!("write it again with this release")));
+    }
+    if version != VERSION {
+        let message = text!("a snapshot of version {}, but this release reads version {}");
+        return Err(SnapshotError::new(Kind::Version, wide(VERSION_AT), message, [version.into(), VERSION.into()]));
+    }
+    let (stored, computed) = (u64_at(header, CHECKSUM_AT), header_checksum(header));
+    if stored != computed {
+        return Err(SnapshotError::altered(Kind::HeaderChecksum, wide(CHECKSUM_AT), text!("header"), stored, computed));
+    }
+    if header[TABLE_AT] > GROWING {
+        let message = text!("table kind {}: 0 is single, 1 is packed, 2 is that of filters that grow");
+        return Err(parameter(TABLE_AT, message, [header[TABLE_AT].into()]));
+    }
+    if is_growing(header) != expects_growing {
+        let (message, remedy) = if expects_growing {
+            (text!("this is a filter of fixed size"), text!("read it with CuckooFilter or FilterView"))
+        } else {
+            (text!("this is a filter that grows"), text!("read it with ElasticFilter or ElasticView"))
+        };
+        return Err(SnapshotError::new(Kind::OtherType, wide(TABLE_AT), message, []).with_remedy_text(remedy));
+    }
+    Ok((HasherId::from_number(u16::from_le_bytes(bytes_at(header, HASHER_AT))), stored))
+}
 
+impl<F> Header<F> {
     /// Calls `hasher` with the id in the header, and returns the hasher. Fails if there is none, or if it has another id.
     pub(crate) fn hasher<H: Hasher>(&self, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<H, SnapshotError> {
         let hasher = hasher(self.hasher).filter(|hasher| hasher.id() == self.hasher);
@@ -181,7 +179,8 @@ impl Header<Fixed> {
     /// Decodes and validates a header. It is not inlined, so that views of all data types share its code.
     #[inline(never)]
     pub fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
-        Self::decode_with(false, header, Fixed::decode)
+        let (hasher, checksum) = decode_common(header, false)?;
+        Ok(Self { fields: Fixed::decode(header)?, hasher, checksum })
     }
 }
 
@@ -189,13 +188,14 @@ impl Header<ElasticParams> {
     /// Decodes and validates a header.
     #[inline(never)]
     pub fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
-        Self::decode_with(true, header, ElasticParams::decode)
+        let (hasher, checksum) = decode_common(header, true)?;
+        Ok(Self { fields: ElasticParams::decode(header)?, hasher, checksum })
     }
 }
 
 impl Fixed {
     /// Returns the header fields of a filter.
-    pub(super) fn of<S: Deref<Target = [u8]>>(filter: &RawFilter<S>) -> Self {
+    pub(super) fn of<S: Bytes>(filter: &RawFilter<S>) -> Self {
         Self { params: *filter.params(), items: filter.items(), listed_bytes: wide(filter.listed_bytes()) }
     }
 
@@ -227,7 +227,7 @@ impl Fixed {
             0 => Addressing::AnySize,
             1 => Addressing::PowerOfTwo,
             other => {
-                return Err(parameter(ADDRESSING_AT, "addressing {}: 0 is any size, 1 is powers of two", [other.into()]));
+                return Err(parameter(ADDRESSING_AT, text!("addressing {}: 0 is any size, 1 is powers of two"), [other.into()]));
             }
         };
         let (f, b) = (header[FINGERPRINT_BITS_AT].into(), header[BUCKET_SIZE_AT].into());
@@ -248,12 +248,12 @@ impl Fixed {
         let most = wide(slots).saturating_add(entries.min(wide(slots)).saturating_mul(u32::MAX.into()));
         let most_bytes = wide(slots).saturating_mul(u64::from(key_bytes) + 4).saturating_add(wide(KEYS_AT));
         if listed_bytes > most_bytes || listed_bytes > 0 && entries == 0 || items > most {
-            let message = "{} items in {} slots, and {} bytes of extra copies";
+            let message = text!("{} items in {} slots, and {} bytes of extra copies");
             return Err(parameter(ITEMS_AT, message, [items, wide(slots), listed_bytes]));
         }
         let reserved = u64_at(header, RESERVED_AT);
         if reserved != 0 {
-            return Err(parameter(RESERVED_AT, "a reserved field is {}; it must be 0", [reserved]));
+            return Err(parameter(RESERVED_AT, text!("a reserved field is {}; it must be 0"), [reserved]));
         }
         Ok(Self { params, items, listed_bytes })
     }
@@ -281,12 +281,12 @@ impl ElasticParams {
 
     fn decode(header: &HeaderBytes) -> Result<Self, SnapshotError> {
         if header[BUCKET_SIZE_AT] != BUCKET_SIZE {
-            let message = "buckets of {} slots, but those of filters that grow have {}";
+            let message = text!("buckets of {} slots, but those of filters that grow have {}");
             return Err(parameter(BUCKET_SIZE_AT, message, [header[BUCKET_SIZE_AT].into(), BUCKET_SIZE.into()]));
         }
         let is_staggered = match header[STAGGERED_AT] {
             flag @ (0 | 1) => flag == 1,
-            other => return Err(parameter(STAGGERED_AT, "staggered {}: 0 is no, 1 is yes", [other.into()])),
+            other => return Err(parameter(STAGGERED_AT, text!("staggered {}: 0 is no, 1 is yes"), [other.into()])),
         };
         let params = Self {
             capacity: u64_at(header, CAPACITY_AT),
@@ -320,31 +320,25 @@ impl Section {
         put(&mut bytes, 0, self.items.to_le_bytes());
         put(&mut bytes, 8, self.records.to_le_bytes());
         put(&mut bytes, 16, self.length.to_le_bytes());
-        let checksum = section_checksum(&bytes, list, partition, seed);
-        put(&mut bytes, 24, checksum.to_le_bytes());
+        // As `section_checksum` does, in pieces.
+        let mut checksum = Checksum::new(seed.wrapping_add(partition));
+        checksum.update(&bytes[..SECTION_FIELDS]);
+        list.for_each(|piece| checksum.update(piece.as_ref()));
+        let checksum = checksum.finish();
+        put(&mut bytes, SECTION_FIELDS, checksum.to_le_bytes());
         (bytes, checksum)
     }
 
     /// Decodes the fields and the stored checksum.
     pub fn decode(bytes: &[u8; SECTION_BYTES]) -> (Self, u64) {
-        (Self { items: u64_at(bytes, 0), records: u64_at(bytes, 8), length: u64_at(bytes, 16) }, u64_at(bytes, 24))
+        (Self { items: u64_at(bytes, 0), records: u64_at(bytes, 8), length: u64_at(bytes, 16) }, u64_at(bytes, SECTION_FIELDS))
     }
 }
 
-/// Computes the checksum of a section's first three fields and its list. It depends on `partition` and on the header's checksum,
-/// `seed`, so a section does not match another partition or filter.
-pub(super) fn section_checksum(
-    section: &[u8; SECTION_BYTES],
-    list: impl Iterator<Item = impl AsRef<[u8]>>,
-    partition: u64,
-    seed: u64,
-) -> u64 {
-    let mut checksum = Checksum::new(seed.wrapping_add(partition));
-    checksum.update(&section[..24]);
-    for piece in list {
-        checksum.update(piece.as_ref());
-    }
-    checksum.finish()
+/// Computes the checksum of a section's fields and its list. It depends on `partition` and on the header's checksum, `seed`, so a
+/// section does not match another partition or filter.
+pub(super) fn section_checksum(fields_and_list: &[u8], partition: u64, seed: u64) -> u64 {
+    checksum(fields_and_list, seed.wrapping_add(partition))
 }
 
 /// The kind of a record's body.
@@ -428,12 +422,15 @@ pub(crate) fn checksum(bytes: &[u8], seed: u64) -> u64 {
 
 /// Returns the [`checksum`] of a header. Hashing a number of bytes that the compiler knows takes a fraction of the code.
 fn header_checksum(header: &HeaderBytes) -> u64 {
+    if IS_SMALLEST {
+        return checksum(&header[..CHECKSUM_AT], 0);
+    }
     xxhash_rust::xxh3::xxh3_64_with_seed(&header[..CHECKSUM_AT], 0)
 }
 
 /// Compares the stored checksum of a part of the snapshot with the computed one. The error has the offset `at`: that of the
 /// checksum or of the part.
-pub(super) fn verify_checksum(at: u64, part: &'static str, stored: u64, computed: u64) -> Result<(), SnapshotError> {
+pub(super) fn verify_checksum(at: u64, part: Text, stored: u64, computed: u64) -> Result<(), SnapshotError> {
     if stored == computed { Ok(()) } else { Err(SnapshotError::altered(Kind::BodyChecksum, at, part, stored, computed)) }
 }
 
@@ -458,7 +455,7 @@ impl Checksum {
 }
 
 pub(super) fn not_a_snapshot() -> SnapshotError {
-    SnapshotError::new(Kind::Magic, wide(MAGIC_AT), "these bytes do not begin as a koel snapshot does", [])
+    SnapshotError::new(Kind::Magic, wide(MAGIC_AT), text!("these bytes do not begin as a koel snapshot does"), [])
 }
 
 /// Returns the error for bytes that are not even a header.
@@ -468,11 +465,11 @@ pub(super) fn header_too_short(bytes: &[u8]) -> SnapshotError {
     }
     // The header is incomplete, so the length of the snapshot is unknown.
     let given = wide(bytes.len());
-    let message = "the bytes end too early: there are {}, and the header alone has {}";
+    let message = text!("the bytes end too early: there are {}, and the header alone has {}");
     SnapshotError::new(Kind::Length, given, message, [given, wide(HEADER_BYTES)])
 }
 
-fn parameter<const N: usize>(at: usize, message: &'static str, numbers: [u64; N]) -> SnapshotError {
+fn parameter<const N: usize>(at: usize, message: Text, numbers: [u64; N]) -> SnapshotError {
     SnapshotError::new(Kind::Parameter, wide(at), message, numbers)
 }
 

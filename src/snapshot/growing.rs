@@ -3,8 +3,13 @@
 use alloc::vec::Vec;
 
 use super::{
-    ElasticView, Input, ListedGeneration, Listing, Reading, Source, error::too_long, filters::append, read::Contents, reads,
-    snapshot_bytes, view::SnapshotShards, views, write, writes,
+    ElasticView, Input, ListedGeneration, Listing, Reading, Source,
+    error::too_long,
+    filters::append,
+    read::Contents,
+    reads, snapshot_bytes,
+    view::{ShardIndex, SnapshotShards},
+    views, write, writes,
 };
 #[cfg(feature = "std")]
 use crate::elastic::{Shared, SharedFilter};
@@ -46,7 +51,7 @@ impl Generation {
         let mut generation = Self::with_levels(plan, &tables, Dispatch::best())?;
         let shards = records.iter().filter(|record| record.is_shard()).count();
         for (number, record) in records.iter().enumerate() {
-            match reading.body(&plan, record, |class_key| generation.count_in_tables(class_key))? {
+            match reading.body(&plan, record, &|class_key| generation.count_in_tables(class_key))? {
                 Contents::Table(table) => {
                     generation.push_table(record.depth, record.prefix, low_half(record.entries), table)?;
                 }
@@ -87,7 +92,7 @@ impl Elastic {
     fn read(reading: Reading<'_, '_>) -> Result<Self, SnapshotError> {
         let params = reading.header.fields;
         let mut partitions = reserved(params.partitions())?;
-        reading.sections(|reading, listing| {
+        reading.sections(&mut |reading, listing| {
             partitions.push(Partition::read(reading, listing)?);
             Ok(())
         })?;
@@ -156,20 +161,7 @@ impl<D: AsRef<[u8]>, H: Hasher> ElasticView<D, H> {
 
 impl<D: AsRef<[u8]>> SnapshotShards<D> {
     fn verify(&self, _: HasherId) -> Result<(), SnapshotError> {
-        let mut input = Input::new(Source::Slice(self.snapshot().all()));
-        Reading::start(&mut input)?.sections(|reading, listing| {
-            let (params, mut found) = (reading.header.fields, 0_u64);
-            for ListedGeneration { plan, records, .. } in listing.generations(&params) {
-                for record in records {
-                    let in_tables = |class_key| self.count_in_tables(listing.partition, plan.number, class_key);
-                    found = found.saturating_add(match reading.body(&plan, record, in_tables)? {
-                        Contents::Table(_) => record.entries,
-                        Contents::List(list) | Contents::Copies(list) => list.total(),
-                    });
-                }
-            }
-            listing.check_items(found)
-        })
+        self.index().verify(self.snapshot().all())
     }
 
     fn to_verified(&self, _: HasherId) -> Result<Elastic, SnapshotError> {
@@ -187,6 +179,25 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
 
     fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {
         self.write(hasher, append(bytes))
+    }
+}
+
+impl ShardIndex {
+    fn verify(&self, bytes: &[u8]) -> Result<(), SnapshotError> {
+        let mut input = Input::new(Source::Slice(bytes));
+        Reading::start(&mut input)?.sections(&mut |reading, listing| {
+            let (params, mut found) = (reading.header.fields, 0_u64);
+            for ListedGeneration { plan, records, .. } in listing.generations(&params) {
+                for record in records {
+                    let in_tables = |class_key| self.count_in_tables(bytes, listing.partition, plan.number, class_key);
+                    found = found.saturating_add(match reading.body(&plan, record, &in_tables)? {
+                        Contents::Table(_) => record.entries,
+                        Contents::List(list) | Contents::Copies(list) => list.total(),
+                    });
+                }
+            }
+            listing.check_items(found)
+        })
     }
 }
 

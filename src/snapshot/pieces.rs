@@ -2,7 +2,7 @@
 //! pieces.
 
 use alloc::vec::Vec;
-use core::{fmt, iter, ops::Deref};
+use core::{fmt, iter};
 
 use super::{
     SnapshotError, SnapshotErrorKind as Kind,
@@ -19,8 +19,9 @@ use crate::{
     elastic::{ElasticFilter, ElasticParams, Partition},
     filter::{CuckooFilter, FilterView, RawFilter},
     hash::{Hasher, HasherId, Xxh3},
+    message::text,
     params::Params,
-    storage::{OutOfMemory, Snapshot, reserved},
+    storage::{Bytes, OutOfMemory, Snapshot, reserved},
 };
 
 // Bare tables: the table of a fixed filter, and the first half of the checksum that would follow it in a snapshot. The caller keeps
@@ -155,7 +156,7 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
 }
 
 /// Returns the header that a snapshot would have, and its checksum.
-fn header<S: Deref<Target = [u8]>>(filter: &RawFilter<S>, hasher: HasherId) -> (HeaderBytes, u64) {
+fn header<S: Bytes>(filter: &RawFilter<S>, hasher: HasherId) -> (HeaderBytes, u64) {
     Fixed { items: wide(filter.table_len()), listed_bytes: 0, params: *filter.params() }.header(hasher)
 }
 
@@ -168,7 +169,7 @@ fn stored<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>) -> u32 {
 /// Returns the frame of a bare table.
 pub(super) fn bare_frame<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>, hasher: HasherId) -> Frame {
     let (_, seed) = header(view, hasher);
-    let items = (0, "the table holds {} items, but {} were given");
+    let items = (0, text!("the table holds {} items, but {} were given"));
     Frame { start: 0, seed, stored: stored(view).into(), mask: u32::MAX.into(), items }
 }
 

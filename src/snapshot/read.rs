@@ -4,7 +4,7 @@
 //! and verifies and reads filters, which [read](Reading::body) them.
 
 use alloc::vec::Vec;
-use core::{iter, mem};
+use core::mem;
 #[cfg(feature = "std")]
 use std::io::{ErrorKind, Read};
 
@@ -12,14 +12,15 @@ use super::{
     SnapshotError, SnapshotErrorKind as Kind,
     error::{too_long, too_short},
     format::{
-        Body, Checksum, HEADER_BYTES, Header, HeaderBytes, RECORD_BYTES, Record, SECTION_BYTES, Section, TRAILER_BYTES, checksum,
-        header_too_short, section_checksum, u64_at, verify_checksum,
+        Body, HEADER_BYTES, Header, HeaderBytes, RECORD_BYTES, Record, SECTION_BYTES, SECTION_FIELDS, Section, TRAILER_BYTES,
+        checksum, header_too_short, section_checksum, u64_at, verify_checksum,
     },
     verify,
 };
 use crate::{
     bits::{PADDING, in_memory, wide},
     elastic::{ElasticParams, GenerationPlan, Shard},
+    message::{Text, text},
     storage::{OutOfMemory, reserved},
     table::{
         TableParams as _,
@@ -115,6 +116,11 @@ impl<'a> Input<'a> {
     /// Reads the next part, of `len` bytes, with room for padding. The memory grows with the bytes that arrive.
     pub fn read(&mut self, len: usize) -> Result<(), SnapshotError> {
         self.part.clear();
+        self.read_up_to(len)
+    }
+
+    /// Reads on, behind what is in the part, until the part has `len` bytes.
+    fn read_up_to(&mut self, len: usize) -> Result<(), SnapshotError> {
         while self.part.len() < len {
             let start = self.part.len();
             let end = len.min(start + start.clamp(FIRST_PIECE, MAX_PIECE));
@@ -167,8 +173,8 @@ impl<'a> Input<'a> {
 pub(crate) struct Reading<'r, 's> {
     input: &'r mut Input<'s>,
     pub header: Header<ElasticParams>,
-    /// The checksum of the sections' checksums.
-    checksum: Checksum,
+    /// The sections' checksums so far.
+    checksums: Vec<u8>,
     /// The bytes of all directories that were allowed.
     directories: u64,
 }
@@ -177,8 +183,8 @@ impl<'r, 's> Reading<'r, 's> {
     /// Reads the header.
     pub fn start(input: &'r mut Input<'s>) -> Result<Self, SnapshotError> {
         let header = Header::<ElasticParams>::decode(&input.header()?)?;
-        let checksum = Checksum::new(header.checksum);
-        Ok(Self { input, header, checksum, directories: 0 })
+        let checksums = reserved(header.fields.partitions() * size_of::<u64>())?;
+        Ok(Self { input, header, checksums, directories: 0 })
     }
 
     /// Returns the offset of the next byte.
@@ -190,7 +196,7 @@ impl<'r, 's> Reading<'r, 's> {
     /// [read](Self::body) all bodies in order, or [skip](Self::skip) them.
     pub fn sections(
         mut self,
-        mut act: impl FnMut(&mut Self, &Listing) -> Result<(), SnapshotError>,
+        act: &mut dyn FnMut(&mut Self, &Listing) -> Result<(), SnapshotError>,
     ) -> Result<(), SnapshotError> {
         for partition in 0..wide(self.header.fields.partitions()) {
             let listing = self.listing(partition)?;
@@ -198,27 +204,29 @@ impl<'r, 's> Reading<'r, 's> {
         }
         let at = self.input.offset;
         self.input.read(TRAILER_BYTES)?;
-        verify_checksum(at, "end", u64_at(&self.input.part, 0), self.checksum.finish())
+        verify_checksum(at, text!("end"), u64_at(&self.input.part, 0), checksum(&self.checksums, self.header.checksum))
     }
 
     /// Reads and validates the next section, that of `partition`, up to its bodies.
     fn listing(&mut self, partition: u64) -> Result<Listing, SnapshotError> {
-        let Self { input, header, checksum, .. } = self;
+        let Self { input, header, checksums, .. } = self;
         let start = input.offset;
         input.read(SECTION_BYTES)?;
         let mut bytes = [0; SECTION_BYTES];
         bytes.copy_from_slice(&input.part);
         let (section, stored) = Section::decode(&bytes);
         let len = usize::try_from(section.records).ok().and_then(|records| records.checked_mul(RECORD_BYTES));
+        let len = len.and_then(|len| len.checked_add(SECTION_FIELDS));
         let Some(len) = len else {
-            let message = "partition {} has {} records, more than this machine can address";
+            let message = text!("partition {} has {} records, more than this machine can address");
             return Err(SnapshotError::new(Kind::Shards, start, message, [partition, section.records]));
         };
-        input.read(len)?;
-        let computed = section_checksum(&bytes, iter::once(&input.part), partition, header.checksum);
-        verify_checksum(start, "header of a partition, or its list of shards,", stored, computed)?;
-        checksum.update(&stored.to_le_bytes());
-        Listing::decode(&header.fields, &input.part, partition, &section, start)
+        input.part.truncate(SECTION_FIELDS);
+        input.read_up_to(len)?;
+        let computed = section_checksum(&input.part, partition, header.checksum);
+        verify_checksum(start, text!("header of a partition, or its list of shards,"), stored, computed)?;
+        checksums.extend_from_slice(&stored.to_le_bytes());
+        Listing::decode(&header.fields, &input.part[SECTION_FIELDS..], partition, &section, start)
     }
 
     /// Reads and validates the next body. For a class key, `occurrences` returns how many copies of that item are in the
@@ -227,14 +235,14 @@ impl<'r, 's> Reading<'r, 's> {
         &mut self,
         plan: &GenerationPlan,
         record: &Record,
-        occurrences: impl Fn(ClassKey) -> u32,
+        occurrences: &dyn Fn(ClassKey) -> u32,
     ) -> Result<Contents<'_>, SnapshotError> {
         let input = &mut *self.input;
         let start = input.offset;
         let part = match record.body {
-            Body::Table => "table of a shard",
-            Body::List { .. } => "list of a shard's items",
-            Body::Copies { .. } => "list of extra copies",
+            Body::Table => text!("table of a shard"),
+            Body::List { .. } => text!("list of a shard's items"),
+            Body::Copies { .. } => text!("list of extra copies"),
         };
         // A body that is longer than the address space is longer than the input, too.
         let len = in_memory(record.body_bytes(plan));
@@ -242,7 +250,7 @@ impl<'r, 's> Reading<'r, 's> {
         let (bytes, padding) = input.part.split_at(len);
         verify_checksum(start, part, record.checksum, checksum(bytes, 0))?;
         if padding.iter().any(|&byte| byte != 0) {
-            let message = "the bytes behind a table or a list are not zero";
+            let message = text!("the bytes behind a table or a list are not zero");
             return Err(SnapshotError::new(Kind::Table, start + wide(len), message, []));
         }
         input.part.resize(len + PADDING, 0);
@@ -280,7 +288,7 @@ impl<'r, 's> Reading<'r, 's> {
         if self.directories <= DIRECTORY_ALLOWANCE.max(self.input.offset) {
             return Ok(());
         }
-        let message = "shards of depth {} need a directory that is far larger than the filter";
+        let message = text!("shards of depth {} need a directory that is far larger than the filter");
         Err(SnapshotError::new(Kind::Shards, self.input.offset, message, [depth.into()]))
     }
 }
@@ -328,7 +336,7 @@ impl Listing {
         // If the sum saturated, adding the records overflows, so no length in the header is accepted.
         let expected = listing.rest.checked_add(wide(list.len()));
         if expected != Some(section.length) {
-            let message = "partition {} takes {} bytes, but its header says {}";
+            let message = text!("partition {} takes {} bytes, but its header says {}");
             let expected = expected.unwrap_or(u64::MAX);
             return Err(SnapshotError::new(Kind::Shards, start, message, [partition, expected, section.length]));
         }
@@ -346,17 +354,36 @@ impl Listing {
     }
 
     fn wrong_items(&self, found: u64) -> SnapshotError {
-        let message = "partition {} holds {} items, but its header says {}";
+        let message = text!("partition {} holds {} items, but its header says {}");
         SnapshotError::new(Kind::Count, self.start, message, [self.partition, found, self.items])
     }
 
     /// Returns the generations in order.
-    pub fn generations(&self, params: &ElasticParams) -> impl Iterator<Item = ListedGeneration<'_>> {
-        self.records.chunk_by(|one, next| one.generation == next.generation).map(|records| {
-            let plan = params.generation(records[0].generation);
-            let depth = records.iter().map(|record| record.depth).max().unwrap_or(plan.min_depth);
-            ListedGeneration { plan, depth, records }
-        })
+    pub fn generations<'a>(&'a self, params: &'a ElasticParams) -> Generations<'a> {
+        Generations { params, rest: &self.records }
+    }
+}
+
+/// The generations of a partition.
+pub(crate) struct Generations<'a> {
+    params: &'a ElasticParams,
+    /// The records of the generations that follow.
+    rest: &'a [Record],
+}
+
+impl<'a> Iterator for Generations<'a> {
+    type Item = ListedGeneration<'a>;
+
+    // A call: programs go through the generations several times.
+    #[inline(never)]
+    fn next(&mut self) -> Option<ListedGeneration<'a>> {
+        let number = self.rest.first()?.generation;
+        let len = self.rest.iter().position(|record| record.generation != number).unwrap_or(self.rest.len());
+        let (records, rest) = self.rest.split_at(len);
+        self.rest = rest;
+        let plan = self.params.generation(number);
+        let depth = records.iter().map(|record| record.depth).max().unwrap_or(plan.min_depth);
+        Some(ListedGeneration { plan, depth, records })
     }
 }
 
@@ -365,12 +392,12 @@ fn records(params: &ElasticParams, bytes: &[u8], start: u64) -> Result<Vec<Recor
     let mut list = reserved(bytes.len() / RECORD_BYTES)?;
     let mut expected = ExpectedRecords { params, plan: params.generation(0), next: 0, may_have_copies: false };
     for (bytes, at) in bytes.chunks_exact(RECORD_BYTES).zip((start..).step_by(RECORD_BYTES)) {
-        let record = Record::decode(bytes).ok_or("a record is neither that of a table nor that of a list");
+        let record = Record::decode(bytes).ok_or(text!("a record is neither that of a table nor that of a list"));
         let record = record.and_then(|record| expected.accept(&record).map(|()| record));
         list.push(record.map_err(|message| SnapshotError::new(Kind::Shards, at, message, []))?);
     }
     if expected.next != STREAMS {
-        let message = "the list of shards ends before every hash has a shard";
+        let message = text!("the list of shards ends before every hash has a shard");
         return Err(SnapshotError::new(Kind::Shards, start + wide(bytes.len()), message, []));
     }
     Ok(list)
@@ -390,35 +417,35 @@ struct ExpectedRecords<'a> {
 }
 
 impl ExpectedRecords<'_> {
-    fn accept(&mut self, record: &Record) -> Result<(), &'static str> {
+    fn accept(&mut self, record: &Record) -> Result<(), Text> {
         let number = record.generation;
         if self.next == STREAMS && Some(number) == self.plan.number.checked_add(1) {
             (self.plan, self.next) = (self.params.generation(number), 0);
         }
         if number != self.plan.number {
-            return Err("the generation of a record is not the next one");
+            return Err(text!("the generation of a record is not the next one"));
         }
         if !record.is_shard() {
             let is_expected = mem::replace(&mut self.may_have_copies, false) && self.next == STREAMS && record.entries > 0;
             let is_valid = is_expected && record.depth == 0 && record.prefix == 0;
-            return if is_valid { Ok(()) } else { Err("the record of extra copies is not behind those of the shards") };
+            return if is_valid { Ok(()) } else { Err(text!("the record of extra copies is not behind those of the shards")) };
         }
         if !(self.plan.min_depth..=self.plan.max_depth).contains(&record.depth) {
-            return Err("the record of a shard: its depth is out of range");
+            return Err(text!("the record of a shard: its depth is out of range"));
         }
         let unit = STREAMS >> record.depth;
         if u64::from(record.prefix) * unit != self.next {
-            return Err("the record of a shard: its prefix is not the next one");
+            return Err(text!("the record of a shard: its prefix is not the next one"));
         }
         match record.body {
             Body::Table if record.entries > wide(self.plan.whole.slots()) => {
-                return Err("the record of a shard: it has more items than slots");
+                return Err(text!("the record of a shard: it has more items than slots"));
             }
             Body::List { .. } if !self.plan.allows_lists() => {
-                return Err("the record of a shard: it is a list, but the filter does not grow");
+                return Err(text!("the record of a shard: it is a list, but the filter does not grow"));
             }
             Body::List { .. } if record.entries > u32::MAX.into() => {
-                return Err("the record of a shard: its list has 2³² items or more");
+                return Err(text!("the record of a shard: its list has 2³² items or more"));
             }
             _ => {}
         }

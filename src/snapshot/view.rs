@@ -51,6 +51,12 @@ pub struct ElasticView<D, H = Xxh3> {
 #[derive(Clone)]
 pub(crate) struct SnapshotShards<D> {
     snapshot: Snapshot<D>,
+    index: ShardIndex,
+}
+
+/// The shards inside a snapshot, without its bytes.
+#[derive(Clone)]
+pub(crate) struct ShardIndex {
     params: ElasticParams,
     partitions: Vec<PartitionIndex>,
     dispatch: Dispatch,
@@ -122,10 +128,20 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
     pub fn open<H: Hasher>(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, H), SnapshotError> {
         let mut input = Input::new(Source::Slice(data.as_ref()));
         let reading = Reading::start(&mut input)?;
-        let (hasher, params) = (reading.header.hasher(hasher)?, reading.header.fields);
+        let hasher = reading.header.hasher(hasher)?;
+        let shards = ShardIndex::read(reading)?;
+        let end = index(input.offset);
+        Ok((Self { snapshot: Snapshot::new(data, end), index: shards }, hasher))
+    }
+}
+
+impl ShardIndex {
+    /// Reads the lists of shards, up to the end of the snapshot. Compiled once, not for each type of data.
+    fn read(reading: Reading<'_, '_>) -> Result<Self, SnapshotError> {
+        let params = reading.header.fields;
         let (mut items, mut in_tables, mut in_lists, mut shards, mut buckets, mut rates) = (0_u64, 0, 0_u64, 0, 0_u64, 0.0);
         let mut partitions = reserved(params.partitions())?;
-        reading.sections(|reading, listing| {
+        reading.sections(&mut |reading, listing| {
             let mut generations = reserved(listing.generations(&params).count())?;
             let (mut offset, mut rate) = (reading.offset(), 0.0);
             // Once this succeeds, all that is allocated is for bytes that exist.
@@ -150,15 +166,11 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
             partitions.push(PartitionIndex { first, later });
             Ok(())
         })?;
-        let end = index(input.offset);
         let false_positive_rate = rates / partitions.len() as f64;
         let dispatch = Dispatch::best();
         // With extra copies, a `usize` may be too small for the number of items.
         let items = in_memory(items);
-        let snapshot = Snapshot::new(data, end);
-        let core =
-            Self { snapshot, params, partitions, dispatch, items, in_tables, in_lists, shards, buckets, false_positive_rate };
-        Ok((core, hasher))
+        Ok(Self { params, partitions, dispatch, items, in_tables, in_lists, shards, buckets, false_positive_rate })
     }
 }
 
@@ -318,7 +330,8 @@ impl PartitionIndex {
     }
 }
 
-impl<D: AsRef<[u8]>> SnapshotShards<D> {
+/// What needs the bytes of the snapshot takes them as they are, so that it is compiled once, not for each type of data.
+impl ShardIndex {
     /// Returns the partition of a hash.
     #[inline]
     fn partition(&self, hash: Uniform) -> &PartitionIndex {
@@ -331,9 +344,15 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
     }
 
     /// Calls `act` with each generation of a partition.
-    fn each_generation(&self, partition: &PartitionIndex, mut act: impl FnMut(InSnapshot<'_>)) {
-        let bytes = [self.snapshot.all()];
-        partition.generations().for_each(|generation| act(self.shards_in(&bytes, generation)));
+    fn each_generation(&self, bytes: &[u8], partition: &PartitionIndex, mut act: impl FnMut(InSnapshot<'_>)) {
+        partition.generations().for_each(|generation| act(self.shards_in(&[bytes], generation)));
+    }
+
+    #[inline]
+    fn contains(&self, bytes: &[u8], hash: Uniform) -> bool {
+        let (bytes, partition) = ([bytes], self.partition(hash));
+        self.shards_in(&bytes, &partition.first).contains(hash)
+            || !partition.later.is_empty() && self.later_contains(&bytes, hash)
     }
 
     #[cold]
@@ -342,50 +361,76 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         later.any(|generation| generation.contains_exactly(generation.plan().key(hash)))
     }
 
+    fn count(&self, bytes: &[u8], hash: Uniform) -> u32 {
+        let mut count = 0_u32;
+        let add = |generation: InSnapshot<'_>| count = count.saturating_add(generation.count_hash(hash));
+        self.each_generation(bytes, self.partition(hash), add);
+        count
+    }
+
     /// Returns the number of copies, in the tables, of the item that a class key represents in a generation; 0 if it represents
     /// none.
-    pub fn count_in_tables(&self, partition: u64, generation: u8, class_key: ClassKey) -> u32 {
+    pub fn count_in_tables(&self, bytes: &[u8], partition: u64, generation: u8, class_key: ClassKey) -> u32 {
         let generation = self.partitions[index(partition)].generations().nth(generation.into());
-        generation.map_or(0, |generation| self.shards_in(&[self.snapshot.all()], generation).count_in_tables(class_key))
+        generation.map_or(0, |generation| self.shards_in(&[bytes], generation).count_in_tables(class_key))
+    }
+
+    /// Returns the memory outside the struct, in bytes.
+    fn size_in_bytes(&self) -> usize {
+        let partition_bytes = |partition: &PartitionIndex| {
+            partition.later.capacity() * size_of::<GenerationIndex>()
+                + partition.generations().map(GenerationIndex::size_in_bytes).sum::<usize>()
+        };
+        let partitions = self.partitions.capacity() * size_of::<PartitionIndex>();
+        partitions + self.partitions.iter().map(partition_bytes).sum::<usize>()
+    }
+}
+
+impl<D: AsRef<[u8]>> SnapshotShards<D> {
+    pub fn index(&self) -> &ShardIndex {
+        &self.index
     }
 
     pub fn params(&self) -> &ElasticParams {
-        &self.params
+        &self.index.params
     }
 
     pub fn distinct(&self) -> usize {
         let mut distinct = 0;
-        let partitions = &self.partitions;
-        partitions.iter().for_each(|partition| self.each_generation(partition, |generation| distinct += generation.distinct()));
+        let partitions = &self.index.partitions;
+        partitions.iter().for_each(|partition| {
+            self.index.each_generation(self.snapshot.all(), partition, |generation| distinct += generation.distinct());
+        });
         distinct
     }
 
     /// Adds up all copies of all items in a partition.
     pub fn content(&self, partition: usize, salt: u64) -> Content {
-        let (partition, mut content) = (&self.partitions[partition], Content::new(salt));
-        self.each_generation(partition, |generation| generation.add_to(&mut content, &partition.first.plan));
+        let (partition, mut content) = (&self.index.partitions[partition], Content::new(salt));
+        self.index
+            .each_generation(self.snapshot.all(), partition, |generation| generation.add_to(&mut content, &partition.first.plan));
         content
     }
 
     pub fn dispatch(&self) -> Dispatch {
-        self.dispatch
+        self.index.dispatch
     }
 
     pub fn set_dispatch(&mut self, dispatch: Dispatch) {
-        self.dispatch = dispatch;
+        self.index.dispatch = dispatch;
     }
 
     pub fn shards(&self) -> usize {
-        self.shards
+        self.index.shards
     }
 
     pub fn buckets(&self) -> u64 {
-        self.buckets
+        self.index.buckets
     }
 
     /// Returns the greatest number of generations in a partition.
     pub fn generations(&self) -> usize {
-        self.partitions.iter().map(|partition| 1 + partition.later.len()).max().unwrap_or(0)
+        self.index.partitions.iter().map(|partition| 1 + partition.later.len()).max().unwrap_or(0)
     }
 
     /// Returns the length of the snapshot.
@@ -397,53 +442,49 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
 impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
     #[inline]
     fn seed(&self) -> u64 {
-        self.params.seed
+        self.index.params.seed
     }
 
     #[inline]
     fn contains(&self, hash: Uniform) -> bool {
-        let (bytes, partition) = ([self.snapshot.all()], self.partition(hash));
-        self.shards_in(&bytes, &partition.first).contains(hash)
-            || !partition.later.is_empty() && self.later_contains(&bytes, hash)
+        self.index.contains(self.snapshot.all(), hash)
     }
 
     fn count(&self, hash: Uniform) -> u32 {
-        let mut count = 0_u32;
-        self.each_generation(self.partition(hash), |generation| count = count.saturating_add(generation.count_hash(hash)));
-        count
+        self.index.count(self.snapshot.all(), hash)
     }
 
     fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
-        let (bytes, all) = (&[self.snapshot.all()], &self.partitions);
+        let (bytes, all) = (&[self.snapshot.all()], &self.index.partitions);
         let partitions = Partitions {
-            of: |hash| self.shards_in(bytes, &self.partition(hash).first),
-            any: self.shards_in(bytes, &all[0].first),
+            of: |hash| self.index.shards_in(bytes, &self.index.partition(hash).first),
+            any: self.index.shards_in(bytes, &all[0].first),
             is_only: all.len() == 1,
         };
         let has_all_tables = all.iter().all(|partition| partition.first.lists.is_empty());
-        let in_later: &dyn Fn(Uniform) -> bool = &|hash| self.later_contains(bytes, hash);
+        let in_later: &dyn Fn(Uniform) -> bool = &|hash| self.index.later_contains(bytes, hash);
         let later = all.iter().any(|partition| !partition.later.is_empty()).then_some(in_later);
         contains_all(partitions, has_all_tables, later, self.table_bytes() >= PREFETCH_FROM, hashes, answer);
     }
 
     fn len(&self) -> usize {
-        self.items
+        self.index.items
     }
 
     fn capacity(&self) -> usize {
-        self.params.max_capacity()
+        self.index.params.max_capacity()
     }
 
     fn slots(&self) -> u64 {
-        u64::from(self.params.bucket_size()) * self.buckets() + self.in_lists
+        u64::from(self.index.params.bucket_size()) * self.buckets() + self.index.in_lists
     }
 
     fn table_len(&self) -> usize {
-        self.in_tables
+        self.index.in_tables
     }
 
     fn false_positive_rate(&self) -> f64 {
-        self.false_positive_rate
+        self.index.false_positive_rate
     }
 
     fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
@@ -451,12 +492,7 @@ impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
     }
 
     fn external_bytes(&self) -> usize {
-        let partition_bytes = |partition: &PartitionIndex| {
-            partition.later.capacity() * size_of::<GenerationIndex>()
-                + partition.generations().map(GenerationIndex::size_in_bytes).sum::<usize>()
-        };
-        let partitions = self.partitions.capacity() * size_of::<PartitionIndex>();
-        self.snapshot.end() + partitions + self.partitions.iter().map(partition_bytes).sum::<usize>()
+        self.snapshot.end() + self.index.size_in_bytes()
     }
 }
 

@@ -100,6 +100,20 @@ fn shrunk() -> ! {
     panic!("the data of a view became shorter: its `as_ref` must always return the same bytes")
 }
 
+/// The bytes of a table.
+pub(crate) trait Bytes: Deref<Target = [u8]> {
+    /// True if extra copies may be in memory beside the bytes: in filters that are changed. Views have no code for them.
+    const HAS_COPIES_BESIDE: bool = false;
+}
+
+impl Bytes for Owned {
+    const HAS_COPIES_BESIDE: bool = true;
+}
+
+impl<D: AsRef<[u8]>> Bytes for Snapshot<D> {}
+impl Bytes for &[u8] {}
+impl Bytes for &mut [u8] {}
+
 // Fallible allocation.
 
 /// The error of a failed memory allocation. Nothing was changed.

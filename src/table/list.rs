@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::{
-    bits::{index, low_word, mask, wide},
+    bits::{IS_SMALL, index, low_word, mask, wide},
     storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
 };
 
@@ -73,9 +73,6 @@ fn load_last<const N: usize>(bytes: &[u8]) -> [u8; N] {
 
 /// A search is linear up to this distance from its guess. In a list of a thousand uniform keys, the key is mostly nearer.
 const NEAR: usize = 32;
-
-/// Searches begin at the guess, except in programs for browsers, which are to be small.
-const BEGINS_AT_GUESS: bool = !cfg!(target_family = "wasm");
 
 /// Narrows the search for the first of `len` positions that is not below a bound: it is in the range, or the range's end. It is probably
 /// near `guess`, and then the range is empty. A binary search would take longer, except far from there: each of its steps is
@@ -155,7 +152,7 @@ impl<'a> ListView<'a> {
     /// Returns where a key would be if keys were exactly uniform.
     #[inline(never)]
     pub fn guess(self, key: ClassKey) -> usize {
-        let Some(last) = self.len.checked_sub(1).filter(|_| BEGINS_AT_GUESS) else { return 0 };
+        let Some(last) = self.len.checked_sub(1).filter(|_| !IS_SMALL) else { return 0 };
         let (lowest, highest) = (self.key(0), self.key(last));
         let shift = (ClassKey::BITS - highest.leading_zeros()).saturating_sub(32);
         let [offset, span] = [key.min(highest), highest].map(|key| low_word(key.saturating_sub(lowest) >> shift) & mask(32));
@@ -174,7 +171,7 @@ impl<'a> ListView<'a> {
     pub fn find(self, key: ClassKey, guess: usize) -> Result<usize, usize> {
         let at = match u64::try_from(key) {
             // Most keys are short. Comparing these takes a fraction of the time.
-            Ok(short) if BEGINS_AT_GUESS && self.key_bytes <= size_of::<u64>() => {
+            Ok(short) if !IS_SMALL && self.key_bytes <= size_of::<u64>() => {
                 let mask = low_word(self.mask());
                 let is_below = |at| u64::from_le_bytes(load(self.bytes, at * self.key_bytes)) & mask < short;
                 lower_bound(near(self.len, guess, is_below), is_below)

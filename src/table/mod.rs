@@ -22,6 +22,7 @@ pub(crate) mod copies;
 pub(crate) mod list;
 mod packed;
 mod single;
+mod slotwise;
 #[cfg(test)]
 pub(crate) mod steps;
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub(crate) use packed::MAX_COLUMN_BITS;
 pub(crate) use packed::codebook::CODEWORD_BITS;
 pub(crate) use packed::{Column, Deep, FillPart, Keys, Narrow, Packed, PackedGeometry, Wide};
 pub(crate) use single::{Single, SingleGeometry};
+pub(crate) use slotwise::{Slotwise, SlotwiseGeometry};
 pub(crate) use walk::{
     CopyPolicy, Crowd, Crowded, Insertion, LONG_SEARCH, PIECE_BUCKETS, Replacement, SHORT_SEARCH, store_fingerprint,
     store_in_second,
@@ -213,6 +215,9 @@ pub(crate) trait TableMut: Table + Sized {
 /// instructions, called functions are not.
 pub(crate) trait Read {
     type Output;
+    /// True for operations that must be fast even in the npm package.
+    const IS_HOT: bool = false;
+
     fn run<T: Table>(self, table: &T) -> Self::Output;
 }
 

@@ -56,12 +56,12 @@ impl SingleGeometry {
     }
 
     #[inline]
-    fn slot_bits(&self) -> u32 {
+    pub(super) fn slot_bits(&self) -> u32 {
         self.slot_bits.into()
     }
 
     #[inline]
-    fn bucket_size(&self) -> u32 {
+    pub(super) fn bucket_size(&self) -> u32 {
         self.bucket_size.into()
     }
 
@@ -78,7 +78,7 @@ impl SingleGeometry {
 
     /// Returns the first bit of a bucket.
     #[inline]
-    fn bit(&self, bucket: u64) -> u64 {
+    pub(super) fn bit(&self, bucket: u64) -> u64 {
         bucket * u64::from(self.bucket_bits)
     }
 

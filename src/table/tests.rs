@@ -9,8 +9,8 @@ use proptest::{
 };
 
 use super::{
-    Corrupt, Deep, DeepGeometry, Fingerprint, Form, Geometry, MAX_COLUMN_BITS, Narrow, Pair, Portable, Single, Table, TableMut,
-    TableParams, Wide, fingerprints, packed::codebook,
+    Corrupt, Deep, DeepGeometry, Fingerprint, Form, Geometry, MAX_COLUMN_BITS, Narrow, Pair, Portable, Single, Slotwise, Table,
+    TableMut, TableParams, Wide, fingerprints, packed::codebook,
 };
 use crate::{
     bits::{self, PADDING},
@@ -142,6 +142,8 @@ struct Bound {
     deep: Option<DeepGeometry>,
     bytes: Owned,
     len: usize,
+    /// True to read slot by slot.
+    is_slotwise: bool,
 }
 
 impl Bound {
@@ -150,7 +152,7 @@ impl Bound {
     }
 
     fn of(params: &impl TableParams, bytes: Owned) -> Self {
-        Self { geometry: Geometry::new(params), deep: None, bytes, len: params.table_bytes() }
+        Self { geometry: Geometry::new(params), deep: None, bytes, len: params.table_bytes(), is_slotwise: false }
     }
 
     fn table(&self) -> &[u8] {
@@ -159,6 +161,10 @@ impl Bound {
 
     fn read<R: Read>(&self, read: R) -> R::Output {
         let bytes = &self.bytes;
+        if self.is_slotwise {
+            let geometry = self.deep.as_ref().map_or_else(|| (&self.geometry).into(), Into::into);
+            return read.run(&Slotwise { geometry, bytes });
+        }
         match &self.deep {
             None => self.geometry.read_with(bytes, Portable, read),
             Some(deep) if deep.table.is_narrow() => Deep::<Narrow>::read(deep, bytes, Portable, read),
@@ -289,7 +295,10 @@ fn agree(
                 prop_assert!(table.change(replace(bucket, Some(old), new)));
             }
         }
-        agree_on(&table, &oracle, (bucket, other), fingerprint)?;
+        for is_slotwise in [true, false] {
+            table.is_slotwise = is_slotwise;
+            agree_on(&table, &oracle, (bucket, other), fingerprint)?;
+        }
     }
     prop_assert_eq!(table.table(), oracle.bytes());
     prop_assert!(table.bytes.ends_with(&[0; PADDING]));
@@ -343,14 +352,17 @@ fn codewords_beyond_the_codebook_are_rejected() {
         for codeword in 0..4096u16 {
             let mut bytes = Owned::zeroed(params.table_bytes()).unwrap();
             bits::set(&mut bytes, u64::from(4 * (f - 1)), 12, codeword.into());
-            let table = Bound::of(&params, bytes);
+            let mut table = Bound::of(&params, bytes);
             let zeros = (codeword < 3876)
                 .then(|| (0..4).filter(|n| (codebook::decode(codeword.into()) >> (4 * n)).trailing_zeros() >= 4).count());
-            let expected = zeros.is_none().then_some(Corrupt::Codeword(codeword.into()));
-            assert_eq!(table.read(corrupt(1, None)), expected, "f = {f}");
-            let expected = zeros.map(|zeros| 4 - zeros as u64);
-            assert_eq!(table.read(taken(0..2, None)), expected, "f = {f}");
-            assert_eq!(table.read(taken(0..1, None)), Some(0));
+            let reason = zeros.is_none().then_some(Corrupt::Codeword(codeword.into()));
+            let occupied = zeros.map(|zeros| 4 - zeros as u64);
+            for is_slotwise in [true, false] {
+                table.is_slotwise = is_slotwise;
+                assert_eq!(table.read(corrupt(1, None)), reason, "f = {f}");
+                assert_eq!(table.read(taken(0..2, None)), occupied, "f = {f}");
+                assert_eq!(table.read(taken(0..1, None)), Some(0));
+            }
         }
     }
 }
@@ -368,7 +380,10 @@ fn unsorted_fingerprints_are_rejected() {
     assert_eq!((bits::get(bytes, high(2), 9), bits::get(bytes, high(3), 9)), (1, 2));
     bits::set(bytes, high(2), 9, 2);
     bits::set(bytes, high(3), 9, 1);
-    let table = Bound::of(&params, storage);
-    assert_eq!(table.read(corrupt(0, None)), Some(Corrupt::Order));
-    assert_eq!(table.read(taken(0..2, None)), None);
+    let mut table = Bound::of(&params, storage);
+    for is_slotwise in [true, false] {
+        table.is_slotwise = is_slotwise;
+        assert_eq!(table.read(corrupt(0, None)), Some(Corrupt::Order));
+        assert_eq!(table.read(taken(0..2, None)), None);
+    }
 }

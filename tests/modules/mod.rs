@@ -13,8 +13,9 @@ use crate::common::Folder;
 use references::{Modules, References};
 
 /// The order of modules. Each may use those before it, and none after it.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 14] = [
     "bits",
+    "message",
     "params",
     "storage",
     "table",

@@ -8,17 +8,17 @@ mod scan;
 use alloc::vec::Vec;
 use core::{
     fmt,
-    ops::{Deref, DerefMut, Range},
+    ops::{DerefMut, Range},
 };
 
 #[cfg(go_files)]
 use super::InsertErrorKind;
 use super::{Content, Core, CoreMut, InsertError, facts::Load, same_content};
 use crate::{
-    bits::{PADDING, in_memory, index, low_half, mask, wide},
+    bits::{IS_SMALLEST, PADDING, in_memory, index, low_half, mask, wide},
     kernel::{Dispatch, Hashes, answers},
     params::{Params, mean_matches, rate_beside_copies},
-    storage::{OutOfMemory, Owned, reserved},
+    storage::{Bytes, OutOfMemory, Owned, reserved},
     table::{
         Address, Change, CopyPolicy, Corrupt, DeepGeometry, FillPart, Fingerprint, Geometry, Insertion, Pair, Read, Slot as _,
         Table, TableMut, TableParams, Uniform,
@@ -54,7 +54,7 @@ impl RawFilter {
     }
 }
 
-impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
+impl<S: Bytes, P: TableParams> RawFilter<S, P> {
     /// Returns a filter with this table, which holds this number of items.
     ///
     /// # Panics
@@ -109,9 +109,14 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
         SnapshotCopies::new(&self.storage[self.params.table_bytes()..self.storage.len() - PADDING], self.keys())
     }
 
+    /// Returns the extra copies in memory beside the storage, if there are any.
+    fn kept(&self) -> Option<&Copies> {
+        if S::HAS_COPIES_BESIDE { self.copies.list() } else { None }
+    }
+
     /// Returns all extra copies: keys and counts, in the order of the keys.
     pub fn extra_copies(&self) -> impl Iterator<Item = (ClassKey, u32)> + Clone {
-        self.copies.list().into_iter().flat_map(Copies::iter).chain(self.listed().iter())
+        self.kept().into_iter().flat_map(Copies::iter).chain(self.listed().iter())
     }
 
     /// Returns the bytes that extra copies take: memory beside the storage, or for a view, a part of the storage.
@@ -121,23 +126,23 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
 
     /// Returns the bytes that extra copies take beside the storage.
     pub fn memory_of_copies(&self) -> usize {
-        self.copies.size_in_bytes()
+        if S::HAS_COPIES_BESIDE { self.copies.size_in_bytes() } else { 0 }
     }
 
     /// Returns the number of extra copies, and the number of items that have any.
     pub fn extra_totals(&self) -> (u64, usize) {
         let listed = self.listed();
-        if self.copies.is_empty() { (listed.total(), listed.entries()) } else { self.copies.totals() }
+        if self.kept().is_none() { (listed.total(), listed.entries()) } else { self.copies.totals() }
     }
 
     /// Returns the number of bytes that follow the table in a snapshot: none without extra copies.
     pub fn listed_bytes(&self) -> usize {
-        self.copies.list().map_or(self.listed().bytes().len(), Copies::snapshot_bytes)
+        self.kept().map_or(self.listed().bytes().len(), Copies::snapshot_bytes)
     }
 
     /// Calls `act` with these bytes, in pieces.
     pub fn write_extra_copies<E>(&self, mut act: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        match self.copies.list() {
+        match self.kept() {
             Some(copies) => copies.write(act),
             None if self.listed().bytes().is_empty() => Ok(()),
             None => act(self.listed().bytes()),
@@ -241,7 +246,7 @@ impl<S: Deref<Target = [u8]>, P: TableParams> RawFilter<S, P> {
     }
 }
 
-impl<S: Deref<Target = [u8]>> RawFilter<S> {
+impl<S: Bytes> RawFilter<S> {
     #[inline]
     pub fn storage(&self) -> &S {
         &self.storage
@@ -266,7 +271,7 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
     /// Returns the number of extra copies of a fingerprint with these two buckets.
     fn extra_copies_of(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
         let key = || self.keys().key(0, buckets, fingerprint.wide());
-        match self.copies.list() {
+        match self.kept() {
             Some(copies) => copies.get(key()),
             None if self.listed().entries() > 0 => self.listed().get(key()),
             None => 0,
@@ -315,7 +320,7 @@ impl<S: Deref<Target = [u8]>> RawFilter<S> {
     }
 }
 
-impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
+impl<S: Bytes + DerefMut, P: TableParams> RawFilter<S, P> {
     #[cfg(test)]
     pub fn change<C: Change>(&mut self, change: C) -> C::Output {
         self.dispatch.change(&self.geometry, &mut self.storage, change)
@@ -332,7 +337,7 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
 
     /// Fills an empty filter with those fingerprints of a filter with as many buckets whose column bits begin with `prefix`: the
     /// bits that the column of `whole` has in addition. Each stays in the bucket with the same number, so there is always room.
-    pub fn fill_part<T: Deref<Target = [u8]>>(&mut self, whole: &RawFilter<T, P>, prefix: u32) -> bool {
+    pub fn fill_part<T: Bytes>(&mut self, whole: &RawFilter<T, P>, prefix: u32) -> bool {
         let [geometry, own] = [&whole.params, &self.params].map(DeepGeometry::new);
         if geometry.table.is_narrow() && geometry.column.fits_a_word() {
             let (buckets, part) = (self.params.buckets(), (&mut self.storage[..], own.column));
@@ -352,7 +357,7 @@ impl<S: DerefMut<Target = [u8]>, P: TableParams> RawFilter<S, P> {
 
     /// Adds all fingerprints of a filter with as many buckets, whose column lacks the first bit of this one's; `bit` is its value.
     /// Returns false if one found no room; the filter must then be discarded.
-    pub fn add_half<T: Deref<Target = [u8]>>(&mut self, half: &RawFilter<T, P>, bit: u32) -> bool {
+    pub fn add_half<T: Bytes>(&mut self, half: &RawFilter<T, P>, bit: u32) -> bool {
         let above = u64::from(bit) << (half.params.fingerprint_bits() + half.params.column_bits());
         half.each_piece(&mut |first_bucket, values| self.add_all(first_bucket, values, above))
     }
@@ -420,7 +425,7 @@ impl RawFilter {
     }
 }
 
-impl<S: Deref<Target = [u8]>> Core for RawFilter<S> {
+impl<S: Bytes> Core for RawFilter<S> {
     #[inline(always)]
     fn seed(&self) -> u64 {
         self.params().seed()
@@ -429,6 +434,11 @@ impl<S: Deref<Target = [u8]>> Core for RawFilter<S> {
     #[inline]
     fn contains(&self, hash: Uniform) -> bool {
         let params = &self.params;
+        if IS_SMALLEST {
+            // The lookup that growing filters have.
+            let (buckets, fingerprint) = Address::new(params).buckets(hash);
+            return self.read(Located::new(buckets, fingerprint).lookup());
+        }
         self.read(Lookup(move || Address::new(params).buckets(hash)))
     }
 
@@ -549,7 +559,7 @@ impl CoreMut for RawFilter {
 }
 
 /// Compares contents. If the bytes are the same, this takes a fraction of the time.
-impl<S: Deref<Target = [u8]>, T: Deref<Target = [u8]>> PartialEq<RawFilter<T>> for RawFilter<S> {
+impl<S: Bytes, T: Bytes> PartialEq<RawFilter<T>> for RawFilter<S> {
     fn eq(&self, other: &RawFilter<T>) -> bool {
         self.params() == other.params()
             && self.items() == other.items()
@@ -558,7 +568,7 @@ impl<S: Deref<Target = [u8]>, T: Deref<Target = [u8]>> PartialEq<RawFilter<T>> f
     }
 }
 
-impl<S: Deref<Target = [u8]>> Eq for RawFilter<S> {}
+impl<S: Bytes> Eq for RawFilter<S> {}
 
 /// The number of copies that two combined filters have of an item that is in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -630,6 +640,7 @@ pub(crate) struct Lookup<F>(pub F);
 
 impl<F: FnOnce() -> (Pair, Fingerprint)> Read for Lookup<F> {
     type Output = bool;
+    const IS_HOT: bool = true;
 
     #[inline(always)]
     fn run<T: Table>(self, table: &T) -> bool {
