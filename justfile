@@ -342,10 +342,16 @@ web:
     export CARGO_TARGET_DIR={{target}}/web TOOLS=$PWD/target/web/tools
     cargo clippy --manifest-path web/Cargo.toml --target wasm32-unknown-unknown --locked -- -D warnings
     {{just}} _npm web/tests "$TOOLS"
+    {{just}} _web-module
     cd web
-    npm run --silent build
     npm test --silent
     npm pack --silent --pack-destination ../target/web
+
+# The npm package's WebAssembly module, web/koel.wasm.
+_web-module:
+    {{just}} _npm web target/web/build
+    unset CARGO_PROFILE_RELEASE_LTO; export CARGO_TARGET_DIR={{target}}/web PATH="$PWD/target/web/build/node_modules/.bin:$PATH"; \
+    cd web; npm run --silent build
 
 # Installs the packages of a folder in another one, unless they are there: they must not be installed among the sources.
 _npm from to:
@@ -362,7 +368,7 @@ web-demo:
     folder=target/web koel={{target}}/debug/koel
     mkdir -p $folder/pictures
     {{just}} _npm cli/tests/report $folder/browser
-    (unset CARGO_PROFILE_RELEASE_LTO; export CARGO_TARGET_DIR={{target}}/web; cd web; npm run --silent build)
+    {{just}} _web-module
     cargo build --quiet --profile test -p koel-cli --locked
     $koel build cli/data/words.txt -o web/demo/words.koel >/dev/null
     $koel build cli/data/words.txt -o $folder/growing.koel --grow >/dev/null

@@ -5,7 +5,6 @@ const BATCH = 1 << 13;
 const [MIN_INTEGER, MAX_INTEGER] = [-(2n ** 63n), 2n ** 64n - 1n];
 const NO_BYTES = new Uint8Array(0);
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
 
 // The offsets of fields in a snapshot's header (docs/FORMAT.md), and what their numbers mean.
 const [TABLE_AT, FINGERPRINT_BITS_AT, BUCKET_SIZE_AT, ADDRESSING_AT] = [10, 11, 12, 13];
@@ -68,7 +67,7 @@ async function loadFirst(source) {
     const bytes = isModule(source) ? undefined : await readModule(source);
     const module = bytes ? await WebAssembly.compile(bytes) : source;
     wasm = (await WebAssembly.instantiate(module)).exports;
-    return { module, bytes };
+    return { source, module, bytes };
 }
 
 export async function load(source) {
@@ -77,9 +76,10 @@ export async function load(source) {
         loading.catch(() => (loading = undefined));
         return (await loading).module;
     }
-    const { module, bytes } = await loading;
-    // A module that was posted is another object each time.
-    if (source === undefined || isModule(source)) return module;
+    const { source: first, module, bytes } = await loading;
+    // A module that was posted is another object each time. Bytes that were read once are not read again.
+    const isSame = source === first || (source instanceof URL && source.href === first.href);
+    if (source === undefined || isModule(source) || isSame) return module;
     const others = await readModule(source);
     if (others.length === bytes?.length && others.every((byte, at) => byte === bytes[at])) return module;
     throw new KoelError("Loaded", "koel.wasm is loaded already, from other bytes: call load(wasm) once, before the first open");
@@ -103,7 +103,8 @@ function write(item) {
             for (let code; at < item.length && (code = item.charCodeAt(at)) < 128; at += 1) buffer[at] = code;
             if (at === item.length) return at;
         }
-        const lone = item.search(LONE_SURROGATE);
+        // Engines check this faster than they search, if they can.
+        const lone = item.isWellFormed?.() ? -1 : item.search(LONE_SURROGATE);
         if (lone >= 0) {
             throw new TypeError(
                 `half of a surrogate pair at index ${lone} of the string, which UTF-8 does not have: pass item.toWellFormed() or bytes`,
@@ -169,7 +170,7 @@ class Filter {
             ...buckets,
             addressing: !isGrowing && header.getUint8(ADDRESSING_AT) === POWER_OF_TWO ? "power-of-two" : "any-size",
             seed: header.getBigUint64(SEED_AT, true),
-            hasher: HASHERS[hasher] ?? `0x${hasher.toString(16).padStart(4, "0")}`,
+            hasher: HASHERS[hasher],
         });
         PROPERTIES.forEach((name, number) => (this[name] = wasm.property(handle, number)));
         forgotten?.register(this, handle, this);
@@ -246,10 +247,11 @@ export async function open(source, { wasm: module, verify = true } = {}) {
     buffer = NO_BYTES;
     const handle = wasm.open(bytes.length, verify);
     if (handle < 0) {
-        const len = wasm.error_len();
-        const text = decoder.decode(new Uint8Array(wasm.memory.buffer, wasm.buffer(0) >>> 0, len));
-        const [kind] = text.split("\n", 1);
-        throw new KoelError(kind, text.slice(kind.length + 1));
+        const start = wasm.buffer(0) >>> 0;
+        const error = new DataView(wasm.memory.buffer.slice(start, start + wasm.error_len()));
+        // The texts are loaded when they are needed.
+        const { decode } = await import("./messages.js");
+        throw new KoelError(...decode(error));
     }
     return new Filter(handle, new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength));
 }

@@ -33,8 +33,7 @@ extern "C" fn buffer(len: usize) -> *mut u8 {
     with(|module| module.reserve(len).unwrap_or(ptr::null_mut()))
 }
 
-/// Opens the snapshot in the first `len` bytes of the buffer. Returns its handle, or -1 if the buffer has the kind and message of
-/// an error.
+/// Opens the snapshot in the first `len` bytes of the buffer. Returns its handle, or -1 if the buffer has an error.
 #[unsafe(no_mangle)]
 extern "C" fn open(len: usize, verify: bool) -> i32 {
     with(|module| module.open(len, verify).map_or(-1, u32::cast_signed))
@@ -55,14 +54,17 @@ extern "C" fn property(handle: u32, number: u32) -> f64 {
     with(|module| module.snapshot(handle).map_or(f64::NAN, |snapshot| snapshot.property(number)))
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn has_bytes(handle: u32, len: usize) -> bool {
-    with(|module| module.snapshot(handle).is_some_and(|snapshot| snapshot.contains(module.item(len))))
+fn hash_of(module: &Module, handle: u32, len: usize) -> u64 {
+    module.snapshot(handle).map_or(0, |snapshot| snapshot.hash(module.item(len)))
+}
+
+fn contains(module: &Module, handle: u32, hash: u64) -> bool {
+    module.snapshot(handle).is_some_and(|snapshot| snapshot.contains(hash))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn has_integer(handle: u32, item: u64) -> bool {
-    with(|module| module.snapshot(handle).is_some_and(|snapshot| snapshot.contains(&item.to_le_bytes()[..])))
+extern "C" fn has_bytes(handle: u32, len: usize) -> bool {
+    with(|module| contains(module, handle, hash_of(module, handle, len)))
 }
 
 /// Looks up an integer by its halves, since halves of a number take less time in JavaScript than a `BigInt`.
@@ -72,8 +74,16 @@ extern "C" fn has_halves(handle: u32, low: u32, high: u32) -> bool {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn has_integer(handle: u32, item: u64) -> bool {
+    with(|module| {
+        let hash = module.snapshot(handle).map_or(0, |snapshot| snapshot.hash(&item.to_le_bytes()));
+        contains(module, handle, hash)
+    })
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn has_hash(handle: u32, hash: u64) -> bool {
-    with(|module| module.contains_hash(handle, hash))
+    with(|module| contains(module, handle, hash))
 }
 
 #[unsafe(no_mangle)]
@@ -83,10 +93,13 @@ extern "C" fn has_batch(handle: u32, count: usize) {
 
 #[unsafe(no_mangle)]
 extern "C" fn count(handle: u32, len: usize) -> u32 {
-    with(|module| module.snapshot(handle).map_or(0, |snapshot| snapshot.count(module.item(len))))
+    with(|module| {
+        let hash = hash_of(module, handle, len);
+        module.snapshot(handle).map_or(0, |snapshot| snapshot.count(hash))
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn hash(handle: u32, len: usize) -> u64 {
-    with(|module| module.snapshot(handle).map_or(0, |snapshot| snapshot.hash(module.item(len))))
+    with(|module| hash_of(module, handle, len))
 }

@@ -7,13 +7,10 @@ extern crate alloc;
 
 mod exports;
 
-use alloc::{format, vec::Vec};
+use alloc::vec::Vec;
 use core::mem;
 
-use koel::{
-    ElasticView, FilterView, Prehashed, SnapshotError, SnapshotErrorKind,
-    hash::{AnyHasher, HashItem},
-};
+use koel::{ElasticView, FilterView, Prehashed, SnapshotError, hash::AnyHasher};
 
 /// The offset of the kind of table in a header, and the kind of growing filters (docs/FORMAT.md).
 const TABLE_KIND_AT: usize = 10;
@@ -48,19 +45,17 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    fn contains<T: ?Sized>(&self, item: &T) -> bool
-    where
-        AnyHasher: HashItem<T>,
-    {
-        each_kind!(self, view => view.contains(item))
-    }
-
-    fn count(&self, item: &[u8]) -> u32 {
-        each_kind!(self, view => view.count(item))
-    }
-
     fn hash(&self, item: &[u8]) -> u64 {
         each_kind!(self, view => view.hash(item))
+    }
+
+    /// Looks up an item by its hash. All items are looked up so, and the code for it is there once.
+    fn contains(&self, hash: u64) -> bool {
+        each_kind!(self, view => view.contains(&Prehashed(hash)))
+    }
+
+    fn count(&self, hash: u64) -> u32 {
+        each_kind!(self, view => view.count(&Prehashed(hash)))
     }
 
     /// Returns a property by its number, the same as in koel.js.
@@ -76,14 +71,12 @@ impl Snapshot {
     }
 }
 
-/// Replaces remedies that name functions of Rust.
-fn in_javascript(error: SnapshotError) -> SnapshotError {
-    match error.kind() {
-        SnapshotErrorKind::TrailingBytes => error.with_remedy("pass exactly one snapshot"),
-        SnapshotErrorKind::Hasher => error.with_remedy("build it again with the default hasher"),
-        SnapshotErrorKind::OutOfMemory => error.with_remedy("close filters that are not needed"),
-        _ => error,
-    }
+/// Returns an error as koel.js reads it, which has its texts and remedies: the numbers of its kind and of its text, the offset, and
+/// three numbers for the gaps of the text, in 8 bytes each.
+fn encode(error: &SnapshotError) -> Vec<u8> {
+    let (text, [first, second, third]) = error.parts();
+    let numbers = [error.kind() as u64, text.into(), error.offset(), first, second, third];
+    numbers.map(u64::to_le_bytes).as_flattened().to_vec()
 }
 
 /// The state of the module between calls.
@@ -116,7 +109,7 @@ impl Module {
     }
 
     /// Opens the first `len` bytes of the buffer as a snapshot, which keeps the buffer's memory. Returns the handle. On an error,
-    /// the buffer has its kind and message.
+    /// the buffer has it, [encoded](encode).
     fn open(&mut self, len: usize, verify: bool) -> Option<u32> {
         let mut bytes = mem::take(&mut self.buffer);
         bytes.truncate(len);
@@ -124,8 +117,7 @@ impl Module {
         let snapshot = match Snapshot::open(bytes, verify) {
             Ok(snapshot) => snapshot,
             Err(error) => {
-                let kind = error.kind();
-                self.buffer = format!("{kind:?}\n{}", in_javascript(error)).into_bytes();
+                self.buffer = encode(&error);
                 return None;
             }
         };
@@ -141,12 +133,8 @@ impl Module {
     fn contains_batch(&mut self, handle: u32, count: usize) {
         let Some(Some(snapshot)) = self.open.get(handle as usize) else { return };
         for at in 0..count.min(self.buffer.len() / 8) {
-            let found = snapshot.contains(&self.buffer[8 * at..8 * at + 8]);
+            let found = snapshot.contains(snapshot.hash(&self.buffer[8 * at..8 * at + 8]));
             self.buffer[at] = found.into();
         }
-    }
-
-    fn contains_hash(&self, handle: u32, hash: u64) -> bool {
-        self.snapshot(handle).is_some_and(|snapshot| snapshot.contains(&Prehashed(hash)))
     }
 }

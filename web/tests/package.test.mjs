@@ -26,7 +26,7 @@ mkdirSync(installed, { recursive: true });
 run("tar", "-xzf", packed.filename, "-C", installed, "--strip-components=1");
 
 test("the package has what it needs, and nothing else", () => {
-    const files = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "koel.d.ts", "koel.js", "koel.wasm", "package.json"];
+    const files = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "koel.d.ts", "koel.js", "koel.wasm", "messages.js", "package.json"];
     assert.deepEqual(packed.files.map(({ path }) => path).sort(), files);
 });
 
