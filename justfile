@@ -31,8 +31,8 @@ _halves: _here _elsewhere
 _here: clippy features docs messages readme reader (module "-k" "not redis-8 and not valkey-8")
 _elsewhere: msrv no-std web (i686 "--lib --test hostile --test small_filters") instructions code-size _fuzz-compiles python
 
-# What takes long: Miri, sanitizers, other machines, all servers, a browser, packages.
-nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") model module _portable report web-demo languages python-dask python-pandas package semver aarch64 s390x
+# What takes long: Miri, sanitizers, other machines, all servers, a browser, and the files of a release.
+nightly: release (features "--all-targets") targets i686 wasm32 miri threads (fuzz "60") model module report web-demo languages python-dask python-pandas semver aarch64 s390x artifacts artifacts-check
 
 # Fails where the command does, and notes what is not checked without it, and the line that installs it.
 [no-exit-message]
@@ -243,28 +243,22 @@ module *arguments:
     [ -z "$servers" ] || ! {{just}} _need "the module" "pip install -r valkey/tests/requirements.txt" {{python}} -c "import pytest, xdist" \
         || {{python}} -m pytest -q -rs -p no:cacheprovider -n 5 --durations 5 valkey/tests "$@"
 
-# The module for systems with an older C library: fails unless the file needs at most that version of it. The last line names the file.
-module-portable glibc="2.17":
+# The module as it is released, for systems with an older C library: fails unless the file needs at most that version of it. The last
+# line names the file.
+module-portable glibc="2.17" machine="x86_64":
     #!/usr/bin/env bash
     set -euo pipefail
     # zig is found through the Python that has it.
-    export PATH={{quote(justfile_directory() / "target/python/bin")}}:$PATH
+    export PATH={{quote(justfile_directory() / "target/python/bin")}}:$PATH CARGO_PROFILE_RELEASE_{LTO=fat,CODEGEN_UNITS=1,STRIP=true}
     {{just}} _need "the module for an older C library" "pip install ziglang cargo-zigbuild" cargo-zigbuild --version
-    cargo zigbuild --release --locked -p koel-valkey --target {{host}}.{{glibc}}
-    file={{target}}/{{host}}/release/libkoel_valkey.so
-    needed=$(objdump -T $file | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -1) \
+    {{just}} _target {{machine}}-unknown-linux-gnu
+    cargo zigbuild --release --locked -p koel-valkey --target {{machine}}-unknown-linux-gnu.{{glibc}}
+    file={{target}}/{{machine}}-unknown-linux-gnu/release/libkoel_valkey.so
+    needed=$(readelf --version-info --wide $file | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -1) \
         || { echo "$file names no version of the C library; give 2.5 or a later one, not {{glibc}}"; exit 1; }
     [ "$(printf '%s\n' "$needed" GLIBC_{{glibc}} | sort -V | tail -1)" = GLIBC_{{glibc}} ] \
         || { echo "$file needs $needed; GLIBC_{{glibc}} was asked for"; exit 1; }
     echo "$file needs $needed"
-
-# Servers load the file that `module-portable` builds, and its commands pass their tests.
-_portable:
-    @! {{just}} _need "the module for an older C library" "pip install ziglang cargo-zigbuild" \
-        env PATH={{quote(justfile_directory() / "target/python/bin")}}:"$PATH" cargo-zigbuild --version \
-        || ! {{just}} _need "the module" "pip install -r valkey/tests/requirements.txt" {{python}} -c "import pytest, xdist" \
-        || { {{just}} module-portable; KOEL_VALKEY_MODULE={{target}}/{{host}}/release/libkoel_valkey.so \
-        {{python}} -m pytest -q -rs -p no:cacheprovider valkey/tests/test_commands.py valkey/tests/test_persistence.py; }
 
 # Miri is told that the processor has AVX2, so that it interprets the kernels, too. It does not know AVX-512.
 [doc("Undefined behavior, under Miri.")]
@@ -393,3 +387,11 @@ _under_qemu machine features:
     {{just}} _target $target || exit 0
     export CARGO_TARGET_{{uppercase(machine)}}_UNKNOWN_LINUX_GNU_{LINKER=$gcc,RUNNER="$qemu -L /usr/{{machine}}-linux-gnu"}
     cargo test -p koel --lib --tests --release --locked --target $target {{features}}
+
+# The files of a release, in target/artifacts, with SHA256SUMS. docs/RELEASING.md says what becomes of them.
+artifacts *kinds="command module python crates npm":
+    @JUST={{just}} packaging/build {{kinds}}
+
+# Installs and uses each file of `artifacts` as its page says, without Rust where users need none.
+artifacts-check *kinds="command module python crates npm":
+    @JUST={{just}} packaging/check {{kinds}}

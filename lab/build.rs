@@ -42,8 +42,10 @@ fn flags() -> String {
     }
     let changes = env::vars().filter(|(name, _)| name.starts_with(profile)).map(|(name, value)| format!(" {name}={value}"));
     let changes: String = changes.collect::<std::collections::BTreeSet<_>>().into_iter().collect();
-    // Cargo separates flags by this character.
-    let flags = variable("CARGO_ENCODED_RUSTFLAGS").replace('\u{1f}', " ");
+    // Cargo separates flags by this character. Those that only rename folders of the machine change no code.
+    let flags = variable("CARGO_ENCODED_RUSTFLAGS");
+    let flags: Vec<&str> = flags.split('\u{1f}').filter(|flag| !flag.starts_with("--remap-path-prefix=")).collect();
+    let flags = flags.join(" ");
     format!("opt-level={}{changes} {flags}", variable("OPT_LEVEL")).trim_end().to_owned()
 }
 
