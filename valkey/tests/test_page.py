@@ -1,7 +1,7 @@
 """The blocks of code in docs/VALKEY.md do what the page says, on every server.
 
-An operator works through the page: one shell, one clone of the repository, one machine. Only paths, ports and passwords are replaced, and
-programs that the machine lacks: systemctl, and cargo, which `just module` has run. A block that no test runs is in NOT_RUN."""
+An operator works through the page: one shell, the archive of a release, one machine. Only paths, ports and passwords are replaced, and
+systemctl, which the machine may lack. A block that no test runs is in NOT_RUN."""
 
 import contextlib
 import io
@@ -22,11 +22,13 @@ from wire import Connection, Refusal
 
 PAGE = ROOT / "docs/VALKEY.md"
 BLOCK = re.compile(r"^(?P<indent> *)```(?P<language>\w+)\n(?P<text>.*?)^(?P=indent)```$", re.M | re.S)
+ARCHIVE = re.compile(r"tar -xzf (koel-valkey-[\d.]+)(-\w+-linux)\.tar\.gz")
 HEADING = re.compile(r"^##+ (.*)$", re.M)
 SECONDS = 60
 
 NOT_RUN = {
-    "just module-portable 2.17": "takes a compiler of its own: `just nightly` builds that file and runs tests with it",
+    "cargo build": "`just module` runs this command",
+    "just module-portable": "takes a compiler of its own: `just artifacts-check` tests that file",
     "python3 valkey/migrate.py redis://old:6379": "runs until Ctrl-C: test_migration.py and test_deploy.py run the script",
     "old.scan_iter(": "asks a server with RedisBloom: test_aof.py runs it",
     "valkey/aof.py --without-other-types": "needs the file of a server with RedisBloom: test_aof.py runs it",
@@ -70,8 +72,6 @@ def shown(reply):
 
 
 PROGRAMS = {
-    # Only what `just module` has built, with these words.
-    "cargo": '[ "$*" = "build --release -p koel-valkey" ] || [ "$*" = "install --locked --path cli" ]',
     # A server in the foreground would keep the shell.
     "{kind}-server": """
 ulimit -v {memory}
@@ -109,9 +109,10 @@ class Operator:
 
     def __init__(self, binary, root):
         self.binary, self.root, self.port, self.metrics = binary, root, free_port(), free_port()
-        self.clone, self.names = root / "clone", {}
+        release, machine = ARCHIVE.search(PAGE.read_text()).groups()
+        self.folder, self.unpacked, self.names = root / "folder", root / "folder" / release, {}
         self.cli, self.exporter = tool("redis-cli") or tool("valkey-cli"), tool("prometheus-redis-exporter")
-        for name in ("bin", "etc/systemd/system", "usr/local/lib", "clone/target/release"):
+        for name in ("bin", "etc/systemd/system", "usr/local/lib", "folder"):
             (root / name).mkdir(parents=True)
         names = {"kind": binary.kind}
         values = {
@@ -123,13 +124,14 @@ class Operator:
             program = root / "bin" / name.format(**names)
             program.write_text(f"#!/usr/bin/env bash\nset -eu\n{script.format(**values)}\n")
             program.chmod(0o755)
-        shutil.copy(MODULE, self.clone / "target/release/libkoel_valkey.so")
-        shutil.copytree(ROOT / "valkey/deploy", self.clone / "valkey/deploy")
-        for path in (self.clone / "valkey/deploy").iterdir():
+        shutil.copytree(ROOT / "valkey/deploy", root / release / "valkey/deploy")
+        for path in (root / release / "valkey/deploy").iterdir():
             path.write_text(self.adapt(path.read_text()))
+        shutil.copy(MODULE, root / release / "libkoel_valkey.so")
+        shutil.make_archive(self.folder / (release + machine), "gztar", root, release)
         environment = {**os.environ, "PATH": f"{root}/bin:{os.environ['PATH']}"}
         self.shell = subprocess.Popen(
-            ["bash", "-euo", "pipefail"], cwd=self.clone, env=environment, text=True,
+            ["bash", "-euo", "pipefail"], cwd=self.folder, env=environment, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
 
@@ -156,7 +158,7 @@ class Operator:
     def run_python(self, text):
         """Runs the text in the interpreter of all such blocks, and returns what it prints."""
         printed, before = io.StringIO(), os.getcwd()
-        os.chdir(self.clone)
+        os.chdir(self.unpacked)
         try:
             with contextlib.redirect_stdout(printed):
                 exec(self.adapt(text).replace("PASSWORD", self.password("admin")), self.names)
@@ -321,7 +323,7 @@ def after_remove(operator, start, block, printed):
             assert all(module[1] != b"koel" for module in call("MODULE", "LIST"))
         # The rest of the page needs the module again.
         shutil.copytree(operator.root / "kept", operator.root / "etc", dirs_exist_ok=True)
-        operator.run("install target/release/libkoel_valkey.so /usr/local/lib/; systemctl restart koel-valkey")
+        operator.run("install libkoel_valkey.so /usr/local/lib/; systemctl restart koel-valkey")
 
 
 def before_dumps(operator, start, block):
