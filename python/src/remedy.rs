@@ -276,13 +276,15 @@ impl<'py> Subject<'py> {
         let x = &*self.x;
         let remedy = match (self.library, nullable) {
             (Library::Pyarrow, Nullable::Plain) => format!("{x}.drop_null()"),
-            (Library::Pyarrow, Nullable::Dictionary) => format!("{x}.filter({x}.is_valid())"),
             (Library::Pyarrow, Nullable::TextViews) => format!("{x}.cast('large_string').drop_null()"),
             (Library::Pyarrow, Nullable::ByteViews) => format!("{x}.cast('large_binary').drop_null()"),
             (Library::Polars, _) => format!("{x}.drop_nulls()"),
             (Library::PandasArrow, Nullable::Plain) | (Library::Pandas, _) => format!("{x}.dropna()"),
             (Library::PandasArrow, _) => format!("[y for y in {x} if y is not pandas.NA]"),
-            (Library::Numpy, _) => format!("[y for y in {} if y is not None]", self.list(x)),
+            // Older versions of pyarrow keep nulls among a dictionary's values, whatever else drops nulls.
+            (Library::Pyarrow, Nullable::Dictionary) | (Library::Numpy, _) => {
+                format!("[y for y in {} if y is not None]", self.list(x))
+            }
         };
         PyValueError::new_err(format!(
             "item {position}, counted from 0: it is null (nulls: {count} of {len} items), and a filter stores no nulls; give {remedy}, \
