@@ -204,14 +204,6 @@ impl Splitter {
         self.csv.as_mut().is_none_or(|csv| csv.decode(line))
     }
 
-    /// Ends the record at the end of the input, even if a quote is open.
-    pub(crate) fn end_input(&mut self) {
-        if let Some(csv) = &mut self.csv {
-            csv.push(b"");
-            csv.is_open = false;
-        }
-    }
-
     /// Finds the item of a line or, in CSV, of the record that has ended. If it is short, the error is the number of its fields.
     pub(crate) fn split(&mut self, line: &[u8]) -> Result<(), usize> {
         let Self { format, csv, fields, key, item } = self;

@@ -2,7 +2,8 @@
 
 use std::{
     ffi::OsString,
-    io::{self, BufRead as _, BufReader, Cursor, IsTerminal as _, Read},
+    fs::File,
+    io::{self, BufRead as _, BufReader, Cursor, ErrorKind, IsTerminal as _, Read, Write},
     path::{Path, PathBuf},
     vec,
 };
@@ -101,7 +102,27 @@ impl ItemArgs {
 
 enum Source {
     Reader(Box<BufReader<dyn Read>>),
+    /// Lines that were read before, each after its length.
+    Records(BufReader<File>),
     List(vec::IntoIter<OsString>),
+}
+
+/// Writes a line so that [`Items::from_records`] reads it. It may have any bytes, and line ends within quotes.
+pub(crate) fn write_record(writer: &mut impl Write, line: &[u8]) -> io::Result<()> {
+    writer.write_all(&(line.len() as u64).to_le_bytes())?;
+    writer.write_all(line)
+}
+
+/// Reads a line that [`write_record`] has written. Returns whether there was one.
+fn read_record(reader: &mut BufReader<File>, line: &mut Vec<u8>) -> io::Result<bool> {
+    if reader.fill_buf()?.is_empty() {
+        return Ok(false);
+    }
+    let mut length = [0; 8];
+    reader.read_exact(&mut length)?;
+    line.clear();
+    let length = u64::from_le_bytes(length);
+    if reader.take(length).read_to_end(line)? as u64 == length { Ok(true) } else { Err(ErrorKind::UnexpectedEof.into()) }
 }
 
 /// A reader of items, which reuses one buffer for all of them.
@@ -168,6 +189,12 @@ impl Items {
         Ok(Self::new(Source::Reader(Box::new(reader)), splitter, name, progress))
     }
 
+    /// Reads lines of this format that were read before, and [written](write_record) to a file.
+    pub(crate) fn from_records(file: File, format: &Format, name: String) -> anyhow::Result<Self> {
+        let records = Source::Records(BufReader::with_capacity(BUFFER, file));
+        Ok(Self::new(records, Splitter::new(format)?, name, Progress::hidden()))
+    }
+
     /// Reads the next item, and returns it. Short lines are left out or are errors; [`advance_line`](Self::advance_line) passes
     /// them.
     pub(crate) fn advance(&mut self) -> anyhow::Result<Option<&[u8]>> {
@@ -216,6 +243,15 @@ impl Items {
     fn read_line(&mut self) -> anyhow::Result<bool> {
         let reader = match &mut self.source {
             Source::Reader(reader) => reader,
+            Source::Records(reader) => {
+                let read = read_record(reader, &mut self.line);
+                if !read.with_context(|| format!("{}: cannot be read after line {}", self.name, self.lines))? {
+                    return Ok(false);
+                }
+                self.splitter.ends_record(&self.line);
+                self.lines += 1;
+                return Ok(true);
+            }
             Source::List(list) => {
                 let Some(item) = list.next() else { return Ok(false) };
                 self.line = item.into_encoded_bytes();
@@ -243,21 +279,18 @@ impl Items {
                 };
                 bail!("{}: longer than {LONGEST} bytes, the limit for an item; {remedy}", self.place());
             }
-            // In CSV, a line may end within quotes. Its end is then a part of the record, unless the input ends there.
-            let is_whole = if read == 0 {
-                self.splitter.end_input();
-                true
-            } else {
-                self.splitter.ends_record(&self.line[start..len])
-            };
-            if is_whole {
-                self.line.truncate(len);
-            }
             if read == 0 && start == 0 {
                 self.hide_progress();
                 return Ok(false);
             }
-            if is_whole {
+            // In CSV, a line may end within quotes. Its end is then a part of the record. All lines that follow would be, too, if a
+            // quote is never closed.
+            if read == 0 {
+                self.lines += 1;
+                bail!("{}: a quote in it is not closed; close it, or leave --csv out", self.place());
+            }
+            if self.splitter.ends_record(&self.line[start..len]) {
+                self.line.truncate(len);
                 self.lines += 1;
                 return Ok(true);
             }

@@ -17,13 +17,13 @@ use crate::{
 /// Merge several filters into one.
 ///
 /// The new filter holds all items of the others. The copies of an item add up, unless --union is given. With --intersect, it holds the
-/// items that all of them have, and other items of the first one with the probability of a false positive. Build all filters with the
-/// same options and the same --capacity, enough for all distinct items together; with --grow, the same --max-capacity. Otherwise,
-/// or if not all items fit, nothing is written.
+/// items that all of them have, and those of the first one that the others find by chance. Build all filters with the
+/// same options and the same --capacity, enough for all distinct items together unless they are intersected; with --grow, the same
+/// --max-capacity. Otherwise, or if not all items fit, nothing is written.
 ///
 /// OUT may be one of the filters. It is replaced atomically or stays unchanged. Other koel commands that change it wait in the
 /// meantime; if another program moves, removes or replaces it, that is an error. Merging any number of filters takes memory for
-/// two tables.
+/// three tables: the result so far, the next filter, and a copy.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -15,7 +15,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     env,
     fs::{self, File, OpenOptions},
-    io::Write as _,
+    io::{ErrorKind, Write as _},
     mem,
     path::{Path, PathBuf},
     process,
@@ -170,6 +170,18 @@ pub(crate) fn is_window(path: &Path) -> bool {
     fs::read_dir(path).is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_part)))
 }
 
+/// Fails if a file is a slice in a folder, whose changes a run would undo.
+pub(crate) fn check_is_no_slice(path: &Path) -> anyhow::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if Part::parse(&name).is_some() {
+        bail!(
+            "{}: has the name of a file that only `koel uniq --forget` changes; copy it to one with another name, and change that",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
 /// The lines of one slice of time.
 struct Slice {
     /// The begin, in seconds since 1970.
@@ -266,7 +278,7 @@ struct Store {
     steps: u64,
     abort_at: Option<u64>,
     /// Dropping it removes the lock file, if this run created it.
-    _lock: Output,
+    lock: Output,
 }
 
 impl Store {
@@ -290,6 +302,7 @@ impl Store {
     fn save(&mut self, slice: &mut Slice) -> anyhow::Result<()> {
         if slice.is_changed {
             self.step();
+            self.lock.check_lock()?;
             // The error names the file.
             slice.filter.save(self.path(Part::Filter, slice.start))?;
             slice.is_changed = false;
@@ -305,7 +318,11 @@ impl Store {
 
     fn remove(&mut self, path: &Path) -> anyhow::Result<()> {
         self.step();
-        fs::remove_file(path).with_context(|| format!("{}: cannot be removed", path.display()))
+        match fs::remove_file(path) {
+            // Somebody else has removed it.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed.with_context(|| format!("{}: cannot be removed", path.display())),
+        }
     }
 
     /// Appends the hashes of lines that are about to be printed to the journal.
@@ -314,10 +331,13 @@ impl Store {
             return Ok(());
         }
         self.step();
+        self.lock.check_lock()?;
         let path = self.path(Part::Journal, start);
         let mut file = match self.journal.take() {
             Some(file) => Ok(file),
-            None => OpenOptions::new().append(true).create(true).open(&path),
+            // Not to append: a file that is open for that cannot be shortened on every system. There is no other journal: it was
+            // loaded and removed.
+            None => OpenOptions::new().write(true).create(true).truncate(true).open(&path),
         };
         let written = file.as_mut().map_err(|error| error.kind().into()).and_then(|file| file.write_all(&self.unwritten));
         self.journal = file.ok();
@@ -356,24 +376,27 @@ impl Window {
         // Invalid limits are reported before the folder is created.
         limits.build()?;
         let trial = Trial::from_env();
-        let now = trial.now();
         let wanted = forget.map(|forget| forget.div_ceil(SLICES));
         let Some(folder) = folder else {
-            let slice = wanted.unwrap_or(1);
+            let (now, slice) = (trial.now(), wanted.unwrap_or(1));
             let newest = Slice::new(now - now % slice, limits)?;
             return Ok(Self { store: None, trial, now, slice, limits, newest, older: VecDeque::new() });
         };
         let name = folder.display();
-        if !folder.exists() {
-            fs::create_dir(folder).with_context(|| format!("{name}: cannot be created as a folder; give a name in a folder"))?;
-        } else if !folder.is_dir() {
+        match fs::create_dir(folder) {
+            // Another run may have created it at the same time.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            created => created.with_context(|| format!("{name}: cannot be created as a folder; give a name in a folder"))?,
+        }
+        if !folder.is_dir() {
             bail!("{name}: is not a folder, which --forget takes; give the name of one, or leave --forget out");
         }
         let lock = Output::existing_or_new(&folder.join(LOCK))?;
+        // Another run may have held the lock for long.
+        let now = trial.now();
         let listing = Listing::read(folder)?;
         let slice = match (listing.slice, wanted) {
-            (0, None) => bail!("{name}: is a folder without filters; give --forget, or the name of a file in it"),
-            (0, Some(wanted)) => wanted,
+            (0, wanted) => wanted.unwrap_or(1),
             (slice, Some(wanted)) if slice != wanted => bail!(
                 "--forget: {} given, but {name} forgets after {}; leave --forget out, or give another folder",
                 forget_after(wanted),
@@ -390,7 +413,7 @@ impl Window {
             printed: 0,
             steps: 0,
             abort_at: trial.abort_at,
-            _lock: lock,
+            lock,
         };
         let (mut older, limits) = load(&mut store, &listing, rate, limits)?;
         let mut newest = match older.pop_front() {

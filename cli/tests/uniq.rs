@@ -574,6 +574,28 @@ fn several_keys_are_one_item() {
 }
 
 /// Records may have newlines in quotes; they are printed as they are.
+/// Lines that wait for the end come out as they were, whatever bytes they have and however the input ends.
+#[test]
+fn lines_that_wait_are_printed_as_they_were() {
+    let koel = Koel::new();
+    for (input, expected) in [
+        ("b\na\r", "b\na\r\n"),
+        ("a\r\r\na\nb\n", "a\r\na\nb\n"),
+        ("a\n\nb", "a\n\nb\n"),
+        ("\r\n\r", "\n\r\n"),
+        ("\u{feff}a\nb\0c\n", "a\nb\0c\n"),
+    ] {
+        assert_eq!(koel.feed(input, "uniq --unique").text(), expected, "{input:?}");
+        assert_eq!(koel.feed(input, "uniq --unique --filter f.koel").text(), expected, "{input:?}");
+        koel.shell("rm f.koel").ok();
+    }
+    // Records with several lines stay apart, also those of different files.
+    koel.write("one", "k,\"a\nb\"\nk2,x");
+    koel.write("two", "c,y\n");
+    let printed = koel.run("uniq --csv --key 1 --count one two");
+    assert_eq!(printed.text(), "      1 k,\"a\nb\"\n      1 k2,x\n      1 c,y\n");
+}
+
 #[test]
 fn csv_has_quoted_fields() {
     let koel = Koel::new();
@@ -591,7 +613,10 @@ fn csv_has_quoted_fields() {
     assert_eq!(run.status(2), b"a,b\n");
     assert!(run.stderr.starts_with("koel: record 2 of standard input: has 1 field, but --key is 2; "), "{}", run.stderr);
     // A quote that is never closed ends with the input.
-    assert_eq!(koel.feed("a\n\"b\nc\n", "uniq --csv --key 1").ok(), b"a\n\"b\nc\n");
+    // A quote that is never closed does not swallow the rest of the list.
+    for command in ["uniq --csv --key 1", "uniq --csv --key 1 --count", "build - -o new --csv --key 1"] {
+        koel.feed("a\n\"b\nc\n", command).error(&["record 2 of standard input: a quote in it is not closed; close it"]);
+    }
     koel.run(["uniq", "--csv", "--key", "1", "--delimiter", "\u{2192}"]).error(&["cannot separate the fields of --csv"]);
     koel.run("uniq --csv --key 1 --nul").error(&["cannot be used with"]);
 }

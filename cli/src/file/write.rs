@@ -149,6 +149,16 @@ impl Output {
         terminal::report(text, &self.name)
     }
 
+    /// Fails if the file that was locked is no longer at its path. Another command may then have locked another one.
+    pub(crate) fn check_lock(&self) -> anyhow::Result<()> {
+        match &self.kind {
+            Kind::Regular(path, Some(lock)) if !lock.is_at(path) => {
+                bail!("{}: was moved, removed or replaced in the meantime; nothing was written; run the command again", self.name)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns whether this is the file that `input` leads to. `-` is standard input.
     pub(crate) fn is_file_of(&self, input: &Path) -> bool {
         matches!(&self.kind, Kind::Regular(path, _) if is_same_file(input, path))
@@ -217,14 +227,10 @@ impl Output {
                 written.with_context(|| format!("{}: cannot be written", self.name))
             }
             Kind::Regular(path, lock) => {
-                let name = &self.name;
                 // No system call compares and renames in one step, so changes to the path while the file is being written go
                 // unnoticed.
                 let _lock_of_new_file = match lock {
-                    Some(lock) if lock.is_at(path) => None,
-                    Some(_) => bail!(
-                        "{name}: was moved, removed or replaced in the meantime; nothing was written; run the command again"
-                    ),
+                    Some(_) => self.check_lock().map(|()| None)?,
                     // There was no file to lock. If there is one now, another command may be changing it.
                     None => Lock::wait(path, Access::Replace)?,
                 };

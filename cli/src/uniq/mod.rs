@@ -61,11 +61,11 @@ const CLOSED: u8 = 141;
 /// minutes, and as seen if it was within the last 60, by the clock of this machine. (A time is rounded up to a multiple of 12 seconds.)
 /// What is printed was remembered before, so it is not printed again within that time, even if the command is killed, and the next run
 /// goes on from there. A kill may lose the lines that were about to be printed. Lines that cannot be printed, because a disk is full or
-/// the reader has gone, are forgotten: the next run prints them, and perhaps the last lines before them again. `koel info` and `koel
-/// verify` take the folder; `koel query` takes the snapshots in it.
+/// the reader has gone, are forgotten: the next run prints them, and perhaps the last lines before them again. (What a pipe has taken
+/// is printed, even if nobody reads it.) `koel info` and `koel verify` take the folder; `koel query` takes the snapshots in it.
 ///
 /// Exit status: 0 if a line was printed or counted, 1 if none was, 2 on error, 128 + N after signal N (130 after Ctrl-C), with --filter
-/// 141 if the reader of standard output has closed it: the filter is then unchanged.
+/// 141 if the reader of standard output has closed it: a filter in a file is then unchanged.
 #[derive(Args)]
 #[command(
     mut_arg("short", |short| short.value_parser(short_lines()).help(
@@ -94,7 +94,8 @@ pub(crate) struct Uniq {
     filter: Option<PathBuf>,
 
     /// Forget lines that were not seen for this time, such as 90s, 10m, 1h or 7d: at the latest after a twelfth of it more. FILTER is then
-    /// a folder of snapshots, one for each twelfth. It needs this option only when it is created
+    /// a folder of snapshots, one for each twelfth. It needs this option only when it is created. Not with --repeated, --unique, --count
+    /// and --count-only
     #[arg(long, value_name = "TIME", value_parser = numbers::seconds)]
     forget: Option<u64>,
 
@@ -207,6 +208,15 @@ impl Uniq {
         let folder = self.filter.as_deref();
         if self.forget.is_none() && !folder.is_some_and(window::is_window) {
             self.check_rate()?;
+            if let Some(path) = folder {
+                window::check_is_no_slice(path)?;
+                if path.is_dir() {
+                    bail!(
+                        "{}: is a folder; give --forget and a time to remember lines in it, or the name of a file in it",
+                        path.display()
+                    );
+                }
+            }
             let output = folder.map(Output::existing_or_new).transpose()?;
             let filter = match output.as_ref().filter(|output| !output.is_empty()) {
                 Some(output) => self.with_limits(output.load()?, output.name())?,

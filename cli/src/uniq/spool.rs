@@ -2,12 +2,15 @@
 
 use std::{
     fs::File,
-    io::{BufWriter, IntoInnerError, Seek as _, Write as _},
+    io::{BufWriter, IntoInnerError, Seek as _},
 };
 
 use anyhow::Context as _;
 
-use crate::{format::Format, items::Items, terminal::Progress};
+use crate::{
+    format::Format,
+    items::{Items, write_record},
+};
 
 /// Distinct lines in a temporary file without a name, so nothing of it remains however the run ends.
 pub(super) struct Spool(BufWriter<File>);
@@ -23,16 +26,14 @@ impl Spool {
 
     /// Appends the line that was read last.
     pub(super) fn push(&mut self, items: &Items) -> anyhow::Result<()> {
-        let written = self.0.write_all(items.line()).and_then(|()| self.0.write_all(&[items.separator()]));
-        written.with_context(error)
+        write_record(&mut self.0, items.line()).with_context(error)
     }
 
     /// Returns the lines, as items of the same format.
     pub(super) fn into_items(self, format: &Format) -> anyhow::Result<Items> {
         let mut file = self.0.into_inner().map_err(IntoInnerError::into_error).with_context(error)?;
         file.rewind().with_context(error)?;
-        let format = Format { binary: true, ..format.clone() };
-        Items::from_reader(Box::new(file), &format, String::from("the temporary file"), Progress::hidden())
+        Items::from_records(file, format, String::from("the temporary file"))
     }
 }
 
