@@ -13,6 +13,12 @@ const [SINGLE, GROWING] = [0, 2];
 const POWER_OF_TWO = 1;
 const HASHERS = { 1: "xxh3", 3: "redisbloom" };
 
+// The kinds of errors by their numbers, in the order of Rust's SnapshotErrorKind; null for those that cannot occur here.
+const KINDS = [
+    "Magic", "Version", "OtherType", "Length", "TrailingBytes", "HeaderChecksum", "Parameter", "Hasher", "BodyChecksum",
+    "Table", "Count", "Copies", "Shards", null, null, "OutOfMemory",
+];
+
 // What `property` returns for each number from 0.
 const PROPERTIES = ["length", "rate", "bitsPerItem", "load"];
 
@@ -238,6 +244,13 @@ class Filter {
 // Older browsers have no such symbol.
 if (Symbol.dispose) Filter.prototype[Symbol.dispose] = Filter.prototype.close;
 
+// Returns the message of an error. The texts are loaded when they are needed, which may fail.
+async function message(kind, [text, offset, ...numbers]) {
+    const texts = await import("./messages.js").catch(() => undefined);
+    return texts?.describe(kind, text, offset, ...numbers)
+        ?? `at byte ${offset}: this is no snapshot that can be opened (${kind}); serve messages.js beside koel.js to read why`;
+}
+
 export async function open(source, { wasm: module, verify = true } = {}) {
     const [data] = await Promise.all([Promise.resolve(source).then(readAll), load(module)]);
     const bytes = ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array(data);
@@ -249,9 +262,8 @@ export async function open(source, { wasm: module, verify = true } = {}) {
     if (handle < 0) {
         const start = wasm.buffer(0) >>> 0;
         const error = new DataView(wasm.memory.buffer.slice(start, start + wasm.error_len()));
-        // The texts are loaded when they are needed.
-        const { decode } = await import("./messages.js");
-        throw new KoelError(...decode(error));
+        const [number, ...parts] = Array.from({ length: 6 }, (_, at) => error.getBigUint64(8 * at, true));
+        throw new KoelError(KINDS[number], await message(KINDS[number], parts));
     }
     return new Filter(handle, new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength));
 }

@@ -71,11 +71,6 @@ const TEXTS = [
     "bucket size: {} given, but the packed table takes {}",
 ];
 
-// The kinds of errors by their numbers, in the order of Rust's SnapshotErrorKind; null for those that cannot occur here.
-const KINDS = [
-    "Magic", "Version", "OtherType", "Length", "TrailingBytes", "HeaderChecksum", "Parameter", "Hasher", "BodyChecksum",
-    "Table", "Count", "Copies", "Shards", null, null, "OutOfMemory",
-];
 const CORRUPT = "the snapshot is corrupt, use another copy";
 const REMEDIES = {
     Magic: "pass a whole snapshot, as koel writes it",
@@ -93,28 +88,26 @@ const hasherName = id => HASHERS[id] ?? hex(id, 4);
 const numberOf = text =>
     new TextEncoder().encode(text).reduce((hash, byte) => Math.imul(hash ^ byte, 0x01000193), 0x811c9dc5) >>> 0;
 
-// Returns the kind and the message of an error, from its encoding: the numbers of its kind and of its text, its offset, and three
-// numbers for the gaps.
-export function decode(bytes) {
-    const [kindNumber, textNumber, offset, ...numbers] = Array.from({ length: 6 }, (_, at) => bytes.getBigUint64(8 * at, true));
+// Returns the message of an error of a kind, from the number of its text, its offset, and three numbers for the gaps.
+export function describe(kind, textNumber, offset, ...numbers) {
     const [given, known] = numbers;
-    const [kind, text] = [KINDS[kindNumber], TEXTS.find(text => numberOf(text) === Number(textNumber)) ?? ""];
+    const text = TEXTS.find(text => numberOf(text) === Number(textNumber)) ?? "";
     const at = `at byte ${offset}: `;
     switch (kind) {
         case "OutOfMemory":
-            return [kind, `cannot allocate ${given} bytes; ${REMEDIES[kind]}`];
+            return `cannot allocate ${given} bytes; ${REMEDIES[kind]}`;
         case "Hasher":
-            return [kind, `${at}the filter was built with ${hasherName(given)}, which this package does not have; ${REMEDIES[kind]}`];
+            return `${at}the filter was built with ${hasherName(given)}, which this package does not have; ${REMEDIES[kind]}`;
         case "HeaderChecksum":
         case "BodyChecksum": {
             const sums = `the checksum stored is ${hex(given, 16)}, the one computed ${hex(known, 16)}`;
-            return [kind, `${at}the ${text} was altered: ${sums}; ${CORRUPT}`];
+            return `${at}the ${text} was altered: ${sums}; ${CORRUPT}`;
         }
         case "Version": {
             const remedy = given < known ? "build it again with a later koel" : "use a later release of this package";
-            return [kind, `${at}${text.replace(/\{\}/g, () => numbers.shift())}; ${remedy}`];
+            return `${at}${text.replace(/\{\}/g, () => numbers.shift())}; ${remedy}`;
         }
         default:
-            return [kind, `${at}${text.replace(/\{\}/g, () => numbers.shift())}; ${REMEDIES[kind] ?? CORRUPT}`];
+            return `${at}${text.replace(/\{\}/g, () => numbers.shift())}; ${REMEDIES[kind] ?? CORRUPT}`;
     }
 }
