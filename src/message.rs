@@ -48,6 +48,18 @@ impl Text {
         write!(f, "message {:#010x} {numbers:?}", self.0)
     }
 
+    pub fn is_empty(self) -> bool {
+        self.number() == const { number("") }
+    }
+
+    /// Writes the text as it is. It may have braces that are no gaps.
+    pub fn write_all(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        #[cfg(not(smallest))]
+        return f.write_str(self.0);
+        #[cfg(smallest)]
+        self.write(&[], f)
+    }
+
     /// Writes the text with a number in each of its gaps.
     pub fn write(self, numbers: &[u64], f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_from(0, numbers, f)

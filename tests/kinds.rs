@@ -125,7 +125,8 @@ fn go_filter() -> koel::go::GoFilter {
     filter.try_into().expect("compatible with Go")
 }
 
-/// Merges two halves, unites overlapping filters, and intersects them. The other filter is used as it is, or read from a view of its snapshot.
+/// Merges two halves, unites overlapping filters, and intersects them. The other filter is used as it is, or read from a view of its
+/// snapshot.
 macro_rules! check_merges {
     ($make:expr, $view:ident) => {{
         let all: Vec<u64> = items();

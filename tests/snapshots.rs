@@ -266,3 +266,13 @@ fn other_bytes_are_refused() {
         assert_eq!(error.offset(), 0);
     }
 }
+
+/// A remedy of the caller's is shown as it is, and an empty one not at all.
+#[test]
+fn remedies_are_shown_verbatim() {
+    for remedy in ["choose a file", "set {\"path\": \"x.koel\"} in app.json", "close }", "{}", ""] {
+        let error = CuckooFilter::from_bytes(b"PK").expect_err("no snapshot").with_remedy(remedy).to_string();
+        let expected = if remedy.is_empty() { String::new() } else { format!("; {remedy}") };
+        assert!(error.ends_with(&expected) && !error.ends_with("; "), "{error}");
+    }
+}

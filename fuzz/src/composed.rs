@@ -963,7 +963,8 @@ impl State {
             common.len
         );
         let confused = first.model.copies.keys().filter(|&&hash| filter.count_hash(hash) > common.count(hash)).count();
-        let (is_exact, items) = (filter.len() == common.len, first.model.copies.len());
+        // Items of the second side that are known by more bits may look like items of the first, too.
+        let (is_exact, items) = (filter.len() == common.len, first.model.copies.len() + second.model.copies.len());
         first.model = common;
         if !self.header.universe.is_chosen() {
             let most = self.most_confused(3.0, items);

@@ -361,13 +361,15 @@ impl MutableFilter {
             return done.map_err(IntoPyErr::into_py_err);
         }
         let remedy = match theirs.map(|theirs| (&ours.any, &theirs.any)) {
+            None if matches!(how, Combine::Intersection) => "build a filter of the items first",
             None => "to add items, call update",
             Some((_, AnyFilter::View(_) | AnyFilter::ElasticView(_))) => "call its to_filter() first",
             Some((AnyFilter::Fixed(_), _) | (_, AnyFilter::Fixed(_))) => "build both with the same class and parameters",
             Some(_) => "build both with the same class and parameters, or load the file of one as the other class",
         };
         let (own, class) = (ours.any.class(), other.get_type().name()?);
-        Err(type_error(format!("only filters of one class can be merged, but {class} and {own} are given; {remedy}")))
+        let verb = if matches!(how, Combine::Intersection) { "intersected" } else { "merged" };
+        Err(type_error(format!("only filters of one class can be {verb}, but {class} and {own} are given; {remedy}")))
     }
 
     /// Returns a copy of the filter that is combined with others, one after the other.

@@ -187,8 +187,8 @@ impl Partition {
 
     /// Returns a copy of this partition without the copies of items that the one with the same index in another filter lacks.
     ///
-    /// The other may have an item in an earlier generation, which knows fewer of its bits, or in a later one. All of its copies there
-    /// count: they may be this item's.
+    /// The other may have an item in an earlier generation, which knows fewer of its bits, or in a later one, which knows more. All
+    /// copies there count that agree in the bits that both know: they may be this item's.
     fn intersection(&self, other: &Self) -> Result<Self, OutOfMemory> {
         let mut common = self.try_clone()?;
         for (ours, common) in self.generations().zip(common.generations_mut()) {

@@ -67,16 +67,19 @@ macro_rules! merges {
                 self.combine(other, $crate::filter::Combine::Union)
             }
 
-            /// Removes the items that `other` lacks. Afterwards, each item has the smaller of its two counts, so every item that both
-            /// filters have is in the intersection. Takes time proportional to this filter and, for growing filters, to the later
-            /// generations of `other`.
+            /// Removes the items that `other` lacks. Afterwards, each item has the smaller of its two counts, or more if it is
+            /// confused with another item. So every item that both filters have is in the intersection. Takes time proportional to
+            /// this filter and, beyond the maximum capacity, to the later generations of both.
             ///
-            /// An item that only one of the filters has is found in the intersection if the other one finds it, too: with a
-            /// probability of at most the other's [`false_positive_rate`](Self::false_positive_rate). An item that neither has is
-            /// found with the rate of the intersection, which falls with the number of items.
+            /// Of a number of items that only one of the filters has, that number times the other's
+            /// [`false_positive_rate`](Self::false_positive_rate) are in the intersection, too, or fewer. If `other` has grown beyond
+            /// its [`max_capacity`](crate::ElasticBuilder::max_capacity), so are those of this filter that one of the later items
+            /// looks like: at most as many as there are such items, times this filter's rate. An item that neither has is found with
+            /// the rate of the intersection, which falls with the number of items.
             ///
-            /// Filters of fixed size keep their table. Growing filters shrink as far as with [`remove`](Self::remove), and the
-            /// intersection is computed in a copy, which temporarily takes as much memory as this filter.
+            /// Filters of fixed size keep their table. Growing filters shrink as far as with [`remove`](Self::remove). Their
+            /// intersection is computed in a copy, which temporarily takes as much memory as this filter, and a list of the items
+            /// that `other` has in later generations than this filter.
             ///
             /// # Errors
             /// If the filters have different hashers or different parameters, including the seed; or, for growing filters, if memory

@@ -427,8 +427,7 @@ impl fmt::Display for SnapshotError {
             Cause::NotSaved { message, error } => write!(f, "{message}: {}", Reason(error))?,
         }
         if let Some(remedy) = self.0.remedy {
-            f.write_str("; ")?;
-            return remedy.write(&[], f);
+            return if remedy.is_empty() { Ok(()) } else { f.write_str("; ").and_then(|()| remedy.write_all(f)) };
         }
         let remedy = match self.0.cause {
             Cause::Hasher(needed) => needed.remedy(),

@@ -183,8 +183,8 @@ pub(super) fn copies_of_generation(
     canonical(list, start, Kind::Copies)
 }
 
-/// Validates entries of extra copies, whose keys have this offset and length: they are in order, and `occurrences` finds the item of each in a table. The
-/// error if it does not is `missing`.
+/// Validates entries of extra copies, whose keys have this offset and length: they are in order, and `occurrences` finds the item of
+/// each in a table. The error if it does not is `missing`.
 fn copies(
     entries: &mut dyn Iterator<Item = (ClassKey, u32)>,
     offsets: (u64, u8),

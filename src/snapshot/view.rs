@@ -371,7 +371,9 @@ impl ShardIndex {
     /// Returns the number of copies, in the tables, of the item that a class key represents in a generation; 0 if it represents
     /// none.
     pub fn count_in_tables(&self, bytes: &[u8], partition: u64, generation: u8, class_key: ClassKey) -> u32 {
-        let generation = self.partitions[index(partition)].generations().nth(generation.into());
+        // Bytes that changed since they were opened may have other partitions.
+        let partition = self.partitions.get(index(partition));
+        let generation = partition.and_then(|partition| partition.generations().nth(generation.into()));
         generation.map_or(0, |generation| self.shards_in(&[bytes], generation).count_in_tables(class_key))
     }
 

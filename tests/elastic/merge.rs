@@ -314,6 +314,35 @@ fn an_intersection_has_the_smaller_count_of_each_item() {
     assert!(in_other_generations >= 4, "{in_other_generations}");
 }
 
+/// Of the items that only one filter has, as many stay as the other finds, and beyond the other's plan also as many as its later items
+/// look like.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn an_intersection_keeps_few_items_of_one_filter() {
+    const PLAN: u64 = 1000;
+    for rate in [0.05, 0.01] {
+        let builder = || ElasticFilter::builder().false_positive_rate(rate).capacity(PLAN as usize).max_capacity(PLAN as usize);
+        let mut most = 0.0_f64;
+        for times in [1, 2, 9, 60] {
+            let ours = filled(builder(), 0..PLAN * 9 / 10);
+            let theirs = filled(builder(), 1_000_000..1_000_000 + times * PLAN);
+            for (ours, theirs) in [(&ours, &theirs), (&theirs, &ours)] {
+                let mut intersection = ours.clone();
+                intersection.intersect(theirs).expect("equal parameters");
+                let (kept, beyond) = (intersection.distinct() as f64, theirs.buckets_per_lookup() > 2);
+                let later = if beyond { theirs.len() as f64 * ours.false_positive_rate() } else { 0.0 };
+                let stated = ours.len() as f64 * theirs.false_positive_rate() + later;
+                assert!(
+                    kept <= stated + 6.0 * stated.sqrt() + 3.0,
+                    "{rate}, {times} times the plan: {kept} kept, {stated} stated"
+                );
+                most = most.max(kept);
+            }
+        }
+        assert!(most > 50.0, "{rate}: nothing looks alike: {most}");
+    }
+}
+
 /// What is left of a large filter takes as much memory as a filter into which only that was inserted, or little more.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]

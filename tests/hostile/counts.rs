@@ -107,7 +107,14 @@ fn exercise(mut filter: ElasticFilter<AnyHasher>) {
     if let Err(error) = filter.merge(&read) {
         assert!(!error.to_string().is_empty());
     }
+    filter.intersect(&read).expect("equal parameters");
+    assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash))), "{filter}");
+    let mut few = read.clone();
+    few.clear();
+    _ = inserted.first().map(|&hash| few.insert(&Prehashed(hash)));
+    few.intersect(&filter).expect("equal parameters");
     assert!(inserted.iter().all(|&hash| filter.remove(&Prehashed(hash))), "{filter}");
+    filter.intersect(&few).expect("equal parameters");
 }
 
 /// Returns the offset of each section and the length of its list of shards.

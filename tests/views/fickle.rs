@@ -3,6 +3,7 @@
 //! For any bytes, a view returns a result or panics with the documented message. The result depends only on the bytes returned.
 
 use super::*;
+use koel::{ElasticFilter, ElasticView};
 use std::{
     cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -245,5 +246,28 @@ fn bytes_outside_the_snapshot_do_not_matter() {
             Kernel::available().map(answers).collect::<Vec<_>>()
         };
         assert_eq!(surrounded_by(0), surrounded_by(0xff));
+    }
+}
+
+/// A file in which another snapshot was written meanwhile, with more partitions than the one that was opened.
+#[test]
+#[cfg(feature = "std")]
+fn a_growing_view_of_other_bytes_is_verified_without_a_panic() {
+    let builder = ElasticFilter::builder().false_positive_rate(0.01);
+    let mut large = builder.clone().build().expect("valid parameters");
+    large.insert_iter(0..20_000u64).expect("the filter grows");
+    let other = builder.build_shared().expect("valid parameters");
+    for _ in 0..100 {
+        (0..10u64).for_each(|item| other.insert(&item).expect("copies are always accepted"));
+    }
+    let (honest, mut written) = (large.to_bytes(), other.to_bytes());
+    written.extend_from_slice(&honest[written.len()..]);
+    for patience in 0..20 {
+        let data =
+            Fickle { honest: honest.clone(), others: vec![written.clone()], patience: Cell::new(usize::MAX), turn: Cell::new(0) };
+        let view = ElasticView::over(data).expect("the bytes are still valid");
+        view.data().patience.set(patience);
+        _ = view.verify();
+        assert!((0..1000u64).all(|item| view.count(&item) < u32::MAX) || !view.is_empty());
     }
 }
