@@ -254,7 +254,7 @@ module-portable glibc="2.17" machine="x86_64":
     {{just}} _target {{machine}}-unknown-linux-gnu
     cargo zigbuild --release --locked -p koel-valkey --target {{machine}}-unknown-linux-gnu.{{glibc}}
     file={{target}}/{{machine}}-unknown-linux-gnu/release/libkoel_valkey.so
-    needed=$(readelf --version-info --wide $file | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -1) \
+    needed=$(readelf --version-info --wide "$file" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -1) \
         || { echo "$file names no version of the C library; give 2.5 or a later one, not {{glibc}}"; exit 1; }
     [ "$(printf '%s\n' "$needed" GLIBC_{{glibc}} | sort -V | tail -1)" = GLIBC_{{glibc}} ] \
         || { echo "$file needs $needed; GLIBC_{{glibc}} was asked for"; exit 1; }
@@ -296,12 +296,12 @@ report:
     npm ci --prefix $folder/browser --ignore-scripts --no-audit --no-fund --loglevel=error
     # The profile of `cargo test`: its programs check themselves, and most are built already.
     cargo build --quiet --profile test --workspace --bins --examples --locked
-    $built/koel experiment all --quick --max-slots 10000 --out $folder/results
-    for growing in "" --growing; do $built/koel-peers $growing --items 10000 --rounds 1 --out $folder/results; done
-    $built/examples/demanding $folder/results
+    "$built/koel" experiment all --quick --max-slots 10000 --out $folder/results
+    for growing in "" --growing; do "$built/koel-peers" $growing --items 10000 --rounds 1 --out $folder/results; done
+    "$built/examples/demanding" $folder/results
     # Drawn anew, and not measured; the pictures of koel-peers are those in docs/tuning.
     cp docs/tuning/*.{json,svg} $folder/tuning
-    $built/koel experiment $(basename -s .json docs/tuning/*.json | grep -vx 'peers\|growth') --out $folder/tuning
+    "$built/koel" experiment $(basename -s .json docs/tuning/*.json | grep -vx 'peers\|growth') --out $folder/tuning
     node $folder/browser/check.mjs $folder $folder/{results,tuning}
 
 # Tests and benchmarks are left out on purpose, which cargo mentions for each file.
@@ -364,10 +364,10 @@ web-demo:
     {{just}} _npm cli/tests/report $folder/browser
     {{just}} _web-module
     cargo build --quiet --profile test -p koel-cli --locked
-    $koel build cli/data/words.txt -o web/demo/words.koel >/dev/null
-    $koel build cli/data/words.txt -o $folder/growing.koel --grow >/dev/null
+    "$koel" build cli/data/words.txt -o web/demo/words.koel >/dev/null
+    "$koel" build cli/data/words.txt -o $folder/growing.koel --grow >/dev/null
     # The integer 92 is these bytes.
-    printf '\134\0\0\0\0\0\0\0\n' | $koel build - -o $folder/numbers.koel --capacity 10 >/dev/null
+    printf '\134\0\0\0\0\0\0\0\n' | "$koel" build - -o $folder/numbers.koel --capacity 10 >/dev/null
     # Node looks for packages beside a program.
     cp web/tests/demo.mjs $folder/browser
     beyond=tests/data/growing/generations_after_large_shards.koel
@@ -392,6 +392,8 @@ _under_qemu machine features:
 artifacts *kinds="command module python crates npm":
     @JUST={{just}} packaging/build {{kinds}}
 
-# Installs and uses each file of `artifacts` as its page says, without Rust where users need none.
+# Without Rust where users need none. The program for Windows, and the wheels for ARM, musl and free-threaded Python are only inspected;
+# the source distribution is not built.
+[doc("Installs and uses the files of `artifacts` as their pages say.")]
 artifacts-check *kinds="command module python crates npm":
     @JUST={{just}} packaging/check {{kinds}}
