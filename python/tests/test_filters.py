@@ -254,7 +254,7 @@ def test_filters_of_other_kinds_do_not_mix():
         (growing, shared, TypeError, "load the file"),
         (fixed, shared, TypeError, "parameters$"),
         (fixed, koel.FilterView(fixed.to_bytes()), TypeError, "to_filter"),
-        (fixed, {1}, TypeError, "update"),
+        (fixed, {1}, TypeError, "to add items, call update|build a filter of the items first"),
     ):
         before = filter.to_bytes()
         for combine in (filter.merge, filter.union, filter.intersection, filter.__ior__, filter.__iand__):
