@@ -612,10 +612,17 @@ fn csv_has_quoted_fields() {
     let run = koel.feed("a,b\n\"c\nd\"\n", "uniq --csv --key 2 --short error");
     assert_eq!(run.status(2), b"a,b\n");
     assert!(run.stderr.starts_with("koel: record 2 of standard input: has 1 field, but --key is 2; "), "{}", run.stderr);
-    // A quote that is never closed ends with the input.
     // A quote that is never closed does not swallow the rest of the list.
-    for command in ["uniq --csv --key 1", "uniq --csv --key 1 --count", "build - -o new --csv --key 1"] {
-        koel.feed("a\n\"b\nc\n", command).error(&["record 2 of standard input: a quote in it is not closed; close it"]);
+    for (command, printed) in
+        [("uniq --csv --key 1", "a\n"), ("uniq --csv --key 1 -u", "a\n"), ("build - -o new --csv --key 1", "")]
+    {
+        let run = koel.feed("a\n\"b\nc\n", command);
+        assert_eq!(run.status(2), printed.as_bytes(), "{command}");
+        assert!(
+            run.stderr.starts_with("koel: record 2 of standard input: a quote in it is not closed; close it"),
+            "{}",
+            run.stderr
+        );
     }
     koel.run(["uniq", "--csv", "--key", "1", "--delimiter", "\u{2192}"]).error(&["cannot separate the fields of --csv"]);
     koel.run("uniq --csv --key 1 --nul").error(&["cannot be used with"]);

@@ -2,7 +2,7 @@
 
 use super::{
     super::{Core as _, InsertError, InsertErrorKind},
-    RawFilter,
+    RawFilter, Removal,
 };
 use crate::{
     params::Params,
@@ -111,7 +111,7 @@ impl RawFilter {
         let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
         let key = self.keys().key(0, buckets, fingerprint.wide());
         if self.copies.take(key, 1) == 0 {
-            return self.remove_from_table(|_| (buckets, fingerprint));
+            return self.remove_from_table(hash);
         }
         self.items -= 1;
         true
@@ -121,9 +121,10 @@ impl RawFilter {
     pub(super) fn remove_copies(&mut self, buckets: Pair, fingerprint: Fingerprint, copies: u32) {
         let key = self.keys().key(0, buckets, fingerprint.wide());
         let counted = self.copies.take(key, copies);
-        self.items -= u64::from(counted);
+        let Self { geometry, storage, items, dispatch, .. } = self;
+        *items -= u64::from(counted);
         for _ in counted..copies {
-            self.remove_from_table(|_| (buckets, fingerprint));
+            *items -= u64::from(dispatch.change(geometry, storage, Removal(move || (buckets, fingerprint))));
         }
     }
 

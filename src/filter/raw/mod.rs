@@ -405,9 +405,10 @@ impl RawFilter {
     }
 
     #[inline(always)]
-    fn remove_from_table(&mut self, locate: impl FnOnce(&Params) -> (Pair, Fingerprint)) -> bool {
+    fn remove_from_table(&mut self, hash: Uniform) -> bool {
         let params = &self.params;
-        let is_found = self.dispatch.change(&self.geometry, &mut self.storage, Removal(move || locate(params)));
+        let removal = Removal(move || Address::new(params).buckets(hash));
+        let is_found = self.dispatch.change(&self.geometry, &mut self.storage, removal);
         self.items -= u64::from(is_found);
         is_found
     }
@@ -512,7 +513,7 @@ impl CoreMut for RawFilter {
         if !self.copies.is_empty() {
             return self.remove_beside_copies(hash);
         }
-        self.remove_from_table(|params| Address::new(params).buckets(hash))
+        self.remove_from_table(hash)
     }
 
     fn clear(&mut self) {
