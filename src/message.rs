@@ -1,5 +1,4 @@
 //! The texts of error messages. A build with `KOEL_SIZE=smallest` has only their numbers: the npm package has the texts in JavaScript.
-//! Its errors are boxed, which takes less code, but memory.
 
 use core::fmt;
 

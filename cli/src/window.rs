@@ -44,7 +44,7 @@ const LOCK: &str = "lock";
 /// The last second of a year with four digits.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// What tests choose, by variables of the environment: the clock, and the moment when the run is killed.
+/// Settings for tests, from environment variables: the clock, and the step at which the run aborts.
 #[derive(Clone, Copy)]
 struct Trial {
     /// The time of the next line, in seconds since 1970, and the seconds between two lines.
@@ -319,7 +319,7 @@ impl Store {
     fn remove(&mut self, path: &Path) -> anyhow::Result<()> {
         self.step();
         match fs::remove_file(path) {
-            // Somebody else has removed it.
+            // Another program has removed it.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             removed => removed.with_context(|| format!("{}: cannot be removed", path.display())),
         }
@@ -567,7 +567,7 @@ fn read_journal(path: &Path) -> anyhow::Result<Vec<u64>> {
     Ok(bytes.as_chunks().0.iter().map(|&hash| u64::from_le_bytes(hash)).collect())
 }
 
-/// What is in a folder of a window.
+/// The contents of a window's folder.
 pub(crate) struct Contents {
     /// The filters, oldest first.
     pub(crate) filters: Vec<Growing>,

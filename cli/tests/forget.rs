@@ -239,7 +239,7 @@ fn no_line_is_printed_too_early_after_a_kill() {
     assert!(printed_again.len() > 25, "{printed_again:?}");
 }
 
-/// What the reader did not take is printed by the next run.
+/// The next run prints the lines that the reader did not take.
 #[test]
 #[cfg(target_os = "linux")]
 fn lines_that_were_not_printed_are_forgotten() {

@@ -80,7 +80,7 @@ pub enum Source<'a> {
     File(&'a Path),
 }
 
-/// What a filter keeps of its own items and another's.
+/// How two filters are combined.
 #[derive(Clone, Copy)]
 pub enum Combine {
     /// All copies of both.

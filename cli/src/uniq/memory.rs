@@ -1,4 +1,4 @@
-//! What remembers the lines: one filter, or filters that forget. Either is kept for later runs, or not.
+//! The memory of the lines: one filter, or a window of filters that forget.
 
 use anyhow::Context as _;
 

@@ -59,8 +59,8 @@ const CLOSED: u8 = 141;
 ///
 /// With --forget, FILTER is a folder. Lines are forgotten in slices: with `--forget 1h`, a line counts as new if it was not seen for 65
 /// minutes, and as seen if it was within the last 60, by the clock of this machine. (A time is rounded up to a multiple of 12 seconds.)
-/// What is printed was remembered before, so it is not printed again within that time, even if the command is killed, and the next run
-/// goes on from there. A kill may lose the lines that were about to be printed. Lines that cannot be printed, because a disk is full or
+/// Each line is remembered before it is printed, so it is not printed again within that time, even if the command is killed. The next
+/// run goes on from there. A kill may lose the lines that were about to be printed. Lines that cannot be printed, because a disk is full or
 /// the reader has gone, are forgotten: the next run prints them, and perhaps the last lines before them again. (What a pipe has taken
 /// is printed, even if nobody reads it.) `koel info` and `koel verify` take the folder; `koel query` takes the snapshots in it.
 ///
