@@ -239,6 +239,15 @@ test("corrupt bytes give an error, and the module goes on", async () => {
     filter.close();
 });
 
+test("errors have the kinds of Rust, by their numbers", () => {
+    const [, body] = readFileSync(new URL("../../src/snapshot/error.rs", import.meta.url), "utf8").match(/enum SnapshotErrorKind \{(.*?)\n\}/s);
+    const kinds = [...body.matchAll(/^ {4}(\w+),$/gm)].map(([, kind]) => kind);
+    const [, list] = readFileSync(new URL("../koel.js", import.meta.url), "utf8").match(/^const KINDS = \[(.*?)\n\];/ms);
+    const ours = [...list.matchAll(/"(\w+)"|null/g)].map(([, kind]) => kind);
+    const impossible = { Aliasing: undefined, Unsupported: undefined };
+    assert.deepEqual([...ours, "Io"], kinds.map(kind => (kind in impossible ? impossible[kind] : kind)));
+});
+
 test("every text of an error in Rust is here", async () => {
     const texts = readFileSync(new URL("../messages.js", import.meta.url), "utf8");
     const sources = ["snapshot/error", "snapshot/format", "snapshot/read", "snapshot/verify", "elastic/plan", "params/error"];
