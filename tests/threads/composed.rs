@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koel::{ElasticFilter, InsertErrorKind, Prehashed, SharedFilter};
+use koel::{ElasticFilter, InsertErrorKind, MergeError, Prehashed, SharedFilter};
 
 use super::{Random, THREADS, on_threads};
 
@@ -77,7 +77,7 @@ fn remove(filter: &SharedFilter, model: &mut Model, items: &[u64]) {
 /// Runs one random operation and checks its results. Returns whether an item was refused, which only a memory limit may cause.
 fn step(filter: &SharedFilter, model: &mut Model, random: &mut Random, thread: u64) -> bool {
     let mut items = random_items(random, thread);
-    match random.below(12) {
+    match random.below(13) {
         0..4 => {
             items.retain(|item| model.get(item).is_none_or(|&copies| copies < COPIES));
             return insert(filter, model, random, &items);
@@ -91,6 +91,18 @@ fn step(filter: &SharedFilter, model: &mut Model, random: &mut Random, thread: u
         }
         9 => assert!(items.iter().all(|item| filter.count(item) == model.get(item).copied().unwrap_or(0))),
         10 => filter.shrink(),
+        11 => {
+            let mut copy = filter.try_clone().expect("there is memory");
+            let combined = if random.below(2) == 0 { copy.union(filter) } else { copy.intersect(filter) };
+            // The copy may have no room for what others have inserted in the meantime.
+            let is_limit =
+                |error| matches!(error, MergeError::Insert(error) if matches!(error.kind(), InsertErrorKind::Limit { .. }));
+            assert!(combined.is_ok() || combined.is_err_and(is_limit));
+            assert!(
+                model.iter().all(|(item, &copies)| copy.count(item) == copies),
+                "the combination lacks changes of this thread"
+            );
+        }
         _ => {
             let mut bytes = Vec::new();
             filter.write_to(&mut bytes).expect("writing to a vector succeeds");
