@@ -18,6 +18,7 @@ use crate::{
     format::{self, Format, Short},
     items::{ItemArgs, Items},
     terminal::{self, Out, Stream},
+    window,
 };
 
 /// Print the items that may be in a filter.
@@ -118,6 +119,10 @@ impl Query {
             Stream::Stdout.check()?;
         }
         let open = |path: &PathBuf| {
+            if window::is_window(path) {
+                let name = file::name(path);
+                bail!("{name}: is a folder of `koel uniq --forget`; give the filters in it: {name}/*.koel");
+            }
             let filter = file::open(path, self.verify)?;
             Ok(Queried { name: file::name(path), filter, selected: 0 })
         };

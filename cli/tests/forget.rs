@@ -1,5 +1,7 @@
 //! `koel uniq --forget` forgets lines on time, and never prints one too early, however its runs end. Variables of the environment replace
-//! the clock, and kill a run.
+//! the clock, and kill a run: builds with debug assertions read them.
+
+#![cfg(debug_assertions)]
 
 use std::collections::HashMap;
 
@@ -166,6 +168,8 @@ fn another_time_or_rate_or_folder_is_refused() {
         ("new --forget 1h no.txt", &["no.txt: cannot be read"]),
     ]);
     koel.run("uniq list --filter seen --fpr 1e-6 --forget 1h").status(1);
+    koel.run("query seen --item a").error(&["seen: is a folder of `koel uniq --forget`; give the filters in it: seen/*.koel"]);
+    assert_ne!(koel.shell("koel query seen/*.koel --item a").ok(), b"");
     // The lowest rate that the message names is possible.
     let low = koel.run("uniq list --filter lowest --forget 1h --fpr 1e-9");
     let lowest = value_after(&low.stderr, "keeps rates from ");
