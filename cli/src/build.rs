@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use koel::{Addressing, BuildError, Builder, CuckooFilter, ParamError, Prehashed, TableKind, hash::AnyHasher};
+use serde_json::json;
 
 use crate::{
     errors::{self, Inserting},
@@ -118,20 +119,13 @@ impl Build {
             (filter, stored, Some(distinct))
         };
         let bytes = output.save_snapshot(&filter)?;
-        let (all, mut facts) = (items.count(), Facts::snapshot(&filter, bytes));
-        if self.json {
-            facts.object["filter"] = output.name().into();
-            facts.object["stored"] = stored.into();
-            facts.object["skipped"] = (all - stored).into();
-            facts.object["left_out"] = items.short().into();
-            output.report(&format!("{}\n", facts.object))?;
-            return Ok(ExitCode::SUCCESS);
-        }
+        let all = items.count();
+        let fields = json!({ "stored": stored, "skipped": all - stored, "left_out": items.short() });
         let skipped = self.unique.then(|| ("  skipped", format!("{}, as already present", all - stored)));
         let distinct = distinct.map(|distinct| ("  distinct", format!("{distinct} of {all}")));
         let short = items.short_lines().map(|lines| ("  left out", lines));
         let others: Vec<_> = skipped.into_iter().chain(distinct).chain(short).collect();
-        facts.report(&output, &others)?;
+        Facts::snapshot(&filter, bytes).report(&output, &others, self.json.then_some(fields))?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -3,8 +3,8 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, ValueEnum};
-
 use koel::redisbloom::{RedisBloomError, RedisBloomFilter};
+use serde_json::json;
 
 use crate::{
     facts::Facts,
@@ -53,6 +53,10 @@ pub(crate) struct Convert {
     /// The format to write
     #[arg(long, value_name = "FORMAT")]
     to: Format,
+
+    /// Print a JSON object with the fields of `koel info --json`, and OUT as `filter`
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -76,7 +80,7 @@ impl Convert {
             Format::Go => to_go(filter, &name, &output)?,
             Format::RedisBloom => to_redisbloom(filter, &name, &output)?,
         };
-        facts.report(&output, &[])?;
+        facts.report(&output, &[], self.json.then(|| json!({})))?;
         Ok(ExitCode::SUCCESS)
     }
 }

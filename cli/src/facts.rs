@@ -180,10 +180,15 @@ impl Facts {
     /// Adds a line for people, and the same fact as JSON fields.
     fn with(mut self, name: &'static str, value: &str, fields: Value) -> Self {
         self.lines.push((name, value.to_owned()));
+        self.extend(fields);
+        self
+    }
+
+    /// Adds JSON fields.
+    fn extend(&mut self, fields: Value) {
         if let (Some(object), Value::Object(fields)) = (self.object.as_object_mut(), fields) {
             object.extend(fields);
         }
-        self
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "numbers and short texts")]
@@ -226,8 +231,19 @@ impl Facts {
         self.fact("file bytes", "file_bytes", file_bytes)
     }
 
-    /// Reports what was written, on standard output. If the filter itself went there, the report goes to standard error.
-    pub(crate) fn report(&self, output: &Output, others: &[(&'static str, String)]) -> anyhow::Result<()> {
+    /// Reports what was written, on standard output: with the lines of `others`, or as a JSON object with further fields. If the filter
+    /// itself went there, the report goes to standard error.
+    pub(crate) fn report(
+        mut self,
+        output: &Output,
+        others: &[(&'static str, String)],
+        fields: Option<Value>,
+    ) -> anyhow::Result<()> {
+        if let Some(fields) = fields {
+            self.extend(fields);
+            self.extend(json!({ "filter": output.name() }));
+            return output.report(&format!("{}\n", self.object));
+        }
         let lines = [&[("filter", output.name().to_owned())], others, &self.lines].concat();
         output.report(&aligned(&lines))
     }

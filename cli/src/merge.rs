@@ -8,6 +8,7 @@ use std::{
 use anyhow::bail;
 use clap::Args;
 use koel::{InsertErrorKind, MergeError, hash::AnyHasher};
+use serde_json::json;
 
 use crate::{
     facts::Facts,
@@ -48,6 +49,10 @@ pub(crate) struct Merge {
 
     #[command(flatten)]
     output: OutputArgs,
+
+    /// Print a JSON object with the fields of `koel info --json`, and OUT as `filter`
+    #[arg(long)]
+    json: bool,
 }
 
 impl Merge {
@@ -81,7 +86,7 @@ impl Merge {
             }
         }
         let bytes = output.save_snapshot(&filter)?;
-        Facts::snapshot(&filter, bytes).report(&output, &[])?;
+        Facts::snapshot(&filter, bytes).report(&output, &[], self.json.then(|| json!({})))?;
         Ok(ExitCode::SUCCESS)
     }
 

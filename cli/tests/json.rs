@@ -23,6 +23,13 @@ fn changes_report_their_numbers() {
     for (field, value) in facts(&koel, "f.koel").as_object().expect("an object") {
         assert_eq!(&built[field], value, "{field}");
     }
+    // As are those of other commands that write a filter.
+    for command in ["merge f.koel f.koel", "convert f.koel --to koel"] {
+        let written = koel.run(&format!("{command} -o g.koel --json")).json();
+        let mut expected = facts(&koel, "g.koel");
+        expected["filter"] = json!("g.koel");
+        assert_eq!(written, expected, "{command}");
+    }
     let added = koel.run("add f.koel --item b --item c --unique --json").json();
     assert_eq!(added, json!({ "filter": "f.koel", "added": 1, "skipped": 1, "items": 3, "left_out": 0 }));
     let removed = koel.feed("1 c\n\n2 x\n", "remove f.koel --key 2 --short skip --json");
