@@ -156,8 +156,9 @@ impl Facts {
         let duration = |seconds: u64| humantime::format_duration(Duration::from_secs(seconds)).to_string();
         let number = counted(filters.len(), "filter");
         let mut facts = Self::new("koel-window", "folder of koel uniq --forget", items);
+        let in_journals = in_journals.len();
         facts.object["items_in_journals"] = json!(in_journals);
-        if *in_journals > 0 {
+        if in_journals > 0 {
             facts = facts.with("  in journals", &format!("{in_journals} more, which will be in a filter"), json!({}));
         }
         facts

@@ -17,7 +17,7 @@ use crate::numbers;
 #[allow(clippy::struct_excessive_bools, reason = "options that are independent of each other")]
 pub(crate) struct Format {
     /// Items end with a NUL byte instead of a newline, and are used as they are. Without this option, each line is an item, without
-    /// its newline and without a carriage return just before it; an empty line is the empty item
+    /// its newline and without a carriage return just before it, which is not printed either; an empty line is the empty item
     #[arg(short = '0', long)]
     pub(crate) nul: bool,
 

@@ -57,7 +57,14 @@ fn write(command: &Command, folder: &Path) -> anyhow::Result<()> {
 fn render(command: &Command, man: &Man, page: &mut Vec<u8>) -> io::Result<()> {
     man.render_title(page)?;
     man.render_name_section(page)?;
-    man.render_synopsis_section(page)?;
+    // That of clap_mangen has options without their values, and no dots.
+    let usage = command.clone().render_usage().to_string();
+    let mut synopsis = Roff::new();
+    synopsis.control("SH", ["SYNOPSIS"]).control("nf", []);
+    for line in usage.trim_start_matches("Usage: ").lines() {
+        synopsis.text([roman(line.trim())]);
+    }
+    synopsis.control("fi", []).to_writer(page)?;
     man.render_description_section(page)?;
     man.render_options_section(page)?;
     if command.has_subcommands() {

@@ -12,7 +12,8 @@ use serde_json::json;
 
 use crate::{
     facts::Facts,
-    file::{self, OutputArgs, Snapshot},
+    file::{self, Growing, OutputArgs, Snapshot},
+    text::counted,
 };
 
 /// Merge several filters into one.
@@ -79,6 +80,9 @@ impl Merge {
                         (_, true) => filter.intersect(&other),
                         _ => filter.merge(&other),
                     };
+                    if matches!(done, Err(MergeError::DifferentPlans)) {
+                        return Err(different_plans([first, path], [filter, &other]));
+                    }
                     self.explain(done, [filter.hasher(), other.hasher()], merged)?;
                 }
                 (Snapshot::Fixed(_), Snapshot::Growing(_)) => return Err(mixed_types(path, first)),
@@ -101,10 +105,6 @@ impl Merge {
                 "{first} and {name}: only filters with the same parameters can be merged, but the first has a {ours}, and the second a \
                  {theirs}; build both with the same `koel build --capacity` and other options"
             ),
-            MergeError::DifferentPlans => anyhow::anyhow!(
-                "{first} and {name}: only filters with the same parameters can be merged; build both with the same options: `koel build --fpr`, \
-                 `koel build --capacity`, `koel build --max-capacity` and others"
-            ),
             MergeError::DifferentHasher => anyhow::anyhow!(
                 "{first} and {name}: only filters with the same hasher can be merged, but the first has {ours}, and the second {theirs}; \
                  build both with the same `koel build --hasher`"
@@ -124,6 +124,26 @@ impl Merge {
             error => anyhow::Error::new(error).context(format!("{first} and {name}")),
         })
     }
+}
+
+/// Returns the error about merging growing filters with different parameters.
+fn different_plans(paths: [&Path; 2], filters: [&Growing; 2]) -> anyhow::Error {
+    let [first, second] = paths.map(file::name);
+    let [ours, theirs] = filters.map(|filter| {
+        let params = filter.params();
+        format!(
+            "a rate of {:?}, a capacity of {}, at most {}, {} and seed {}",
+            params.false_positive_rate(),
+            params.capacity(),
+            params.max_capacity(),
+            counted(params.partitions(), "partition"),
+            params.seed()
+        )
+    });
+    anyhow::anyhow!(
+        "{first} and {second}: only filters with the same parameters can be merged, but the first has {ours}, and the second has {theirs}; \
+         build both with the same options: `koel build --fpr`, `koel build --capacity`, `koel build --max-capacity` and others"
+    )
 }
 
 /// Returns the error about merging a growing filter with one of fixed size.

@@ -9,7 +9,6 @@ use std::{
 
 use anyhow::bail;
 use clap::{Args, builder::TypedValueParser};
-use koel::Contains;
 use serde_json::json;
 
 use crate::{
@@ -18,7 +17,7 @@ use crate::{
     format::{self, Format, Short},
     items::{ItemArgs, Items},
     terminal::{self, Out, Stream},
-    window,
+    window::{self, Contents},
 };
 
 /// Print the items that may be in a filter.
@@ -34,7 +33,8 @@ use crate::{
 /// queries. Filters from pipes and devices, and files of other programs, are always read and checked completely.
 ///
 /// Files of other programs are those of Go's linvon/cuckoo-filter, and RedisBloom dumps: the chunks from CF.SCANDUMP, each after
-/// its iterator and its length, as 64-bit little-endian numbers.
+/// its iterator and its length, as 64-bit little-endian numbers. The folder of `koel uniq --forget` is one filter, of the lines that its
+/// files have; it is read and checked completely.
 ///
 /// While a query waits for items, other koel commands may replace the file; the query continues with the old one. Do not change
 /// the file in place, as `cp` onto it does: if it becomes shorter, the system kills the query. (`mv` is safe.)
@@ -98,10 +98,13 @@ fn short_lines() -> impl TypedValueParser<Value = Short> {
     ])
 }
 
+/// Looks up an item in a file or folder.
+type Lookup = Box<dyn Fn(&[u8]) -> bool>;
+
 /// A filter, and the number of items that it selected.
 struct Queried {
     name: String,
-    filter: Box<dyn Contains<[u8]>>,
+    contains: Lookup,
     selected: u64,
 }
 
@@ -119,12 +122,14 @@ impl Query {
             Stream::Stdout.check()?;
         }
         let open = |path: &PathBuf| {
-            if window::is_window(path) {
-                let name = file::name(path);
-                bail!("{name}: is a folder of `koel uniq --forget`; give the filters in it: {name}/*.koel");
-            }
-            let filter = file::open(path, self.verify)?;
-            Ok(Queried { name: file::name(path), filter, selected: 0 })
+            let contains: Lookup = if window::is_window(path) {
+                let contents = Contents::read(path)?;
+                Box::new(move |item| contents.contains(item))
+            } else {
+                let filter = file::open(path, self.verify)?;
+                Box::new(move |item| filter.contains(item))
+            };
+            Ok(Queried { name: file::name(path), contains, selected: 0 })
         };
         let mut filters = self.files.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
         let mut items = items.open(self.count || self.quiet || terminal::is_stdout_apart())?;
@@ -143,9 +148,9 @@ impl Query {
         Ok(ExitCode::from(u8::from(filters.iter().all(|queried| queried.selected == 0))))
     }
 
-    /// Removes the list of items from the files and returns it: the last of several files, unless it is a koel snapshot.
+    /// Removes the list of items from the files and returns it: the last of several files, unless it is a koel snapshot or a folder.
     fn take_list(&mut self) -> Option<PathBuf> {
-        let is_list = |last: &mut PathBuf| !file::is_snapshot_file(last);
+        let is_list = |last: &mut PathBuf| !file::is_snapshot_file(last) && !window::is_window(last);
         if self.items.is_empty() && self.files.len() > 1 { self.files.pop_if(is_list) } else { None }
     }
 
@@ -154,7 +159,7 @@ impl Query {
         let (mut out, are_named) = (Out::new(), filters.len() > 1);
         while items.advance_line()? {
             for queried in &mut *filters {
-                if items.item().is_some_and(|item| queried.filter.contains(item)) == self.absent {
+                if items.item().is_some_and(|item| (queried.contains)(item)) == self.absent {
                     continue;
                 }
                 queried.selected += 1;

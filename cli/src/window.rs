@@ -12,7 +12,7 @@
 //! ```
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, HashSet, VecDeque},
     env,
     fs::{self, File, OpenOptions},
     io::{ErrorKind, Write as _},
@@ -172,8 +172,11 @@ pub(crate) fn is_window(path: &Path) -> bool {
     fs::read_dir(path).is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_part)))
 }
 
-/// Fails if a file is a slice in a folder, whose changes a run would undo.
+/// Fails if a path leads to a folder of `koel uniq --forget`, or to a slice in it, whose changes a run would undo.
 pub(crate) fn check_is_no_slice(path: &Path) -> anyhow::Result<()> {
+    if is_window(path) {
+        bail!("{}: is a folder of `koel uniq --forget`, which no other command changes; build another filter", path.display());
+    }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if Part::parse(&name).is_some() {
         bail!(
@@ -233,7 +236,7 @@ impl Limits {
                 errors::rate(self.rate, rate_of_all(min), "a filter with --forget", "")
             }
             BuildError::Param(ParamError::MaxBytes { needed, .. }) => anyhow!(
-                "--max-bytes: {} given, but {FILTERS} empty filters take up to {}; give at least as many",
+                "--max-bytes: {} given, but {FILTERS} empty filters take up to {}; give more",
                 self.max_bytes.unwrap_or(0),
                 needed.saturating_mul(FILTERS)
             ),
@@ -258,9 +261,9 @@ fn rate_of_all(rate: f64) -> f64 {
 /// Returns the message about a line that the newest filter refused.
 pub(crate) fn refused(place: &str, error: &InsertError) -> String {
     match error.kind() {
-        InsertErrorKind::Limit { needed, .. } => format!(
-            "{place}: one of {FILTERS} filters would take {needed} bytes, which is more than its share of --max-bytes; give a higher \
-             --max-bytes"
+        InsertErrorKind::Limit { needed, max_bytes } => format!(
+            "{place}: one of {FILTERS} filters would take {needed} bytes, which is more than {max_bytes}, its share of --max-bytes; \
+             give a higher --max-bytes"
         ),
         _ => errors::refused(place, error, 0, Inserting::Uniq),
     }
@@ -557,7 +560,8 @@ fn load(
 
 /// Reads a filter, which must have the hashes of journals.
 fn load_filter(path: &Path) -> anyhow::Result<Growing> {
-    match file::load_snapshot(path)? {
+    let loaded = file::load_snapshot(path);
+    match loaded.map_err(|error| anyhow!("{error:#}; to go on without the lines in this file, remove it"))? {
         Snapshot::Growing(filter) if *filter.hasher() == AnyHasher::default() && filter.params().seed() == 0 => Ok(*filter),
         _ => bail!("{}: was not written by `koel uniq --forget`; remove it from the folder", path.display()),
     }
@@ -573,8 +577,8 @@ fn read_journal(path: &Path) -> anyhow::Result<Vec<u64>> {
 pub(crate) struct Contents {
     /// The filters, oldest first.
     pub(crate) filters: Vec<Growing>,
-    /// Lines in journals, which are in no filter yet.
-    pub(crate) in_journals: usize,
+    /// The hashes of lines in journals, which are in no filter yet.
+    pub(crate) in_journals: HashSet<u64>,
     /// The begin of the oldest slice, and the end of the newest.
     pub(crate) times: [String; 2],
     /// The seconds after which a line is forgotten, at least and at most.
@@ -584,17 +588,18 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Reads and checks all of a folder. A run may change it in the meantime.
+    /// Reads and checks all of a folder. A run may change it in the meantime, but no line goes missing: journals are read before the
+    /// filters that replace them.
     pub(crate) fn read(folder: &Path) -> anyhow::Result<Self> {
         let listing = Listing::read(folder)?;
-        let (mut filters, mut in_journals, mut bytes) = (Vec::new(), 0, 0);
-        for (&start, parts) in &listing.slices {
-            for part in parts {
+        let (mut filters, mut in_journals, mut bytes) = (Vec::new(), HashSet::new(), 0);
+        for part in [Part::Journal, Part::Filter] {
+            for start in listing.with(part) {
                 let path = folder.join(part.name(start, listing.slice));
                 let length = fs::metadata(&path).map_or(0, |metadata| metadata.len());
                 let read = match part {
                     Part::Filter => load_filter(&path).map(|filter| filters.push(filter)),
-                    Part::Journal => read_journal(&path).map(|hashes| in_journals += hashes.len()),
+                    Part::Journal => read_journal(&path).map(|hashes| in_journals.extend(hashes)),
                 };
                 match read {
                     // It was forgotten, or a snapshot has replaced it.
@@ -608,6 +613,12 @@ impl Contents {
         let times = [*first, last + listing.slice].map(|second| format_time(second).to_string());
         let forgets_after = [SLICES, SLICES + 1].map(|slices| slices * listing.slice);
         Ok(Self { filters, in_journals, times, forgets_after, bytes })
+    }
+
+    /// Returns whether the folder has a line.
+    pub(crate) fn contains(&self, line: &[u8]) -> bool {
+        let key = Prehashed::of(&AnyHasher::default(), 0, line);
+        self.in_journals.contains(&key.0) || self.filters.iter().any(|filter| filter.contains(&key))
     }
 }
 

@@ -25,7 +25,7 @@ fn no_progress_bar_stays() {
         ("koel query f.koel names.txt --count", true, &["2"]),
         ("koel query f.koel many.txt --absent | head -n 1", false, &["0"]),
         ("koel uniq many.txt | head -n 1", false, &["0"]),
-        ("koel uniq many.txt --filter x.koel | head -n 1", false, &["0", "koel: x.koel: is unchanged"]),
+        ("koel uniq many.txt --filter x.koel | head -n 1", false, &["0", "koel: x.koel: was not written"]),
         ("koel query f.koel many.txt --absent > printed", true, &[]),
         ("koel build many.txt -o g.koel > printed", true, &[]),
         ("koel build many.txt -o g.koel --capacity 10 > printed", true, &["koel: line"]),

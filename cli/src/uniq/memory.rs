@@ -60,9 +60,11 @@ impl Memory {
     pub(super) fn take_back(&self, is_number: bool) -> anyhow::Result<()> {
         let Some(name) = self.name() else { return Ok(()) };
         match self {
-            Self::Filter { .. } => {
+            Self::Filter { output, .. } => {
                 let verb = if is_number { "counts" } else { "prints" };
-                terminal::say(format_args!("koel: {name}: is unchanged; the next run {verb} the same lines again\n"));
+                let is_new = output.as_ref().is_some_and(Output::is_empty);
+                let fate = if is_new { "was not written" } else { "is unchanged" };
+                terminal::say(format_args!("koel: {name}: {fate}; the next run {verb} the same lines again\n"));
             }
             Self::Window(window) => {
                 window.take_back()?;

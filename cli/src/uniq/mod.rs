@@ -62,7 +62,7 @@ const CLOSED: u8 = 141;
 /// Each line is remembered before it is printed, so it is not printed again within that time, even if the command is killed. The next
 /// run goes on from there. A kill may lose the lines that were about to be printed. Lines that cannot be printed, because a disk is full or
 /// the reader has gone, are forgotten: the next run prints them, and perhaps the last lines before them again. (What a pipe has taken
-/// is printed, even if nobody reads it.) `koel info` and `koel verify` take the folder; `koel query` takes the snapshots in it.
+/// is printed, even if nobody reads it.) `koel query`, `koel info` and `koel verify` take the folder.
 ///
 /// Exit status: 0 if a line was printed or counted, 1 if none was, 2 on error, 128 + N after signal N (130 after Ctrl-C), with --filter
 /// 141 if the reader of standard output has closed it: a filter in a file is then unchanged.
@@ -93,10 +93,10 @@ pub(crate) struct Uniq {
     #[arg(long, value_name = "FILTER")]
     filter: Option<PathBuf>,
 
-    /// Forget lines that were not seen for this time, such as 90s, 10m, 1h or 7d: at the latest after a twelfth of it more. FILTER is then
-    /// a folder of snapshots, one for each twelfth. It needs this option only when it is created. Not with --repeated, --unique, --count
-    /// and --count-only
-    #[arg(long, value_name = "TIME", value_parser = numbers::seconds)]
+    /// Forget lines that were not seen for this time, such as 90s, 10m, 1h or 7d: at the latest after a twelfth of it more. FILTER, if
+    /// given, is then a folder of snapshots, one for each twelfth; only the run that creates it needs this option. Not with --repeated,
+    /// --unique, --count and --count-only
+    #[arg(long, value_name = "TIME", value_parser = numbers::seconds, allow_hyphen_values = true)]
     forget: Option<u64>,
 
     /// Print only lines that are repeated, each once: when it is seen for the second time or, with --count, at the end
