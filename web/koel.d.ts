@@ -60,7 +60,7 @@ export interface Filter {
     /** The hash of an item, the same as `Prehashed::of` in Rust, for any filter with this seed and hasher. */
     hash(item: Item): bigint;
     /** Looks up an item by its hash, or a number that was inserted as `Prehashed`. */
-    hasHash(hash: bigint): boolean;
+    hasHash(hash: bigint | number): boolean;
     /** Frees the filter's memory. Later lookups throw a KoelError. */
     close(): void;
     /** Does the same as `close` at the end of a block: `using filter = await open(…)`. */
@@ -83,7 +83,7 @@ export function open(source: Source | Promise<Source>, options?: Options): Promi
  */
 export function load(wasm?: Source | WebAssembly.Module): Promise<WebAssembly.Module>;
 
-/** `kind` is that of Rust's `SnapshotErrorKind`, such as "BodyChecksum", or "Response", "OutOfMemory", "Loaded" or "Closed". */
+/** `kind` is that of Rust's `SnapshotErrorKind`, such as "BodyChecksum", or "Response", "OutOfMemory", "Module", "Loaded" or "Closed". */
 export class KoelError extends Error {
     readonly kind: string;
 }

@@ -40,6 +40,7 @@ export class KoelError extends Error {
 
 async function readAll(source) {
     if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return source;
+    if (globalThis.SharedArrayBuffer && source instanceof SharedArrayBuffer) return source;
     if (source instanceof URL && source.protocol === "file:" && globalThis.process?.getBuiltinModule) {
         return process.getBuiltinModule("node:fs").promises.readFile(source);
     }
@@ -47,7 +48,7 @@ async function readAll(source) {
     if (source instanceof Response && !source.ok) {
         throw new KoelError(
             "Response",
-            `${source.url}: the server says ${source.status} ${source.statusText}; check the address`,
+            `${source.url || "response"}: the server says ${source.status} ${source.statusText}`.trimEnd() + "; check the address",
         );
     }
     if (typeof source?.arrayBuffer === "function") return source.arrayBuffer();
@@ -71,8 +72,13 @@ async function readModule(source) {
 // Loads the module. The result is what later calls compare theirs with.
 async function loadFirst(source) {
     const bytes = isModule(source) ? undefined : await readModule(source);
-    const module = bytes ? await WebAssembly.compile(bytes) : source;
-    wasm = (await WebAssembly.instantiate(module)).exports;
+    const refused = () => {
+        throw new KoelError("Module", "the bytes are not koel.wasm: pass that file, of the same version as koel.js");
+    };
+    const module = bytes ? await WebAssembly.compile(bytes).catch(refused) : source;
+    const { exports } = await WebAssembly.instantiate(module).catch(refused);
+    if (!exports.open || !exports.has_bytes) refused();
+    wasm = exports;
     return { source, module, bytes };
 }
 
@@ -138,7 +144,6 @@ function integer(item) {
             throw new RangeError(`${item} is beyond ±(2^53 - 1), where numbers are inexact: pass a BigInt`);
         return BigInt(item);
     }
-    if (typeof item !== "bigint") throw new TypeError(`${describe(item)} is not a hash: pass what hash() returns, or a BigInt`);
     if (item < MIN_INTEGER || item > MAX_INTEGER) {
         throw new RangeError(
             `${item} is not between -2^63 and 2^64 - 1, the range of i64 and u64: pass String(item) or its bytes`,
@@ -205,7 +210,13 @@ class Filter {
             );
         }
         const found = new Uint8Array(items.length);
-        for (let at = 0; at < items.length; at += 1) found[at] = this.has(items[at]) ? 1 : 0;
+        let at = 0;
+        try {
+            for (; at < items.length; at += 1) found[at] = this.has(items[at]) ? 1 : 0;
+        } catch (error) {
+            error.message = `items[${at}]: ${error.message}`;
+            throw error;
+        }
         return found;
     }
 
@@ -230,7 +241,15 @@ class Filter {
     }
 
     hasHash(hash) {
-        return wasm.has_hash(this.#open, integer(hash)) === 1;
+        const handle = this.#open;
+        const number = Number.isSafeInteger(hash) ? BigInt(hash) : hash;
+        if (typeof number !== "bigint") {
+            throw new TypeError(`${describe(hash)} is not a hash: pass what hash() returns, or a BigInt`);
+        }
+        if (number < MIN_INTEGER || number > MAX_INTEGER) {
+            throw new RangeError(`${hash} has more than the 64 bits of a hash: pass what hash() returns`);
+        }
+        return wasm.has_hash(handle, number) === 1;
     }
 
     close() {

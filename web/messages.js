@@ -52,7 +52,7 @@ const TEXTS = [
     "an item of a shard's list has no copies",
     "the counts of a list are longer than they need to be",
     "bits beyond the last bucket are set",
-    "the bytes end too early: there are {}, and there should be {}",
+    "the bytes end too early: there are {}, and there should be at least {}",
     "the snapshot ends here, and {} more bytes follow it",
     "the false-positive rate is not between 0 and 1",
     "the capacity is more than the maximum capacity",

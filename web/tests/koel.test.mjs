@@ -186,8 +186,9 @@ test("values that are no items are refused, with a remedy", async () => {
     refused([null, undefined, {}, true, [1]], "TypeError", /pass a string/);
     refused(["\ud83d", "\ude00 ", `${"a".repeat(40)}\ude00\ud83d`], "TypeError", /toWellFormed/);
     for (const pair of ["\ud83d\ude00", `${"a".repeat(40)}\ud83d\ude00`]) assert.equal(filter.count(pair), 0);
+    assert.throws(() => filter.hasBatch(["a", 1, null]), { name: "TypeError", message: /^items\[2\]: null is not an item/ });
     const notHash = [["x", "TypeError"], [null, "TypeError"], [true, "TypeError"], [0.5, "TypeError"], [2n ** 64n, "RangeError"]];
-    for (const [hash, name] of notHash) assert.throws(() => filter.hasHash(hash), { name, message: /pass|between/ });
+    for (const [hash, name] of notHash) assert.throws(() => filter.hasHash(hash), { name, message: /: pass what hash\(\) returns/ });
     assert.equal(filter.hasHash(7), filter.hasHash(7n));
     filter.close();
     filter[Symbol.dispose]();
@@ -276,6 +277,13 @@ test("a second module is refused unless it is the same", async () => {
         await assert.rejects(open(data, { wasm: other }), { kind: "Loaded" });
     }
     await assert.rejects(load("koel.wasm"), TypeError);
+    // The first module is none, or that of another program.
+    const fresh = await import("../koel.js?fresh");
+    const empty = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0);
+    for (const other of [Uint8Array.of(1, 2, 3), empty, new WebAssembly.Module(empty)]) {
+        await assert.rejects(fresh.load(other), { name: "KoelError", kind: "Module", message: /: pass that file/ });
+    }
+    (await fresh.open(data, { wasm: bytes })).close();
     (await open(data, { wasm: bytes })).close();
 });
 
@@ -316,13 +324,17 @@ test("bytes come from many sources", async context => {
     context.after(() => server.close().closeAllConnections());
     const url = new URL(`http://127.0.0.1:${server.address().port}/words.koel`);
     const behind = new Uint8Array([...new Uint8Array(5), ...bytes]).subarray(5);
-    const views = [bytes, bytes.buffer, behind, new DataView(bytes.buffer), new Blob([bytes])];
+    const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
+    shared.set(bytes);
+    const views = [bytes, bytes.buffer, behind, new DataView(bytes.buffer), new Blob([bytes]), shared, shared.buffer];
     for (const source of [...views, url, fetch(url), new URL("packed_f13_any.koel", DATA)]) {
         const filter = await open(source);
         assert.ok(filter.has("item-92") && filter.bytes === bytes.length);
         filter.close();
     }
     await assert.rejects(open(new URL("/other", url)), { kind: "Response", message: /404/ });
+    const nameless = { kind: "Response", message: "response: the server says 404; check the address" };
+    await assert.rejects(open(new Response("", { status: 404 })), nameless);
     const refusal = { name: "TypeError", message: /pass a Uint8Array/ };
     for (const source of ["words.koel", null, 7]) await assert.rejects(open(source), refusal);
 });
