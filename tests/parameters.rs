@@ -119,10 +119,7 @@ fn error_messages_name_value_limits_and_remedy() {
             ParamError::Partitions { given: 3 },
             "partitions: 3 given, but they are a power of two from 1 to 256; give one of those",
         ),
-        (
-            ParamError::MaxBytes { given: 10, needed: 99 },
-            "max bytes: 10 given, but an empty filter takes up to 99; give at least as many",
-        ),
+        (ParamError::MaxBytes { given: 10, needed: 99 }, "max bytes: 10 given, but an empty filter takes up to 99; give more"),
         (
             ParamError::Name { parameter: "table", names: &["single", "packed"] },
             "table: the names here are single, packed; give one of those",

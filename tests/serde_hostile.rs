@@ -97,7 +97,7 @@ fn a_text_that_is_not_padded_base64_is_refused() {
         ("alice".into(), &["\"alice\" given", not_base64, "digit 5 on"]),
         ("!".repeat(1000), &["a text of 1000 bytes given", not_base64]),
         (text[..text.len() - 1].into(), &["a text of 143 bytes given", not_base64]),
-        (text[..text.len() - 4].into(), &["end too early: there are 105, and there should be 108"]),
+        (text[..text.len() - 4].into(), &["end too early: there are 105, and there should be at least 108"]),
         (text.clone() + "=", &[not_base64]),
         (text.clone() + "====", &[not_base64]),
         (text.clone() + "AA==", &["at byte 108", "1 more bytes follow it"]),

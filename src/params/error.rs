@@ -205,7 +205,7 @@ impl fmt::Display for Reason<'_> {
             }
             ParamError::Partitions { given } => write!(f, "{given} given, but they are a power of two from 1 to 256")?,
             ParamError::MaxBytes { given, needed } => {
-                return write!(f, "{given} given, but an empty filter takes up to {needed}; give at least as many");
+                return write!(f, "{given} given, but an empty filter takes up to {needed}; give more");
             }
             ParamError::Name { names, .. } => {
                 f.write_str("the names here are ")?;

@@ -337,7 +337,7 @@ fn into_io(kind: io::ErrorKind, error: SnapshotError) -> io::Error {
 
 /// Returns the error for an input that ends too early.
 pub(crate) fn too_short(given: u64, expected: u64) -> SnapshotError {
-    let message = text!("the bytes end too early: there are {}, and there should be {}");
+    let message = text!("the bytes end too early: there are {}, and there should be at least {}");
     SnapshotError::new(SnapshotErrorKind::Length, given, message, [given, expected])
 }
 

@@ -54,7 +54,7 @@ fn assert_sane(error: &str, given: usize) {
     };
     if let Some(arrived) = after("end too early: there are ") {
         assert!(arrived <= given as u64, "{given} bytes given: {error}");
-        let needed = after("there should be ").or_else(|| after("the header alone has "));
+        let needed = after("there should be at least ").or_else(|| after("the header alone has "));
         assert!(needed.is_some_and(|needed| needed > arrived), "{given} bytes given: {error}");
     }
     if let Some(more) = after("the snapshot ends here, and ") {
