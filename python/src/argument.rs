@@ -11,13 +11,14 @@ use crate::{
     arrow,
     batch::Batch,
     error::type_error,
-    pandas,
+    fork, pandas,
     remedy::{Library, Subject},
 };
 
 impl<'py> Batch<'py> {
     /// Reads an argument as a batch.
     pub fn of(items: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let numpy = fork::numpy(items.py())?;
         let is_bytes = items.is_instance_of::<PyBytes>() || items.is_instance_of::<PyByteArray>();
         if is_bytes || items.is_instance_of::<PyString>() || items.is_instance_of::<PyMemoryView>() {
             return Err(type_error(format!(
@@ -42,7 +43,7 @@ impl<'py> Batch<'py> {
         }
         if items.hasattr("__array__")? {
             // Unlike `asarray`, this keeps masks.
-            let array = items.py().import("numpy")?.call_method1("asanyarray", (items,))?;
+            let array = numpy.call_method1("asanyarray", (items,))?;
             return Self::of_array(array.cast()?, Subject::of_numpy(&array));
         }
         Ok(Self::new(Source::Objects(Objects::of(items)?, Nulls::default()), subject))

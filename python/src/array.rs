@@ -8,13 +8,14 @@ use numpy::{PyArrayDescrMethods as _, PyUntypedArray, PyUntypedArrayMethods as _
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
-    types::{PyIterator, PySlice},
+    types::{PyDict, PyIterator, PySlice},
 };
 
 use crate::{
     cells::{Cell, Cells},
     column::{self, PIECE, STRETCH},
     error::type_error,
+    fork,
     remedy::{Refused, Subject},
 };
 
@@ -115,14 +116,22 @@ pub fn integers(array: &Bound<'_, PyUntypedArray>) -> Option<Cell> {
     (is_integer && matches!(bytes, 1 | 2 | 4 | 8)).then_some(Cell::Integer { bytes, is_signed, is_swapped })
 }
 
+/// Returns whether an array has a mask. There is none unless the module for masked arrays has been imported. To import it here, as an
+/// attribute of numpy, could hang in the child of a fork.
+fn is_masked(array: &Bound<'_, PyUntypedArray>) -> PyResult<bool> {
+    let modules = array.py().import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
+    let Some(masked) = modules.get_item("numpy.ma")? else { return Ok(false) };
+    masked.getattr_opt("MaskedArray")?.map_or(Ok(false), |class| array.is_instance(&class))
+}
+
 /// Reads an array as a batch.
 pub fn read<'py>(array: &Bound<'py, PyUntypedArray>, subject: &Subject<'py>) -> PyResult<Source<'py>> {
     if array.ndim() != 1 {
         let message = format!("array: {} dimensions given, but a batch has 1; give {}", array.ndim(), subject.method("ravel()"));
         return Err(PyValueError::new_err(message));
     }
-    let numpy = array.py().import("numpy")?;
-    if array.is_instance(&numpy.getattr("ma")?.getattr("MaskedArray")?)? {
+    let numpy = fork::numpy(array.py())?;
+    if is_masked(array)? {
         let remedy = subject.method("compressed()");
         return Err(type_error(format!("a masked array is not a batch; give {remedy}, which has the items that are not masked")));
     }
@@ -158,7 +167,7 @@ pub fn read<'py>(array: &Bound<'py, PyUntypedArray>, subject: &Subject<'py>) -> 
 
 /// Returns whether a function of numpy is true for a value of an array.
 fn any(array: &Bound<'_, PyUntypedArray>, function: &str) -> PyResult<bool> {
-    array.py().import("numpy")?.call_method1(function, (array,))?.call_method0("any")?.is_truthy()
+    fork::numpy(array.py())?.call_method1(function, (array,))?.call_method0("any")?.is_truthy()
 }
 
 /// The objects of an iterable, or of an array, which are made a piece at a time.

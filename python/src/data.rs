@@ -8,7 +8,10 @@ use memmap2::Mmap;
 use numpy::{PyArray1, PyArrayMethods as _, PyUntypedArrayMethods as _};
 use pyo3::{exceptions::PyTypeError, prelude::*};
 
-use crate::error::{os_error, type_error};
+use crate::{
+    error::{os_error, type_error},
+    fork,
+};
 
 /// Bytes that stay where they are.
 pub enum Data {
@@ -53,7 +56,7 @@ impl Data {
     /// Holds a buffer that cannot be written to. Others are copied, as they may change at any time. The error for an object that is
     /// no buffer says what is `expected`.
     pub fn hold(buffer: &Bound<'_, PyAny>, expected: &str) -> PyResult<Self> {
-        let numpy = buffer.py().import("numpy")?;
+        let numpy = fork::numpy(buffer.py())?;
         let array = numpy.call_method1("frombuffer", (buffer, "uint8"));
         let mut array = array.map_err(|error| match buffer.get_type().name() {
             Ok(class) if error.is_instance_of::<PyTypeError>(buffer.py()) => {

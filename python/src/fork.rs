@@ -12,16 +12,18 @@
 
 #![cfg_attr(unix, allow(unsafe_code, reason = "the system is asked to call functions"))]
 
-#[cfg(unix)]
-use std::sync::atomic::AtomicBool;
 use std::{
     cell::Cell,
-    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     thread,
     time::{Duration, Instant},
 };
 
+use numpy::PyArrayDescrMethods as _;
 use pyo3::{prelude::*, types::PyDict};
+
+/// Whether numpy has been asked for.
+static NEEDS_NUMPY: AtomicBool = AtomicBool::new(false);
 
 /// The number of passes in all threads.
 static PASSES: AtomicUsize = AtomicUsize::new(0);
@@ -99,6 +101,16 @@ fn reset() {
     FORKING.store(0, SeqCst);
 }
 
+/// Returns numpy, which must be had from here only. The first call imports it, and its interface for C. A fork waits until that is done: in
+/// the child, nobody would finish what another thread had begun, and its own first batch would wait for ever.
+pub fn numpy(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    NEEDS_NUMPY.store(true, SeqCst);
+    let numpy = py.import("numpy")?;
+    // Finds the interface, and its version.
+    _ = numpy::dtype::<u8>(py).itemsize();
+    Ok(numpy)
+}
+
 /// Python calls this ahead of a fork.
 #[pyfunction]
 fn before(py: Python<'_>) {
@@ -112,6 +124,10 @@ fn before(py: Python<'_>) {
             }
             drain();
         });
+    }
+    if NEEDS_NUMPY.load(SeqCst) {
+        // The thread that needs it reports an error.
+        _ = numpy(py);
     }
 }
 

@@ -13,6 +13,7 @@ use crate::{
     batch::Batch,
     cells::{Cells, hash},
     column::Column,
+    fork,
     item::Key,
     remedy::{Library, Refused, Subject},
 };
@@ -104,7 +105,7 @@ fn read_array<'py>(array: &Bound<'py, PyAny>, pandas: &Bound<'py, PyAny>, subjec
 
 /// Reads the objects of an array. Objects that pandas takes for missing are null.
 fn objects<'py>(array: &Bound<'py, PyAny>, pandas: &Bound<'py, PyAny>, subject: Subject<'py>) -> PyResult<Batch<'py>> {
-    let numpy = array.py().import("numpy")?;
+    let numpy = fork::numpy(array.py())?;
     let values = numpy.call_method1("asarray", (array, "object"))?.cast_into::<PyUntypedArray>()?;
     let nulls = nulls(&pandas.call_method1("isna", (&values,))?)?;
     Ok(Batch::new(Source::Objects(Objects::of_array(&values)?, nulls), subject))

@@ -236,6 +236,32 @@ def test_multiprocessing_forks_beside_a_batch(kind):
         assert pool.map_async(length, [filter] * 4).get(LIMIT) == [(30_000, True)] * 4
 
 
+@pytest.mark.parametrize("source", ["range(10)", "iter([5])", "numpy.arange(10)", "pandas.Series([5])"])
+def test_a_fork_beside_the_first_batch(source):
+    """The first one imports numpy, and what it needs of it."""
+    module = source.split(".")[0]
+    program = f"""
+import os, signal, threading
+import koel, {module if module in ("numpy", "pandas") else "sys"}
+
+filter = koel.SharedFilter(false_positive_rate=0.001)
+threads = [threading.Thread(target=lambda: filter.update({source})) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for _ in range(5):
+    if (child := os.fork()) == 0:
+        signal.alarm({LIMIT})
+        filter.contains_batch({source}), koel.FilterView(filter.to_bytes())
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+for thread in threads:
+    thread.join()
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=2 * LIMIT)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_functions_that_python_calls_around_forks_use_filters():
     """They cannot be unregistered, so this runs elsewhere. One of them forks, too, and other threads fork at the same time, in C."""
     program = """
