@@ -127,7 +127,10 @@ fn is_masked(array: &Bound<'_, PyUntypedArray>) -> PyResult<bool> {
 /// Reads an array as a batch.
 pub fn read<'py>(array: &Bound<'py, PyUntypedArray>, subject: &Subject<'py>) -> PyResult<Source<'py>> {
     if array.ndim() != 1 {
-        let message = format!("array: {} dimensions given, but a batch has 1; give {}", array.ndim(), subject.method("ravel()"));
+        // Those of a matrix are always two.
+        let is_matrix = array.get_type().name()?.to_string() == "matrix";
+        let flat = if is_matrix { "numpy.asarray(x).ravel()".to_owned() } else { subject.method("ravel()") };
+        let message = format!("array: {} dimensions given, but a batch has 1; give {flat}", array.ndim());
         return Err(PyValueError::new_err(message));
     }
     let numpy = fork::numpy(array.py())?;
@@ -180,7 +183,19 @@ pub struct Objects<'py> {
 impl<'py> Objects<'py> {
     /// Returns the items of an iterable.
     pub fn of(items: &Bound<'py, PyAny>) -> PyResult<Self> {
-        Ok(Self { piece: items.try_iter()?, array: None })
+        let piece = items.try_iter().or_else(|error| {
+            let class = items.get_type();
+            if items.hasattr("__iter__")? {
+                return Err(error);
+            }
+            let name = class.name()?;
+            Err(type_error(if class.module()?.to_string().starts_with("koel") {
+                format!("{name} is not a batch, which has items; filters are combined by merge, union and intersection")
+            } else {
+                format!("{name} is not a batch, which is an iterable of items; give [x], or call the method for one item")
+            }))
+        })?;
+        Ok(Self { piece, array: None })
     }
 
     /// Returns the items of an array as objects of Python.

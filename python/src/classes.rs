@@ -678,7 +678,8 @@ growing!(ElasticFilter, build, |filter| Filter::new(filter.lock()).changeable().
         })
     }
 
-    /// Limits the memory that the filter may take, in bytes; None removes the limit. Snapshots and pickles do not keep it.
+    /// Limits the memory that the filter may take, in bytes; None removes the limit. A filter that takes more already stays as it is, and
+    /// refuses the next item that needs more memory. Snapshots and pickles do not keep the limit.
     #[pyo3(signature = (bytes, /))]
     fn set_max_bytes(slf: &Bound<'_, Self>, bytes: Given<'_>) -> PyResult<()> {
         let bytes = number("bytes", &bytes)?.map_or(usize::MAX, Number::size);

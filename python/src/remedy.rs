@@ -178,11 +178,18 @@ impl<'py> Subject<'py> {
             Refused::LongInteger => format!("give {} if its values have no more than 64 bits", self.integers(x, 64)),
             Refused::Time { .. } | Refused::MissingTime => self.time(refused),
             Refused::Decimal => format!("give {}", self.strings(x)),
-            Refused::List => format!("give [tuple(y) for y in {list}], with an item for each list"),
+            Refused::List => {
+                let condition = if matches!(self.library, Library::Pyarrow | Library::Polars) { " if y is not None" } else { "" };
+                format!("give [tuple(y) for y in {list}{condition}], with an item for each list")
+            }
             Refused::Struct => format!("give one of its fields, such as {}", self.field(x)),
             Refused::Table => match self.library {
                 Library::Pandas | Library::PandasArrow => format!("give one of its columns, such as {x}.iloc[:, 0]"),
                 Library::Polars => format!("give one of its columns, such as {x}.to_series(0)"),
+                // A reader has no columns.
+                _ if self.object.hasattr("read_all").unwrap_or(false) => {
+                    "give one of its columns, such as x.read_all().column(0)".to_owned()
+                }
                 _ if x == "x" => format!("give one of its columns, such as {x}.column(0)"),
                 _ => "give one of its columns, such as pyarrow.table(x).column(0)".to_owned(),
             },

@@ -49,7 +49,7 @@ RUST = re.compile(r"::|max bytes|false-positive rate:|fingerprint bits|bucket si
         (koel.ElasticFilter, {**RATE, "table": "packed"}, TypeError, ".*unexpected keyword argument 'table'"),
         (koel.ElasticFilter, {**RATE, "bucket_size": 4}, TypeError, ".*unexpected keyword argument 'bucket_size'"),
         (koel.ElasticFilter, {**RATE, "partitions": 3}, ValueError, "partitions: 3 given"),
-        (koel.ElasticFilter, {**RATE, "max_bytes": 5}, ValueError, "max_bytes: 5 given, .* [0-9]+; give at least"),
+        (koel.ElasticFilter, {**RATE, "max_bytes": 5}, ValueError, "max_bytes: 5 given, .* [0-9]+; give more"),
         (koel.ElasticFilter, {**RATE, "max_capacity": 2**63}, ValueError, "max_capacity: 9223372036854775808 given"),
         (koel.ElasticFilter, {**RATE, "max_capacity": 10, "capacity": 100}, ValueError, "capacity: 100 given, .* at most 10 works"),
         (koel.SharedFilter, {**RATE, "max_bytes": "1"}, TypeError, "max_bytes: str given"),

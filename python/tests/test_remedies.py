@@ -103,12 +103,13 @@ def types():
         for x in both(kind, [decimal.Decimal("1.50")]):
             yield x, "x.cast('string')", ["1.50"]
     for kind in (pyarrow.list_(pyarrow.int8()), pyarrow.large_list(pyarrow.int8()), pyarrow.list_(pyarrow.int8(), 2)):
-        for x in both(kind, [[1, 2], [3, 4]]):
-            yield x, "[tuple(y) for y in x.to_pylist()]", [(1, 2), (3, 4)]
+        for x in both(kind, [[1, 2], None, [3, 4]]):
+            yield x, "[tuple(y) for y in x.to_pylist() if y is not None]", [(1, 2), (3, 4)]
     for x in both(pyarrow.struct([("a", pyarrow.int8())]), [{"a": 7}]):
         yield x, "pyarrow.compute.struct_field(x, [0])", [7]
     yield pyarrow.table({"dtype": [7]}), "x.column(0)", [7]
     yield pyarrow.record_batch({"type": [7]}), "x.column(0)", [7]
+    yield pyarrow.table({"a": [7]}).to_reader(), "x.read_all().column(0)", [7]
     yield Exports(pyarrow.table({"a": [7]})), "pyarrow.compute.struct_field(pyarrow.chunked_array(x), [0])", [7]
     yield OtherTable(pyarrow.table({"a": [7]})), "pyarrow.table(x).column(0)", [7]
     ids = pyarrow.array([each.bytes for each in UUIDS], pyarrow.uuid())
@@ -147,8 +148,8 @@ def types():
     yield polars.Series([datetime.timedelta(microseconds=7)]), "x.to_physical()", [7]
     yield polars.Series([datetime.time(microsecond=7)]), "x.to_physical()", [7000]
     yield polars.Series([decimal.Decimal("1.50")]), "x.cast(polars.String)", ["1.50"]
-    yield polars.Series([[1, 2]]), "[tuple(y) for y in x.to_list()]", [(1, 2)]
-    yield polars.Series([[1, 2]], dtype=polars.Array(polars.Int8, 2)), "[tuple(y) for y in x.to_list()]", [(1, 2)]
+    for kind in (polars.List(polars.Int8), polars.Array(polars.Int8, 2)):
+        yield polars.Series([[1, 2], None], dtype=kind), "[tuple(y) for y in x.to_list() if y is not None]", [(1, 2)]
     yield polars.Series([{"a": 7}]), "x.struct.field(x.struct.fields[0])", [7]
     yield polars.DataFrame({"type": [7]}), "x.to_series(0)", [7]
     yield polars.Series([7]).ext.to(OfPolars()), "x.ext.storage()", [7]
@@ -217,8 +218,10 @@ def types():
         yield convert(numpy.array([1j])), f"[str(y) for y in {x}.tolist()]", ["1j"]
         yield convert(numpy.zeros((2, 1), int)), f"{x}.ravel()", [0, 0]
         yield convert(numpy.ma.array([1, 2], mask=[0, 1])), f"{x}.compressed()", [1]
+    yield numpy.matrix([1, 2]), "numpy.asarray(x).ravel()", [1, 2]
     for x in ("text", b"text", bytearray(b"text"), memoryview(b"text")):
         yield x, "[x]", ["text"]
+    yield 5, "[x]", [5]
 
 
 def name(value):
@@ -236,6 +239,14 @@ def test_remedies_for_types(x, remedy, items):
         assert remedy in str(refused.value), refused.value
     assert len(filter) == 0
     assert filled(eval(remedy, {"x": x, **NAMES})) == filled(items)
+
+
+def test_filters_are_no_batches():
+    filter = koel.CuckooFilter(10, 0.01)
+    with pytest.raises(TypeError, match="CuckooFilter is not a batch, .* combined by merge, union and intersection"):
+        filter.update(koel.CuckooFilter(10, 0.01))
+    with pytest.raises(TypeError, match="NoneType is not a batch, .* give \\[x\\]"):
+        filter.update(None)
 
 
 def test_arrays_of_these_types_keep_zero_bytes():
