@@ -51,6 +51,8 @@ class Choice:
 
     def __init__(self, keys, without_other_types):
         self.keys, self.without_other_types = set(keys), without_other_types
+        self.missing = set(keys)
+        """Those of the keys that no command of a filter has named."""
         self.left_out, self.copied = collections.Counter(), 0
         self.database, self.values = b"0", {}
         self.notes = {}
@@ -94,6 +96,7 @@ class Choice:
 
     def choose_filter(self, name, words, place):
         state = self.values.get(place, COMPLETE)
+        self.missing.discard(words[1])
         if words[1] in self.keys or state == LEFT_OUT:
             self.values[place] = LEFT_OUT
             return []
@@ -226,7 +229,9 @@ def main():
         return 2
     names = ", ".join(f"{count} {name}" for name, count in sorted(choice.left_out.items()))
     print(f"{choice.copied} commands copied; left out: {names or 'none'}", *choice.notes, sep="\n")
-    return 0
+    for key in sorted(choice.missing):
+        print(f"--without-key: {key!r} given, but no command in these files is of a filter with this key", file=sys.stderr)
+    return 1 if choice.missing else 0
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ OTHER_TYPES = {b"MBbloom--": "BF.*", b"CMSk-TYPE": "CMS.*", b"TopK-TYPE": "TOPK.
 SUFFIX = b":koel-migrate"
 REPLAYED_COMMANDS = {b"CF.ADD", b"CF.ADDNX", b"CF.INSERT", b"CF.INSERTNX", b"CF.DEL", b"CF.COMPACT", b"CF.RESERVE"}
 EXPIRY_COMMANDS = {b"PEXPIREAT", b"EXPIREAT", b"PEXPIRE", b"EXPIRE", b"PERSIST"}
-TWO_KEY_COMMANDS = {b"RENAME", b"RENAMENX", b"COPY", b"CF.UNION"}
+CHANGED_KEYS = {b"RENAME": slice(1, 3), b"RENAMENX": slice(1, 3), b"COPY": slice(2, 3)}
+"""Where the keys are that a command changes; of others, only the first key."""
 ALL_KEY_COMMANDS = {b"FLUSHDB", b"FLUSHALL", b"SWAPDB"}
 UNBOUND_COMMANDS = {b"PING", b"MULTI", b"EXEC", b"PUBLISH", b"SPUBLISH"}
 """Commands in the stream for which no database is selected."""
@@ -541,6 +542,10 @@ class Migration:
         key = words[1] if len(words) > 1 else b""
         if name.startswith(b"CF.") and key not in self.filters and not is_internal(key) and matches(self.options.match, key):
             self.add(key)  # A new filter, whose dump will contain the writes until then.
+        made = words[2] if name in CHANGED_KEYS else key if name == b"RESTORE" else b""
+        if made and made not in self.filters and not is_internal(made) and matches(self.options.match, made):
+            if self.source.call("TYPE", made) in FILTER_TYPES:
+                self.add(made)
         if name in (b"DEL", b"UNLINK"):
             batch = [self.filters[key] for key in words[1:] if key in self.filters]
             for entry in batch:
@@ -560,7 +565,7 @@ class Migration:
                 "key at the target and run this again"
             )
             return []
-        affected_keys = words[1:3] if name in TWO_KEY_COMMANDS else words[1:] if name == b"CF.UNION" else words[1:2]
+        affected_keys = words[CHANGED_KEYS.get(name, slice(1, 2))]
         for other in list(self.filters.values()) if name in ALL_KEY_COMMANDS else [self.filters[key] for key in affected_keys if key in self.filters]:
             if other.is_copied and offset > other.offset:
                 self.invalidate(other, name.decode())

@@ -171,6 +171,8 @@ def test_what_depends_on_a_filter_that_is_left_out(start):
     server.stop()
     write_log(server, [("CF.RESERVE", "seen", 0), *commands])
     assert exit_code(server) == 1
+    mistyped = run(server.folder / "appendonlydir", server.folder / "mistyped", "--without-key", "sen", code=1)
+    assert "--without-key: b'sen' given, but no command in these files is of a filter with this key" in mistyped
     output = replace(server, "--without-key", "seen")
     server.start()
     left_out = ("new", "second", "copied", "third", "old")
