@@ -3,6 +3,7 @@
 //! For any bytes, a view returns a result or panics with the documented message. The result depends only on the bytes returned.
 
 use super::*;
+#[cfg(feature = "std")]
 use koel::{ElasticFilter, ElasticView};
 use std::{
     cell::Cell,
