@@ -57,7 +57,7 @@ fn write(command: &Command, folder: &Path) -> anyhow::Result<()> {
 fn render(command: &Command, man: &Man, page: &mut Vec<u8>) -> io::Result<()> {
     man.render_title(page)?;
     man.render_name_section(page)?;
-    // That of clap_mangen has options without their values, and no dots.
+    // clap_mangen writes options without their values, and no dots after arguments that repeat.
     let usage = command.clone().render_usage().to_string();
     let mut synopsis = Roff::new();
     synopsis.control("SH", ["SYNOPSIS"]).control("nf", []);

@@ -127,7 +127,7 @@ fn is_masked(array: &Bound<'_, PyUntypedArray>) -> PyResult<bool> {
 /// Reads an array as a batch.
 pub fn read<'py>(array: &Bound<'py, PyUntypedArray>, subject: &Subject<'py>) -> PyResult<Source<'py>> {
     if array.ndim() != 1 {
-        // Those of a matrix are always two.
+        // A matrix always has two dimensions.
         let is_matrix = array.get_type().name()? == "matrix";
         let flat = if is_matrix { "numpy.asarray(x).ravel()".to_owned() } else { subject.method("ravel()") };
         let message = format!("array: {} dimensions given, but a batch has 1; give {flat}", array.ndim());

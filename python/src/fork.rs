@@ -22,7 +22,7 @@ use std::{
 use numpy::PyArrayDescrMethods as _;
 use pyo3::{prelude::*, types::PyDict};
 
-/// Whether numpy has been asked for.
+/// True once a call has asked for numpy.
 static NEEDS_NUMPY: AtomicBool = AtomicBool::new(false);
 
 /// The number of passes in all threads.
