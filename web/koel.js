@@ -77,7 +77,7 @@ async function loadFirst(source) {
     };
     const module = bytes ? await WebAssembly.compile(bytes).catch(refused) : source;
     const { exports } = await WebAssembly.instantiate(module).catch(refused);
-    if (!exports.open || !exports.has_bytes) refused();
+    if (!exports.has_bytes) refused();
     wasm = exports;
     return { source, module, bytes };
 }

@@ -240,9 +240,9 @@ impl Facts {
         others: &[(&'static str, String)],
         fields: Option<Value>,
     ) -> anyhow::Result<()> {
-        if let Some(fields) = fields {
+        if let Some(mut fields) = fields {
+            fields["filter"] = output.name().into();
             self.extend(fields);
-            self.extend(json!({ "filter": output.name() }));
             return output.report(&format!("{}\n", self.object));
         }
         let lines = [&[("filter", output.name().to_owned())], others, &self.lines].concat();

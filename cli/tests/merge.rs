@@ -53,7 +53,14 @@ fn growing_filters_of_any_size_are_merged() {
     koel.given("merge -o d.koel").refuses(&[
         ("a.koel fixed.koel", &["can be merged only with others that grow; build fixed.koel with `koel build --grow`"]),
         ("fixed.koel a.koel", &["can be merged only with others that grow; build fixed.koel with `koel build --grow`"]),
-        ("a.koel other.koel", &["build both with the same options: `koel build --fpr`"]),
+        (
+            "a.koel other.koel",
+            &[
+                "the first has a rate of 0.001, ",
+                "the second has a rate of 0.01, ",
+                "build both with the same options: `koel build --fpr`",
+            ],
+        ),
     ]);
 }
 

@@ -18,7 +18,6 @@ use crate::{
 impl<'py> Batch<'py> {
     /// Reads an argument as a batch.
     pub fn of(items: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let numpy = fork::numpy(items.py())?;
         let is_bytes = items.is_instance_of::<PyBytes>() || items.is_instance_of::<PyByteArray>();
         if is_bytes || items.is_instance_of::<PyString>() || items.is_instance_of::<PyMemoryView>() {
             return Err(type_error(format!(
@@ -31,6 +30,7 @@ impl<'py> Batch<'py> {
             let subject = Subject::new(items, Library::Numpy);
             return Ok(Self::new(Source::Objects(Objects::of(items)?, Nulls::default()), subject));
         }
+        let numpy = fork::numpy(items.py())?;
         if let Ok(array) = items.cast::<PyUntypedArray>() {
             return Self::of_array(array, Subject::new(items, Library::Numpy));
         }

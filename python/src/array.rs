@@ -8,7 +8,7 @@ use numpy::{PyArrayDescrMethods as _, PyUntypedArray, PyUntypedArrayMethods as _
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
-    types::{PyDict, PyIterator, PySlice},
+    types::{PyIterator, PySlice},
 };
 
 use crate::{
@@ -116,11 +116,10 @@ pub fn integers(array: &Bound<'_, PyUntypedArray>) -> Option<Cell> {
     (is_integer && matches!(bytes, 1 | 2 | 4 | 8)).then_some(Cell::Integer { bytes, is_signed, is_swapped })
 }
 
-/// Returns whether an array has a mask. There is none unless the module for masked arrays has been imported. To import it here, as an
-/// attribute of numpy, could hang in the child of a fork.
+/// Returns whether an array has a mask.
 fn is_masked(array: &Bound<'_, PyUntypedArray>) -> PyResult<bool> {
-    let modules = array.py().import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
-    let Some(masked) = modules.get_item("numpy.ma")? else { return Ok(false) };
+    // Without this, there are no such arrays.
+    let Some(masked) = fork::imported(array.py(), "numpy.ma")? else { return Ok(false) };
     masked.getattr_opt("MaskedArray")?.map_or(Ok(false), |class| array.is_instance(&class))
 }
 

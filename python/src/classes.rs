@@ -1,7 +1,7 @@
 //! The classes. What all filters can do is in `Filter`, and what changes them in `MutableFilter`.
 
 use koel::Prehashed;
-use numpy::{IntoPyArray as _, PyArray1};
+use numpy::{Element, IntoPyArray as _, PyArray1};
 use pyo3::{
     basic::CompareOp,
     exceptions::{PyKeyError, PyValueError},
@@ -14,6 +14,7 @@ use crate::{
     data::Data,
     error::{IntoPyErr, classes::FullError, not_bytes, not_read, os_error, type_error, with_note},
     filter::{AnyFilter, Changeable, Combine, Source, change, look},
+    fork,
     item::Key,
     options::{self, Given, Number, number, parse, rate, set},
 };
@@ -119,7 +120,7 @@ impl Filter {
             self.seed,
             |keys, found| look!(None, &self.any, filter => with_items!(keys, items => filter.contains_batch(items, found))),
         )?;
-        Ok(found.into_pyarray(items.py()))
+        to_array(items.py(), found)
     }
 
     /// Counts the copies of each item of a batch, as `count` does. Returns an array of uint32, which is 0 for a null.
@@ -133,7 +134,7 @@ impl Filter {
                 }
             })
         })?;
-        Ok(counts.into_pyarray(items.py()))
+        to_array(items.py(), counts)
     }
 
     /// Returns how many items of a batch are found, without an array of results. Nulls are not.
@@ -332,7 +333,7 @@ impl MutableFilter {
             Ok(act(&filter.any, keys, &mut results[start..])?.unwrap_or(Ok(())))
         });
         all.map_err(|error| Self::stopped(slf, error, method, done, fate))?;
-        Ok(results.into_pyarray(slf.py()))
+        to_array(slf.py(), results)
     }
 
     /// Adds to an exception how many items a method has processed.
@@ -527,6 +528,12 @@ impl MutableFilter {
 
 /// Notes say this about the items before one that cannot be added.
 const IN_FILTER: &str = ", which are in the filter";
+
+/// Returns the results of a batch.
+fn to_array<T: Element>(py: Python<'_>, results: Vec<T>) -> PyResult<Bound<'_, PyArray1<T>>> {
+    fork::numpy(py)?;
+    Ok(results.into_pyarray(py))
+}
 
 /// Adds each item of these batches.
 fn insert_all<'py>(

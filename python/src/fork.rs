@@ -20,7 +20,7 @@ use std::{
 };
 
 use numpy::PyArrayDescrMethods as _;
-use pyo3::{prelude::*, types::PyDict};
+use pyo3::{prelude::*, sync::PyOnceLock, types::PyDict};
 
 /// True once a call has asked for numpy.
 static NEEDS_NUMPY: AtomicBool = AtomicBool::new(false);
@@ -103,12 +103,21 @@ fn reset() {
 
 /// Returns numpy, which must be had from here only. The first call imports it, and its interface for C. A fork waits until that is done: in
 /// the child, nobody would finish what another thread had begun, and its own first batch would wait for ever.
-pub fn numpy(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    NEEDS_NUMPY.store(true, SeqCst);
-    let numpy = py.import("numpy")?;
-    // Finds the interface, and its version.
-    _ = numpy::dtype::<u8>(py).itemsize();
-    Ok(numpy)
+pub fn numpy(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static NUMPY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let imported = NUMPY.get_or_try_init(py, || {
+        NEEDS_NUMPY.store(true, SeqCst);
+        let numpy = py.import("numpy")?;
+        // Finds the interface, and its version.
+        _ = numpy::dtype::<u8>(py).itemsize();
+        Ok::<_, PyErr>(numpy.unbind())
+    });
+    Ok(imported?.bind(py))
+}
+
+/// Returns a module if the program has imported it, and `None` otherwise. To import it could hang in the child of a fork.
+pub fn imported<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?.get_item(name)
 }
 
 /// Python calls this ahead of a fork.

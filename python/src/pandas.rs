@@ -20,10 +20,8 @@ use crate::{
 
 /// Reads an object of pandas as a batch; `None` for other objects.
 pub fn read<'py>(items: &Bound<'py, PyAny>) -> PyResult<Option<Batch<'py>>> {
-    let py = items.py();
     // Without this, there are no such objects.
-    let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
-    let Some(pandas) = modules.get_item("pandas")? else { return Ok(None) };
+    let Some(pandas) = fork::imported(items.py(), "pandas")? else { return Ok(None) };
     // A module of this name may be another one, or be imported right now.
     let is_of = |name: &str| match pandas.getattr_opt(name)? {
         Some(class) => items.is_instance(&class),

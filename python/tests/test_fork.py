@@ -236,7 +236,7 @@ def test_multiprocessing_forks_beside_a_batch(kind):
         assert pool.map_async(length, [filter] * 4).get(LIMIT) == [(30_000, True)] * 4
 
 
-@pytest.mark.parametrize("source", ["range(10)", "iter([5])", "numpy.arange(10)", "pandas.Series([5])"])
+@pytest.mark.parametrize("source", ["[5]", "range(10)", "numpy.arange(10)", "pandas.Series([5])"])
 def test_a_fork_beside_the_first_batch(source):
     """The first one imports numpy, and what it needs of it."""
     module = source.split(".")[0]
