@@ -19,10 +19,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use numpy::PyArrayDescrMethods as _;
-use pyo3::{prelude::*, sync::PyOnceLock, types::PyDict};
+use numpy::{PyArray1, PyArrayDescrMethods as _, PyArrayMethods as _};
+use pyo3::{
+    prelude::*,
+    sync::PyOnceLock,
+    types::{PyDict, PyList},
+};
 
-/// True once a call has asked for numpy.
+use crate::lock;
+
+/// Whether a call has asked for numpy.
 static NEEDS_NUMPY: AtomicBool = AtomicBool::new(false);
 
 /// The number of passes in all threads.
@@ -101,18 +107,33 @@ fn reset() {
     FORKING.store(0, SeqCst);
 }
 
-/// Returns numpy, which must be had from here only. The first call imports it, and its interface for C. A fork waits until that is done: in
-/// the child, nobody would finish what another thread had begun, and its own first batch would wait for ever.
+/// Returns numpy, which must be had from here only. The first call imports it, and what is used of its interface for C. A fork waits until
+/// that is done: in the child, nobody would finish what another thread had begun, and its own first batch would wait for ever.
 pub fn numpy(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     static NUMPY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    if let Some(numpy) = NUMPY.get(py) {
+        return Ok(numpy.bind(py));
+    }
+    // Forks that begin from here on import it themselves. One that began earlier may have looked at this already.
+    NEEDS_NUMPY.store(true, SeqCst);
+    lock::wait_for_forks(py)?;
     let imported = NUMPY.get_or_try_init(py, || {
-        NEEDS_NUMPY.store(true, SeqCst);
         let numpy = py.import("numpy")?;
-        // Finds the interface, and its version.
+        // These two find the interface, its version, and the list of borrowed arrays.
         _ = numpy::dtype::<u8>(py).itemsize();
+        _ = PyArray1::<u8>::zeros(py, 0, false).readonly();
         Ok::<_, PyErr>(numpy.unbind())
     });
     Ok(imported?.bind(py))
+}
+
+/// Calls the functions of PyO3 that find something only once, and imports what errors of files need. A thread gives up the interpreter
+/// before it finds that: in the child of a fork that comes in between, the next call would wait for ever.
+fn keep_ahead(py: Python<'_>) -> PyResult<()> {
+    let list = PyList::empty(py);
+    _ = list.try_iter()?.size_hint();
+    list.get_type().module()?;
+    py.import("errno").map(drop)
 }
 
 /// Returns a module if the program has imported it, and `None` otherwise. To import it could hang in the child of a fork.
@@ -159,6 +180,7 @@ fn after_in_child() {
 /// The module's init may run several times in a process. That Python then calls its functions several times at each fork does no harm.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    keep_ahead(py)?;
     let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? else { return Ok(()) };
     let calls = PyDict::new(py);
     calls.set_item("before", wrap_pyfunction!(before, module)?)?;

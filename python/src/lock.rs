@@ -86,6 +86,11 @@ impl<F: Send + Sync> Lock<F> {
     }
 }
 
+/// Waits while another thread forks, unless a signal handler raises an exception.
+pub fn wait_for_forks(py: Python<'_>) -> PyResult<()> {
+    py.detach(|| wait(|| Some(()), |()| ()))
+}
+
 /// Calls `act` with what `lock` returns, as soon as no other thread forks and it returns something, unless a signal handler raises an
 /// exception meanwhile.
 fn wait<G, R>(mut lock: impl FnMut() -> Option<G>, act: impl FnOnce(&mut G) -> R) -> PyResult<R> {

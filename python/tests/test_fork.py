@@ -236,23 +236,29 @@ def test_multiprocessing_forks_beside_a_batch(kind):
         assert pool.map_async(length, [filter] * 4).get(LIMIT) == [(30_000, True)] * 4
 
 
-@pytest.mark.parametrize("source", ["[5]", "range(10)", "numpy.arange(10)", "pandas.Series([5])"])
+@pytest.mark.parametrize("source", ["[5]", "range(10)", "iter([5])", "numpy.arange(10)", "pandas.Series([5])", "pyarrow.array([5])"])
 def test_a_fork_beside_the_first_batch(source):
-    """The first one imports numpy, and what it needs of it."""
+    """The first one imports numpy, and keeps what later ones need of it and of Python. Threads give up the interpreter only where they
+    wait, so the first forks come where the first batch does so."""
     module = source.split(".")[0]
     program = f"""
-import os, signal, threading
-import koel, {module if module in ("numpy", "pandas") else "sys"}
+import os, signal, sys, threading, time
+import koel, {module if module in ("numpy", "pandas", "pyarrow") else "sys"}
 
-filter = koel.SharedFilter(false_positive_rate=0.001)
-threads = [threading.Thread(target=lambda: filter.update({source})) for _ in range(3)]
+filter, items = koel.SharedFilter(false_positive_rate=0.001), {source}
+threads = [threading.Thread(target=lambda: filter.update(items)) for _ in range(2)]
+sys.setswitchinterval(1)
 for thread in threads:
     thread.start()
+children = []
 for _ in range(5):
     if (child := os.fork()) == 0:
         signal.alarm({LIMIT})
-        filter.contains_batch({source}), koel.FilterView(filter.to_bytes())
+        filter.contains_batch(items), koel.FilterView(filter.to_bytes())
         os._exit(0)
+    children.append(child)
+    time.sleep(0)
+for child in children:
     assert os.waitpid(child, 0)[1] == 0
 for thread in threads:
     thread.join()

@@ -4,6 +4,7 @@ time, except after a signal that came just before a call began to wait."""
 import _thread
 import builtins
 import functools
+import gc
 import itertools
 import os
 import re
@@ -14,6 +15,15 @@ import numpy as np
 import pytest
 
 import koel
+
+
+@pytest.fixture(autouse=True)
+def no_collections():
+    """Collections call functions of Python, such as Hypothesis', in which the interpreter would see a signal, and drop its exception."""
+    gc.disable()
+    yield
+    gc.enable()
+
 
 KINDS = [koel.CuckooFilter, koel.ElasticFilter, koel.SharedFilter]
 
