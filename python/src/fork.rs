@@ -26,8 +26,6 @@ use pyo3::{
     types::{PyDict, PyList},
 };
 
-use crate::lock;
-
 /// Whether a call has asked for numpy.
 static NEEDS_NUMPY: AtomicBool = AtomicBool::new(false);
 
@@ -39,6 +37,9 @@ static FORKING: AtomicUsize = AtomicUsize::new(0);
 
 /// The number of other threads that fork. They may be attached, so they cannot wait for a thread that forks by Python.
 static OTHERS: AtomicUsize = AtomicUsize::new(0);
+
+/// The longest wait before a look for signals.
+pub const WAIT: Duration = Duration::from_millis(50);
 
 /// The time between two looks at these numbers. A lock to wait for would itself be inherited by the child, together with a list of
 /// threads that do not exist there. Forks are rare, and take longer.
@@ -57,8 +58,8 @@ thread_local! {
 pub struct Pass(());
 
 impl Pass {
-    /// Waits while another thread forks, and returns `None` if that takes longer than `limit`. The thread must be detached.
-    pub fn try_for(limit: Duration) -> Option<Self> {
+    /// Waits while another thread forks, and returns `None` if that takes longer than [`WAIT`]. The thread must be detached.
+    pub fn try_get() -> Option<Self> {
         let mut began = None;
         loop {
             PASSES.fetch_add(1, SeqCst);
@@ -68,7 +69,7 @@ impl Pass {
                 return Some(Self(()));
             }
             PASSES.fetch_sub(1, SeqCst);
-            if began.get_or_insert_with(Instant::now).elapsed() >= limit {
+            if began.get_or_insert_with(Instant::now).elapsed() >= WAIT {
                 return None;
             }
             thread::sleep(PAUSE);
@@ -116,7 +117,9 @@ pub fn numpy(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     }
     // Forks that begin from here on import it themselves. One that began earlier may have looked at this already.
     NEEDS_NUMPY.store(true, SeqCst);
-    lock::wait_for_forks(py)?;
+    while !py.detach(|| Pass::try_get().is_some()) {
+        py.check_signals()?;
+    }
     let imported = NUMPY.get_or_try_init(py, || {
         let numpy = py.import("numpy")?;
         // These two find the interface, its version, and the list of borrowed arrays.

@@ -1,15 +1,10 @@
 //! The lock of a filter. No child of a fork inherits it locked by another thread ([`crate::fork`]), Ctrl-C ends the wait for it, and no
 //! Python code runs while it is held.
 
-use std::time::Duration;
-
 use parking_lot::RwLock;
 use pyo3::prelude::*;
 
-use crate::fork::Pass;
-
-/// The longest wait before a look for signals.
-const WAIT: Duration = Duration::from_millis(50);
+use crate::fork::{Pass, WAIT};
 
 /// A filter behind a lock.
 pub struct Lock<F>(RwLock<F>);
@@ -86,16 +81,11 @@ impl<F: Send + Sync> Lock<F> {
     }
 }
 
-/// Waits while another thread forks, unless a signal handler raises an exception.
-pub fn wait_for_forks(py: Python<'_>) -> PyResult<()> {
-    py.detach(|| wait(|| Some(()), |()| ()))
-}
-
 /// Calls `act` with what `lock` returns, as soon as no other thread forks and it returns something, unless a signal handler raises an
 /// exception meanwhile.
 fn wait<G, R>(mut lock: impl FnMut() -> Option<G>, act: impl FnOnce(&mut G) -> R) -> PyResult<R> {
     loop {
-        if let Some(_pass) = Pass::try_for(WAIT)
+        if let Some(_pass) = Pass::try_get()
             && let Some(mut locked) = lock()
         {
             return Ok(act(&mut locked));
