@@ -236,7 +236,13 @@ def test_multiprocessing_forks_beside_a_batch(kind):
         assert pool.map_async(length, [filter] * 4).get(LIMIT) == [(30_000, True)] * 4
 
 
-@pytest.mark.parametrize("source", ["[5]", "range(10)", "iter([5])", "numpy.arange(10)", "pandas.Series([5])", "pyarrow.array([5])"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        *["[5]", "range(10)", "iter([5])", "numpy.arange(10)", "pyarrow.array([5])"],
+        *["pandas.Series([5])", "pandas.Series(['a'])", "pandas.Series(['a'], dtype='category')", "pandas.Series([5], dtype='Int64')"],
+    ],
+)
 def test_a_fork_beside_the_first_batch(source):
     """The first one imports numpy, and keeps what later ones need of it and of Python. Threads give up the interpreter only where they
     wait, so the first forks come where the first batch does so."""
