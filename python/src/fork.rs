@@ -26,7 +26,7 @@ use pyo3::{
     types::{PyDict, PyList},
 };
 
-/// Whether a call has asked for numpy.
+/// True once a call has asked for numpy.
 static NEEDS_NUMPY: AtomicBool = AtomicBool::new(false);
 
 /// The number of passes in all threads.
@@ -125,8 +125,8 @@ pub fn numpy(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
         // These two find the interface, its version, and the list of borrowed arrays.
         _ = numpy::dtype::<u8>(py).itemsize();
         _ = PyArray1::<u8>::zeros(py, 0, false).readonly();
-        // pandas looks this up in `isna`, and some versions of numpy import it only then.
-        _ = numpy.getattr_opt("rec")?;
+        // pandas looks this up in `isna`, and some versions of numpy import it only then. Nothing else needs it, so its errors are pandas'.
+        drop(numpy.getattr_opt("rec"));
         Ok::<_, PyErr>(numpy.unbind())
     });
     Ok(imported?.bind(py))

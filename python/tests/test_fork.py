@@ -252,7 +252,7 @@ import os, signal, sys, threading, time
 import koel, {module if module in ("numpy", "pandas", "pyarrow") else "sys"}
 
 filter, items = koel.SharedFilter(false_positive_rate=0.001), {source}
-threads = [threading.Thread(target=lambda: filter.update(items)) for _ in range(2)]
+threads = [threading.Thread(target=lambda: filter.update(items)) for _ in range(3)]
 sys.setswitchinterval(1)
 for thread in threads:
     thread.start()

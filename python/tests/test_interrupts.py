@@ -16,6 +16,8 @@ import pytest
 
 import koel
 
+KINDS = [koel.CuckooFilter, koel.ElasticFilter, koel.SharedFilter]
+
 
 @pytest.fixture(autouse=True)
 def no_collections():
@@ -23,9 +25,6 @@ def no_collections():
     gc.disable()
     yield
     gc.enable()
-
-
-KINDS = [koel.CuckooFilter, koel.ElasticFilter, koel.SharedFilter]
 
 
 def interrupted(*values):
