@@ -395,6 +395,46 @@ fn fixed_filters_refuse_more_than_four_billion_copies() {
     assert_eq!(read.len(), u32::MAX as usize - 1);
 }
 
+/// An item with the most copies makes room for others like any other, and gets no more copies where there is room for them.
+#[test]
+fn the_most_copies_are_neither_exceeded_nor_in_the_way() {
+    let packed = CuckooFilter::builder().table(TableKind::Packed).fingerprint_bits(12).buckets(16);
+    // In these, all extra copies may be distinct items that look equal by chance.
+    let single = [2, 3, 4, 5].map(|f| CuckooFilter::builder().fingerprint_bits(f).bucket_size(16).buckets(8));
+    for builder in single.into_iter().chain([packed]) {
+        let mut filter = builder.build().expect("valid parameters");
+        let mut most = filter.clone();
+        most.insert("alice").expect("there is room");
+        for _ in 0..31 {
+            most.merge(&most.clone()).expect("there is room");
+        }
+        assert!(most.remove("alice"));
+        most.merge(&most.clone()).expect("there is room");
+        assert_eq!(most.count("alice"), u32::MAX - 1);
+        let case = filter.params().to_string();
+        let others: Vec<u32> = (0..1000).filter(|item| !most.contains(item)).take(filter.slots() * 3 / 4).collect();
+        let (twice, once) = others.split_at(2);
+        for item in twice.iter().chain(twice) {
+            filter.insert(item).expect("there is room");
+        }
+        filter.merge(&most).expect("there is room");
+        // Each takes the slot of a copy of another item, some of them that of one of alice's.
+        for item in (1000..3000).filter(|item| !most.contains(item)) {
+            filter.clone().insert(&item).unwrap_or_else(|error| panic!("{case}, item {item}: {error}"));
+        }
+        for item in once {
+            filter.insert(item).unwrap_or_else(|error| panic!("{case}, item {item}: {error}"));
+        }
+        for item in others.iter().chain(twice) {
+            assert!(filter.remove(item), "{case}, item {item}");
+        }
+        let refused = (0..100).find_map(|_| filter.insert("alice").err()).unwrap_or_else(|| panic!("{case}: no copy is refused"));
+        assert_eq!((refused.kind(), filter.count("alice")), (InsertErrorKind::TooManyCopies, u32::MAX), "{case}");
+        let read = CuckooFilter::from_bytes(&filter.to_bytes()).unwrap_or_else(|error| panic!("{case}: {error}"));
+        assert!(same_bits(&read, &filter) && read.len() == u32::MAX as usize, "{case}, {} items", read.len());
+    }
+}
+
 /// Copies take at most 12 bytes per repeated item, and none if all items are distinct.
 #[test]
 fn copies_take_at_most_12_bytes_per_repeated_item() {

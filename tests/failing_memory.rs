@@ -280,6 +280,19 @@ fn copies_in_fixed_filters_survive_failed_allocations() {
             }
         });
     }
+    // Nearly all slots have second copies, of items that have extra copies already and of others.
+    let crowded = || {
+        let mut filter = CuckooFilter::builder().fingerprint_bits(12).buckets(16).build().expect("valid parameters");
+        let items = (0..4).flat_map(|_| 0..14).chain((0..4).flat_map(|_| 0..4));
+        filter.insert_iter(items.map(key)).expect("copies always fit");
+        filter
+    };
+    for item in 1000..1040 {
+        let insert = |filter: &mut CuckooFilter| filter.insert(&key(item));
+        operation("insert between copies", &crowded).run(insert, |filter, inserted| {
+            assert!(inserted.is_ok() || same_bits(filter, &crowded()), "{item}");
+        });
+    }
     operation("remove copies", &filter_with_copies).run(
         |filter| if (0..420).all(|n| filter.remove(&key(n % 20))) { Ok(()) } else { Err("a lost copy") },
         |filter, _| assert!(filter.is_empty()),

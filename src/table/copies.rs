@@ -24,8 +24,8 @@ use crate::{
     table::Pair,
 };
 
-/// The number of extra copies that any item may have. A table holds at most 2 · 16 copies of an item, so that the sum fits into
-/// 32 bits.
+/// The number of extra copies that an item may have, however many of its copies are in the table: at most 2 · 16, so that the sum
+/// fits into 32 bits.
 pub(crate) const MOST: u32 = u32::MAX - 2 * 16;
 
 /// The fields before the keys in a snapshot of a fixed filter: the number of extra copies, and the length of a count in bytes.

@@ -39,9 +39,9 @@ impl Generation {
     /// Inserts copies of an item, and grows if necessary. The first copy is stored, and the others are counted; with `looks_first`,
     /// all are counted if the generation has the item. Returns false if a further generation is needed.
     ///
-    /// Unless it returns true, no item has moved, except that one of several copies may have been inserted, and that second copies
-    /// may have left a table for which there was memory for some of them only. The charge rises by at most `budget` bytes. That decides
-    /// only whether the item is accepted, not where it goes, so that filters with equal content stay equal.
+    /// Unless it returns true, no item has moved, except that one of several copies may have been inserted. The charge rises by at
+    /// most `budget` bytes. That decides only whether the item is accepted, not where it goes, so that filters with equal content stay
+    /// equal.
     pub fn add(&mut self, key: Key, copies: u32, looks_first: bool, budget: usize) -> Result<bool, InsertError> {
         let place = self.place(key.stream);
         if self.pool.list(place).is_some() {

@@ -78,10 +78,11 @@ impl RawFilter {
     }
 
     /// Returns true if there are more extra copies than distinct items explain that share fingerprint and buckets by chance. If so,
-    /// insertions first look for a copy. Elsewhere, that would take time, and would count distinct items as copies.
+    /// insertions first look for a copy. Elsewhere, that would take time, and would count distinct items as copies. It is also true if
+    /// an item may have so many that another one must not be stored without counting them.
     fn has_copies(&self) -> bool {
         let by_chance = (self.items * u64::from(self.params.bucket_size())) >> self.params.fingerprint_bits();
-        !self.copies.is_empty() && self.copies.totals().0 >= by_chance
+        !self.copies.is_empty() && self.copies.totals().0 >= by_chance.min(copies::MOST.into())
     }
 
     /// Counts `added_copies` extra copies of an item that the table has. An error changes nothing.

@@ -5,14 +5,9 @@ use alloc::vec::Vec;
 
 use super::{Buckets, Node, Replace, Visited, shift};
 use crate::{
-    bits::{index, low_half, wide},
+    bits::{low_half, wide},
     storage::{OutOfMemory, reserve},
-    table::{
-        Change, Fingerprint, Pair, Slot as _, TableMut, TableParams,
-        copies::{self, Copies},
-        fingerprints,
-        list::ClassKey,
-    },
+    table::{Change, Fingerprint, Pair, Slot as _, TableMut, TableParams, copies::Copies, fingerprints, list::ClassKey},
 };
 
 /// The number of buckets in a long search for a second copy: half of those that a walk examines.
@@ -128,25 +123,29 @@ impl<P: TableParams> Crowd<'_, P> {
         count(first) + if first == second { 0 } else { count(second) }
     }
 
-    /// Moves a fingerprint out of a bucket into the list. Returns false if it has too many extra copies. If it returns false or
-    /// fails, nothing has changed.
+    /// Moves a fingerprint out of a bucket into the list. The item has as many copies as before, so the list can always count this
+    /// one. If it fails, nothing has changed.
     fn move_out(&mut self, bucket: u64, fingerprint: Fingerprint) -> Result<bool, OutOfMemory> {
         let key = (self.key)(bucket, fingerprint);
-        Ok(self.copies.add(key, 1, copies::MOST)? && self.table.replace(Replace(bucket, Some(fingerprint), None)))
+        Ok(self.copies.add(key, 1, u32::MAX)? && self.table.replace(Replace(bucket, Some(fingerprint), None)))
     }
 
-    /// Moves second copies out of a piece of the table around one of an item's buckets that has a fingerprint twice. Returns how
-    /// many were moved: 0 if neither bucket has.
+    /// Moves a second copy out of one of an item's buckets that has a fingerprint twice, so that there is a slot for the item, and then
+    /// all second copies out of the piece of the table around that bucket. Returns how many were moved: 0 if neither bucket has any, or
+    /// without memory for one.
     #[cold]
     #[inline(never)]
     pub fn sweep_beside(&mut self, (first, second): Pair) -> usize {
-        let crowded = [first, second].into_iter().find(|&bucket| {
+        for bucket in [first, second] {
             let slots = self.slots(bucket);
-            let slots = &slots.as_ref()[..index(self.params.bucket_size().into())];
-            let is_second = |at: usize| slots[at].into() != 0 && slots[..at].iter().any(|before| *before == slots[at]);
-            (1..slots.len()).any(is_second)
-        });
-        crowded.map_or(0, |bucket| self.sweep_around(bucket))
+            for (at, resident) in fingerprints(&slots).enumerate() {
+                let is_second = fingerprints(&slots).take(at).any(|before| before == resident);
+                if is_second && self.move_out(bucket, resident) == Ok(true) {
+                    return 1 + self.sweep_around(bucket);
+                }
+            }
+        }
+        0
     }
 
     /// Moves all second copies out of the piece of the table that has this bucket, as far as memory allows, because the next items
