@@ -173,7 +173,7 @@ pub(crate) fn is_window(path: &Path) -> bool {
 }
 
 /// Fails if a path leads to a folder of `koel uniq --forget`, or to a slice in it, whose changes a run would undo.
-pub(crate) fn check_is_no_slice(path: &Path) -> anyhow::Result<()> {
+pub(crate) fn refuse_slice(path: &Path) -> anyhow::Result<()> {
     if is_window(path) {
         bail!("{}: is a folder of `koel uniq --forget`, which no other command changes; build another filter", path.display());
     }

@@ -527,7 +527,7 @@ impl MutableFilter {
 }
 
 /// Notes say this about the items before one that cannot be added.
-const IN_FILTER: &str = ", which are in the filter";
+const IN_FILTER: &str = ", now in the filter";
 
 /// Returns the results of a batch.
 fn to_array<T: Element>(py: Python<'_>, results: Vec<T>) -> PyResult<Bound<'_, PyArray1<T>>> {

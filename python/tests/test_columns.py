@@ -121,7 +121,7 @@ def test_pandas_items_before_a_wrong_category_are_processed(wrong, error, count)
     batch = pd.Categorical.from_codes(codes, pd.Index([wrong, *range(100)], dtype=object))
     for form in (batch, list(batch)):
         filter = koel.ElasticFilter(false_positive_rate=1e-7)
-        for method, fate in (("insert_batch", ", which are in the filter"), ("remove_batch", "; a copy of each was removed if found")):
+        for method, fate in (("insert_batch", ", now in the filter"), ("remove_batch", "; a copy of each was removed if found")):
             with pytest.raises(error, match=f"item {count}, counted from 0") as failed:
                 getattr(filter, method)(form)
             notes = [f"{method} stopped after {count} item{'s' * (count != 1)}{fate}"] if count else []

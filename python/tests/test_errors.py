@@ -126,7 +126,7 @@ def failing(items, error):
 @pytest.mark.parametrize("count", [1, 40_000])
 def test_a_failed_call_says_how_many_items_are_in_the_filter(kind, method, count):
     """Items fail in every possible way. The rate is so low that no item is found by mistake."""
-    text = f"^{method} stopped after {count} items?, which are in the filter$"
+    text = f"^{method} stopped after {count} items?, now in the filter$"
     broken, interrupt = Broken("no more"), KeyboardInterrupt()
     for items, error in (
         ([*range(count), None], TypeError),
@@ -154,7 +154,7 @@ def test_a_full_filter_says_how_many_items_are_in_it(method, convert):
         getattr(filter, method)(convert(range(3000)))
     position = refused.value.position
     assert position == len(filter) >= 1000 and f"item {position}, counted from 0, was refused: " in str(refused.value)
-    assert refused.value.__notes__ == [f"{method} stopped after {position} items, which are in the filter"]
+    assert refused.value.__notes__ == [f"{method} stopped after {position} items, now in the filter"]
     again = pickle.loads(pickle.dumps(refused.value))
     assert str(again) == str(refused.value) and again.position == position
 
@@ -163,11 +163,11 @@ def test_items_of_several_batches_are_counted_together():
     filter = koel.CuckooFilter(1000, 1e-7)
     with pytest.raises(TypeError, match="item 12, counted from 0: ") as failed:
         filter.update(range(10), ["a", "b", None])
-    assert failed.value.__notes__ == ["update stopped after 12 items, which are in the filter"] and len(filter) == 12
+    assert failed.value.__notes__ == ["update stopped after 12 items, now in the filter"] and len(filter) == 12
     filter.clear()
     with pytest.raises(TypeError, match="one item") as failed:
         filter.update(range(10), "text")
-    assert failed.value.__notes__ == ["update stopped after 10 items, which are in the filter"] and len(filter) == 10
+    assert failed.value.__notes__ == ["update stopped after 10 items, now in the filter"] and len(filter) == 10
 
 
 def test_a_shared_filter_may_have_some_more():
@@ -177,7 +177,7 @@ def test_a_shared_filter_may_have_some_more():
     position = refused.value.position
     assert filter.contains_batch(items[:position]).all() and len(filter) >= position > 0
     assert refused.value.__notes__ == [
-        f"update stopped after {position} items, which are in the filter; some of those after the refused one may be, too"
+        f"update stopped after {position} items, now in the filter; some of those after the refused one may be, too"
     ]
 
 

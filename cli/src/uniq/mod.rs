@@ -209,7 +209,7 @@ impl Uniq {
         if self.forget.is_none() && !folder.is_some_and(window::is_window) {
             self.check_rate()?;
             if let Some(path) = folder {
-                window::check_is_no_slice(path)?;
+                window::refuse_slice(path)?;
                 if path.is_dir() {
                     bail!(
                         "{}: is a folder; give --forget and a time to remember lines in it, or the name of a file in it",

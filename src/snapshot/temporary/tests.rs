@@ -6,7 +6,7 @@ use alloc::{format, string::String, vec::Vec};
 use std::{env, io::Write as _, process};
 
 use super::*;
-use crate::snapshot::file::{replace, replace_with};
+use crate::snapshot::file::replace_with;
 
 /// The folder of one test, removed at its end.
 struct Folder(PathBuf);
@@ -104,13 +104,7 @@ fn names_fit_beside_the_longest_target() {
 #[cfg(unix)]
 mod unix {
     use super::*;
-    use crate::filter::CuckooFilter;
-    use std::{
-        io::{BufRead as _, BufReader, Read as _},
-        os::unix::fs::symlink,
-        process::{Child, Command, Stdio},
-        thread::{self, ScopedJoinHandle},
-    };
+    use std::{os::unix::fs::symlink, process::Command};
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri is isolated from files")]
@@ -158,6 +152,12 @@ mod unix {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     mod processes {
         use super::*;
+        use crate::{filter::CuckooFilter, snapshot::file::replace};
+        use std::{
+            io::{BufRead as _, BufReader, Read as _},
+            process::{Child, Stdio},
+            thread::{self, ScopedJoinHandle},
+        };
 
         const SAVER: &str = "KOEL_TEST_SAVER";
 
