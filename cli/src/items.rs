@@ -2,8 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
-    io::{self, BufRead as _, BufReader, Cursor, ErrorKind, IsTerminal as _, Read, Write},
+    io::{self, BufRead as _, BufReader, Cursor, IsTerminal as _, Read},
     path::{Path, PathBuf},
     vec,
 };
@@ -102,27 +101,7 @@ impl ItemArgs {
 
 enum Source {
     Reader(Box<BufReader<dyn Read>>),
-    /// Lines that were read before, each after its length.
-    Records(BufReader<File>),
     List(vec::IntoIter<OsString>),
-}
-
-/// Writes a line so that [`Items::from_records`] reads it. It may have any bytes, and line ends within quotes.
-pub(crate) fn write_record(writer: &mut impl Write, line: &[u8]) -> io::Result<()> {
-    writer.write_all(&(line.len() as u64).to_le_bytes())?;
-    writer.write_all(line)
-}
-
-/// Reads a line that [`write_record`] has written. Returns whether there was one.
-fn read_record(reader: &mut BufReader<File>, line: &mut Vec<u8>) -> io::Result<bool> {
-    if reader.fill_buf()?.is_empty() {
-        return Ok(false);
-    }
-    let mut length = [0; 8];
-    reader.read_exact(&mut length)?;
-    line.clear();
-    let length = u64::from_le_bytes(length);
-    if reader.take(length).read_to_end(line)? as u64 == length { Ok(true) } else { Err(ErrorKind::UnexpectedEof.into()) }
 }
 
 /// A reader of items, which reuses one buffer for all of them.
@@ -189,12 +168,6 @@ impl Items {
         Ok(Self::new(Source::Reader(Box::new(reader)), splitter, name, progress))
     }
 
-    /// Reads lines of this format that were read before, and [written](write_record) to a file.
-    pub(crate) fn from_records(file: File, format: &Format, name: String) -> anyhow::Result<Self> {
-        let records = Source::Records(BufReader::with_capacity(BUFFER, file));
-        Ok(Self::new(records, Splitter::new(format)?, name, Progress::hidden()))
-    }
-
     /// Reads the next item, and returns it. Short lines are left out or are errors; [`advance_line`](Self::advance_line) passes
     /// them.
     pub(crate) fn advance(&mut self) -> anyhow::Result<Option<&[u8]>> {
@@ -243,15 +216,6 @@ impl Items {
     fn read_line(&mut self) -> anyhow::Result<bool> {
         let reader = match &mut self.source {
             Source::Reader(reader) => reader,
-            Source::Records(reader) => {
-                let read = read_record(reader, &mut self.line);
-                if !read.with_context(|| format!("{}: cannot be read after line {}", self.name, self.lines))? {
-                    return Ok(false);
-                }
-                self.splitter.ends_record(&self.line);
-                self.lines += 1;
-                return Ok(true);
-            }
             Source::List(list) => {
                 let Some(item) = list.next() else { return Ok(false) };
                 self.line = item.into_encoded_bytes();

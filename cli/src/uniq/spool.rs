@@ -2,15 +2,12 @@
 
 use std::{
     fs::File,
-    io::{BufWriter, IntoInnerError, Seek as _},
+    io::{BufWriter, IntoInnerError, Seek as _, Write as _},
 };
 
 use anyhow::Context as _;
 
-use crate::{
-    format::Format,
-    items::{Items, write_record},
-};
+use crate::{format::Format, items::Items, terminal::Progress};
 
 /// Distinct lines in a temporary file without a name, so nothing of it remains however the run ends.
 pub(super) struct Spool(BufWriter<File>);
@@ -24,16 +21,20 @@ impl Spool {
         Ok(Self(BufWriter::new(file.map_err(std::io::Error::from).with_context(remedy)?)))
     }
 
-    /// Appends the line that was read last.
+    /// Appends the line that was read last, so that it is read again as it was. A carriage return just before a newline is no part of
+    /// the line, so a line that ends with one gets another.
     pub(super) fn push(&mut self, items: &Items) -> anyhow::Result<()> {
-        write_record(&mut self.0, items.line()).with_context(error)
+        let (line, end) = (items.line(), [b'\r', items.separator()]);
+        let end = if line.ends_with(b"\r") && end == *b"\r\n" { &end[..] } else { &end[1..] };
+        self.0.write_all(line).and_then(|()| self.0.write_all(end)).with_context(error)
     }
 
     /// Returns the lines, as items of the same format.
     pub(super) fn into_items(self, format: &Format) -> anyhow::Result<Items> {
         let mut file = self.0.into_inner().map_err(IntoInnerError::into_error).with_context(error)?;
         file.rewind().with_context(error)?;
-        Items::from_records(file, format, String::from("the temporary file"))
+        let format = Format { binary: true, ..format.clone() };
+        Items::from_reader(Box::new(file), &format, String::from("the temporary file"), Progress::hidden())
     }
 }
 
