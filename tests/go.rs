@@ -409,3 +409,17 @@ fn too_many_copies_are_refused_as_copies() {
     let refused = (0..9).find_map(|_| filter.insert("koel").err()).expect("its two buckets have eight slots");
     assert_eq!((refused.kind(), filter.count("koel")), (InsertErrorKind::BucketsFull { copies: 8 }, 8));
 }
+
+/// A refusal states the length of the filter, with the victim if there is one.
+#[test]
+fn a_full_filter_states_its_length() {
+    let builder = CuckooFilter::builder().table(TableKind::Packed).fingerprint_bits(12).buckets(64);
+    let builder = builder.addressing(Addressing::PowerOfTwo).hasher(MetroHash64).seed(1337);
+    let without = GoFilter::try_from(builder.build().expect("valid parameters")).expect("compatible with Go");
+    let with = fixtures().iter().map(Fixture::decode).find(GoFilter::has_victim).expect("a file with a victim");
+    for mut filter in [without, with] {
+        let refused = (0..).find_map(|item: u64| filter.insert(&item).err()).expect("it becomes full");
+        assert_eq!(refused.kind(), InsertErrorKind::Full { distinct: filter.len(), len: filter.len() });
+        assert!(filter.len() > filter.filter().slots() / 2, "{refused}");
+    }
+}

@@ -121,17 +121,6 @@ impl InsertError {
             _ => self,
         }
     }
-
-    /// Adds one to the items of a full filter, which has an item beside its table (Go's victim).
-    #[cfg(go_files)]
-    pub(crate) fn with_one_more(self) -> Self {
-        match self.kind {
-            InsertErrorKind::Full { distinct, len } => {
-                Self { kind: InsertErrorKind::Full { distinct: distinct + 1, len: len + 1 }, ..self }
-            }
-            _ => self,
-        }
-    }
 }
 
 impl From<OutOfMemory> for InsertError {

@@ -42,7 +42,9 @@ use std::{
 pub use crate::hash::hashers::MetroHash64;
 use crate::{
     bits::wide,
-    filter::{Content, Core, CoreMut, CuckooFilter, InsertError, changes, lookups, planned, same_content, unsupported},
+    filter::{
+        Content, Core, CoreMut, CuckooFilter, InsertError, InsertErrorKind, changes, lookups, planned, same_content, unsupported,
+    },
     hash::{Hasher, HasherId, Uniform},
     kernel::{Dispatch, Hashes, answers},
     params::{Addressing, Params},
@@ -118,13 +120,22 @@ impl WithVictim {
         }
     }
 
-    /// Moves the victim, if there is one, into the table. Returns an error and changes nothing if there is no room.
-    fn store_victim(&mut self) -> Result<(), InsertError> {
+    /// Moves the victim, if there is one, into the table. Without room there, it stays where it is.
+    fn store_victim(&mut self) {
         if let Some(hash) = self.victim.hash() {
-            self.filter.core.insert_into_table(Uniform(hash)).map_err(InsertError::with_one_more)?;
-            self.victim.is_used = false;
+            self.victim.is_used = !self.filter.core.insert_into_table(Uniform(hash));
         }
-        Ok(())
+    }
+
+    /// Returns the error for a hash that finds no room in the table, where copies are not counted.
+    #[cold]
+    fn refusal(&self, hash: Uniform) -> InsertError {
+        let (buckets, fingerprint) = Address::new(self.params()).buckets(hash);
+        let room = self.params().bucket_size() * (1 + u32::from(buckets.0 != buckets.1));
+        InsertError::of(match self.filter.core.occurrences(buckets, fingerprint) {
+            copies if copies == room => InsertErrorKind::BucketsFull { copies },
+            _ => InsertErrorKind::Full { distinct: self.len(), len: self.len() },
+        })
     }
 }
 
@@ -222,9 +233,10 @@ impl CoreMut for WithVictim {
     fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
         // The item goes first: if only one of the two has room, nothing needs to be undone. Go's files hold only the table, so an
         // item without room there is refused, even if it is a copy.
-        self.filter.core.insert_into_table(hash).map_err(InsertError::with_one_more)?;
-        // The result does not matter: without room, the victim stays outside the table.
-        _ = self.store_victim();
+        if !self.filter.core.insert_into_table(hash) {
+            return Err(self.refusal(hash));
+        }
+        self.store_victim();
         Ok(())
     }
 
@@ -241,8 +253,7 @@ impl CoreMut for WithVictim {
     /// does.
     fn remove(&mut self, hash: Uniform) -> bool {
         if self.filter.core.remove(hash) {
-            // The result does not matter: without room, the victim stays outside the table.
-            _ = self.store_victim();
+            self.store_victim();
             return true;
         }
         let is_victim = self.is_victim(hash);
@@ -275,10 +286,8 @@ impl GoFilter {
     /// `GoFilter`.
     #[allow(clippy::result_large_err, reason = "the error returns the filter itself, which is hardly larger than the result")]
     pub fn into_filter(mut self) -> Result<CuckooFilter<MetroHash64>, Self> {
-        match self.core.store_victim() {
-            Ok(()) => Ok(self.core.filter),
-            Err(_) => Err(self),
-        }
+        self.core.store_victim();
+        if self.has_victim() { Err(self) } else { Ok(self.core.filter) }
     }
 
     /// Writes the filter as a file for Go's `Decode`.

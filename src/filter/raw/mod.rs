@@ -11,8 +11,6 @@ use core::{
     ops::{DerefMut, Range},
 };
 
-#[cfg(go_files)]
-use super::InsertErrorKind;
 use super::{Content, Core, CoreMut, InsertError, facts::Load, same_content};
 use crate::{
     bits::{IS_SMALLEST, PADDING, in_memory, index, low_half, mask, wide},
@@ -308,7 +306,7 @@ impl<S: Bytes> RawFilter<S> {
     }
 
     /// Returns the number of copies of a fingerprint in its two buckets, without extra copies.
-    fn occurrences(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
+    pub fn occurrences(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
         Occurrences { buckets, fingerprint }.count(&|bucket| self.slots(bucket))
     }
 
@@ -371,22 +369,10 @@ impl RawFilter {
         Ok(owned)
     }
 
-    /// Inserts a hash into the table, without counting copies. An error changes nothing.
+    /// Inserts a hash into the table, without counting copies. Returns false, and changes nothing, if it finds no slot.
     #[cfg(go_files)]
-    pub fn insert_into_table(&mut self, hash: Uniform) -> Result<(), InsertError> {
-        if self.store_hash(hash, CopyPolicy::Continue) { Ok(()) } else { Err(self.refusal(hash)) }
-    }
-
-    /// Returns the error for a hash that finds no room in the table, where copies are not counted.
-    #[cfg(go_files)]
-    #[cold]
-    fn refusal(&self, hash: Uniform) -> InsertError {
-        let (buckets, fingerprint) = Address::new(&self.params).buckets(hash);
-        let room = self.params.bucket_size() * (1 + u32::from(buckets.0 != buckets.1));
-        InsertError::of(match self.occurrences(buckets, fingerprint) {
-            copies if copies == room => InsertErrorKind::BucketsFull { copies },
-            _ => InsertErrorKind::Full { distinct: self.len(), len: self.len() },
-        })
+    pub fn insert_into_table(&mut self, hash: Uniform) -> bool {
+        self.store_hash(hash, CopyPolicy::Continue)
     }
 
     /// Inserts a hash into the table. Returns false, and changes nothing, if it finds no slot.
