@@ -12,8 +12,7 @@ use serde_json::json;
 
 use crate::{
     facts::Facts,
-    file::{self, Growing, OutputArgs, Snapshot},
-    text::counted,
+    file::{self, OutputArgs, Snapshot},
 };
 
 /// Merge several filters into one.
@@ -80,9 +79,6 @@ impl Merge {
                         (_, true) => filter.intersect(&other),
                         _ => filter.merge(&other),
                     };
-                    if matches!(done, Err(MergeError::DifferentPlans)) {
-                        return Err(different_plans([first, path], [filter, &other]));
-                    }
                     self.explain(done, [filter.hasher(), other.hasher()], merged)?;
                 }
                 (Snapshot::Fixed(_), Snapshot::Growing(_)) => return Err(mixed_types(path, first)),
@@ -100,11 +96,27 @@ impl Merge {
         let names = |paths: &[PathBuf]| paths.iter().map(|path| file::name(path)).collect::<Vec<_>>().join(", ");
         let (all, first) = (names(&self.filters[..merged]), file::name(&self.filters[0]));
         let (name, later) = (file::name(&self.filters[merged]), self.filters.len() - merged - 1);
+        let differ = |parameter: &str, option: &str, ours: &str, theirs: &str| {
+            anyhow::anyhow!(
+                "{first} and {name}: only filters with the same {parameter} can be merged, but the first has {ours}, and the second \
+                 {theirs}; build both with the same `koel build {option}` and other options"
+            )
+        };
         done.map_err(|error| match error {
             MergeError::DifferentParams { ours, theirs, .. } => anyhow::anyhow!(
                 "{first} and {name}: only filters with the same parameters can be merged, but the first has a {ours}, and the second a \
                  {theirs}; build both with the same `koel build --capacity` and other options"
             ),
+            MergeError::DifferentRates { ours, theirs, .. } => differ("rate", "--fpr", &format!("{ours:?}"), &format!("{theirs:?}")),
+            MergeError::DifferentPlans { parameter, ours, theirs, .. } => {
+                let option = match parameter {
+                    "capacity" => "--capacity",
+                    "max_capacity" => "--max-capacity",
+                    "seed" => "--seed",
+                    _ => "--grow",
+                };
+                differ(&parameter.replace('_', " "), option, &ours.to_string(), &theirs.to_string())
+            }
             MergeError::DifferentHasher => anyhow::anyhow!(
                 "{first} and {name}: only filters with the same hasher can be merged, but the first has {ours}, and the second {theirs}; \
                  build both with the same `koel build --hasher`"
@@ -124,26 +136,6 @@ impl Merge {
             error => anyhow::Error::new(error).context(format!("{first} and {name}")),
         })
     }
-}
-
-/// Returns the error about merging growing filters with different parameters.
-fn different_plans(paths: [&Path; 2], filters: [&Growing; 2]) -> anyhow::Error {
-    let [first, second] = paths.map(file::name);
-    let [ours, theirs] = filters.map(|filter| {
-        let params = filter.params();
-        format!(
-            "a rate of {:?}, a capacity of {}, at most {}, {} and seed {}",
-            params.false_positive_rate(),
-            params.capacity(),
-            params.max_capacity(),
-            counted(params.partitions(), "partition"),
-            params.seed()
-        )
-    });
-    anyhow::anyhow!(
-        "{first} and {second}: only filters with the same parameters can be merged, but the first has {ours}, and the second has {theirs}; \
-         build both with the same options: `koel build --fpr`, `koel build --capacity`, `koel build --max-capacity` and others"
-    )
 }
 
 /// Returns the error about merging a growing filter with one of fixed size.

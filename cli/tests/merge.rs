@@ -53,15 +53,19 @@ fn growing_filters_of_any_size_are_merged() {
     koel.given("merge -o d.koel").refuses(&[
         ("a.koel fixed.koel", &["can be merged only with others that grow; build fixed.koel with `koel build --grow`"]),
         ("fixed.koel a.koel", &["can be merged only with others that grow; build fixed.koel with `koel build --grow`"]),
-        (
-            "a.koel other.koel",
-            &[
-                "the first has a rate of 0.001, ",
-                "the second has a rate of 0.01, ",
-                "build both with the same options: `koel build --fpr`",
-            ],
-        ),
     ]);
+    for (parameter, option, ours, theirs) in [
+        ("rate", "--fpr", "0.001", "0.01"),
+        ("capacity", "--capacity", "0", "500"),
+        ("max capacity", "--max-capacity", "16000000", "20000000"),
+        ("seed", "--seed", "0", "9"),
+    ] {
+        koel.feed("x\n", &format!("build - -o other.koel --grow {option} {theirs}")).ok();
+        koel.run("merge a.koel other.koel -o d.koel").error(&[
+            &format!("only filters with the same {parameter} can be merged, but the first has {ours}, and the second {theirs}; "),
+            &format!("build both with the same `koel build {option}` and other options"),
+        ]);
+    }
 }
 
 #[test]

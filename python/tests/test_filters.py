@@ -250,7 +250,8 @@ def test_filters_of_other_kinds_do_not_mix():
     for filter, other, error, message in (
         (fixed, growing, TypeError, "same class"),
         (fixed, koel.CuckooFilter(9000, 0.1), ValueError, "parameters"),
-        (growing, koel.ElasticFilter(10, 0.2), ValueError, "parameters of the other"),
+        (growing, koel.ElasticFilter(10, 0.2), ValueError, "same false_positive_rate .* has 0.1, and the other 0.2;"),
+        (growing, koel.ElasticFilter(20, 0.1), ValueError, "same capacity .* has 10, and the other 20;"),
         (growing, shared, TypeError, "load the file"),
         (fixed, shared, TypeError, "parameters$"),
         (fixed, koel.FilterView(fixed.to_bytes()), TypeError, "to_filter"),

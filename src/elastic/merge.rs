@@ -53,7 +53,7 @@ const FEW_OF_PARTS_ONE_IN: usize = 4;
 impl Elastic {
     /// Returns an error unless the other filter has equal parameters.
     pub fn check_params(&self, other: &Self) -> Result<(), MergeError> {
-        check_equal(&self.params, &other.params)
+        self.params.check_equal(&other.params)
     }
 
     /// Merges a filter with equal parameters into this one. On failure, nothing changes.
@@ -77,7 +77,7 @@ impl Elastic {
 impl Shared {
     /// Returns an error unless the other filter has equal parameters.
     pub fn check_params(&self, other: &Self) -> Result<(), MergeError> {
-        check_equal(&self.params, &other.params)
+        self.params.check_equal(&other.params)
     }
 
     /// Merges a filter with equal parameters into this one. Each of its partitions is read at one moment. On failure, nothing
@@ -102,8 +102,45 @@ impl Shared {
     }
 }
 
-fn check_equal(ours: &ElasticParams, theirs: &ElasticParams) -> Result<(), MergeError> {
-    if ours == theirs { Ok(()) } else { Err(MergeError::DifferentPlans) }
+impl ElasticParams {
+    /// Returns an error unless both filters have equal parameters.
+    fn check_equal(&self, theirs: &Self) -> Result<(), MergeError> {
+        let [ours_rate, theirs_rate] = [self, theirs].map(Self::false_positive_rate);
+        if ours_rate.to_bits() != theirs_rate.to_bits() {
+            return Err(MergeError::DifferentRates { ours: ours_rate, theirs: theirs_rate });
+        }
+        let different = self.numbers().into_iter().zip(theirs.numbers()).find(|(ours, theirs)| ours != theirs);
+        different.map_or(Ok(()), |((parameter, ours), (_, theirs))| Err(MergeError::DifferentPlans { parameter, ours, theirs }))
+    }
+
+    /// Returns all parameters but the rate. Those from `buckets` on follow from the others, in a way that may change with the version of
+    /// the library.
+    fn numbers(&self) -> [(&'static str, u64); 10] {
+        let &Self {
+            capacity,
+            max_capacity,
+            false_positive_rate: _,
+            seed,
+            buckets,
+            low_bits,
+            shares,
+            min_depth,
+            max_depth,
+            spare_bits,
+        } = self;
+        [
+            ("capacity", capacity),
+            ("max_capacity", max_capacity),
+            ("partitions", wide(self.partitions())),
+            ("seed", seed),
+            ("buckets", buckets.into()),
+            ("fingerprint_bits", low_bits.into()),
+            ("min_depth", min_depth.into()),
+            ("max_depth", max_depth.into()),
+            ("spare_bits", spare_bits.into()),
+            ("is_staggered", shares.is_staggered().into()),
+        ]
+    }
 }
 
 /// Returns the merged partitions of two filters. Their total charge may exceed that of the first partitions of all pairs by

@@ -236,8 +236,25 @@ pub enum MergeError {
         /// The parameters of the filter to merge from.
         theirs: Params,
     },
+    /// The growing filters have different false-positive rates.
+    #[non_exhaustive]
+    DifferentRates {
+        /// The rate of the filter to merge into.
+        ours: f64,
+        /// The rate of the filter to merge from.
+        theirs: f64,
+    },
     /// The growing filters have different parameters.
-    DifferentPlans,
+    #[non_exhaustive]
+    DifferentPlans {
+        /// The first parameter that differs: `capacity`, `max_capacity`, `partitions` or `seed`; or one that follows from these, if
+        /// another version of the library planned one of the filters.
+        parameter: &'static str,
+        /// Its value in the filter to merge into.
+        ours: u64,
+        /// Its value in the filter to merge from.
+        theirs: u64,
+    },
     /// The filters have different hashers.
     DifferentHasher,
     /// The items of both filters do not fit into one filter of fixed size.
@@ -291,9 +308,16 @@ impl fmt::Display for MergeError {
                 "only filters with the same parameters can be merged, but this one has a {ours}, and the other a {theirs}; build \
                  both from the same parameters"
             ),
-            Self::DifferentPlans => {
-                f.write_str("only filters with the same parameters can be merged; build one with the parameters of the other")
-            }
+            Self::DifferentRates { ours, theirs } => write!(
+                f,
+                "only filters with the same false_positive_rate can be merged, but this one has {ours:?}, and the other {theirs:?}; \
+                 build both from the same parameters"
+            ),
+            Self::DifferentPlans { parameter, ours, theirs } => write!(
+                f,
+                "only filters with the same {parameter} can be merged, but this one has {ours}, and the other {theirs}; build both \
+                 from the same parameters"
+            ),
             Self::DifferentHasher => f.write_str("only filters with the same hasher can be merged; build both with equal ones"),
             Self::Full { items, slots, capacity, needed } => write!(
                 f,

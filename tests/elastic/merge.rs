@@ -369,8 +369,7 @@ fn a_merge_refused_for_any_reason_changes_nothing() {
     }
     assert_eq!(filter.to_string(), before);
     assert!((0..2000u64).all(|n| filter.contains(&n)));
-    let mut copies = builder.clone().build().unwrap();
-    let other = copies.clone();
+    let mut copies = builder.build().unwrap();
     copies.insert("alice").unwrap();
     (0..31).for_each(|_| copies.merge(&copies.clone()).unwrap());
     let before = copies.to_bytes();
@@ -378,6 +377,33 @@ fn a_merge_refused_for_any_reason_changes_nothing() {
         matches!(copies.merge(&copies.clone()), Err(MergeError::Insert(error)) if error.kind() == InsertErrorKind::TooManyCopies)
     );
     assert!(copies.count("alice") == 1 << 31 && copies.to_bytes() == before);
-    let mut seeded = builder.seed(1).build().unwrap();
-    assert!(matches!(seeded.merge(&other), Err(MergeError::DifferentPlans)));
+}
+
+#[test]
+fn a_merge_names_the_first_parameter_that_differs() {
+    let base = ElasticFilter::builder().capacity(1000).max_capacity(100_000).false_positive_rate(0.01);
+    let mut filter = base.clone().build().unwrap();
+    for (other, parameter, ours, theirs) in [
+        (base.clone().capacity(2000).seed(1), "capacity", 1000, 2000),
+        (base.clone().max_capacity(200_000), "max_capacity", 100_000, 200_000),
+        (base.clone().partitions(2), "partitions", 1, 2),
+        (base.clone().seed(u64::MAX), "seed", 0, u64::MAX),
+    ] {
+        let error = filter.merge(&other.build().unwrap()).unwrap_err();
+        let MergeError::DifferentPlans { parameter: named, ours: own, theirs: others, .. } = error else { panic!("{error}") };
+        assert_eq!((named, own, others), (parameter, ours, theirs));
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "only filters with the same {parameter} can be merged, but this one has {ours}, and the other {theirs}; build both \
+                 from the same parameters"
+            )
+        );
+    }
+    let error = filter.union(&base.false_positive_rate(1e-7).build().unwrap()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "only filters with the same false_positive_rate can be merged, but this one has 0.01, and the other 1e-7; build both from the \
+         same parameters"
+    );
 }

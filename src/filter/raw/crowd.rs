@@ -81,7 +81,7 @@ impl RawFilter {
     /// insertions first look for a copy. Elsewhere, that would take time, and would count distinct items as copies. It is also true if
     /// an item may have so many that another one must not be stored without counting them.
     fn has_copies(&self) -> bool {
-        let by_chance = (self.items * u64::from(self.params.bucket_size())) >> self.params.fingerprint_bits();
+        let by_chance = self.items.saturating_mul(self.params.bucket_size().into()) >> self.params.fingerprint_bits();
         !self.copies.is_empty() && self.copies.totals().0 >= by_chance.min(copies::MOST.into())
     }
 
