@@ -12,7 +12,7 @@
 
 use std::{fs, path::Path, time::Instant};
 
-use koel::{CuckooFilter, ElasticFilter, ElasticView, FilterView};
+use koel::{Contains, CuckooFilter, ElasticFilter, ElasticView, FilterView};
 use koel_benches::{Extent, Scratch, count, key, row};
 
 const ITEMS: u64 = 1_200_000_000;
@@ -67,15 +67,17 @@ impl Times {
     }
 }
 
-/// Looks up all items, which must be found, and as many absent ones. Returns the measured rate.
-fn look_up(items: u64, times: &mut Times, expected: f64, contains: impl Fn(&[u64], &mut [bool])) -> f64 {
+/// Looks up all items, which must be found, and as many absent ones. Returns the measured rate and the expected one.
+fn look_up(view: &impl Contains<u64>, times: &mut Times) -> [f64; 2] {
+    let (items, expected) = (times.items, view.false_positive_rate());
+    assert_eq!(view.len() as u64, items);
     let mut found = vec![false; usize::try_from(PIECE).expect("a small number")];
     let mut counts = [0_u64; 2];
     let ranges = [("`contains_batch`, present", 0..items), ("`contains_batch`, absent", items..2 * items)];
     for ((operation, range), count) in ranges.into_iter().zip(&mut counts) {
         each_piece(range, |keys| {
             let found = &mut found[..keys.len()];
-            contains(keys, found);
+            view.contains_batch(keys, found);
             *count += found.iter().filter(|&&found| found).count() as u64;
         });
         times.row(operation);
@@ -83,7 +85,7 @@ fn look_up(items: u64, times: &mut Times, expected: f64, contains: impl Fn(&[u64
     assert_eq!(counts[0], items, "an item is lost");
     let rate = counts[1] as f64 / items as f64;
     assert!(rate <= expected + 5.0 * (expected / items as f64).sqrt(), "{rate} instead of {expected}");
-    rate
+    [rate, expected]
 }
 
 fn fixed(items: u64) -> Vec<(&'static str, String)> {
@@ -101,10 +103,8 @@ fn fixed(items: u64) -> Vec<(&'static str, String)> {
     times.row("`over`, of a mapped file");
     view.verify().expect("a saved snapshot is valid");
     times.row("`verify`");
-    assert_eq!(view.len() as u64, items);
-    let expected = view.false_positive_rate();
-    let rate = look_up(items, &mut times, expected, |keys, found| view.contains_batch(keys, found));
-    times.column(file.path(), [rate, expected])
+    let rates = look_up(&view, &mut times);
+    times.column(file.path(), rates)
 }
 
 fn elastic(items: u64) -> Vec<(&'static str, String)> {
@@ -122,10 +122,8 @@ fn elastic(items: u64) -> Vec<(&'static str, String)> {
     times.row("`over`, of a mapped file");
     view.verify().expect("a saved snapshot is valid");
     times.row("`verify`");
-    assert_eq!(view.len() as u64, items);
-    let expected = view.false_positive_rate();
-    let rate = look_up(items, &mut times, expected, |keys, found| view.contains_batch(keys, found));
-    times.column(file.path(), [rate, expected])
+    let rates = look_up(&view, &mut times);
+    times.column(file.path(), rates)
 }
 
 fn main() {

@@ -12,10 +12,9 @@
 
 use std::hint::black_box;
 
-use koel::{CuckooFilter, ElasticFilter};
-use koel_benches::{Extent, Multiset, count, key, median, row, time};
+use koel::Insert;
+use koel_benches::{Extent, RATE, count, fixed, growing, key, median, row, time};
 
-const RATE: f64 = 0.001;
 const ROUNDS: usize = 3;
 const DEFAULT_ITEMS: u64 = 1_000_000;
 
@@ -25,41 +24,37 @@ const COPIES: [usize; 5] = [1, 2, 3, 8, 50];
 const OPERATIONS: [&str; 4] = ["insert, in a row", "insert, by passes", "`insert_batch`, by passes", "remove, by passes"];
 type Times = [f64; OPERATIONS.len()];
 
-fn fixed(items: usize) -> CuckooFilter {
-    CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build().expect("valid parameters")
-}
-
-fn growing(_: usize) -> ElasticFilter {
-    ElasticFilter::builder().false_positive_rate(RATE).build().expect("valid parameters")
-}
-
 /// Returns the times, and the bytes that the filter with all copies takes.
-fn measure<F: Multiset>(build: impl Fn(usize) -> F, keys: &[u64], copies: usize) -> (Times, usize) {
+fn measure<F: Insert<u64>>(build: impl Fn(usize) -> F, keys: &[u64], copies: usize) -> (Times, usize) {
     let (mut filter, all) = (build(keys.len()), keys.len() * copies);
     let mut times = Times::default();
-    times[0] = time(all, || keys.iter().for_each(|&key| (0..copies).for_each(|_| filter.insert(black_box(key)))));
+    times[0] = time(all, || {
+        keys.iter().for_each(|key| (0..copies).for_each(|_| filter.insert(black_box(key)).expect("there is room")));
+    });
     check(&filter, keys, copies);
     let mut filter = build(keys.len());
-    times[1] = time(all, || (0..copies).for_each(|_| keys.iter().for_each(|&key| filter.insert(black_box(key)))));
+    times[1] = time(all, || {
+        (0..copies).for_each(|_| keys.iter().for_each(|key| filter.insert(black_box(key)).expect("there is room")));
+    });
     check(&filter, keys, copies);
     let bytes = filter.size_in_bytes();
-    times[3] = time(all, || (0..copies).for_each(|_| keys.iter().for_each(|&key| assert!(filter.remove(black_box(key))))));
+    times[3] = time(all, || (0..copies).for_each(|_| keys.iter().for_each(|key| assert!(filter.remove(black_box(key))))));
     assert_eq!(filter.len(), 0);
     let mut filter = build(keys.len());
-    times[2] = time(all, || (0..copies).for_each(|_| filter.insert_batch(black_box(keys))));
+    times[2] = time(all, || (0..copies).for_each(|_| filter.insert_batch(black_box(keys)).expect("there is room")));
     check(&filter, keys, copies);
     (times, bytes)
 }
 
 /// Asserts that every item has its copies. A few have more: the copies of an item that collides with them.
-fn check(filter: &impl Multiset, keys: &[u64], copies: usize) {
+fn check(filter: &impl Insert<u64>, keys: &[u64], copies: usize) {
     assert_eq!(filter.len(), keys.len() * copies);
-    let more = keys.iter().step_by(97).filter(|&&key| filter.count(key) > copies).count();
-    assert!(keys.iter().step_by(97).all(|&key| filter.count(key) >= copies) && more * 97 < keys.len() / 50);
+    let more = keys.iter().step_by(97).filter(|&key| filter.count(key) as usize > copies).count();
+    assert!(keys.iter().step_by(97).all(|key| filter.count(key) as usize >= copies) && more * 97 < keys.len() / 50);
 }
 
 /// Prints the table of one kind of filter.
-fn table<F: Multiset>(build: impl Fn(usize) -> F, keys: &[u64], rounds: usize) {
+fn table<F: Insert<u64>>(build: impl Fn(usize) -> F, keys: &[u64], rounds: usize) {
     let mut all = vec![Vec::new(); COPIES.len()];
     for _ in 0..rounds {
         for (&copies, all) in COPIES.iter().zip(&mut all) {
@@ -87,5 +82,5 @@ fn main() {
     println!("A `CuckooFilter` with that capacity:\n");
     table(fixed, &keys, extent.rounds);
     println!("\nAn `ElasticFilter`:\n");
-    table(growing, &keys, extent.rounds);
+    table(|_| growing(), &keys, extent.rounds);
 }

@@ -27,9 +27,18 @@ const PACKED_13_BMI2: Kind = Kind { kernel: Kernel::Bmi2, ..PACKED_13 };
 const PACKED_13_AVX2: Kind = Kind { kernel: Kernel::Avx2, ..PACKED_13 };
 const SINGLE_12_AVX2: Kind = Kind { kernel: Kernel::Avx2, ..SINGLE_12 };
 
-struct Prepared {
-    filter: CuckooFilter,
+struct Prepared<F = CuckooFilter> {
+    filter: F,
     keys: Vec<u64>,
+    /// The results of a batch.
+    found: Vec<bool>,
+}
+
+impl<F> Prepared<F> {
+    fn new(filter: F, keys: impl Iterator<Item = u64>) -> Self {
+        let keys: Vec<u64> = keys.collect();
+        Self { filter, found: vec![false; keys.len()], keys }
+    }
 }
 
 /// Returns the n-th key. Keys are distinct and unordered.
@@ -47,17 +56,17 @@ fn filter(kind: &Kind, items: u64) -> CuckooFilter {
 
 /// Prepares a filter without the last items, which fill it from a load of 0.855 to 0.95.
 fn nearly_full(kind: Kind) -> Prepared {
-    Prepared { filter: filter(&kind, ITEMS - OPERATIONS), keys: (ITEMS - OPERATIONS..ITEMS).map(key).collect() }
+    Prepared::new(filter(&kind, ITEMS - OPERATIONS), (ITEMS - OPERATIONS..ITEMS).map(key))
 }
 
 /// Prepares lookups of items from the whole range, some of which were evicted to their other bucket.
 fn present(kind: Kind) -> Prepared {
     let step = usize::try_from(ITEMS / OPERATIONS).expect("a small number");
-    Prepared { filter: filter(&kind, ITEMS), keys: (0..ITEMS).step_by(step).map(key).collect() }
+    Prepared::new(filter(&kind, ITEMS), (0..ITEMS).step_by(step).map(key))
 }
 
 fn absent(kind: Kind) -> Prepared {
-    Prepared { filter: filter(&kind, ITEMS), keys: (ITEMS..ITEMS + OPERATIONS).map(key).collect() }
+    Prepared::new(filter(&kind, ITEMS), (ITEMS..ITEMS + OPERATIONS).map(key))
 }
 
 /// Runs an operation on every key, and returns how often it returned true.
@@ -65,11 +74,7 @@ fn count(keys: &[u64], mut operation: impl FnMut(&u64) -> bool) -> u64 {
     keys.iter().map(|key| u64::from(black_box(operation(black_box(key))))).sum()
 }
 
-struct Growing {
-    filter: ElasticFilter,
-    keys: Vec<u64>,
-    found: Vec<bool>,
-}
+type Growing = Prepared<ElasticFilter>;
 
 /// Prepares lookups of absent items in a filter that has grown to its items or was planned for them.
 fn growing(is_planned: bool, kernel: Kernel) -> Growing {
@@ -80,8 +85,7 @@ fn growing(is_planned: bool, kernel: Kernel) -> Growing {
     }
     let mut filter = builder.build().expect("valid parameters");
     filter.insert_iter((0..ITEMS).map(key)).expect("the filter grows");
-    let keys: Vec<u64> = (ITEMS..ITEMS + OPERATIONS).map(key).collect();
-    Growing { filter, found: vec![false; keys.len()], keys }
+    Prepared::new(filter, (ITEMS..ITEMS + OPERATIONS).map(key))
 }
 
 // Benchmarks return what was prepared, so that dropping it is not counted.
@@ -105,7 +109,7 @@ fn twice(is_in_a_row: bool) -> Prepared {
         .buckets((distinct * 5 / 19).next_multiple_of(2))
         .kernel(Kernel::Bmi2);
     let number = |n| if is_in_a_row { n / 2 } else { n % distinct };
-    Prepared { filter: builder.build().expect("valid parameters"), keys: (0..OPERATIONS).map(number).map(key).collect() }
+    Prepared::new(builder.build().expect("valid parameters"), (0..OPERATIONS).map(number).map(key))
 }
 
 #[library_benchmark(setup = twice)]
@@ -134,44 +138,29 @@ fn contains_absent(prepared: Prepared) -> Prepared {
     prepared
 }
 
-struct Batch {
-    prepared: Prepared,
-    found: Vec<bool>,
-}
-
-impl Batch {
-    fn of(prepared: Prepared) -> Self {
-        Self { found: vec![false; prepared.keys.len()], prepared }
-    }
-}
-
 fn trues(found: &[bool]) -> u64 {
     found.iter().map(|&found| u64::from(found)).sum()
-}
-
-fn absent_batch(kind: Kind) -> Batch {
-    Batch::of(absent(kind))
 }
 
 // Results of batches are checked in a teardown, which is not counted.
 
 #[allow(clippy::needless_pass_by_value, reason = "a teardown takes what the benchmark returns")]
-fn none_found(batch: Batch) {
-    assert!(trues(&batch.found) < OPERATIONS / 100);
+fn none_found(prepared: Prepared) {
+    assert!(trues(&prepared.found) < OPERATIONS / 100);
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "as above")]
-fn all_found(batch: Batch) {
-    assert_eq!(trues(&batch.found), OPERATIONS);
+fn all_found(prepared: Prepared) {
+    assert_eq!(trues(&prepared.found), OPERATIONS);
 }
 
-#[library_benchmark(setup = absent_batch, teardown = none_found)]
+#[library_benchmark(setup = absent, teardown = none_found)]
 #[bench::packed_13(PACKED_13)]
 #[bench::packed_13_avx2(PACKED_13_AVX2)]
 #[bench::single_12_avx2(SINGLE_12_AVX2)]
-fn contains_batch(mut batch: Batch) -> Batch {
-    batch.prepared.filter.contains_batch(black_box(&batch.prepared.keys), black_box(&mut batch.found));
-    batch
+fn contains_batch(mut prepared: Prepared) -> Prepared {
+    prepared.filter.contains_batch(black_box(&prepared.keys), black_box(&mut prepared.found));
+    prepared
 }
 
 #[library_benchmark(setup = nearly_full)]
@@ -182,16 +171,12 @@ fn insert_batch(mut prepared: Prepared) -> Prepared {
     prepared
 }
 
-fn present_batch(kind: Kind) -> Batch {
-    Batch::of(present(kind))
-}
-
-#[library_benchmark(setup = present_batch, teardown = all_found)]
+#[library_benchmark(setup = present, teardown = all_found)]
 #[bench::packed_13(PACKED_13)]
 #[bench::packed_13_bmi2(PACKED_13_BMI2)]
-fn remove_batch(mut batch: Batch) -> Batch {
-    batch.prepared.filter.remove_batch(black_box(&batch.prepared.keys), black_box(&mut batch.found));
-    batch
+fn remove_batch(mut prepared: Prepared) -> Prepared {
+    prepared.filter.remove_batch(black_box(&prepared.keys), black_box(&mut prepared.found));
+    prepared
 }
 
 #[library_benchmark(setup = present)]

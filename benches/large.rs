@@ -11,10 +11,8 @@
 
 use std::{hint::black_box, thread};
 
-use koel::{CuckooFilter, ElasticBuilder, ElasticFilter};
-use koel_benches::{Extent, count, key, median, row, time};
+use koel_benches::{Extent, RATE, count, fixed, key, median, planned, row, time};
 
-const RATE: f64 = 0.001;
 const ROUNDS: usize = 3;
 const DEFAULT_ITEMS: u64 = 100_000_000;
 /// `insert_unique` is measured with at most this many items.
@@ -29,10 +27,6 @@ impl Times {
     }
 }
 
-fn planned(items: usize) -> ElasticBuilder {
-    ElasticFilter::builder().false_positive_rate(RATE).capacity(items).max_capacity(items)
-}
-
 fn round(keys: &[u64], queries: &[u64]) -> Times {
     let mut times = Times(Vec::new());
     let (items, mut found) = (keys.len(), vec![false; queries.len()]);
@@ -42,7 +36,7 @@ fn round(keys: &[u64], queries: &[u64]) -> Times {
         assert!(present.iter().all(|&found| found) && absent.iter().filter(|&&found| found).count() <= absent.len() / 500);
         found.fill(false);
     };
-    let mut flat = CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build().expect("valid parameters");
+    let mut flat = fixed(items);
     times.measure("`CuckooFilter::insert`", items, || {
         keys.iter().for_each(|key| flat.insert(black_box(key)).expect("there is room"));
     });
@@ -112,8 +106,7 @@ fn unique(keys: &[u64]) -> Times {
             check(&mut inserted, false);
         }};
     }
-    let flat = || CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build().expect("valid parameters");
-    measure_single_and_batch!("CuckooFilter", flat());
+    measure_single_and_batch!("CuckooFilter", fixed(items));
     measure_single_and_batch!("ElasticFilter", planned(items).build().expect("valid parameters"));
     measure_single_and_batch!("SharedFilter", planned(items).build_shared().expect("valid parameters"));
     times

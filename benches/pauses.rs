@@ -22,30 +22,12 @@ mod split_mix;
 
 use std::{env, hint::black_box};
 
-use koel::{CuckooFilter, ElasticFilter, MergeError, Prehashed};
-use koel_benches::{Extent, Multiset, count, key, median, processor_time, row};
+use koel::{ElasticFilter, Insert, MergeError, Prehashed};
+use koel_benches::{Extent, RATE, count, fixed, growing, key, median, planned, processor_time, row};
 
 use self::chosen::Plan;
 
-const RATE: f64 = 0.001;
 const ROUNDS: usize = 3;
-
-fn fixed(items: usize) -> CuckooFilter {
-    CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build().expect("valid parameters")
-}
-
-fn growing(_: usize) -> ElasticFilter {
-    ElasticFilter::builder().false_positive_rate(RATE).build().expect("valid parameters")
-}
-
-fn planned(items: usize) -> ElasticFilter {
-    ElasticFilter::builder().false_positive_rate(RATE).capacity(items).max_capacity(items).build().expect("valid parameters")
-}
-
-/// Builds a filter that ends at twice its plan.
-fn beyond(items: usize) -> ElasticFilter {
-    planned(items / 2)
-}
 
 /// Runs an operation on each key. Returns the mean and the longest time in nanoseconds of processor time.
 fn each(keys: &[u64], mut run: impl FnMut(u64)) -> [f64; 2] {
@@ -79,26 +61,32 @@ const LONGEST: [&str; 8] = [
     "remove: each twice in a row",
 ];
 
-fn longest_of<F: Multiset>(build: impl Fn(usize) -> F, keys: &[u64]) -> [[f64; 2]; LONGEST.len()] {
+fn longest_of<F: Insert<u64>>(build: impl Fn(usize) -> F, keys: &[u64]) -> [[f64; 2]; LONGEST.len()] {
     let mut filter = build(keys.len());
     let mut times = [[0.0; 2]; LONGEST.len()];
     for time in &mut times[..3] {
-        *time = each(keys, |key| filter.insert(key));
+        *time = each(keys, |key| filter.insert(&key).expect("there is room"));
     }
     for time in &mut times[3..6] {
-        *time = each(keys, |key| assert!(filter.remove(key)));
+        *time = each(keys, |key| assert!(filter.remove(&key)));
     }
     let mut filter = build(keys.len());
     let twice: Vec<u64> = keys.iter().flat_map(|&key| [key; 2]).collect();
-    times[6] = each(&twice, |key| filter.insert(key));
-    times[7] = each(&twice, |key| assert!(filter.remove(key)));
+    times[6] = each(&twice, |key| filter.insert(&key).expect("there is room"));
+    times[7] = each(&twice, |key| assert!(filter.remove(&key)));
     times
 }
 
 /// Prints the longest insertion and removal of each kind of filter.
 fn longest(items: u64) {
     let keys: Vec<u64> = (0..items).map(key).collect();
-    let columns = [longest_of(fixed, &keys), longest_of(growing, &keys), longest_of(planned, &keys), longest_of(beyond, &keys)];
+    let planned = |items| planned(items).build().expect("valid parameters");
+    let columns = [
+        longest_of(fixed, &keys),
+        longest_of(|_| growing(), &keys),
+        longest_of(planned, &keys),
+        longest_of(|items| planned(items / 2), &keys),
+    ];
     println!(
         "{} items, ε = {RATE}: µs of processor time of the longest single operation; in brackets, ns of an operation on average, \
          including the clock.\n",
@@ -121,7 +109,7 @@ fn chosen(items: u64, rounds: usize) {
     for number in [0, 10, 30] {
         let (mut times, mut shards) = ([Vec::new(), Vec::new()], 0);
         for _ in 0..rounds {
-            let mut filter = growing(0);
+            let mut filter = growing();
             // A chosen item that is refused is not in the filter.
             let accepted =
                 Plan::of(&filter).crowd(number).into_iter().filter(|&hash| filter.insert(&Prehashed(hash)).is_ok()).count();
@@ -142,7 +130,7 @@ fn neighbors(items: u64) {
     for number in [10_000, 40_000, 100_000] {
         let number = number.min(keys.len());
         let cells = [true, false].map(|is_by_bucket| {
-            let mut filter = growing(0);
+            let mut filter = growing();
             keys.iter().for_each(|key| filter.insert(key).expect("it grows"));
             let plan = Plan::of(&filter);
             let fingerprints = (1 << plan.f) - 1;
@@ -180,9 +168,7 @@ fn merge(items: u64, rounds: usize) {
     let combinations: [(&str, Combine); 3] =
         [("merge", ElasticFilter::merge), ("union", ElasticFilter::union), ("intersect", ElasticFilter::intersect)];
     let filled = |first: u64, plan: Option<usize>| {
-        let builder = ElasticFilter::builder().false_positive_rate(RATE);
-        let builder = plan.map_or(builder.clone(), |plan| builder.capacity(plan).max_capacity(plan));
-        let mut filter = builder.build().expect("valid parameters");
+        let mut filter = plan.map_or_else(growing, |plan| planned(plan).build().expect("valid parameters"));
         let keys: Vec<u64> = (first..first + items).map(key).collect();
         filter.insert_unordered(&keys).expect("the filter grows");
         filter

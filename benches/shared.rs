@@ -14,9 +14,8 @@
 use std::{hint::black_box, num::NonZeroUsize, thread};
 
 use koel::{ElasticFilter, SharedFilter};
-use koel_benches::{Extent, count, key, median, row, time};
+use koel_benches::{Extent, RATE, count, growing, key, median, row, time};
 
-const RATE: f64 = 0.001;
 const ROUNDS: usize = 5;
 const DEFAULT_ITEMS: u64 = 10_000_000;
 
@@ -24,8 +23,7 @@ const OPERATIONS: [&str; 6] = ["insert", "contains", "remove", "insert_batch", "
 type Times = [f64; OPERATIONS.len()];
 
 fn elastic(keys: &[u64]) -> Times {
-    let build = || ElasticFilter::builder().false_positive_rate(RATE).build().expect("valid parameters");
-    let (mut filter, mut found) = (build(), vec![false; keys.len()]);
+    let (mut filter, mut found) = (growing(), vec![false; keys.len()]);
     let mut times = Times::default();
     times[0] = time(keys.len(), || keys.iter().for_each(|key| filter.insert(black_box(key)).expect("the filter grows")));
     times[1] = time(keys.len(), || assert!(keys.iter().all(|key| filter.contains(black_box(key)))));

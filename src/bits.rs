@@ -194,9 +194,9 @@ pub(crate) const fn low_quarter(value: u64) -> u16 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fields {
     /// The lowest bit of every field.
-    ones: u64,
+    pub ones: u64,
     /// The highest bit of every field.
-    tops: u64,
+    pub tops: u64,
 }
 
 impl Fields {
@@ -225,12 +225,6 @@ impl Fields {
         Self { ones: self.ones & mask, tops: self.tops & mask }
     }
 
-    /// Returns the lowest bit of every field.
-    #[inline]
-    pub(crate) const fn ones(self) -> u64 {
-        self.ones
-    }
-
     /// Returns a word with `value` in every field. `value` must fit into a field.
     #[inline]
     pub(crate) const fn splat(self, value: u32) -> u64 {
@@ -241,12 +235,6 @@ impl Fields {
     #[inline]
     pub(crate) const fn low_bits(self) -> u64 {
         self.tops - self.ones
-    }
-
-    /// Returns the highest bit of every field.
-    #[inline]
-    pub(crate) const fn tops(self) -> u64 {
-        self.tops
     }
 
     /// Returns the highest bit of each field of `word` that is zero.

@@ -5,7 +5,7 @@
 
 use crate::{
     floor::floors,
-    keys::{Form, all, key, timed},
+    keys::{Form, all, each, key, timed},
     sizes::{Size, sizes},
     tables::{PACKED_13, SINGLE_13, Table},
 };
@@ -72,11 +72,7 @@ fn insertions(group: &mut BenchmarkGroup<'_, WallTime>, table: Table, kernels: &
 fn fill(filter: &mut CuckooFilter, form: Form, keys: u64) -> Duration {
     filter.clear();
     let time = match form {
-        Form::Each => timed(0..keys, key, all, |keys, inserted| {
-            for (key, inserted) in keys.iter().zip(inserted) {
-                *inserted = filter.insert(key).is_ok();
-            }
-        }),
+        Form::Each => timed(0..keys, key, all, |keys, inserted| each(keys, inserted, |key| filter.insert(key).is_ok())),
         Form::Batch => timed(0..keys, key, all, |keys, inserted| inserted.fill(filter.insert_batch(keys).is_ok())),
     };
     assert_eq!(filter.len() as u64, keys);
@@ -109,11 +105,7 @@ fn removals(group: &mut BenchmarkGroup<'_, WallTime>, table: Table, kernels: &[K
 fn drain(mut filter: CuckooFilter, form: Form) -> Duration {
     let keys = 0..filter.len() as u64;
     let time = match form {
-        Form::Each => timed(keys, key, all, |keys, removed| {
-            for (key, removed) in keys.iter().zip(removed) {
-                *removed = filter.remove(key);
-            }
-        }),
+        Form::Each => timed(keys, key, all, |keys, removed| each(keys, removed, |key| filter.remove(key))),
         Form::Batch => timed(keys, key, all, |keys, removed| filter.remove_batch(keys, removed)),
     };
     assert!(filter.is_empty());

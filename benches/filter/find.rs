@@ -2,7 +2,7 @@
 
 use crate::{
     floor::floors,
-    keys::{CHUNK, Form, Numbers, key, timed},
+    keys::{CHUNK, Form, Numbers, each, key, timed},
     sizes::{Size, sizes},
     tables::{PACKED_13, SINGLE_13, Table},
 };
@@ -93,11 +93,7 @@ fn look_up(filter: &CuckooFilter, form: Form, queries: Queries, numbers: Range<u
     let rate = filter.false_positive_rate();
     let expected = |chunk| expected(queries, rate, chunk);
     match form {
-        Form::Each => timed(numbers, key, expected, |keys, found| {
-            for (key, found) in keys.iter().zip(found) {
-                *found = filter.contains(key);
-            }
-        }),
+        Form::Each => timed(numbers, key, expected, |keys, found| each(keys, found, |key| filter.contains(key))),
         Form::Batch => timed(numbers, key, expected, |keys, found| filter.contains_batch(keys, found)),
     }
 }

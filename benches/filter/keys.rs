@@ -76,6 +76,13 @@ pub(crate) fn timed(
     time
 }
 
+/// Calls `operation` for each key.
+pub(crate) fn each(keys: &[u64], results: &mut [bool], mut operation: impl FnMut(&u64) -> bool) {
+    for (key, result) in keys.iter().zip(results) {
+        *result = operation(key);
+    }
+}
+
 /// Expects all results to be true.
 pub(crate) fn all(chunk: Range<u64>) -> RangeInclusive<usize> {
     let keys = (chunk.end - chunk.start) as usize;

@@ -5,8 +5,9 @@ use crate::{
     sizes::sizes,
     tables::{PACKED_13, SINGLE_13, Table},
 };
-use criterion::{BatchSize, Criterion};
+use criterion::{BatchSize, BenchmarkGroup, Criterion, measurement::WallTime};
 use koel::{CuckooFilter, ElasticFilter, FilterView};
+use koel_benches::Scratch;
 use std::hint::black_box;
 
 const TABLES: [Table; 3] = [PACKED_13, SINGLE_13, Table::packed(25)];
@@ -41,7 +42,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
             let bytes = filter.to_bytes();
             bencher.iter(|| assert_eq!(read(ElasticFilter::from_bytes(black_box(&bytes))).len(), filter.len()));
         });
-        mapped::open(&mut group, size.items);
+        open(&mut group, size.items);
         group.finish();
     }
 }
@@ -50,41 +51,18 @@ fn read<T>(result: Result<T, koel::SnapshotError>) -> T {
     result.expect("a valid snapshot")
 }
 
-mod mapped {
-    use super::read;
-    use crate::{keys::key, tables::PACKED_13};
-    use criterion::{BenchmarkGroup, measurement::WallTime};
-    use koel::FilterView;
-    use memmap2::Mmap;
-    use std::{
-        env,
-        fs::{self, File},
-        hint::black_box,
-        path::Path,
-        process,
-    };
-
-    pub(super) fn open(group: &mut BenchmarkGroup<'_, WallTime>, items: u64) {
-        let path = env::temp_dir().join(format!("koel-bench-{}.koel", process::id()));
-        let mut saved = false;
-        group.bench_function(format!("{PACKED_13} open and one query"), |bencher| {
-            if !saved {
-                PACKED_13.full(items).save(&path).expect("there is disk space");
-                saved = true;
-            }
-            let mut n = 0;
-            bencher.iter(|| {
-                n = (n + 1) % items;
-                assert!(black_box(read(FilterView::over(map(&path))).contains(&key(n))));
-            });
+fn open(group: &mut BenchmarkGroup<'_, WallTime>, items: u64) {
+    let file = Scratch::new("snapshot");
+    let mut is_saved = false;
+    group.bench_function(format!("{PACKED_13} open and one query"), |bencher| {
+        if !is_saved {
+            PACKED_13.full(items).save(file.path()).expect("there is disk space");
+            is_saved = true;
+        }
+        let mut n = 0;
+        bencher.iter(|| {
+            n = (n + 1) % items;
+            assert!(black_box(read(FilterView::over(file.map())).contains(&key(n))));
         });
-        fs::remove_file(&path).ok();
-    }
-
-    fn map(path: &Path) -> Mmap {
-        let file = File::open(path).expect("the file exists");
-        // SAFETY: only this process uses the file, and does not change it while it is mapped.
-        #[allow(unsafe_code, reason = "nothing else writes to the mapped file")]
-        unsafe { Mmap::map(&file) }.expect("the file can be mapped")
-    }
+    });
 }

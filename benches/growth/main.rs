@@ -18,10 +18,9 @@ mod edges;
 
 use std::{collections::VecDeque, env, hint::black_box, path::Path, time::Instant};
 
-use koel::{CuckooFilter, ElasticFilter};
-use koel_benches::{Extent, count, key, median, row, time};
+use koel::{ElasticFilter, Insert};
+use koel_benches::{Extent, RATE, count, fixed, growing, key, median, planned, row, time};
 
-const RATE: f64 = 0.001;
 const SIZES: [u64; 4] = [100_000, 1_000_000, 3_000_000, 10_000_000];
 /// The fewest and the most rounds. Small filters are measured more often.
 const ROUNDS: [usize; 2] = [3, 15];
@@ -45,43 +44,25 @@ const ROWS: [(&str, &[usize]); 4] = [
 
 type Measure = fn(&Keys) -> Times;
 
-/// Measures either type of filter: they have the same methods, but no common trait that includes updates.
-macro_rules! measure {
-    ($filter:expr, $keys:expr) => {{
-        let (mut filter, keys): (_, &Keys) = ($filter, $keys);
-        let items = keys.present.len();
-        let mut found = vec![false; items];
-        let most_false_positives = items / 500;
-        let mut times = Times::default();
-        times[0] = time(items, || keys.present.iter().for_each(|key| filter.insert(black_box(key)).expect("there is room")));
-        times[1] = time(items, || assert!(keys.present.iter().all(|key| filter.contains(black_box(key)))));
-        times[2] = time(items, || {
-            let found = keys.absent.iter().filter(|key| black_box(filter.contains(black_box(*key)))).count();
-            assert!(found <= most_false_positives);
-        });
-        times[3] = time(items, || filter.contains_batch(&keys.present, black_box(&mut found)));
-        assert!(found.iter().all(|&found| found));
-        times[4] = time(items, || filter.contains_batch(&keys.absent, black_box(&mut found)));
-        assert!(found.iter().filter(|&&found| found).count() <= most_false_positives);
-        times[5] = time(items, || assert!(keys.present.iter().all(|key| filter.remove(black_box(key)))));
-        assert!(filter.is_empty());
-        times
-    }};
-}
-
-fn fixed(keys: &Keys) -> Times {
-    let builder = CuckooFilter::builder().capacity(keys.present.len()).false_positive_rate(RATE);
-    measure!(builder.build().expect("valid parameters"), keys)
-}
-
-fn grown(keys: &Keys) -> Times {
-    measure!(ElasticFilter::builder().false_positive_rate(RATE).build().expect("valid parameters"), keys)
-}
-
-fn planned(keys: &Keys) -> Times {
+/// Measures an empty filter.
+fn measure(mut filter: impl Insert<u64>, keys: &Keys) -> Times {
     let items = keys.present.len();
-    let builder = ElasticFilter::builder().false_positive_rate(RATE).capacity(items).max_capacity(items);
-    measure!(builder.build().expect("valid parameters"), keys)
+    let mut found = vec![false; items];
+    let most_false_positives = items / 500;
+    let mut times = Times::default();
+    times[0] = time(items, || keys.present.iter().for_each(|key| filter.insert(black_box(key)).expect("there is room")));
+    times[1] = time(items, || assert!(keys.present.iter().all(|key| filter.contains(black_box(key)))));
+    times[2] = time(items, || {
+        let found = keys.absent.iter().filter(|key| black_box(filter.contains(black_box(*key)))).count();
+        assert!(found <= most_false_positives);
+    });
+    times[3] = time(items, || filter.contains_batch(&keys.present, black_box(&mut found)));
+    assert!(found.iter().all(|&found| found));
+    times[4] = time(items, || filter.contains_batch(&keys.absent, black_box(&mut found)));
+    assert!(found.iter().filter(|&&found| found).count() <= most_false_positives);
+    times[5] = time(items, || assert!(keys.present.iter().all(|key| filter.remove(black_box(key)))));
+    assert!(filter.is_empty());
+    times
 }
 
 /// Prints the space of filters at every size, in bits per item.
@@ -135,7 +116,7 @@ fn extremes(values: &[f64]) -> (f64, f64) {
 
 /// Returns the 99.9th percentile of the times of insertions into a growing filter, in nanoseconds.
 fn insertion_percentile(keys: &Keys) -> f64 {
-    let mut filter = ElasticFilter::builder().false_positive_rate(RATE).build().expect("valid parameters");
+    let mut filter = growing();
     let mut times = Vec::with_capacity(keys.present.len());
     for key in &keys.present {
         let start = Instant::now();
@@ -242,7 +223,11 @@ fn merge() {
 /// Measures filters of `items` items, and returns the cells of their column.
 fn column(items: u64, rounds: usize) -> Vec<String> {
     let keys = Keys { present: (0..items).map(key).collect(), absent: (items..2 * items).map(key).collect() };
-    let kinds: [Measure; 3] = [fixed, grown, planned];
+    let kinds: [Measure; 3] = [
+        |keys| measure(fixed(keys.present.len()), keys),
+        |keys| measure(growing(), keys),
+        |keys| measure(planned(keys.present.len()).build().expect("valid parameters"), keys),
+    ];
     let mut all = vec![Vec::new(); kinds.len()];
     for _ in 0..rounds {
         for (measure, all) in kinds.iter().zip(&mut all) {
@@ -268,18 +253,13 @@ fn column(items: u64, rounds: usize) -> Vec<String> {
 
 fn main() {
     let is_given = |name: &str| env::args().any(|argument| argument == name);
-    if is_given("merge") {
-        return merge();
-    }
-    if is_given("beyond") {
-        return beyond();
+    let parts: [(&str, fn()); 3] = [("merge", merge), ("beyond", beyond), ("space", space)];
+    if let Some((_, run)) = parts.iter().find(|(name, _)| is_given(name)) {
+        return run();
     }
     if is_given("edges") {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tuning");
         return edges::edges(is_given("draw").then_some(&folder));
-    }
-    if is_given("space") {
-        return space();
     }
     let Extent { items, rounds: most } = Extent::of_arguments(0, ROUNDS[1]);
     let sizes = if items == 0 { SIZES.to_vec() } else { vec![items] };

@@ -1,19 +1,45 @@
-//! Helpers that the benchmarks share: keys, times, medians and Markdown.
+//! Helpers that the benchmarks share: filters, keys, times, medians and Markdown.
 
 // Times and item counts are rounded for display.
 #![allow(clippy::cast_precision_loss)]
 
-use std::{env, fmt::Display, time::Instant};
-#[cfg(feature = "times")]
 use std::{
+    env,
+    fmt::Display,
     fs::{self, File},
     path::{Path, PathBuf},
     process,
+    time::Instant,
 };
 
-use koel::{CuckooFilter, ElasticFilter};
-#[cfg(feature = "times")]
+use koel::{CuckooFilter, ElasticBuilder, ElasticFilter};
 use memmap2::Mmap;
+
+/// The false-positive rate of filters.
+pub const RATE: f64 = 0.001;
+
+/// Returns an empty filter of a fixed size for this many items.
+///
+/// # Panics
+/// Panics if there is no memory for it.
+#[must_use]
+pub fn fixed(items: usize) -> CuckooFilter {
+    CuckooFilter::builder().capacity(items).false_positive_rate(RATE).build().expect("valid parameters")
+}
+
+/// Returns an empty filter that grows.
+///
+/// # Panics
+/// Panics if there is no memory for it.
+#[must_use]
+pub fn growing() -> ElasticFilter {
+    ElasticFilter::builder().false_positive_rate(RATE).build().expect("valid parameters")
+}
+
+/// Returns a builder of growing filters that are planned for this many items.
+pub fn planned(items: usize) -> ElasticBuilder {
+    ElasticFilter::builder().false_positive_rate(RATE).capacity(items).max_capacity(items)
+}
 
 /// Returns the n-th key. Keys are distinct and unordered.
 #[must_use]
@@ -21,44 +47,6 @@ pub fn key(n: u64) -> u64 {
     let hash = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash ^ hash >> 27
 }
-
-/// The operations that fixed and growing filters have in common. They panic where there is no room.
-#[allow(missing_docs, clippy::len_without_is_empty, reason = "each calls the filter's method of that name")]
-pub trait Multiset {
-    fn insert(&mut self, key: u64);
-    fn insert_batch(&mut self, keys: &[u64]);
-    fn remove(&mut self, key: u64) -> bool;
-    fn count(&self, key: u64) -> usize;
-    fn len(&self) -> usize;
-    fn size_in_bytes(&self) -> usize;
-}
-
-macro_rules! multiset {
-    ($($filter:ty),*) => {$(
-        impl Multiset for $filter {
-            fn insert(&mut self, key: u64) {
-                self.insert(&key).expect("the capacity fits, and copies are always accepted");
-            }
-            fn insert_batch(&mut self, keys: &[u64]) {
-                self.insert_batch(keys).expect("the capacity fits, and copies are always accepted");
-            }
-            fn remove(&mut self, key: u64) -> bool {
-                self.remove(&key)
-            }
-            fn count(&self, key: u64) -> usize {
-                self.count(&key) as usize
-            }
-            fn len(&self) -> usize {
-                self.len()
-            }
-            fn size_in_bytes(&self) -> usize {
-                self.size_in_bytes()
-            }
-        }
-    )*};
-}
-
-multiset!(CuckooFilter, ElasticFilter);
 
 /// Runs an action on `items` items. Returns the nanoseconds per item.
 pub fn time(items: usize, action: impl FnOnce()) -> f64 {
@@ -72,7 +60,6 @@ pub fn time(items: usize, action: impl FnOnce()) -> f64 {
 ///
 /// # Panics
 /// Panics if there is no such clock.
-#[cfg(feature = "times")]
 #[must_use]
 pub fn processor_time() -> u64 {
     #[cfg(unix)]
@@ -146,11 +133,9 @@ impl Extent {
 }
 
 /// A file in the folder for temporary files, deleted on drop.
-#[cfg(feature = "times")]
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
-#[cfg(feature = "times")]
 impl Scratch {
     /// Returns the path of a file that does not exist yet and is unique to this process.
     #[must_use]
@@ -179,7 +164,6 @@ impl Scratch {
     }
 }
 
-#[cfg(feature = "times")]
 impl Drop for Scratch {
     fn drop(&mut self) {
         fs::remove_file(&self.0).ok();

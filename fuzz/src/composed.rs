@@ -342,6 +342,16 @@ enum Filter {
 
 use Filter::{Own, Shared};
 
+/// Evaluates an expression with the filter, whichever type it has.
+macro_rules! either {
+    ($any:expr, $filter:ident => $value:expr) => {
+        match $any {
+            Own($filter) => $value,
+            Shared($filter) => $value,
+        }
+    };
+}
+
 impl Filter {
     fn own(self) -> Self {
         match self {
@@ -358,10 +368,7 @@ impl Filter {
     }
 
     fn insert_hash(&mut self, hash: u64) -> Outcome {
-        outcome(match self {
-            Own(filter) => filter.insert(&Prehashed(hash)),
-            Shared(filter) => filter.insert(&Prehashed(hash)),
-        })
+        outcome(either!(self, filter => filter.insert(&Prehashed(hash))))
     }
 
     /// Inserts several items. Returns the outcome of each item or of the whole call.
@@ -405,25 +412,18 @@ impl Filter {
 
     fn remove(&mut self, form: Form, Keys { numbers, hashes }: &Keys) -> Vec<bool> {
         let mut removed = vec![false; hashes.len()];
-        match (self, form, numbers) {
-            (Own(filter), Form::One, Some(numbers)) => return numbers.iter().map(|number| filter.remove(number)).collect(),
-            (Own(filter), Form::One, None) => return hashes.iter().map(|&hash| filter.remove(&Prehashed(hash))).collect(),
-            (Own(filter), _, Some(numbers)) => filter.remove_batch(numbers, &mut removed),
-            (Own(filter), _, None) => filter.remove_batch(&Prehashed(hashes), &mut removed),
-            (Shared(filter), Form::One, Some(numbers)) => return numbers.iter().map(|number| filter.remove(number)).collect(),
-            (Shared(filter), Form::One, None) => return hashes.iter().map(|&hash| filter.remove(&Prehashed(hash))).collect(),
-            (Shared(filter), _, Some(numbers)) => filter.remove_batch(numbers, &mut removed),
-            (Shared(filter), _, None) => filter.remove_batch(&Prehashed(hashes), &mut removed),
-        }
+        either!(self, filter => match (form, numbers) {
+            (Form::One, Some(numbers)) => return numbers.iter().map(|number| filter.remove(number)).collect(),
+            (Form::One, None) => return hashes.iter().map(|&hash| filter.remove(&Prehashed(hash))).collect(),
+            (_, Some(numbers)) => filter.remove_batch(numbers, &mut removed),
+            (_, None) => filter.remove_batch(&Prehashed(hashes), &mut removed),
+        });
         removed
     }
 
     fn contains_hashes(&self, hashes: &[u64]) -> Vec<bool> {
         let mut found = vec![false; hashes.len()];
-        match self {
-            Own(filter) => filter.contains_batch(&Prehashed(hashes), &mut found),
-            Shared(filter) => filter.contains_batch(&Prehashed(hashes), &mut found),
-        }
+        either!(self, filter => filter.contains_batch(&Prehashed(hashes), &mut found));
         found
     }
 
@@ -433,67 +433,41 @@ impl Filter {
         let mut found = vec![!expected.first().unwrap_or(&false); hashes.len()];
         let members = expected.iter().filter(|&&found| found).count();
         for (&hash, &expected) in hashes.iter().zip(&expected) {
-            let (found, count) = match self {
-                Own(filter) => (filter.contains(&Prehashed(hash)), filter.count(&Prehashed(hash))),
-                Shared(filter) => (filter.contains(&Prehashed(hash)), filter.count(&Prehashed(hash))),
-            };
+            let (found, count) = either!(self, filter => (filter.contains(&Prehashed(hash)), filter.count(&Prehashed(hash))));
             assert!(found == expected && (found || count == 0), "{hash:#x}");
         }
         let Some(numbers) = numbers else { return expected };
-        match self {
-            Own(filter) => {
-                filter.contains_batch(numbers, &mut found);
-                assert_eq!(filter.count_members(numbers), members);
-                assert!(filter.contains_iter(numbers).map(|(_, found)| found).eq(expected.iter().copied()));
-                assert!(numbers.iter().map(|number| filter.contains(number)).eq(expected.iter().copied()));
-                assert!(numbers.iter().zip(&expected).all(|(number, &found)| found || filter.count(number) == 0));
-            }
-            Shared(filter) => {
-                filter.contains_batch(numbers, &mut found);
-                assert!(filter.contains_iter(numbers).map(|(_, found)| found).eq(expected.iter().copied()));
-                assert!(numbers.iter().map(|number| filter.contains(number)).eq(expected.iter().copied()));
-                assert!(numbers.iter().zip(&expected).all(|(number, &found)| found || filter.count(number) == 0));
-            }
-        }
+        either!(self, filter => {
+            filter.contains_batch(numbers, &mut found);
+            assert_eq!(filter.count_members(numbers), members);
+            assert!(filter.contains_iter(numbers).map(|(_, found)| found).eq(expected.iter().copied()));
+            assert!(numbers.iter().map(|number| filter.contains(number)).eq(expected.iter().copied()));
+            assert!(numbers.iter().zip(&expected).all(|(number, &found)| found || filter.count(number) == 0));
+        });
         assert_eq!(found, expected);
         expected
     }
 
     fn count_hash(&self, hash: u64) -> u32 {
-        match self {
-            Own(filter) => filter.count(&Prehashed(hash)),
-            Shared(filter) => filter.count(&Prehashed(hash)),
-        }
+        either!(self, filter => filter.count(&Prehashed(hash)))
     }
 
     fn len(&self) -> usize {
-        let (len, is_empty) = match self {
-            Own(filter) => (filter.len(), filter.is_empty()),
-            Shared(filter) => (filter.len(), filter.is_empty()),
-        };
+        let (len, is_empty) = either!(self, filter => (filter.len(), filter.is_empty()));
         assert_eq!(is_empty, len == 0);
         len
     }
 
     fn false_positive_rate(&self) -> f64 {
-        match self {
-            Own(filter) => filter.false_positive_rate(),
-            Shared(filter) => filter.false_positive_rate(),
-        }
+        either!(self, filter => filter.false_positive_rate())
     }
 
     fn shrink(&mut self) {
-        match self {
-            Own(filter) => filter.shrink(),
-            Shared(filter) => filter.shrink(),
-        }
+        either!(self, filter => filter.shrink());
     }
 
     fn clear(&mut self) {
-        match self {
-            Own(filter) => filter.clear(),
-            Shared(filter) => filter.clear(),
-        }
+        either!(self, filter => filter.clear());
     }
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -508,18 +482,12 @@ impl Filter {
     }
 
     fn buckets_per_lookup(&self) -> usize {
-        match self {
-            Own(filter) => filter.buckets_per_lookup(),
-            Shared(filter) => filter.buckets_per_lookup(),
-        }
+        either!(self, filter => filter.buckets_per_lookup())
     }
 
     /// Returns the bytes that the filter takes, and the bytes charged against a limit.
     fn sizes(&self) -> (usize, usize) {
-        match self {
-            Own(filter) => (filter.size_in_bytes(), filter.charged_bytes()),
-            Shared(filter) => (filter.size_in_bytes(), filter.charged_bytes()),
-        }
+        either!(self, filter => (filter.size_in_bytes(), filter.charged_bytes()))
     }
 }
 

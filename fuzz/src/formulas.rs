@@ -285,7 +285,7 @@ fn codebook() -> &'static [[u8; 4]] {
     })
 }
 
-/// Reads a number of at most eight bytes.
-fn short_number(bytes: &[u8]) -> u64 {
+/// Reads a little-endian number of at most eight bytes.
+pub fn short_number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }

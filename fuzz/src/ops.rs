@@ -58,10 +58,8 @@ enum Step {
     Fill(u32),
     /// Removes one copy of every item but each n-th.
     KeepEveryNth(u8),
-    /// Merges with a filter of these items.
-    Merge(Vec<Item>),
-    Union(Vec<Item>),
-    Intersect(Vec<Item>),
+    /// Combines with a filter of these items.
+    Combine(Combine, Vec<Item>),
     /// Merges with itself this many times.
     Double(u8),
     Clear,
@@ -132,9 +130,9 @@ impl Step {
             44 => Self::ContainsBatch(list(128)),
             45 | 46 => Self::Fill(number),
             47..50 => Self::KeepEveryNth(2 + n % 8),
-            50..54 => Self::Merge(list(40)),
-            54..57 => Self::Union(list(40)),
-            57 => Self::Intersect(list(128)),
+            50..54 => Self::Combine(Combine::Merge, list(40)),
+            54..57 => Self::Combine(Combine::Union, list(40)),
+            57 => Self::Combine(Combine::Intersect, list(128)),
             58 => Self::Double(1 + n % 32),
             59 => Self::Clear,
             60..63 => Self::Reread,
@@ -279,9 +277,7 @@ impl State {
                 let removed = hashes.iter().enumerate().filter(|(place, _)| place % usize::from(*n) != 0);
                 removed.for_each(|(_, &hash)| self.remove(hash));
             }
-            Step::Merge(items) => self.combine_with(&self.hashes(items), Combine::Merge),
-            Step::Union(items) => self.combine_with(&self.hashes(items), Combine::Union),
-            Step::Intersect(items) => self.combine_with(&self.hashes(items), Combine::Intersect),
+            Step::Combine(how, items) => self.combine_with(&self.hashes(items), *how),
             Step::Double(times) => self.double(*times),
             Step::Clear => {
                 self.both(CuckooFilter::clear);

@@ -9,6 +9,7 @@
 )]
 
 use super::{
+    formulas::short_number,
     same_bits::same_bits,
     split_mix::{SplitMix64, unmixed},
 };
@@ -60,7 +61,7 @@ fn check_dump(bytes: &[u8]) -> bool {
     let again = filter.to_dump();
     // The dump is written without padding in its header, and chunks may become longer.
     assert!(RedisBloomFilter::from_dump(&again).is_ok_and(|read| read == filter && read.to_dump() == again));
-    if number(&bytes[8..16]) == 38 && again.len() == bytes.len() {
+    if short_number(&bytes[8..16]) == 38 && again.len() == bytes.len() {
         assert_eq!(again, bytes);
     }
     let mut chunks = filter.chunks();
@@ -184,15 +185,11 @@ fn replace(filter: &mut [Vec<u8>], buckets: [u64; 2], old: u8, new: u8) -> bool 
     false
 }
 
-fn number(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
-}
-
 /// Returns the chunks of a dump with their iterators, or `None` if the frames are invalid.
 fn chunks(mut bytes: &[u8]) -> Option<Vec<(u64, &[u8])>> {
     let mut chunks = Vec::new();
     while !bytes.is_empty() {
-        let (iterator, len) = (number(bytes.get(..8)?), number(bytes.get(8..16)?));
+        let (iterator, len) = (short_number(bytes.get(..8)?), short_number(bytes.get(8..16)?));
         let end = usize::try_from(len).ok()?.checked_add(16)?;
         chunks.push((iterator, bytes.get(16..end)?));
         bytes = &bytes[end..];
@@ -207,7 +204,7 @@ fn expected(bytes: &[u8]) -> Option<Model> {
     if iterator != 1 || header.len() != 38 && header.len() != 40 {
         return None;
     }
-    let field = |at: usize, len: usize| number(&header[at..at + len]);
+    let field = |at: usize, len: usize| short_number(&header[at..at + len]);
     let (m, s, b, x) = (field(8, 8), field(24, 8), field(32, 2), field(36, 2));
     if !m.is_power_of_two() || s == 0 || s > 65_535 || b == 0 || b > 255 || !x.is_power_of_two() && (x > 0 || s > 1) {
         return None;

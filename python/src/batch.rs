@@ -182,26 +182,18 @@ impl<'py> Batch<'py> {
                 for first in (0..).step_by(PIECE) {
                     hashes.clear();
                     present.clear();
-                    let mut failed = None;
-                    for object in objects.by_ref().take(PIECE) {
+                    let read = objects.by_ref().take(PIECE).try_for_each(|object| {
                         let (place, is_null) = (*done + present.len(), nulls.is_null(first + present.len()));
                         let hash = |object| item::hash(seed, &object).map_err(|error| item::at(py, error, place));
-                        match object.and_then(|object| if is_null { Ok(None) } else { hash(object).map(Some) }) {
-                            Ok(hash) => {
-                                present.push(!is_null);
-                                hashes.extend(hash);
-                            }
-                            Err(error) => {
-                                failed = Some(error);
-                                break;
-                            }
-                        }
-                    }
+                        hashes.extend(object.and_then(|object| if is_null { Ok(None) } else { hash(object).map(Some) })?);
+                        present.push(!is_null);
+                        PyResult::Ok(())
+                    });
                     // Items before one that fails are processed, as by the methods of a set. They may be nowhere else: iterators do not
                     // go back.
                     let nulls = (hashes.len() < present.len()).then_some(&*present);
                     py.detach(|| process(Keys::Hashes(&hashes), nulls, done, &mut act))?;
-                    failed.map_or(Ok(()), Err)?;
+                    read?;
                     py.check_signals()?;
                     if present.len() < PIECE {
                         break;

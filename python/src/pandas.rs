@@ -1,7 +1,7 @@
 //! Series, indices and arrays of pandas, by their types. What pandas itself exports depends on its version, and on whether pyarrow is
 //! there.
 
-use std::{ops::Range, sync::OnceLock};
+use std::{collections::BTreeMap, ops::Range, sync::OnceLock};
 
 use koel::Item as _;
 use numpy::{PyArray1, PyArrayDescrMethods as _, PyArrayMethods as _, PyUntypedArray, PyUntypedArrayMethods as _};
@@ -130,28 +130,22 @@ impl Categories {
         let codes = array.getattr("codes")?.cast_into::<PyUntypedArray>()?;
         let Some(cell) = array::integers(&codes) else { return Err(subject.refused(Refused::Other)) };
         let cells = array::cells(&codes, cell);
-        let (mut categories, mut errors) = (Vec::new(), Vec::new());
+        let (mut categories, mut errors) = (Vec::new(), BTreeMap::new());
         for category in Objects::of(&array.getattr("categories")?.call_method0("tolist")?)? {
             let category = category?;
             match Key::of(&category) {
                 Ok(key) => categories.push(key.with_bytes(<[u8]>::to_vec)),
                 Err(error) => {
-                    errors.push((categories.len(), error));
+                    errors.insert(categories.len(), error);
                     categories.push(Vec::new());
                 }
             }
         }
         let codes_in_use = || (0..cells.len()).map(|item| cells.index(item));
         // A category that is no item matters if an item has it.
-        let first = if errors.is_empty() {
-            None
-        } else {
-            codes_in_use().position(|code| errors.iter().any(|(category, _)| code == Some(*category)))
-        };
-        let wrong = first.and_then(|item| {
-            let error = errors.into_iter().find(|(category, _)| cells.index(item) == Some(*category));
-            error.map(|(_, error)| (item, error))
-        });
+        let is_wrong = |code: Option<usize>| code.is_some_and(|category| errors.contains_key(&category));
+        let first = if errors.is_empty() { None } else { codes_in_use().position(is_wrong) };
+        let wrong = first.and_then(|item| Some((item, errors.remove(&cells.index(item)?)?)));
         let nulls = codes_in_use().filter(|code| code.is_none_or(|code| code >= categories.len())).count();
         let column = Self { codes: cells, nulls, keys: categories, hashes: OnceLock::new(), _array: codes.into_any().unbind() };
         Ok(Batch::new(Source::column(column), subject).with_wrong(wrong))

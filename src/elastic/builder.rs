@@ -1,17 +1,17 @@
 //! The builder of growing filters.
 
-use alloc::vec::Vec;
-
 use super::{Elastic, ElasticFilter, ElasticParams, partition::Partition, plan::ElasticRequest};
 #[cfg(feature = "std")]
 use super::{SharedFilter, plan::SHARED_PARTITIONS};
+#[cfg(feature = "std")]
+use crate::storage::reserved;
 use crate::{
     bits::{in_memory, wide},
     filter::BuildError,
     hash::{HashItem, Xxh3},
     kernel::{Dispatch, Kernel},
     params::ParamError,
-    storage::{OutOfMemory, check_memory, reserved},
+    storage::{OutOfMemory, check_memory, collected},
 };
 
 /// Builder for [`ElasticFilter`].
@@ -169,18 +169,11 @@ impl<H> ElasticFilter<H> {
     }
 
     pub(crate) fn with_dispatch(params: ElasticParams, hasher: H, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
-        let needed = in_memory(params.empty_charged_bytes());
-        let partitions = check_memory(needed).and_then(|()| empty_partitions(&params, dispatch));
+        let (needed, plan) = (in_memory(params.empty_charged_bytes()), params.generation(0));
+        let partitions = (0..params.partitions()).map(|_| Partition::new(plan, dispatch));
+        let partitions = check_memory(needed).and_then(|()| collected(partitions));
         // The error names what the whole filter takes, not the block of tables that failed.
         let partitions = partitions.map_err(|_| OutOfMemory::of(needed))?;
         Ok(Self { core: Elastic::from_partitions(partitions, params), hasher })
     }
-}
-
-fn empty_partitions(params: &ElasticParams, dispatch: Dispatch) -> Result<Vec<Partition>, OutOfMemory> {
-    let mut partitions = reserved(params.partitions())?;
-    for _ in 0..params.partitions() {
-        partitions.push(Partition::new(params.generation(0), dispatch)?);
-    }
-    Ok(partitions)
 }

@@ -27,9 +27,9 @@ use super::{
 };
 use crate::{
     bits::{index, wide},
-    filter::slots,
+    filter::{occurrences, slots},
     kernel::Dispatch,
-    storage::{OutOfMemory, reserved, shrink_to},
+    storage::{OutOfMemory, copied, reserved, shrink_to},
     table::{DeepGeometry, TableParams, list::ListView},
 };
 
@@ -73,12 +73,6 @@ impl<P: Copy + PartialEq> Directory<P> {
     pub fn find_with_depth(&self, stream: u64) -> Option<(P, u8)> {
         let entry = index(self.first_bits.extract(stream));
         Some((*self.entries.get(entry)?, self.depth_at(entry)))
-    }
-
-    /// Returns the entries, and the window of a stream that selects one of them.
-    #[inline(always)]
-    pub fn parts(&self) -> (&[P], Window) {
-        (&self.entries, self.first_bits)
     }
 
     pub fn entries(&self) -> &[P] {
@@ -154,9 +148,7 @@ impl<P: Copy + PartialEq> Directory<P> {
 
     /// Returns a copy, or an error if memory cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        let mut entries = reserved(self.entries.len())?;
-        entries.extend_from_slice(&self.entries);
-        Ok(Self { entries, ..*self })
+        Ok(Self { entries: copied(&self.entries)?, ..*self })
     }
 
     /// Returns the bytes of a directory with this depth.
@@ -181,8 +173,7 @@ pub(crate) struct Route<'a, P, B> {
 impl<'a, P: Copy + PartialEq + Into<u64>, B: Deref<Target = [u8]>> Route<'a, P, B> {
     #[inline(always)]
     pub fn new(directory: &'a Directory<P>, blocks: &'a [B], code: PlaceCode) -> Self {
-        let (places, first_bits) = directory.parts();
-        Self { places, first_bits, blocks, code }
+        Self { places: &directory.entries, first_bits: directory.first_bits, blocks, code }
     }
 
     /// Returns a stream's table with all that follows it in its block (cutting that off costs time), or `None` if its shard is a
@@ -256,7 +247,7 @@ impl DepthLayout {
 
     /// Returns the number of an item's copies in such a shard.
     pub fn count(&self, dispatch: Dispatch, bytes: &[u8], key: Key) -> u32 {
-        key.occurrences(self.upper).count(&|bucket| self.slots(dispatch, bytes, bucket))
+        occurrences(key.buckets, key.fingerprint(self.upper), &|bucket| self.slots(dispatch, bytes, bucket))
     }
 
     /// Returns the slots of a bucket in such a shard.

@@ -2,7 +2,10 @@
 
 use core::fmt;
 
-use super::{ElasticFilter, ElasticParams, partition::Partition, pool::initial_table_bytes, shard::BUCKET_SIZE};
+use super::{
+    ElasticFilter, ElasticParams, generation::Generation, partition::PARTITION_BYTES, pool::initial_table_bytes,
+    shard::BUCKET_SIZE,
+};
 use crate::{
     bits::{in_memory, wide},
     params::TableKind,
@@ -163,7 +166,8 @@ impl ElasticParams {
 
     /// Returns the bytes that an empty filter is charged against its limit, with room for the first item.
     pub(crate) fn empty_charged_bytes(&self) -> u64 {
-        wide(Partition::empty_charged_bytes(self)).saturating_mul(wide(self.partitions())).saturating_add(wide(FILTER_BYTES))
+        let partition = Generation::empty_charged_bytes(&self.generation(0)).saturating_add(PARTITION_BYTES);
+        wide(partition).saturating_mul(wide(self.partitions())).saturating_add(wide(FILTER_BYTES))
     }
 
     /// Returns the kind of table: growing filters have packed tables.

@@ -29,7 +29,7 @@ use super::{
     shard::{Key, Shard, ShardMut},
 };
 use crate::{
-    bits::{in_memory, index, wide},
+    bits::{index, wide},
     kernel::Dispatch,
     storage::{OutOfMemory, Owned},
     table::{
@@ -87,13 +87,12 @@ impl Generation {
         let (mut generation, depth) = (Self::without_shards(plan, dispatch), plan.min_depth);
         if plan.begins_as_list() {
             generation.push_list(depth, 0, List::new(plan.key_bytes()))?;
-            generation.make_directory(depth)?;
-            return Ok(generation);
-        }
-        generation.pool.add_levels(&plan, depth, usize::MAX)?;
-        generation.pool.reserve(depth, 1 << depth)?;
-        for prefix in 0..1 << depth {
-            generation.pool.push(ShardRecord::new(depth, prefix, 0));
+        } else {
+            generation.pool.add_levels(&plan, depth, usize::MAX)?;
+            generation.pool.reserve(depth, 1 << depth)?;
+            for prefix in 0..1 << depth {
+                generation.pool.push(ShardRecord::new(depth, prefix, 0));
+            }
         }
         generation.make_directory(depth)?;
         Ok(generation)
@@ -137,7 +136,7 @@ impl Generation {
     /// Builds the directory of all shards, of which the deepest has this depth.
     pub fn make_directory(&mut self, deepest: u8) -> Result<(), OutOfMemory> {
         self.directory = Directory::filled(deepest, Place::of_list(0))?;
-        for place in (0..self.shards()).filter_map(|shard| self.pool.place(shard)) {
+        for place in self.pool.places() {
             self.directory.point(self.pool.record(place).depth(), self.pool.record(place).prefix(), place);
         }
         Ok(())
@@ -267,11 +266,6 @@ impl Generation {
         self.directory.global_depth()
     }
 
-    #[inline(never)]
-    fn depth_of(&self, place: Place) -> u8 {
-        self.pool.depth(place)
-    }
-
     /// Returns the number of items in a shard's table, or of different items in its list.
     fn items(&self, place: Place) -> usize {
         self.pool.record(place).items()
@@ -323,24 +317,7 @@ impl Generation {
 
     /// Returns the records of all shards in the order of their prefixes, and the table or the list of each.
     pub fn shards_in_order(&self) -> impl Iterator<Item = (ShardRecord, ShardBytes<'_>)> + Clone {
-        self.places().map(|place| (self.pool.record(place), self.pool.bytes(place)))
-    }
-
-    /// Returns the places of all shards in the order of their prefixes.
-    fn places(&self) -> impl Iterator<Item = Place> + Clone {
-        self.directory.places()
-    }
-
-    pub fn plan(&self) -> &GenerationPlan {
-        &self.plan
-    }
-
-    pub fn number(&self) -> u8 {
-        self.plan.number
-    }
-
-    pub fn dispatch(&self) -> Dispatch {
-        self.dispatch
+        self.directory.places().map(|place| (self.pool.record(place), self.pool.bytes(place)))
     }
 
     pub fn set_dispatch(&mut self, dispatch: Dispatch) {
@@ -368,11 +345,6 @@ impl Generation {
         wide(self.len).saturating_add(self.extra_copies()).saturating_add(self.pool.copies_in_lists())
     }
 
-    /// Returns [`item_count`](Self::item_count), or `usize::MAX` if that is less.
-    pub fn len(&self) -> usize {
-        in_memory(self.item_count())
-    }
-
     /// Returns the mean of the shards' false-positive rates, weighted by their shares of the hashes. `extra_copies` is the
     /// number of extra copies in the partition.
     pub fn false_positive_rate(&self, extra_copies: u64) -> f64 {
@@ -385,7 +357,7 @@ impl Generation {
             };
             self.plan.share_of_hashes(record.depth(), record.prefix()) * rate
         };
-        self.places().map(weighted_rate).sum()
+        self.directory.places().map(weighted_rate).sum()
     }
 
     /// Returns the bytes of all blocks of tables, and of lists.
@@ -413,8 +385,7 @@ impl Generation {
 
     /// Removes all items and keeps the empty tables. Lists become empty.
     pub fn remove_all(&mut self) {
-        for shard in 0..self.shards() {
-            let Some(place) = self.pool.place(shard) else { break };
+        for place in self.directory.places() {
             match self.pool.open(place) {
                 Some((layout, record, table)) => {
                     table[..layout.params.table_bytes()].fill(0);

@@ -51,9 +51,6 @@ const MAX_LIST_DEPTH: u8 = 2;
 /// Other tables become lists when their items fill a quarter of the longest list.
 const LIST_AGAIN_DIVISOR: usize = 4;
 
-/// The most extra bits of an item that are counted with its copies.
-const MAX_EXTRA_BITS: u8 = 16;
-
 /// In a staggered partition, items match an absent one in the first bits of their streams more often than if all bits were
 /// independent, but by less than this factor.
 const STAGGERED_MATCHES: f64 = 9.0 / 8.0;
@@ -148,13 +145,6 @@ impl GenerationPlan {
         (first << self.dropped_bits | inserted >> 1, stream)
     }
 
-    /// Returns this plan with the [`extra_bits`](Self::extra_bits) that the next generation knows: at least four, unless a generation
-    /// before that has reached its greatest depth and number of known bits.
-    pub(super) fn followed_by(self, next: &Self) -> Self {
-        let inserted = inserted_stream_bits(next.dropped_bits) - inserted_stream_bits(self.dropped_bits);
-        Self { extra_bits: (next.known_bits() - inserted - self.known_bits()).min(MAX_EXTRA_BITS), ..self }
-    }
-
     /// Returns the extra bits of an item whose stream is known to that length. Not 0, which means that they are unknown, unless the
     /// generation has none.
     pub fn extra(&self, key: Key) -> u32 {
@@ -189,14 +179,10 @@ impl GenerationPlan {
         let (stream, bucket, low) = self.class_keys().parts(class_key)?;
         let low = Fingerprint::new(low)?;
         let alternate = self.whole.alternate(bucket, low);
-        let key = Key::from_parts((bucket, alternate), low, stream << 1 << (63 - self.known_bits()));
-        // A class key has the smaller bucket.
-        (bucket < alternate && self.is_in_first_generation(key)).then_some(key)
-    }
-
-    /// Returns true if the first generation has the bucket of this item's hash.
-    fn is_in_first_generation(&self, key: Key) -> bool {
-        self.dropped_bits == 0 || self.first_bucket_and_stream(key).0 < self.first_buckets.into()
+        let key = Key { buckets: (bucket, alternate), low, stream: stream << 1 << (63 - self.known_bits()) };
+        // A class key has the smaller bucket, and the first generation has that of the item's hash.
+        let is_in_first = || self.dropped_bits == 0 || self.first_bucket_and_stream(key).0 < self.first_buckets.into();
+        (bucket < alternate && is_in_first()).then_some(key)
     }
 
     /// Returns the class keys of a shard.
@@ -278,11 +264,10 @@ impl GenerationPlan {
 
     /// Returns the number of items from which a table of this depth is full.
     pub fn full_at(&self, depth: u8) -> u32 {
-        let large_is_full = || self.share(MAX_DEPTH_LOAD).max(self.items_that_fit());
         in_shard(match depth < self.max_depth {
             true => self.share(SPLIT_LOAD),
             false if self.whole.slots() < LARGE_SHARD_SLOTS => usize::MAX,
-            false => large_is_full(),
+            false => self.share(MAX_DEPTH_LOAD).max(index(fitting_items(self.whole.buckets.into(), self.whole.low_bits.into()))),
         })
     }
 
@@ -327,11 +312,6 @@ impl GenerationPlan {
             _ => self.matches(items, self.known_bits() - depth),
         };
         rate_beside_copies(matches, times)
-    }
-
-    /// Returns the number of distinct items that fit into a shard.
-    pub(crate) fn items_that_fit(&self) -> usize {
-        index(fitting_items(self.whole.buckets.into(), self.whole.low_bits.into()))
     }
 
     /// Returns the share of a partition's hashes that lead to this shard.
@@ -499,7 +479,7 @@ mod tests {
             let plan = params.generation(number);
             let low = Fingerprint::new(low.max(1).into()).expect("not zero").low(params.low_bits.into());
             let bucket = bucket % plan.whole.buckets();
-            let key = Key::from_parts((bucket, plan.whole.alternate(bucket, low)), low, stream);
+            let key = Key { buckets: (bucket, plan.whole.alternate(bucket, low)), low, stream };
             let Key { buckets: (first, second), .. } = plan.earlier(key, &params.generation(0));
             prop_assert!(first.max(second) < params.buckets.into());
         }
@@ -508,13 +488,7 @@ mod tests {
     /// Checks that a class key is invalid if it leads to a bucket that the first generation does not have.
     #[test]
     fn class_keys_lead_to_buckets_of_the_first_generation() {
-        let request = ElasticRequest {
-            capacity: Some(1_000_000),
-            max_capacity: Some(1_000_000),
-            false_positive_rate: Some(0.01),
-            ..ElasticRequest::default()
-        };
-        let params = request.params().expect("the request is valid");
+        let params = ElasticParams::planned(0.01, 1_000_000, 1_000_000);
         let plan = params.generation(1);
         let last = u64::from(params.buckets - 1);
         let (bucket, dropped) = (last >> plan.dropped_bits, last & mask(plan.dropped_bits.into()));
@@ -524,7 +498,7 @@ mod tests {
             let buckets = (bucket, plan.whole.alternate(bucket, low));
             for (beyond, valid) in valid.iter_mut().enumerate() {
                 let inserted = (dropped + beyond as u64) << 1 | u64::from(bucket > buckets.1);
-                let key = Key::from_parts(buckets, low, insert_bits(0, inserted, plan.inserted_bits()));
+                let key = Key { buckets, low, stream: insert_bits(0, inserted, plan.inserted_bits()) };
                 *valid += u32::from(plan.item_of(plan.class_key(key)).is_some());
             }
         }
@@ -538,13 +512,7 @@ mod tests {
         const HASHES: u32 = 500_000;
         const BITS: u8 = 12;
         for (capacity, dropped_bits) in [(1_000_000, 8), (2_000, 2), (100, 0)] {
-            let request = ElasticRequest {
-                capacity: Some(capacity),
-                max_capacity: Some(capacity),
-                false_positive_rate: Some(0.01),
-                ..ElasticRequest::default()
-            };
-            let params = request.params().expect("the request is valid");
+            let params = ElasticParams::planned(0.01, capacity, capacity);
             let plan = params.generation(1);
             assert_eq!(plan.dropped_bits, dropped_bits, "{plan:?}");
             let (mut buckets, mut prefixes) = ([0_u32; 256], [0_u32; 1 << BITS]);

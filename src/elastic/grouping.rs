@@ -87,7 +87,7 @@ impl FirstRefused {
         if let Err(error) = result
             && self.0.as_ref().is_none_or(|first| position < first.position())
         {
-            self.0 = Some(error.at(position));
+            self.0 = Some(error.after(position));
         }
     }
 
@@ -115,7 +115,7 @@ impl Elastic {
         let (len, mut refused) = (hashes.len(), FirstRefused::default());
         // A lower bound of the final table size.
         let size = grouping.size(self.table_bytes().max(len), len);
-        let mut start = group(self.params.shares(), size, hashes, |group| {
+        let mut start = group(self.params.shares, size, hashes, |group| {
             group.indexed().for_each(|(position, hash)| refused.record(position, self.insert(hash)));
         });
         hashes.each_batch(start..len, |batch| {
@@ -124,7 +124,6 @@ impl Elastic {
                 refused.record(start, self.insert(Uniform(hash)));
                 start += 1;
             }
-            true
         });
         refused.result()
     }
@@ -180,25 +179,21 @@ impl Groups {
     fn fill(&mut self, source: &impl Hashes, range: Range<usize>) -> Result<(), OutOfMemory> {
         self.lens.fill(0);
         self.spilled.clear();
-        let (mut position, mut result) = (0, Ok(()));
-        source.each_batch(range, |batch| {
+        let mut position = 0;
+        source.try_each_batch(range, |batch| {
             for &hash in batch {
                 let part = self.shares.first_bits(Uniform(hash), self.bits);
                 let (at, len) = (self.starts[part] + self.lens[part], self.lens[part]);
                 if at < self.starts[part + 1] {
                     (self.hashes[at], self.positions[at], self.lens[part]) = (hash, position, len + 1);
                 } else {
-                    result = reserve(&mut self.spilled, 1);
-                    if result.is_err() {
-                        return false;
-                    }
+                    reserve(&mut self.spilled, 1)?;
                     self.spilled.push((position, hash));
                 }
                 position += 1;
             }
-            true
-        });
-        result
+            Ok(())
+        })
     }
 
     /// Calls `act` with the hashes of each part and their indices in the range. Spilled hashes follow one at a time.

@@ -238,7 +238,6 @@ pub(crate) fn contains_all<'a, S: Shards<'a>>(
         } else {
             answer(batch, to_bits(batch.iter().map(|&hash| (partitions.of)(Uniform(hash)).contains(Uniform(hash)))));
         }
-        true
     });
 }
 
@@ -309,7 +308,6 @@ where
                 }))
             };
             (self.answer)(batch, found);
-            true
         });
     }
 }

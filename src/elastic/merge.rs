@@ -19,10 +19,12 @@ use super::{
     partition::Partition,
     shard::Key,
 };
+#[cfg(feature = "std")]
+use crate::storage::reserved;
 use crate::{
     bits::{in_memory, index, wide},
     filter::{Combine, Core as _, InsertError, MergeError},
-    storage::{OutOfMemory, reserved},
+    storage::{OutOfMemory, collected},
     table::{TableParams as _, copies::ExtraCopies, list::ClassKey},
 };
 
@@ -51,11 +53,6 @@ const FEW_ONE_IN: usize = 32;
 const FEW_OF_PARTS_ONE_IN: usize = 4;
 
 impl Elastic {
-    /// Returns an error unless the other filter has equal parameters.
-    pub fn check_params(&self, other: &Self) -> Result<(), MergeError> {
-        self.params.check_equal(&other.params)
-    }
-
     /// Merges a filter with equal parameters into this one. On failure, nothing changes.
     pub fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
         let partitions = self.partitions.iter().zip(&other.partitions);
@@ -68,18 +65,14 @@ impl Elastic {
 
     /// Keeps the smaller number of copies of each item that two filters with equal parameters have. On failure, nothing changes.
     pub fn intersect(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.partitions = intersections(self.partitions.iter().zip(&other.partitions))?;
+        let pairs = self.partitions.iter().zip(&other.partitions);
+        self.partitions = collected(pairs.map(|(ours, theirs)| ours.intersection(theirs)))?;
         Ok(())
     }
 }
 
 #[cfg(feature = "std")]
 impl Shared {
-    /// Returns an error unless the other filter has equal parameters.
-    pub fn check_params(&self, other: &Self) -> Result<(), MergeError> {
-        self.params.check_equal(&other.params)
-    }
-
     /// Merges a filter with equal parameters into this one. Each of its partitions is read at one moment. On failure, nothing
     /// changes.
     pub fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
@@ -96,15 +89,16 @@ impl Shared {
     /// Keeps the smaller number of copies of each item that two filters with equal parameters have. Each partition of the other is
     /// read at one moment. On failure, nothing changes.
     pub fn intersect(&mut self, other: &Self) -> Result<(), MergeError> {
-        let partitions = self.partitions.iter().zip(&other.partitions).map(|(ours, theirs)| (ours.read(), theirs.read()));
-        self.partitions = add_locks(intersections(partitions)?, reserved(self.partitions.len())?);
+        let pairs = self.partitions.iter().zip(&other.partitions);
+        let partitions = collected(pairs.map(|(ours, theirs)| ours.read().intersection(&theirs.read())))?;
+        self.partitions = add_locks(partitions, reserved(self.partitions.len())?);
         Ok(())
     }
 }
 
 impl ElasticParams {
     /// Returns an error unless both filters have equal parameters.
-    fn check_equal(&self, theirs: &Self) -> Result<(), MergeError> {
+    pub(super) fn check_equal(&self, theirs: &Self) -> Result<(), MergeError> {
         let [ours_rate, theirs_rate] = [self, theirs].map(Self::false_positive_rate);
         if ours_rate.to_bits() != theirs_rate.to_bits() {
             return Err(MergeError::DifferentRates { ours: ours_rate, theirs: theirs_rate });
@@ -148,27 +142,14 @@ impl ElasticParams {
 fn merged<L: Deref<Target = Partition>>(
     pairs: impl ExactSizeIterator<Item = (L, L)>,
     how: Combine,
-    budget: usize,
+    mut budget: usize,
 ) -> Result<Vec<Partition>, Refused> {
-    let (mut partitions, mut budget) = (reserved(pairs.len())?, budget);
-    for (ours, theirs) in pairs {
+    collected(pairs.map(|(ours, theirs)| {
         let max_charge = ours.charged_bytes().saturating_add(budget);
         let partition = ours.merged(&theirs, how, max_charge)?;
         budget = max_charge.saturating_sub(partition.charged_bytes());
-        partitions.push(partition);
-    }
-    Ok(partitions)
-}
-
-/// Returns the intersections of the partitions of two filters.
-fn intersections<L: Deref<Target = Partition>>(
-    pairs: impl ExactSizeIterator<Item = (L, L)>,
-) -> Result<Vec<Partition>, OutOfMemory> {
-    let mut partitions = reserved(pairs.len())?;
-    for (ours, theirs) in pairs {
-        partitions.push(ours.intersection(&theirs)?);
-    }
-    Ok(partitions)
+        Ok(partition)
+    }))
 }
 
 /// Returns the error of a failed merge. `items` is the number of items in both filters. `with_limit` adds the filter's limit to an
@@ -197,10 +178,7 @@ impl Partition {
     fn merged(&self, other: &Self, how: Combine, max_charge: usize) -> Result<Self, Refused> {
         let is_other_copied = how == Combine::Sum && self.first.table_len() < other.first.table_len();
         let (copied, inserted) = if is_other_copied { (other, self) } else { (self, other) };
-        let mut first = copied.first.try_clone()?;
-        first.set_dispatch(self.dispatch());
-        first.normalize();
-        let partition = Self::with_first(first);
+        let partition = Self::with_first(copied.first.normalized(self.dispatch())?);
         let mut merging =
             Merging { partition, how, max_charge, until_check: 1, has_new_items: is_other_copied, items: 0, common: 0 };
         merging.insert_all(&inserted.first)?;
@@ -209,17 +187,14 @@ impl Partition {
             match ours {
                 // An item that one filter has in an earlier generation than the other must be there first.
                 Some(ours) if merging.has_new_items => merging.insert_all(ours)?,
-                Some(ours) => merging.push_copy(ours)?,
+                Some(ours) => merging.partition.push_generation(ours.normalized(self.dispatch())?)?,
                 None => {}
             }
             theirs.map_or(Ok(()), |theirs| merging.insert_all(theirs))?;
         }
-        let Merging { mut partition, .. } = merging;
-        partition.drop_empty_generations();
-        match partition.charged_bytes().checked_sub(max_charge) {
-            Some(more) if more > 0 => Err(InsertError::limit(more).into()),
-            _ => Ok(partition),
-        }
+        merging.partition.drop_empty_generations();
+        merging.check_limit()?;
+        Ok(merging.partition)
     }
 
     /// Returns a copy of this partition without the copies of items that the one with the same index in another filter lacks.
@@ -229,7 +204,7 @@ impl Partition {
     fn intersection(&self, other: &Self) -> Result<Self, OutOfMemory> {
         let mut common = self.try_clone()?;
         for (ours, common) in self.generations().zip(common.generations_mut()) {
-            let (plan, number) = (ours.plan(), ours.number());
+            let (plan, number) = (ours.plan(), ours.plan().number);
             let later = other.copies_in_later_generations(ours)?;
             ours.each_item(&mut |key, stored| {
                 let earlier = other.generations().take(number.into()).map(|theirs| {
@@ -253,14 +228,14 @@ impl Partition {
     /// keys in that generation.
     fn copies_in_later_generations(&self, earlier: &Generation) -> Result<ExtraCopies, OutOfMemory> {
         let (plan, mut counts) = (earlier.plan(), ExtraCopies::NONE);
-        for generation in self.generations().skip(usize::from(earlier.number()) + 1) {
+        for generation in self.generations().skip(usize::from(earlier.plan().number) + 1) {
             generation.each_item(&mut |key, stored| {
                 let projected = generation.plan().earlier(key, plan);
                 if earlier.contains_exactly(projected) {
                     let class_key = plan.class_key(projected);
                     let copies = stored.saturating_add(generation.extra_copies_of(generation.plan().class_key(key)));
                     let added = copies.min(u32::MAX - counts.get(class_key));
-                    counts.list_or_new(plan.class_keys())?.add(class_key, added, u32::MAX)?;
+                    counts.list_or_new(plan.class_keys())?.add(class_key, added)?;
                 }
                 Ok::<(), OutOfMemory>(())
             })?;
@@ -286,14 +261,14 @@ struct Merging {
 impl Merging {
     /// Inserts all items of a generation. On failure, some have been inserted.
     fn insert_all(&mut self, theirs: &Generation) -> Result<(), Refused> {
-        while self.partition.later.len() < theirs.number().into() {
+        while self.partition.later.len() < theirs.plan().number.into() {
             let generation = self.partition.next_generation()?;
             self.partition.push_generation(generation)?;
             self.has_new_items = true;
         }
         for (place, prefix) in theirs.places_bit_reversed() {
             match theirs.shard(place) {
-                Some(table) if theirs.number() == 0 && !theirs.has_extra_copies() => {
+                Some(table) if theirs.plan().number == 0 && !theirs.has_extra_copies() => {
                     self.insert_slots(theirs, Slots::of(&table, prefix)?, false)?;
                     self.check_limit()?;
                 }
@@ -358,14 +333,6 @@ impl Merging {
         slots.each_item(&mut |key, copies| self.insert(theirs, key, copies))
     }
 
-    /// Adds a copy of this filter's next generation.
-    fn push_copy(&mut self, ours: &Generation) -> Result<(), Refused> {
-        let mut copy = ours.try_clone()?;
-        copy.set_dispatch(self.partition.dispatch());
-        copy.normalize();
-        Ok(self.partition.push_generation(copy)?)
-    }
-
     /// Checks the limit now and then: computing the charge takes time.
     fn check(&mut self) -> Result<(), Refused> {
         self.until_check -= 1;
@@ -375,17 +342,15 @@ impl Merging {
     /// Fails if the limit is exceeded.
     fn check_limit(&mut self) -> Result<(), Refused> {
         self.until_check = CHECK_INTERVAL;
-        match self.partition.charged_bytes().checked_sub(self.max_charge) {
-            Some(more) if more > 0 => Err(InsertError::limit(more).into()),
-            _ => Ok(()),
-        }
+        let more = self.partition.charged_bytes().saturating_sub(self.max_charge);
+        Ok(InsertError::check_budget(more, 0)?)
     }
 
     /// Inserts an item of a generation, of which that has `stored` copies in its table or list, and all copies that it counts
     /// beside the table.
     fn insert(&mut self, theirs: &Generation, key: Key, stored: u32) -> Result<(), Refused> {
         self.check()?;
-        let (plan, number, class_key) = (theirs.plan(), theirs.number(), theirs.plan().class_key(key));
+        let (plan, number, class_key) = (theirs.plan(), theirs.plan().number, theirs.plan().class_key(key));
         let counted = || theirs.entries_of(class_key);
         let sum = |sum: u32, (_, copies)| sum.saturating_add(copies);
         for generation in self.partition.generations_mut().take(number.into()) {
@@ -432,7 +397,7 @@ impl Merging {
     /// Inserts copies that a generation has counted with extra bits. Its other copies of the item have been inserted.
     fn insert_counted(&mut self, theirs: &Generation, class_key: ClassKey, extra: u32, copies: u32) -> Result<(), Refused> {
         self.check()?;
-        let (plan, number) = (theirs.plan(), theirs.number());
+        let (plan, number) = (theirs.plan(), theirs.plan().number);
         let Some(key) = plan.item_of(class_key) else { return Ok(()) };
         let is_earlier = |generation: &Generation| generation.contains_exactly(plan.earlier(key, generation.plan()));
         if self.partition.generations().take(number.into()).any(is_earlier) {

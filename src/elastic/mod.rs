@@ -29,6 +29,8 @@ use crate::{
     hash::{HashItem, Xxh3},
     kernel::Hashes as _,
 };
+#[cfg(test)]
+pub(crate) use shard::ShardParams;
 #[cfg(feature = "std")]
 pub(crate) use shared::Shared;
 #[cfg(feature = "std")]

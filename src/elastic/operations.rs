@@ -17,7 +17,7 @@ use crate::{
     filter::{Content, Core, CoreMut, InsertError, InsertErrorKind},
     hash::Uniform,
     kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM},
-    storage::{OutOfMemory, reserved},
+    storage::{OutOfMemory, collected},
     table::{Instructions, Task},
 };
 
@@ -80,7 +80,7 @@ impl Core for Elastic {
 impl CoreMut for Elastic {
     #[inline]
     fn insert(&mut self, hash: Uniform) -> Result<(), InsertError> {
-        let partition = self.partition_of(hash);
+        let partition = self.params.shares.partition(hash);
         if self.partitions[partition].insert(hash) { Ok(()) } else { self.add(partition, hash) }
     }
 
@@ -91,8 +91,7 @@ impl CoreMut for Elastic {
 
     #[inline]
     fn remove(&mut self, hash: Uniform) -> bool {
-        let partition = self.partition_of(hash);
-        self.partitions[partition].remove(hash)
+        self.partitions[self.params.shares.partition(hash)].remove(hash)
     }
 
     fn clear(&mut self) {
@@ -127,7 +126,7 @@ impl Task for InsertSome<'_> {
     #[inline(always)]
     fn run<I: Instructions>(self, instructions: I) -> Self::Output {
         let Self { core, hashes, prefetches } = self;
-        let (address, shares) = (core.params.address(), core.params.shares());
+        let (address, shares) = (core.partitions[0].plan().address(), core.params.shares);
         let partition_of = |hash: u64| shares.partition(Uniform(hash));
         let pending = |core: &Elastic, hash| {
             let key = Key::new(&address, shares.stream(Uniform(hash)), Uniform(hash));
@@ -154,7 +153,7 @@ impl Task for InsertSome<'_> {
             }
             let first = core.partitions[partition_of(hash)].simple_mut();
             if !first.is_some_and(|first| first.insert_pending(instructions, *item)) {
-                core.add(partition_of(hash), Uniform(hash)).map_err(|error| error.at(position))?;
+                core.add(partition_of(hash), Uniform(hash)).map_err(|error| error.after(position))?;
                 has_grown = true;
             }
         }
@@ -201,13 +200,8 @@ impl Elastic {
     fn partition(&self, hash: Uniform) -> &Partition {
         match &*self.partitions {
             [partition] => partition,
-            partitions => &partitions[self.params.shares().partition(hash)],
+            partitions => &partitions[self.params.shares.partition(hash)],
         }
-    }
-
-    #[inline]
-    fn partition_of(&self, hash: Uniform) -> usize {
-        self.params.shares().partition(hash)
     }
 
     pub fn shards(&self) -> usize {
@@ -235,11 +229,7 @@ impl Elastic {
 
     /// Returns a copy of the same size, or an error if memory cannot be allocated.
     fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        let mut partitions = reserved(self.partitions.len())?;
-        for partition in &self.partitions {
-            partitions.push(partition.try_clone()?);
-        }
-        Ok(Self { partitions, ..*self })
+        Ok(Self { partitions: collected(self.partitions.iter().map(Partition::try_clone))?, ..*self })
     }
 
     /// Inserts a hash for which the partition may have to grow.

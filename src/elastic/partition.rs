@@ -4,12 +4,12 @@
 use alloc::vec::Vec;
 use core::iter;
 
-use super::{ElasticParams, generation::Generation, generation_plan::GenerationPlan, lookup::Shards, shard::BUCKET_SIZE};
+use super::{generation::Generation, generation_plan::GenerationPlan, lookup::Shards, shard::BUCKET_SIZE};
 use crate::{
     bits::{in_memory, wide},
     filter::{Content, InsertError, InsertErrorKind},
     kernel::Dispatch,
-    storage::{OutOfMemory, reserve_exact, reserved, shrink_to},
+    storage::{OutOfMemory, collected, reserve_exact, shrink_to},
     table::Uniform,
 };
 
@@ -26,7 +26,6 @@ pub(crate) struct Partition {
     has_extra_copies: bool,
     /// True if so many items of the last generation are extra copies that insertions look for the item there.
     has_frequent_copies: bool,
-    dispatch: Dispatch,
 }
 
 impl Partition {
@@ -37,8 +36,7 @@ impl Partition {
 
     /// Returns a partition whose only generation is `first`.
     pub fn with_first(first: Generation) -> Self {
-        let dispatch = first.dispatch();
-        let mut partition = Self { first, later: Vec::new(), has_extra_copies: false, has_frequent_copies: false, dispatch };
+        let mut partition = Self { first, later: Vec::new(), has_extra_copies: false, has_frequent_copies: false };
         partition.note_copies();
         partition
     }
@@ -209,26 +207,20 @@ impl Partition {
     fn add_generation(&mut self, hash: Uniform, budget: usize) -> Result<(), InsertError> {
         let mut generation = self.next_generation()?;
         generation.add(generation.plan().key(hash), 1, false, usize::MAX)?;
-        let needed = generation.charged_bytes().saturating_add(size_of::<Generation>());
-        if needed > budget {
-            return Err(InsertError::limit(needed));
-        }
+        InsertError::check_budget(generation.charged_bytes().saturating_add(size_of::<Generation>()), budget)?;
         Ok(self.push_generation(generation)?)
     }
 
     /// Returns an empty generation that follows the last one. A snapshot stores its number in one byte; that many generations are in
     /// use only if items were chosen, since each may hold eight times as many as the previous one.
     pub(super) fn next_generation(&self) -> Result<Generation, InsertError> {
-        let number = self.last().number().checked_add(1).ok_or(InsertError::of(InsertErrorKind::Crowded))?;
-        Ok(Generation::new(self.plan().generation(number), self.dispatch)?)
+        let number = self.last().plan().number.checked_add(1).ok_or(InsertError::of(InsertErrorKind::Crowded))?;
+        Ok(Generation::new(self.plan().generation(number), self.dispatch())?)
     }
 
     /// Returns a copy, or an error if memory cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        let mut later = reserved(self.later.len())?;
-        for generation in &self.later {
-            later.push(generation.try_clone()?);
-        }
+        let later = collected(self.later.iter().map(Generation::try_clone))?;
         Ok(Self { first: self.first.try_clone()?, later, ..*self })
     }
 
@@ -282,7 +274,7 @@ impl Partition {
     /// Removes all items, and frees the memory by which the partition has grown. If memory for its first tables cannot be
     /// allocated, it keeps the tables of the first generation.
     pub fn clear(&mut self) {
-        if let Ok(empty) = Self::new(*self.plan(), self.dispatch) {
+        if let Ok(empty) = Self::new(*self.plan(), self.dispatch()) {
             *self = empty;
         } else {
             self.later = Vec::new();
@@ -298,11 +290,10 @@ impl Partition {
     }
 
     pub fn dispatch(&self) -> Dispatch {
-        self.dispatch
+        self.first.dispatch()
     }
 
     pub fn set_dispatch(&mut self, dispatch: Dispatch) {
-        self.dispatch = dispatch;
         self.generations_mut().for_each(|generation| generation.set_dispatch(dispatch));
     }
 
@@ -347,22 +338,17 @@ impl Partition {
         let later = self.later.len() * size_of::<Generation>();
         self.generations().map(Generation::charged_bytes).fold(PARTITION_BYTES + later, usize::saturating_add)
     }
-
-    /// Returns the bytes that an empty partition with its first tables is charged.
-    pub fn empty_charged_bytes(params: &ElasticParams) -> usize {
-        Generation::empty_charged_bytes(&params.generation(0)).saturating_add(PARTITION_BYTES)
-    }
 }
 
 /// The checks of [`ElasticFilter::assert_consistent`](super::ElasticFilter::assert_consistent).
 impl Partition {
     pub fn assert_consistent(&self) {
         for (position, generation) in self.generations().enumerate() {
-            let number = generation.number();
+            let number = generation.plan().number;
             assert_eq!(usize::from(number), position, "the number of a generation");
-            generation.assert_consistent(&self.plan().generation(number), self.dispatch);
+            generation.assert_consistent(&self.plan().generation(number), self.dispatch());
         }
-        assert!(self.later.last().is_none_or(|generation| generation.len() > 0), "the last generation is empty");
+        assert!(self.later.last().is_none_or(|generation| generation.table_len() > 0), "the last generation is empty");
         let noted = (self.has_extra_copies, self.has_frequent_copies);
         assert_eq!(noted, self.extra_and_frequent_copies(), "extra and frequent copies");
         assert!(

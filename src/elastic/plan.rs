@@ -12,7 +12,6 @@ use crate::{
     bits::in_memory,
     message::{Text, text},
     params::{ParamError, TableKind, excess_items, mean_matches},
-    table::AnySize,
 };
 
 /// The slots of a shard in a filter that grows. Splits then take microseconds, and a table holds a thousand items, so that a filter
@@ -76,6 +75,9 @@ const _: () = assert!(MIN_EXTRA_BITS > LATER_DOUBLINGS);
 /// The most stream bits that a generation knows of an item. Only those after a generation of 2³² slots need as many. With them, a
 /// class key has at most 89 bits: 9 for a bucket of a later generation, and 32 for the low fingerprint.
 const MAX_KNOWN_BITS: u8 = 48;
+
+/// The most extra bits of an item that are counted with its copies.
+const MAX_EXTRA_BITS: u8 = 16;
 
 /// Fingerprints are long enough to distinguish this many times `max_capacity` items. See [`distinguishes`].
 const DISTINGUISHABLE_FACTOR: u64 = 32;
@@ -303,11 +305,6 @@ impl ElasticParams {
         1 << self.shares.partition_bits()
     }
 
-    #[inline]
-    pub(crate) fn shares(&self) -> Shares {
-        self.shares
-    }
-
     /// Returns a `max_capacity` that is sufficient for this many items, or `None` if no filter can hold them.
     pub(crate) fn sufficient_capacity(&self, items: u64) -> Option<u64> {
         let capacity = items.max(self.max_capacity);
@@ -319,12 +316,6 @@ impl ElasticParams {
             partitions: Some(self.partitions()),
         };
         request.params().ok().map(|_| capacity)
-    }
-
-    /// Returns the addressing by low fingerprints, which all shards share.
-    #[inline]
-    pub(crate) fn address(&self) -> AnySize {
-        AnySize { buckets: self.buckets.into(), fingerprint_bits: self.low_bits.into() }
     }
 
     /// Returns the plan of the generation with this number.
@@ -356,7 +347,10 @@ impl GenerationPlan {
     #[inline(never)]
     pub fn generation(&self, number: u8) -> Self {
         debug_assert!(self.number == 0, "the plan of generation {}", self.number);
-        self.generation_alone(number).followed_by(&self.generation_alone(number.saturating_add(1)))
+        let [plan, next] = [number, number.saturating_add(1)].map(|number| self.generation_alone(number));
+        // At least four, unless a generation before that has reached its greatest depth and number of known bits.
+        let inserted = inserted_stream_bits(next.dropped_bits) - inserted_stream_bits(plan.dropped_bits);
+        Self { extra_bits: (next.known_bits() - inserted - plan.known_bits()).min(MAX_EXTRA_BITS), ..plan }
     }
 
     /// Returns the plan of the generation with this number, without the bits that the next one knows.
@@ -413,6 +407,15 @@ impl ElasticParams {
             text!("a shard is larger than the address space"),
         )?;
         Ok(self)
+    }
+}
+
+#[cfg(test)]
+impl ElasticParams {
+    /// Returns the parameters of a filter that is planned for these numbers of items.
+    pub(crate) fn planned(rate: f64, capacity: u64, max_capacity: u64) -> Self {
+        let request = ElasticRequest { capacity: Some(capacity), max_capacity: Some(max_capacity), ..ElasticRequest::default() };
+        ElasticRequest { false_positive_rate: Some(rate), ..request }.params().expect("the request is valid")
     }
 }
 
@@ -562,12 +565,12 @@ mod tests {
             let bits = 8.0 * bytes as f64 / items as f64;
             assert!(bytes > 1 << 32 && bits < if items < 1 << 40 { 12.7 } else { 13.7 }, "{bytes} bytes for {items} items");
             // Hashes are spread over all shards, and stay within the buckets.
-            let (shares, depth) = (planned.shares(), planned.generation(0).min_depth);
+            let (shares, depth) = (planned.shares, planned.generation(0).min_depth);
             let first_bits = Window::new(0, depth.into());
             let mut greatest = 0;
             for hash in (0..10_000).map(|n| Uniform(split_mix(n))) {
                 greatest = greatest.max(first_bits.extract(shares.stream(hash)));
-                let ((first, second), _) = planned.address().buckets(hash);
+                let ((first, second), _) = generation.address().buckets(hash);
                 assert!(first.max(second) < planned.buckets.into());
             }
             assert!(greatest < 1 << depth && greatest > (1 << depth) / 1000 * 998, "{greatest} of {}", 1 << depth);

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     bits::{PADDING, beyond, index, low_half, wide},
     kernel::Dispatch,
-    storage::{OutOfMemory, Owned, reserve_exact, reserved, shrink_to},
+    storage::{OutOfMemory, Owned, collected, copied, reserve_exact, shrink_to},
     table::{
         Instructions, TableParams,
         list::{ClassKey, List, ListView},
@@ -378,7 +378,7 @@ impl Pool {
     }
 
     /// Returns the local depth of a shard.
-    #[inline]
+    #[inline(never)]
     pub fn depth(&self, place: Place) -> u8 {
         let (block, _) = self.places.split(place);
         self.block_levels.get(block).map_or_else(|| self.record(place).depth(), |level| self.min_depth + level)
@@ -391,13 +391,9 @@ impl Pool {
         record.map_or_else(|| self.list_record(place), |&bytes| ShardRecord::decode(bytes))
     }
 
-    fn set_record(&mut self, place: Place, record: ShardRecord) {
+    pub fn set_record(&mut self, place: Place, record: ShardRecord) {
         let (block, start) = self.places.split(place);
         self.blocks[block][start - RECORD_BYTES..start].copy_from_slice(&record.encode());
-    }
-
-    pub fn set_items(&mut self, place: Place, record: ShardRecord, items: usize) {
-        self.set_record(place, record.with_items(items));
     }
 
     /// Returns the place of the table with this depth and index.
@@ -431,10 +427,7 @@ impl Pool {
         if last > u32::MAX.into() {
             return Err(OutOfMemory::of(bytes));
         }
-        let mut added = reserved(missing)?;
-        for _ in 0..missing {
-            added.push(Owned::zeroed(bytes - PADDING).ok_or(OutOfMemory::of(bytes))?);
-        }
+        let mut added = collected((0..missing).map(|_| Owned::zeroed(bytes - PADDING).ok_or(OutOfMemory::of(bytes))))?;
         let Self { blocks, block_levels, levels, .. } = self;
         let numbers = &mut levels[at].blocks;
         reserve_exact(numbers, missing)?;
@@ -521,23 +514,17 @@ impl Pool {
 
     /// Returns a copy, or an error if memory cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        let (mut blocks, mut levels) = (reserved(self.blocks.len())?, reserved(self.levels.len())?);
-        let mut lists = reserved(self.lists.len())?;
-        for ListShard { record, list } in &self.lists {
-            lists.push(ListShard { record: *record, list: list.try_clone()? });
-        }
-        let mut block_levels = reserved(self.blocks.len())?;
-        block_levels.extend_from_slice(&self.block_levels);
-        for block in &self.blocks {
-            let bytes = &block;
-            blocks.push(Owned::copied(&bytes[..bytes.len() - PADDING]).ok_or(OutOfMemory::of(bytes.len()))?);
-        }
-        for level in &self.levels {
-            let mut numbers = reserved(level.blocks.len())?;
-            numbers.extend_from_slice(&level.blocks);
-            levels.push(Level { blocks: numbers, ..*level });
-        }
-        Ok(Self { lists, blocks, block_levels, levels, ..*self })
+        let copy = |bytes: &[u8]| Owned::copied(&bytes[..bytes.len() - PADDING]).ok_or(OutOfMemory::of(bytes.len()));
+        let blocks = self.blocks.iter().map(|block| copy(block));
+        let lists = self.lists.iter().map(|shard| shard.list.try_clone().map(|list| ListShard { list, ..*shard }));
+        let levels = self.levels.iter().map(|level| copied(&level.blocks).map(|blocks| Level { blocks, ..*level }));
+        Ok(Self {
+            lists: collected(lists)?,
+            blocks: collected(blocks)?,
+            block_levels: copied(&self.block_levels)?,
+            levels: collected(levels)?,
+            ..*self
+        })
     }
 
     /// Returns the bytes of all blocks, and of the different items in lists.
@@ -614,11 +601,11 @@ impl Pool {
         self.list_shard(place).map_or_else(|| beyond(), |ListShard { record, list }| record.with_items(list.len()))
     }
 
-    /// Adds copies of an item to the list at a place, as [`List::add`] does.
-    pub fn add_to_list(&mut self, place: Place, key: ClassKey, copies: u32, most: u32) -> Result<bool, OutOfMemory> {
+    /// Adds copies of an item to the list at a place, as [`List::add`] does, with no other limit than that of a count.
+    pub fn add_to_list(&mut self, place: Place, key: ClassKey, copies: u32) -> Result<bool, OutOfMemory> {
         let Some(shard) = self.lists.get_mut(index((u32::MAX - place.0).into())) else { beyond() };
         let (charged, len) = (shard.list.needed_bytes(), shard.list.len());
-        let is_added = shard.list.add(key, copies, most)?;
+        let is_added = shard.list.add(key, copies, u32::MAX)?;
         if is_added {
             self.needed_by_lists = self.needed_by_lists - charged + shard.list.needed_bytes();
             self.copies_in_lists = self.copies_in_lists + u64::from(copies) - wide(shard.list.len() - len);
@@ -655,15 +642,11 @@ impl Pool {
         self.lists.iter().map(|ListShard { record, list }| (record.with_items(list.len()), list))
     }
 
-    /// Returns the place of the shard with this index: tables come first, then lists. `None` if there are fewer shards.
-    pub fn place(&self, mut shard: usize) -> Option<Place> {
-        for (depth, level) in (self.min_depth..).zip(&self.levels) {
-            if shard < level.len {
-                return Some(self.place_of_table(depth, shard));
-            }
-            shard -= level.len;
-        }
-        (shard < self.lists.len()).then(|| Place::of_list(low_half(wide(shard))))
+    /// Returns the places of all shards: tables come first, then lists.
+    pub fn places(&self) -> impl Iterator<Item = Place> {
+        let tables_of = move |(depth, level): (u8, &Level)| (0..level.len).map(move |table| self.place_of_table(depth, table));
+        let tables = (self.min_depth..).zip(&self.levels).flat_map(tables_of);
+        tables.chain((0..low_half(wide(self.lists.len()))).map(Place::of_list))
     }
 
     /// Returns the number of copies in lists beyond the first of each item.

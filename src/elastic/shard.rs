@@ -12,7 +12,7 @@
 use super::stream::Window;
 use crate::{
     bits::{PADDING, mask},
-    filter::{Content, Located, Occurrences, RawFilter},
+    filter::{Content, Located, RawFilter},
     params::TableKind,
     table::{AnySize, CopyPolicy, Fingerprint, Insertion, Pair, TableParams, Uniform},
 };
@@ -149,10 +149,6 @@ impl Key {
         Self { buckets, low, stream }
     }
 
-    pub fn from_parts(buckets: Pair, low: Fingerprint, stream: u64) -> Self {
-        Self { buckets, low, stream }
-    }
-
     /// Returns the key of an item whose fingerprint is stored in `bucket` of the shard with this prefix.
     pub fn from_stored(params: ShardParams, prefix: u64, bucket: u64, fingerprint: Fingerprint) -> Self {
         let known = prefix << params.upper_bits | fingerprint.wide() >> params.low_bits;
@@ -185,24 +181,15 @@ impl Key {
         Insertion { params, locate: move |_: &ShardParams| (buckets, fingerprint), copy_policy }
     }
 
-    /// Returns all bits that a generation knows of the item besides its buckets: the low fingerprint, and above it the first bits
-    /// of the stream, as many as a shard of depth 0, with parameters `whole`, stores. They do not depend on the item's shard.
-    pub fn known_bits(self, whole: ShardParams) -> u64 {
-        self.low.wide() | self.known_stream(whole) << whole.low_bits
-    }
-
     /// Returns the first bits of the stream, as many as a shard of depth 0, with parameters `whole`, stores.
     pub fn known_stream(self, whole: ShardParams) -> u64 {
         self.stream >> 1 >> (63 - u32::from(whole.upper_bits))
     }
 
-    /// Adds copies of the item to the content of a partition whose first generation is `whole`, undivided.
+    /// Adds copies of the item to the content of a partition whose first generation is `whole`, undivided: all that this one
+    /// knows of the item, whatever its shard.
     pub fn add_to(self, content: &mut Content, whole: ShardParams, copies: u32) {
-        content.add(self.buckets.0.min(self.buckets.1), self.known_bits(whole), copies);
-    }
-
-    /// Returns the operation that counts the item's copies in a shard with this window of upper bits.
-    pub fn occurrences(self, upper: Upper) -> Occurrences {
-        Occurrences { buckets: self.buckets, fingerprint: self.fingerprint(upper) }
+        let known = self.low.wide() | self.known_stream(whole) << whole.low_bits;
+        content.add(self.buckets.0.min(self.buckets.1), known, copies);
     }
 }

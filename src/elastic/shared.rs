@@ -25,7 +25,7 @@ use crate::{
     filter::{Content, Core, CoreMut, InsertError, InsertErrorKind, insert_by_own_methods, lookups, merges, planned},
     hash::{HashItem, Hashed, Items, Uniform, Xxh3, assert_same_length},
     kernel::{BATCH, Dispatch, Hashes, PREFETCH_FROM},
-    storage::{OutOfMemory, reserved},
+    storage::{OutOfMemory, collected, reserved},
 };
 
 /// An [`ElasticFilter`] that many threads can read and write at the same time. All methods take `&self`, except
@@ -249,10 +249,8 @@ impl<H> SharedFilter<H> {
     where
         H: Clone,
     {
-        let (mut partitions, room) = (reserved(self.core.partitions.len())?, reserved(self.core.partitions.len())?);
-        for partition in &self.core.partitions {
-            partitions.push(partition.read().try_clone()?);
-        }
+        let partitions = collected(self.core.partitions.iter().map(|partition| partition.read().try_clone()))?;
+        let room = reserved(partitions.len())?;
         Ok(Self { core: Shared::new(partitions, room, self.core.params, self.core.max_bytes()), hasher: self.hasher.clone() })
     }
 
@@ -540,12 +538,13 @@ impl Shared {
     /// Returns the partition of a hash.
     #[inline]
     fn partition(&self, hash: Uniform) -> &LockedPartition {
-        &self.partitions[self.params.shares().partition(hash)]
+        &self.partitions[self.params.shares.partition(hash)]
     }
 
     /// Returns the bytes that the filter is charged against its limit.
     pub fn charged_bytes(&self) -> usize {
-        self.partitions.iter().map(LockedPartition::charged_bytes).fold(FILTER_BYTES, usize::saturating_add)
+        let published = self.partitions.iter().map(|partition| partition.charged_bytes.load(Ordering::Relaxed));
+        published.fold(FILTER_BYTES, usize::saturating_add)
     }
 
     /// Looks up hashes in a partition. Calls `answer` as [`contains_all`] does.
@@ -567,7 +566,7 @@ impl Shared {
     /// Calls `act` with all hashes: with groups in the same partition if `size` is given and memory is available, otherwise
     /// individually.
     fn each_partition(&self, hashes: &impl Hashes, size: Option<GroupSize>, mut act: impl FnMut(&LockedPartition, Group<'_>)) {
-        let mut start = group(self.params.shares(), size, hashes, |group| {
+        let mut start = group(self.params.shares, size, hashes, |group| {
             act(self.partition(Uniform(group.hashes[0])), group);
         });
         hashes.each_batch(start..hashes.len(), |batch| {
@@ -575,7 +574,6 @@ impl Shared {
                 act(self.partition(Uniform(*hash)), Group { hashes: slice::from_ref(hash), positions: &[0], start });
                 start += 1;
             }
-            true
         });
     }
 
@@ -653,9 +651,10 @@ impl<H> SharedFilter<H> {
     /// Returns this filter unchanged if memory for the list of partitions cannot be allocated.
     #[allow(clippy::result_large_err, reason = "the error is the filter itself, which is hardly larger than the result")]
     pub fn into_elastic(self) -> Result<ElasticFilter<H>, Self> {
-        let Ok(room) = reserved(self.core.partitions.len()) else { return Err(self) };
-        let Self { core: Shared { partitions, params, max_bytes, .. }, hasher } = self;
-        let core = Elastic { partitions: remove_locks(partitions, room), params, max_bytes: max_bytes.into_inner() };
+        let Ok(mut partitions) = reserved(self.core.partitions.len()) else { return Err(self) };
+        let Self { core: Shared { partitions: locked, params, max_bytes, .. }, hasher } = self;
+        partitions.extend(locked.into_iter().map(|lock| lock.partition.into_inner().unwrap_or_else(PoisonError::into_inner)));
+        let core = Elastic { partitions, params, max_bytes: max_bytes.into_inner() };
         Ok(ElasticFilter { core, hasher })
     }
 }
@@ -685,11 +684,6 @@ impl LockedPartition {
     #[inline]
     pub fn write(&self) -> Writer<'_> {
         Writer { partition: self.partition.write().unwrap_or_else(PoisonError::into_inner), charged_bytes: &self.charged_bytes }
-    }
-
-    /// Returns the most recently published charge.
-    pub fn charged_bytes(&self) -> usize {
-        self.charged_bytes.load(Ordering::Relaxed)
     }
 }
 
@@ -731,13 +725,6 @@ pub(crate) fn add_locks(partitions: Vec<Partition>, mut locked: Vec<LockedPartit
     locked
 }
 
-/// Takes partitions out of their locks, into the vector `partitions`, which must have room for them.
-pub(crate) fn remove_locks(locked: Vec<LockedPartition>, mut partitions: Vec<Partition>) -> Vec<Partition> {
-    partitions
-        .extend(locked.into_iter().map(|partition| partition.partition.into_inner().unwrap_or_else(PoisonError::into_inner)));
-    partitions
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -763,7 +750,7 @@ mod tests {
                         assert_eq!(hash.0, hashes[position]);
                         assert!(core::ptr::eq(
                             partition,
-                            &raw const filter.core.partitions[filter.core.params.shares().partition(hash)]
+                            &raw const filter.core.partitions[filter.core.params.shares.partition(hash)]
                         ));
                         seen[position] += 1;
                     }

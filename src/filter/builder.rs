@@ -177,10 +177,7 @@ impl<H> Builder<H> {
 /// Returns the number of different hashes.
 fn count_distinct(hashes: &impl Hashes) -> Result<usize, OutOfMemory> {
     let mut all = reserved(hashes.len())?;
-    hashes.each_batch(0..hashes.len(), |batch| {
-        all.extend_from_slice(batch);
-        true
-    });
+    hashes.each_batch(0..hashes.len(), |batch| all.extend_from_slice(batch));
     all.sort_unstable();
     all.dedup();
     Ok(all.len())

@@ -20,10 +20,7 @@ pub(crate) trait Core {
     /// Looks up all hashes. Calls `report` once for each [`BATCH`](crate::kernel::BATCH) of them, in order; bit i of its argument
     /// is the result for the i-th hash of the batch.
     fn contains_all(&self, hashes: &impl Hashes, mut report: impl FnMut(u64)) {
-        hashes.each_batch(0..hashes.len(), |batch| {
-            report(answers(batch, |hash| self.contains(hash)));
-            true
-        });
+        hashes.each_batch(0..hashes.len(), |batch| report(answers(batch, |hash| self.contains(hash))));
     }
 
     /// Looks up all hashes, in any order, and writes the results in the order of the hashes.
@@ -92,7 +89,7 @@ pub(crate) trait CoreMut {
     fn insert_batch(&mut self, hashes: &[u64]) -> Result<(), InsertError> {
         self.prefetch(hashes);
         for (position, &hash) in hashes.iter().enumerate() {
-            self.insert(Uniform(hash)).map_err(|error| error.at(position))?;
+            self.insert(Uniform(hash)).map_err(|error| error.after(position))?;
         }
         Ok(())
     }
@@ -101,7 +98,7 @@ pub(crate) trait CoreMut {
     fn insert_unique_batch(&mut self, hashes: &[u64], mut inserted: impl FnMut(bool)) -> Result<(), InsertError> {
         self.prefetch(hashes);
         for (position, &hash) in hashes.iter().enumerate() {
-            inserted(self.insert_unique(Uniform(hash)).map_err(|error| error.at(position))?);
+            inserted(self.insert_unique(Uniform(hash)).map_err(|error| error.after(position))?);
         }
         Ok(())
     }
@@ -114,37 +111,32 @@ pub(crate) trait CoreMut {
 
     /// Inserts all hashes. After a refusal, an implementation either stops or inserts the others.
     fn insert_all(&mut self, hashes: &impl Hashes) -> Result<(), InsertError> {
-        let (mut inserted, mut result) = (0, Ok(()));
-        hashes.each_batch(0..hashes.len(), |batch| {
-            result = self.insert_batch(batch).map_err(|refusal| refusal.after(inserted));
+        let mut inserted = 0;
+        hashes.try_each_batch(0..hashes.len(), |batch| {
+            self.insert_batch(batch).map_err(|refusal| refusal.after(inserted))?;
             inserted += batch.len();
-            result.is_ok()
-        });
-        result
+            Ok(())
+        })
     }
 
     /// Inserts the hashes that are not found, and writes which were inserted. Treats refusals as [`insert_all`](Self::insert_all)
     /// does.
     fn insert_all_unique(&mut self, hashes: &impl Hashes, inserted: &mut [bool]) -> Result<(), InsertError> {
-        let (mut position, mut result) = (0, Ok(()));
+        let mut position = 0;
         inserted.fill(false);
-        hashes.each_batch(0..hashes.len(), |batch| {
+        hashes.try_each_batch(0..hashes.len(), |batch| {
             let mut results = inserted[position..].iter_mut();
             let record = |is_inserted| results.next().into_iter().for_each(|result| *result = is_inserted);
-            result = self.insert_unique_batch(batch, record).map_err(|refusal| refusal.after(position));
+            self.insert_unique_batch(batch, record).map_err(|refusal| refusal.after(position))?;
             position += batch.len();
-            result.is_ok()
-        });
-        result
+            Ok(())
+        })
     }
 
     /// Removes one copy of each hash, and writes which were found.
     fn remove_all(&mut self, hashes: &impl Hashes, removed: &mut [bool]) {
         let mut report = results_writer(removed);
-        hashes.each_batch(0..hashes.len(), |batch| {
-            report(self.remove_batch(batch));
-            true
-        });
+        hashes.each_batch(0..hashes.len(), |batch| report(self.remove_batch(batch)));
     }
 
     /// Inserts the items of an iterator, and stops at the first refusal. Returns the number of items.

@@ -77,6 +77,11 @@ impl InsertError {
         Self::of(InsertErrorKind::Limit { needed, max_bytes: usize::MAX })
     }
 
+    /// Returns a [`limit`](Self::limit) error if more bytes are needed than the budget has.
+    pub(crate) fn check_budget(needed: usize, budget: usize) -> Result<(), Self> {
+        if needed > budget { Err(Self::limit(needed)) } else { Ok(()) }
+    }
+
     /// Returns the reason why the item was refused.
     #[must_use]
     pub fn kind(&self) -> InsertErrorKind {
@@ -88,11 +93,6 @@ impl InsertError {
     #[must_use]
     pub fn position(&self) -> usize {
         self.position
-    }
-
-    /// Sets the position of the refused item.
-    pub(crate) fn at(self, position: usize) -> Self {
-        Self { position, ..self }
     }
 
     /// Returns the error with `items` added to its position: the number of items in earlier calls, for a caller that inserts a
@@ -402,7 +402,7 @@ mod tests {
             let error = InsertError::of(kind);
             assert_eq!((error.to_string(), error.kind(), error.position()), (message.into(), kind, 0));
             assert_eq!(format!("{error:?}"), format!("InsertError({message})"));
-            let at = error.clone().at(3);
+            let at = error.clone().after(3);
             assert_eq!(at.to_string(), format!("item 3, counted from 0, was refused: {message}"));
             assert_eq!((at.clone().after(2).position(), at.source().is_none()), (5, true));
             assert_eq!([BuildError::from(error.clone()).to_string(), MergeError::from(error).to_string()], [message, message]);

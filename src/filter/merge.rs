@@ -1,10 +1,10 @@
 //! Merge, union and intersection of two filters.
 
 use super::{Combine, InsertErrorKind, MergeError, RawFilter};
-use crate::bits::index;
+use crate::{bits::index, params::Params};
 
-/// Implements `merge`, `union` and `intersect`. The core's `check_params` compares the parameters; its `combine` and `intersect` change
-/// nothing if they fail.
+/// Implements `merge`, `union` and `intersect`. `check_equal` of the parameters compares them; `combine` and `intersect` of the
+/// core change nothing if they fail.
 macro_rules! merges {
     ($filter:ident) => {
         impl<H: PartialEq> $filter<H> {
@@ -107,7 +107,7 @@ macro_rules! merges {
 
             /// Returns an error unless both filters have equal parameters and hashers.
             fn check_equal(&self, other: &Self) -> Result<(), $crate::MergeError> {
-                self.core.check_params(&other.core)?;
+                self.core.params().check_equal(other.core.params())?;
                 if self.hasher == other.hasher { Ok(()) } else { Err($crate::MergeError::DifferentHasher) }
             }
         }
@@ -115,13 +115,14 @@ macro_rules! merges {
 }
 pub(crate) use merges;
 
-impl RawFilter {
+impl Params {
     /// Returns an error unless both filters have equal parameters.
-    pub(super) fn check_params(&self, other: &Self) -> Result<(), MergeError> {
-        let (ours, theirs) = (*self.params(), *other.params());
-        if ours == theirs { Ok(()) } else { Err(MergeError::DifferentParams { ours, theirs }) }
+    pub(super) fn check_equal(&self, theirs: &Self) -> Result<(), MergeError> {
+        if self == theirs { Ok(()) } else { Err(MergeError::DifferentParams { ours: *self, theirs: *theirs }) }
     }
+}
 
+impl RawFilter {
     /// Combines this filter with one that has equal parameters. An error changes nothing.
     pub(super) fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
         if self.len() == 0 {
@@ -132,13 +133,6 @@ impl RawFilter {
             Err(error) if matches!(error.kind(), InsertErrorKind::Full { .. }) => Err(merge_refusal(self, other)),
             combined => Ok(combined?),
         }
-    }
-
-    /// Keeps the smaller number of copies of each item that two filters with equal parameters have. Works in place and never fails.
-    #[expect(clippy::unnecessary_wraps, reason = "those of growing filters can fail")]
-    pub(super) fn intersect(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.keep_common(other);
-        Ok(())
     }
 }
 

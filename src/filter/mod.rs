@@ -33,7 +33,7 @@ pub(crate) use {
     facts::{measure_rate, planned, write_debug, write_summary},
     merge::merges,
     operations::{ContainsIter, changes, lookups, removals},
-    raw::{Combine, Located, Lookup, Occurrences, RawFilter, classes, slots},
+    raw::{Combine, Located, Lookup, RawFilter, classes, occurrences, slots},
 };
 
 /// A cuckoo filter of fixed size: an approximate set that supports removal and takes a few bits per item. A lookup returns "not in

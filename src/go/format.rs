@@ -6,9 +6,10 @@ use super::{GoError, GoFilter, WithVictim};
 use crate::{
     bits::{self, PADDING, index, low_half, wide},
     filter::{CuckooFilter, RawFilter},
-    hash::{Hasher, HasherId, MetroHash64},
+    hash::{Hasher, HasherId, MetroHash64, Uniform},
+    message::text,
     params::{Addressing, DEFAULT_BUCKET_SIZE, ParamError, Params, TableKind},
-    snapshot::{SnapshotError, SnapshotErrorKind as Kind, too_short},
+    snapshot::{SnapshotError, SnapshotErrorKind as Kind, too_short, verify_table},
     storage::{OutOfMemory, Owned, reserved},
     table::{CODEWORD_BITS, Corrupt, Fingerprint, Pair},
 };
@@ -67,9 +68,9 @@ impl Victim {
     }
 
     /// Returns a hash that has the victim's bucket and fingerprint, by inverting Go's formulas. `None` if the victim is not used.
-    pub fn hash(self) -> Option<u64> {
+    pub fn hash(self) -> Option<Uniform> {
         let low = self.fingerprint.checked_sub(1).filter(|_| self.is_used)?;
-        Some(u64::from(self.bucket) << 32 | u64::from(low))
+        Some(Uniform(u64::from(self.bucket) << 32 | u64::from(low)))
     }
 
     fn check(self, params: &Params) -> Result<(), SnapshotError> {
@@ -144,14 +145,9 @@ fn params(bytes: &[u8], kind: TableKind) -> Result<Params, SnapshotError> {
     let f = bytes[fingerprint_bits_at].into();
     let addressing = Addressing::PowerOfTwo;
     let buckets = read_u32(bytes, buckets_at).into();
-    let params = Params::new(kind, f, b, buckets, addressing, SEED).map_err(|error| {
-        let at = match error {
-            ParamError::FingerprintBits { .. } => fingerprint_bits_at,
-            ParamError::BucketSize { .. } => BUCKET_SIZE_AT,
-            _ => buckets_at,
-        };
-        SnapshotError::params(error_kind(error, kind, f, b), at, error)
-    })?;
+    let offsets = [fingerprint_bits_at, BUCKET_SIZE_AT, buckets_at];
+    let params = Params::new(kind, f, b, buckets, addressing, SEED)
+        .map_err(|error| SnapshotError::params(error_kind(error, kind, f, b), offsets, error))?;
     if shares_bits(&params) {
         let message = "fingerprints of {} bits in buckets of {}: in Go's single table such slots share bits";
         return Err(SnapshotError::new(Kind::Aliasing, wide(fingerprint_bits_at), message, [f.into(), b.into()]));
@@ -232,9 +228,7 @@ fn invalid<const N: usize>(at: usize, message: &'static str, numbers: [u64; N]) 
 }
 
 fn read_u32(bytes: &[u8], at: usize) -> u32 {
-    let mut number = [0; 4];
-    number.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(number)
+    bytes[at..].first_chunk().map_or(0, |number| u32::from_le_bytes(*number))
 }
 
 // The order of slots in a packed bucket. Both libraries sort fingerprints by their low nibbles, so their codewords are equal. Go
@@ -276,28 +270,23 @@ fn is_go_order(values: [u32; 4]) -> bool {
 }
 
 impl Order {
-    /// Sorts every bucket of a packed table, and returns the former order.
-    fn sort(filter: &mut RawFilter) -> Result<Self, SnapshotError> {
+    /// Sorts every bucket of a packed table that is only out of order, and returns the former order.
+    fn sort(filter: &mut RawFilter) -> Result<Self, OutOfMemory> {
         let params = *filter.params();
         let mut order = Vec::new();
         for bucket in 0..params.buckets() {
-            match filter.first_corrupt(bucket..bucket + 1) {
-                None => {}
-                Some((_, Corrupt::Codeword(codeword))) => {
-                    let message = "bucket {} has the codeword {}, which is not in the codebook";
-                    let at = wide(header_bytes(TableKind::Packed)) + bucket * u64::from(params.bucket_bits()) / 8;
-                    return Err(SnapshotError::new(Kind::Table, at, message, [bucket, codeword.into()]));
+            // Most buckets are sorted, and finding out what is wrong with one takes longer.
+            if filter.taken(bucket..bucket + 1).is_none()
+                && let Some((_, Corrupt::Order)) = filter.first_corrupt(bucket..bucket + 1)
+            {
+                if order.is_empty() {
+                    let buckets = index(params.buckets());
+                    order = reserved(buckets)?;
+                    order.resize(buckets, SORTED);
                 }
-                Some(_) => {
-                    if order.is_empty() {
-                        let buckets = index(params.buckets());
-                        order = reserved(buckets)?;
-                        order.resize(buckets, SORTED);
-                    }
-                    let values = filter.packed_values(bucket);
-                    order[index(bucket)] = ranks(values);
-                    put_high_parts(&params, filter.bytes_mut(), bucket, sorted(values));
-                }
+                let values = filter.packed_values(bucket);
+                order[index(bucket)] = ranks(values);
+                put_high_parts(&params, filter.bytes_mut(), bucket, sorted(values));
             }
         }
         Ok(Self(order))
@@ -351,31 +340,21 @@ pub fn decode(bytes: &[u8]) -> Result<GoFilter, SnapshotError> {
     let Header { params, items, victim } = Header::decode(bytes)?;
     let start = header_bytes(params.table());
     let (table, padding) = bytes[start..].split_at(params.table_bytes());
-    check_end(&params, table, padding)?;
+    if let Some(byte) = padding.iter().position(|&byte| byte != 0) {
+        let at = wide(start + table.len() + byte);
+        return Err(SnapshotError::new(Kind::Table, at, "bits beyond the last bucket are set", []));
+    }
     let storage = Owned::copied(table).ok_or(OutOfMemory::of(table.len()))?;
-    let mut raw = RawFilter::from_parts(params, storage, 0);
+    let mut core = RawFilter::from_parts(params, storage, items.into());
     let order = match params.table() {
         TableKind::Single => Order::default(),
-        TableKind::Packed => Order::sort(&mut raw)?,
+        TableKind::Packed => Order::sort(&mut core)?,
     };
-    // The buckets are sorted now, so the table is valid.
-    let taken = raw.taken(0..params.buckets()).unwrap_or_default();
-    if taken != u64::from(items) {
-        let message = "the table holds {} items, but the header says {}";
-        return Err(SnapshotError::new(Kind::Count, wide(ITEMS_AT), message, [taken, items.into()]));
-    }
-    let filter = CuckooFilter { core: raw.with_items(taken), hasher: MetroHash64 };
+    // The buckets are sorted now, so all that is valid for Go's library is valid for this one.
+    let wrong_count = text!("the table holds {} items, but the header says {}");
+    verify_table(&core, wide(start), wide(ITEMS_AT), wrong_count)?;
+    let filter = CuckooFilter { core, hasher: MetroHash64 };
     Ok(GoFilter { core: WithVictim { filter, victim, order }, hasher: MetroHash64 })
-}
-
-/// Checks that the bits after the last bucket are zero.
-fn check_end(params: &Params, table: &[u8], padding: &[u8]) -> Result<(), SnapshotError> {
-    let used_bits = params.buckets() * u64::from(params.bucket_bits()) % 8;
-    let last = table.last().map_or(0, |&byte| if used_bits == 0 { 0 } else { byte >> used_bits });
-    let mut unused = core::iter::once(last).chain(padding.iter().copied());
-    let Some(byte) = unused.position(|byte| byte != 0) else { return Ok(()) };
-    let at = header_bytes(params.table()) + table.len() - 1 + byte;
-    Err(SnapshotError::new(Kind::Table, wide(at), "bits beyond the last bucket are set", []))
 }
 
 // Writing.
@@ -416,11 +395,9 @@ pub(super) fn file<H: Hasher>(filter: &CuckooFilter<H>, victim: Victim, order: &
     let mut bytes = reserved(end + PADDING).map_err(GoError::OutOfMemory)?;
     header.encode(&mut bytes);
     bytes.extend_from_slice(filter.core.table());
-    if params.table() == TableKind::Packed {
-        bytes.resize(end + PADDING, 0);
-        order.restore(&filter.core, &mut bytes[start..]);
-        bytes.truncate(end + padding(params.table()));
-    }
+    bytes.resize(end + PADDING, 0);
+    order.restore(&filter.core, &mut bytes[start..]);
+    bytes.truncate(end + padding(params.table()));
     Ok(bytes)
 }
 

@@ -123,7 +123,7 @@ impl WithVictim {
     /// Moves the victim, if there is one, into the table. Without room there, it stays where it is.
     fn store_victim(&mut self) {
         if let Some(hash) = self.victim.hash() {
-            self.victim.is_used = !self.filter.core.insert_into_table(Uniform(hash));
+            self.victim.is_used = !self.filter.core.insert_into_table(hash);
         }
     }
 
@@ -160,7 +160,6 @@ impl Core for WithVictim {
         hashes.each_batch(0..hashes.len(), |batch| {
             let victims = answers(batch, |hash| self.is_victim(hash));
             self.filter.core.contains_all(&batch, |found| answer(found | victims));
-            true
         });
     }
 
@@ -204,15 +203,14 @@ impl WithVictim {
     fn content(&self, salt: u64) -> Content {
         let mut content = self.filter.core.content(salt);
         if let Some(hash) = self.victim.hash() {
-            let ((first, second), fingerprint) = Address::new(self.params()).buckets(Uniform(hash));
+            let ((first, second), fingerprint) = Address::new(self.params()).buckets(hash);
             content.add(first.min(second), fingerprint.wide(), 1);
         }
         content
     }
 
     fn distinct(&self) -> usize {
-        let is_in_table = |hash: u64| self.filter.core.contains(Uniform(hash));
-        self.filter.distinct() + usize::from(self.victim.hash().is_some_and(|hash| !is_in_table(hash)))
+        self.filter.distinct() + usize::from(self.victim.hash().is_some_and(|hash| !self.filter.core.contains(hash)))
     }
 
     fn params(&self) -> &Params {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
-use core::ops::Range;
+use core::{convert::Infallible, ops::Range};
 
 use crate::{
     bits::{low_half, wide},
@@ -28,16 +28,24 @@ pub trait Hashes {
     /// Writes the hashes from index `start` on to `hashes`, until it is full or none are left.
     fn fill(&self, start: usize, hashes: &mut [u64; BATCH]);
 
-    /// Calls `act` with each batch of the hashes in `range`, in order, until it returns false.
+    /// Calls `act` with each batch of the hashes in `range`, in order.
     #[inline(always)]
-    fn each_batch(&self, range: Range<usize>, mut act: impl FnMut(&[u64]) -> bool) {
+    fn each_batch(&self, range: Range<usize>, mut act: impl FnMut(&[u64])) {
+        let Ok(()) = self.try_each_batch(range, |batch| {
+            act(batch);
+            Ok::<(), Infallible>(())
+        });
+    }
+
+    /// Calls `act` with each batch of the hashes in `range`, in order, until it returns an error.
+    #[inline(always)]
+    fn try_each_batch<E>(&self, range: Range<usize>, mut act: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
         let mut batch = [0; BATCH];
         for start in range.clone().step_by(BATCH) {
             self.fill(start, &mut batch);
-            if !act(&batch[..(range.end - start).min(BATCH)]) {
-                return;
-            }
+            act(&batch[..(range.end - start).min(BATCH)])?;
         }
+        Ok(())
     }
 }
 
@@ -75,10 +83,11 @@ impl Hashes for &[u64] {
 
 /// Prefetches the buckets of all hashes if the table is large.
 #[inline(always)]
-pub(crate) fn prefetch(table: &impl Table, address: Address, hashes: &[u64]) {
-    if table.len_in_bytes() < PREFETCH_FROM {
+pub(crate) fn prefetch(table: &impl Table, params: &Params, hashes: &[u64]) {
+    if params.table_bytes() < PREFETCH_FROM {
         return;
     }
+    let address = Address::new(params);
     for &hash in hashes {
         let ((first, second), _) = address.buckets(Uniform(hash));
         table.prefetch(first);
@@ -107,7 +116,7 @@ impl Read for BatchLookup<'_> {
     #[inline(always)]
     fn run<T: Table>(self, table: &T) -> u64 {
         let address = Address::new(self.params);
-        prefetch(table, address, self.hashes);
+        prefetch(table, self.params, self.hashes);
         answers(self.hashes, |hash| {
             let (buckets, fingerprint) = address.buckets(hash);
             table.contains(buckets, fingerprint)

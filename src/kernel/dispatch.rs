@@ -165,16 +165,13 @@ impl Dispatch {
         match self {
             #[cfg(x86_kernels)]
             Self::Avx512(avx512) if hashes.len() >= MIN_FOR_VECTORS => {
-                avx512.contains_all(params, geometry, bytes, hashes, answer);
+                avx512.contains_all(params, bytes, hashes, answer);
             }
             #[cfg(x86_kernels)]
             Self::Avx2(avx2) if hashes.len() >= MIN_FOR_VECTORS => {
-                avx2.contains_all(params, geometry, bytes, hashes, answer);
+                avx2.contains_all(params, bytes, hashes, answer);
             }
-            _ => hashes.each_batch(0..hashes.len(), |hashes| {
-                answer(self.look_up(params, geometry, bytes, hashes));
-                true
-            }),
+            _ => hashes.each_batch(0..hashes.len(), |hashes| answer(self.look_up(params, geometry, bytes, hashes))),
         }
     }
 

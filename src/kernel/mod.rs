@@ -102,8 +102,7 @@ impl FromStr for Kernel {
     type Err = ParamError;
 
     fn from_str(name: &str) -> Result<Self, ParamError> {
-        let known = Self::ALL.into_iter().find(|kernel| kernel.name() == name);
-        known.filter(|kernel| kernel.is_available()).ok_or_else(unavailable)
+        Self::available().find(|kernel| kernel.name() == name).ok_or_else(unavailable)
     }
 }
 

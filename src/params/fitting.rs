@@ -23,7 +23,7 @@ const EXPECTED_EXCESS: f64 = 8e-5;
 pub(crate) fn fitting_items(addressing: Addressing, b: u32, f: u32, buckets: u64) -> u64 {
     let slots = buckets.saturating_mul(b.into());
     let load = |&(last, _): &(u64, u64)| buckets <= last;
-    let load = WalkLoads::of(addressing, b, f).find(load).map_or(WHOLE, |(_, load)| load);
+    let load = walk_loads(addressing, b, f).find(load).map_or(WHOLE, |(_, load)| load);
     // ⌊slots · load / WHOLE⌋, computed so that no product overflows.
     let most = slots / WHOLE * load + slots % WHOLE * load / WHOLE;
     let fewest = always_fitting(addressing, b).min(slots);
@@ -47,7 +47,7 @@ pub(super) fn min_buckets(addressing: Addressing, b: u32, f: u32, items: u64) ->
     if !are_distinct(b, f, full, items) {
         first = smallest(full, u64::MAX, |buckets| are_distinct(b, f, buckets, items));
     }
-    for (last, load) in WalkLoads::of(addressing, b, f) {
+    for (last, load) in walk_loads(addressing, b, f) {
         // Saturates at `u64::MAX`, which is more than any table has.
         let slots = (items / load).saturating_mul(WHOLE).saturating_add((items % load * WHOLE).div_ceil(load));
         let buckets = addressing.round_up(slots.div_ceil(b.into()).max(first));
@@ -82,57 +82,36 @@ fn are_distinct(b: u32, f: u32, buckets: u64, items: u64) -> bool {
     excess <= EXPECTED_EXCESS
 }
 
-/// The loads up to which the walk finds room, from small tables to large ones. Each comes with the largest number of buckets that
-/// has it. Between two measured sizes, it is the lower of their loads; bucket sizes that were not measured have the load of the
-/// next smaller one.
-struct WalkLoads {
-    row: &'static [u16; SIZES.len()],
-    /// Loads are multiplied by this many eighths.
-    eighths: u64,
-    /// Then loads are reduced by this power of two of their value.
-    shift: u32,
-    /// Twice the index of a size, and one more for the tables between it and the next size.
-    place: usize,
-}
-
-impl WalkLoads {
-    fn of(addressing: Addressing, b: u32, f: u32) -> Self {
-        let rows = &SAFE_LOADS[addressing as usize];
-        let row = BUCKET_SIZES.iter().rposition(|&size| u32::from(size) <= b).unwrap_or(0);
-        // With addresses as in Go's library, fingerprints of f bits lead from a bucket to at most 2^(2ᶠ − 1) others. So very short
-        // ones divide the table into parts, whose item counts vary.
-        let eighths = if addressing == Addressing::PowerOfTwo { (2 * f - 1).min(8) } else { 8 };
-        // In buckets of two slots, shorter fingerprints cost a little: the mean measured load is lower by a quarter of 2^−f. (With
-        // three slots, it is lower by a fourteenth of 2^−f, which is not worth a rule.)
-        let shift = if b == 2 { f + 2 } else { u64::BITS - 1 };
-        Self { row: &rows[row], eighths: eighths.into(), shift, place: 0 }
-    }
-}
-
-impl Iterator for WalkLoads {
-    type Item = (u64, u64);
-
-    fn next(&mut self) -> Option<(u64, u64)> {
-        let (size, is_between) = (self.place / 2, self.place % 2 == 1);
-        self.place += 1;
-        let (&log2, load) = (SIZES.get(size)?, u64::from(self.row[size]));
-        let next = SIZES.get(size + 1).map(|&log2| ((1 << log2) - 1, u64::from(self.row[size + 1])));
-        let (last, load) = match next {
-            _ if !is_between => (1 << log2, load),
-            Some((last, next_load)) => (last, load.min(next_load)),
+/// Returns the loads up to which the walk finds room, from small tables to large ones. Each comes with the largest number of
+/// buckets that has it. Between two measured sizes, it is the lower of their loads; bucket sizes that were not measured have the
+/// load of the next smaller one.
+fn walk_loads(addressing: Addressing, b: u32, f: u32) -> impl Iterator<Item = (u64, u64)> {
+    let row = BUCKET_SIZES.iter().rposition(|&size| u32::from(size) <= b).unwrap_or(0);
+    let loads = &SAFE_LOADS[addressing as usize][row];
+    // With addresses as in Go's library, fingerprints of f bits lead from a bucket to at most 2^(2ᶠ − 1) others. So very short
+    // ones divide the table into parts, whose item counts vary.
+    let eighths = u64::from(if addressing == Addressing::PowerOfTwo { (2 * f - 1).min(8) } else { 8 });
+    // In buckets of two slots, shorter fingerprints cost a little: the mean measured load is lower by a quarter of 2^−f. (With
+    // three slots, it is lower by a fourteenth of 2^−f, which is not worth a rule.)
+    let shift = if b == 2 { f + 2 } else { u64::BITS - 1 };
+    // An even place is a size, an odd one the tables between it and the next size.
+    (0..2 * SIZES.len()).map(move |place| {
+        let size = place / 2;
+        let load = u64::from(loads[size]);
+        let (last, load) = match SIZES.get(size + 1) {
+            _ if place.is_multiple_of(2) => (1_u64 << SIZES[size], load),
+            Some(&next) => ((1_u64 << next) - 1, load.min(loads[size + 1].into())),
             // The last load applies to all larger tables.
             None => (u64::MAX, load),
         };
-        let load = load * self.eighths / 8;
-        Some((last, load - (load >> self.shift)))
-    }
+        let load = load * eighths / 8;
+        (last, load - (load >> shift))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const ADDRESSINGS: [Addressing; 2] = [Addressing::AnySize, Addressing::PowerOfTwo];
 
     /// Returns the number of items that a load in ten-thousandths leaves in so many slots.
     fn items_at(load: u16, slots: u64) -> u64 {
@@ -141,7 +120,7 @@ mod tests {
 
     #[test]
     fn sizes_between_measured_ones_have_the_lower_load() {
-        for addressing in ADDRESSINGS {
+        for addressing in Addressing::ALL {
             for (row, &b) in BUCKET_SIZES.iter().enumerate().skip(1) {
                 let loads = SAFE_LOADS[addressing as usize][row];
                 for place in 1..SIZES.len() - 1 {
@@ -162,7 +141,7 @@ mod tests {
 
     #[test]
     fn unmeasured_bucket_sizes_have_the_load_of_the_next_smaller() {
-        for addressing in ADDRESSINGS {
+        for addressing in Addressing::ALL {
             let items = |b, buckets| fitting_items(addressing, b, 32, buckets);
             assert_eq!(items(5, 1 << 10) / 5, items(4, 1 << 10) / 4);
             assert_eq!(items(15, 1 << 20) / 15, items(12, 1 << 20) / 12);
@@ -186,7 +165,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
     fn min_buckets_are_as_few_as_possible() {
-        for addressing in ADDRESSINGS {
+        for addressing in Addressing::ALL {
             for (b, f) in [(1, 2), (1, 9), (1, 20), (2, 3), (2, 8), (3, 6), (4, 4), (4, 5), (4, 13), (7, 3), (16, 2), (16, 32)] {
                 for items in (0..40).map(|place| 1_u64 << place).chain([0, 3, 5, 10, 100, 1000, 44_444, 10_000_019]) {
                     let buckets = min_buckets(addressing, b, f, items);

@@ -206,8 +206,6 @@ mod tests {
     use alloc::vec::Vec;
     use proptest::{prelude::*, test_runner::RngSeed};
 
-    const ADDRESSINGS: [Addressing; 2] = [Addressing::AnySize, Addressing::PowerOfTwo];
-
     fn request(addressing: Addressing, kind: TableKind, b: u32, capacity: usize) -> Request {
         Request { addressing, table: Some(kind), bucket_size: Some(b), capacity: Some(capacity), ..Request::default() }
     }
@@ -219,7 +217,7 @@ mod tests {
         let kinds =
             [(TableKind::Packed, 4, 4), (TableKind::Packed, 13, 4), (TableKind::Single, 8, 1), (TableKind::Single, 12, 2)];
         for (kind, f, b) in kinds {
-            for addressing in ADDRESSINGS {
+            for addressing in Addressing::ALL {
                 for capacity in (0..200).chain([500, 1000, 2222, 5000]) {
                     let params =
                         Request { fingerprint_bits: Some(f), ..request(addressing, kind, b, capacity) }.params().unwrap();
@@ -345,7 +343,7 @@ mod tests {
     fn any_request() -> impl Strategy<Value = Request> {
         let table = prop::sample::select(&[None, Some(TableKind::Single), Some(TableKind::Packed)][..]);
         let bucket_size = prop_oneof![2 => Just(None), 1 => Just(Some(4)), 4 => (0..18u32).prop_map(Some)];
-        let addressing = prop::sample::select(&ADDRESSINGS[..]);
+        let addressing = prop::sample::select(&Addressing::ALL[..]);
         let all = (any_size(), any_precision(), table, bucket_size, addressing);
         all.prop_map(|((capacity, buckets), (false_positive_rate, fingerprint_bits), table, bucket_size, addressing)| Request {
             capacity,

@@ -5,7 +5,7 @@ use core::{fmt, iter, ops::Range};
 
 use super::{RedisBloomFilter, SubFilter, SubFilters};
 use crate::{
-    bits::{index, low_half, wide},
+    bits::{in_memory, index, low_half, wide},
     filter::Core as _,
     snapshot::{SnapshotError, SnapshotErrorKind as Kind, Source, too_short},
     storage::{OutOfMemory, reserve},
@@ -336,14 +336,11 @@ impl RedisBloomFilter {
         };
         assert!(most_bytes > 0, "a chunk has room for a byte");
         for filter in &self.core.filters {
-            let slots = &filter.slots;
-            if let Some(rest) =
-                usize::try_from(skipped).ok().and_then(|skipped| slots.get(skipped..)).filter(|rest| !rest.is_empty())
-            {
+            if let Some(rest @ [_, ..]) = filter.slots.get(in_memory(skipped)..) {
                 let bytes = &rest[..rest.len().min(most_bytes)];
                 return Some((iterator + wide(bytes.len()), bytes));
             }
-            skipped -= wide(slots.len());
+            skipped -= wide(filter.slots.len());
         }
         None
     }
@@ -407,7 +404,7 @@ impl RedisBloomFilter {
     pub fn to_dump(&self) -> Vec<u8> {
         let mut dump = Vec::new();
         for (iterator, bytes) in self.chunks() {
-            dump.extend_from_slice(&encode_frame(iterator, bytes));
+            dump.extend_from_slice(frame(iterator, bytes).as_flattened());
             dump.extend_from_slice(bytes);
         }
         dump
@@ -420,7 +417,7 @@ impl RedisBloomFilter {
     #[cfg(feature = "std")]
     pub fn write_dump<W: std::io::Write>(&self, mut writer: W) -> std::io::Result<()> {
         self.chunks().try_for_each(|(iterator, bytes)| {
-            writer.write_all(&encode_frame(iterator, bytes))?;
+            writer.write_all(frame(iterator, bytes).as_flattened())?;
             writer.write_all(bytes)
         })
     }
@@ -468,23 +465,18 @@ fn read(mut source: Source<'_>) -> Result<RedisBloomFilter, SnapshotError> {
 }
 
 /// Returns the frame before a chunk: its iterator and its length.
-fn encode_frame(iterator: u64, bytes: &[u8]) -> [u8; FRAME_BYTES] {
-    let mut frame = [0; FRAME_BYTES];
-    frame[..8].copy_from_slice(&iterator.to_le_bytes());
-    frame[8..].copy_from_slice(&wide(bytes.len()).to_le_bytes());
-    frame
+fn frame(iterator: u64, bytes: &[u8]) -> [[u8; 8]; 2] {
+    [iterator, wide(bytes.len())].map(u64::to_le_bytes)
 }
 
 /// Reads the iterator and the length of the next chunk, or returns `None` at the end.
 fn read_frame(source: &mut Source<'_>, offset: u64) -> Result<Option<(u64, u64)>, SnapshotError> {
-    let (mut iterator, mut len) = ([0; 8], [0; 8]);
-    match source.fill(&mut iterator, offset)? {
-        0 => return Ok(None),
-        8 => {}
-        read => return Err(cut_off(offset + wide(read), offset + wide(FRAME_BYTES))),
+    let mut frame = [[0; 8]; 2];
+    match source.fill(frame.as_flattened_mut(), offset)? {
+        0 => Ok(None),
+        FRAME_BYTES => Ok(Some(frame.map(u64::from_le_bytes).into())),
+        read => Err(cut_off(offset + wide(read), offset + wide(FRAME_BYTES))),
     }
-    fill(source, &mut len, offset + 8)?;
-    Ok(Some((u64::from_le_bytes(iterator), u64::from_le_bytes(len))))
 }
 
 /// Fills `bytes`. Returns an error if the source ends before that.

@@ -37,7 +37,7 @@ use crate::{
     hash::{Uniform, results_writer},
     kernel::{Hashes, answers},
     params::false_positive_rate,
-    storage::{OutOfMemory, reserve_exact, reserved},
+    storage::{OutOfMemory, collected, copied, reserve_exact},
     table::{Address, Fingerprint, Pair},
 };
 use format::{BUCKET_SIZE, BUCKETS, DELETED, EXPANSION, FILTERS, Header, ITEMS, MAX_ITERATIONS};
@@ -147,9 +147,7 @@ impl SubFilter {
     }
 
     fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        let mut clone = Self::new(self.buckets(), self.bucket_size);
-        clone.append(&self.slots)?;
-        Ok(clone)
+        Ok(Self { slots: copied(&self.slots)?, ..*self })
     }
 
     fn buckets(&self) -> u64 {
@@ -205,10 +203,7 @@ impl RedisBloomFilter {
     /// # Errors
     /// If memory cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        let mut filters = reserved(self.core.filters.len())?;
-        for filter in &self.core.filters {
-            filters.push(filter.try_clone()?);
-        }
+        let filters = collected(self.core.filters.iter().map(SubFilter::try_clone))?;
         Ok(Self::of(SubFilters { header: self.core.header, filters }))
     }
 
@@ -334,10 +329,7 @@ impl SubFilters {
     /// Removes one copy for each hash, and writes to `removed` which were found.
     fn remove_all(&mut self, hashes: &impl Hashes, removed: &mut [bool]) {
         let mut answer = results_writer(removed);
-        hashes.each_batch(0..hashes.len(), |batch| {
-            answer(answers(batch, |hash| self.remove(hash)));
-            true
-        });
+        hashes.each_batch(0..hashes.len(), |batch| answer(answers(batch, |hash| self.remove(hash))));
     }
 }
 

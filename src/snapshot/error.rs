@@ -180,8 +180,15 @@ impl SnapshotError {
         Self::from_cause(kind, offset, Cause::Altered { part, stored, computed })
     }
 
-    /// Creates the error for parameters that no filter has.
-    pub(crate) fn params(kind: SnapshotErrorKind, at: usize, error: ParamError) -> Self {
+    /// Creates the error for parameters that no filter has. The offsets are those of the fingerprint length, the bucket size and
+    /// the number of buckets.
+    pub(crate) fn params(kind: SnapshotErrorKind, offsets: [usize; 3], error: ParamError) -> Self {
+        let [fingerprint_bits_at, bucket_size_at, buckets_at] = offsets;
+        let at = match error {
+            ParamError::FingerprintBits { .. } => fingerprint_bits_at,
+            ParamError::BucketSize { .. } => bucket_size_at,
+            _ => buckets_at,
+        };
         Self::from_cause(kind, wide(at), Cause::Params(error))
     }
 
@@ -490,7 +497,7 @@ mod tests {
                  0x0000000000000abc; the snapshot is corrupt, use another copy",
             ),
             (
-                SnapshotError::params(Kind::Parameter, 11, invalid_bits),
+                SnapshotError::params(Kind::Parameter, [11, 12, 24], invalid_bits),
                 "at byte 11: fingerprint bits: 3 given, but the packed table takes 4 to 32; the snapshot is \
                  corrupt, use another copy",
             ),

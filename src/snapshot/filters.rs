@@ -9,7 +9,7 @@ use std::{io::Read, path::Path};
 use super::{
     Input, SnapshotError,
     error::{too_long, too_short},
-    format::{CHECKSUM_AT, Checksum, Fixed, Header, TRAILER_BYTES, checksum, header_too_short, u64_at},
+    format::{CHECKSUM_AT, Checksum, Fixed, HEADER_BYTES, Header, TRAILER_BYTES, checksum, header_too_short, u64_at},
     pieces::{around_bare, bare_frame},
     read::MAX_PIECE,
     verify::{self, Frame},
@@ -20,7 +20,7 @@ use crate::{
     bits::{IS_SMALLEST, PADDING, in_memory, index, wide},
     filter::{CuckooFilter, FilterView, RawFilter},
     hash::{Hasher, HasherId, Xxh3},
-    storage::{OutOfMemory, Owned, Snapshot, reserved},
+    storage::{OutOfMemory, Owned, Snapshot, copied},
     table::copies::SnapshotCopies,
 };
 
@@ -146,6 +146,7 @@ macro_rules! writes {
             }
         }
 
+        #[cfg(feature = "serde")]
         $crate::snapshot::serializes! { impl [$($generics)*] $filter, $hasher }
     };
 }
@@ -276,13 +277,14 @@ macro_rules! reads {
             }
         }
 
+        #[cfg(feature = "serde")]
         $crate::snapshot::deserializes!($filter);
     };
 }
 pub(crate) use reads;
 
 /// Defines the methods of a view. They use its `open`, whose last parameter says whether other bytes may follow the snapshot, and
-/// `verify`, `to_verified`, `snapshot` and `into_snapshot` of its core.
+/// `verify`, `to_verified` and the field `storage` of its core.
 macro_rules! views {
     ($view:ident, $owned:ident) => {
         impl<D: AsRef<[u8]>> $view<D> {
@@ -374,7 +376,7 @@ macro_rules! views {
                 hasher: impl FnOnce($crate::hash::HasherId) -> Option<H>,
             ) -> Result<(Self, usize), $crate::SnapshotError> {
                 let view = Self::open(data, hasher, true)?;
-                let end = view.core.snapshot().end();
+                let end = view.core.storage.end;
                 Ok((view, end))
             }
         }
@@ -426,13 +428,13 @@ macro_rules! views {
             /// Returns the data that the view was made from.
             #[must_use]
             pub fn data(&self) -> &D {
-                self.core.snapshot().data()
+                &self.core.storage.data
             }
 
             /// Converts the view back into its data.
             #[must_use]
             pub fn into_data(self) -> D {
-                self.core.into_snapshot().into_data()
+                self.core.storage.data
             }
         }
     };
@@ -570,26 +572,19 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
             return Err(too_long(given, end));
         }
         let listed = index(end - params.snapshot_bytes());
-        Ok(Self { core: RawFilter::with_listed(params, Snapshot::new(data, index(end)), items, listed), hasher })
+        let storage = Snapshot { data, start: HEADER_BYTES, end: index(end) };
+        Ok(Self { core: RawFilter::with_listed(params, storage, items, listed), hasher })
     }
 }
 
 impl<D: AsRef<[u8]>> RawFilter<Snapshot<D>> {
-    fn snapshot(&self) -> &Snapshot<D> {
-        self.storage()
-    }
-
-    fn into_snapshot(self) -> Snapshot<D> {
-        self.into_storage()
-    }
-
     /// Returns the frame of the view's table.
     fn frame(&self, hasher: HasherId) -> Frame {
-        let snapshot = self.snapshot();
+        let snapshot = &self.storage;
         if snapshot.is_bare() {
             return bare_frame(self, hasher);
         }
-        let [seed, stored] = [CHECKSUM_AT, snapshot.end() - TRAILER_BYTES].map(|at| u64_at(snapshot.all(), at));
+        let [seed, stored] = [CHECKSUM_AT, snapshot.end - TRAILER_BYTES].map(|at| u64_at(snapshot.all(), at));
         Frame::in_snapshot(seed, stored)
     }
 
@@ -597,7 +592,7 @@ impl<D: AsRef<[u8]>> RawFilter<Snapshot<D>> {
         let (listed, frame) = (self.listed(), self.frame(hasher));
         if IS_SMALLEST {
             // The same code for all types of data.
-            let view = RawFilter::with_listed(*self.params(), &self.storage()[..], self.items(), listed.bytes().len());
+            let view = RawFilter::with_listed(*self.params(), &self.storage[..], self.items(), listed.bytes().len());
             return verify::contiguous(&view, &frame);
         }
         verify::fixed(self, listed, &frame)
@@ -606,8 +601,7 @@ impl<D: AsRef<[u8]>> RawFilter<Snapshot<D>> {
     /// Returns a validated copy. Validates the copy, not the view, because mapped bytes may change at any time.
     fn to_verified(&self, hasher: HasherId) -> Result<RawFilter, SnapshotError> {
         let (mut copy, bytes) = (self.copied_table()?, self.listed().bytes());
-        let mut listed = reserved(bytes.len())?;
-        listed.extend_from_slice(bytes);
+        let listed = copied(bytes)?;
         let listed = SnapshotCopies::new(&listed, self.keys());
         verify::fixed(&copy, listed, &self.frame(hasher))?;
         copy.set_listed(listed)?;
@@ -615,11 +609,11 @@ impl<D: AsRef<[u8]>> RawFilter<Snapshot<D>> {
     }
 
     fn snapshot_bytes(&self) -> u64 {
-        if self.snapshot().is_bare() { self.params().snapshot_bytes() } else { Fixed::of(self).snapshot_bytes() }
+        if self.storage.is_bare() { self.params().snapshot_bytes() } else { Fixed::of(self).snapshot_bytes() }
     }
 
     fn write<E>(&self, hasher: HasherId, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let snapshot = self.snapshot();
+        let snapshot = &self.storage;
         if !snapshot.is_bare() {
             return write(snapshot.all());
         }

@@ -28,9 +28,9 @@ use crate::{
     filter::RawFilter,
     hash::{Hasher, HasherId, Xxh3, hash_bytes},
     message::{Text, text},
-    params::{Addressing, ParamError, Params, TableKind},
+    params::{Addressing, Params, TableKind},
     snapshot::{SnapshotError, SnapshotErrorKind as Kind},
-    storage::{self, Bytes},
+    storage::Bytes,
     table::{
         TableParams as _,
         copies::{ClassKeys, KEYS_AT},
@@ -60,7 +60,6 @@ pub(super) const CHECKSUM_AT: usize = RESERVED_AT + 8;
 /// The length of the header and the offset of the table. It is a multiple of 64, so the table begins at a cache line in a mapped
 /// file.
 pub(crate) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
-const _: () = assert!(HEADER_BYTES == storage::HEADER_BYTES);
 
 // The fields of a growing filter's header that differ from these.
 const PARTITION_BITS_AT: usize = ADDRESSING_AT;
@@ -232,14 +231,9 @@ impl Fixed {
         };
         let (f, b) = (header[FINGERPRINT_BITS_AT].into(), header[BUCKET_SIZE_AT].into());
         let buckets = u64_at(header, BUCKETS_AT);
-        let params = Params::new(table, f, b, buckets, addressing, u64_at(header, SEED_AT)).map_err(|error| {
-            let at = match error {
-                ParamError::FingerprintBits { .. } => FINGERPRINT_BITS_AT,
-                ParamError::BucketSize { .. } => BUCKET_SIZE_AT,
-                _ => BUCKETS_AT,
-            };
-            SnapshotError::params(Kind::Parameter, at, error)
-        })?;
+        let offsets = [FINGERPRINT_BITS_AT, BUCKET_SIZE_AT, BUCKETS_AT];
+        let params = Params::new(table, f, b, buckets, addressing, u64_at(header, SEED_AT))
+            .map_err(|error| SnapshotError::params(Kind::Parameter, offsets, error))?;
         let (items, slots) = (u64_at(header, ITEMS_AT), params.slots());
         let listed_bytes = u64_at(header, LISTED_BYTES_AT);
         let key_bytes = ClassKeys::new(params.buckets(), params.fingerprint_bits(), 0).key_bytes();
@@ -320,7 +314,7 @@ impl Section {
         put(&mut bytes, 0, self.items.to_le_bytes());
         put(&mut bytes, 8, self.records.to_le_bytes());
         put(&mut bytes, 16, self.length.to_le_bytes());
-        // As `section_checksum` does, in pieces.
+        // It depends on the partition and on the header's checksum, so a section does not match another partition or filter.
         let mut checksum = Checksum::new(seed.wrapping_add(partition));
         checksum.update(&bytes[..SECTION_FIELDS]);
         list.for_each(|piece| checksum.update(piece.as_ref()));
@@ -330,15 +324,9 @@ impl Section {
     }
 
     /// Decodes the fields and the stored checksum.
-    pub fn decode(bytes: &[u8; SECTION_BYTES]) -> (Self, u64) {
+    pub fn decode(bytes: &[u8]) -> (Self, u64) {
         (Self { items: u64_at(bytes, 0), records: u64_at(bytes, 8), length: u64_at(bytes, 16) }, u64_at(bytes, SECTION_FIELDS))
     }
-}
-
-/// Computes the checksum of a section's fields and its list. It depends on `partition` and on the header's checksum, `seed`, so a
-/// section does not match another partition or filter.
-pub(super) fn section_checksum(fields_and_list: &[u8], partition: u64, seed: u64) -> u64 {
-    checksum(fields_and_list, seed.wrapping_add(partition))
 }
 
 /// The kind of a record's body.

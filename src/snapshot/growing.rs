@@ -6,6 +6,7 @@ use super::{
     ElasticView, Input, ListedGeneration, Listing, Reading, Source,
     error::too_long,
     filters::append,
+    format::HEADER_BYTES,
     read::Contents,
     reads, snapshot_bytes,
     view::{ShardIndex, SnapshotShards},
@@ -14,28 +15,26 @@ use super::{
 #[cfg(feature = "std")]
 use crate::elastic::{Shared, SharedFilter};
 use crate::{
-    bits::{low_half, wide},
+    bits::{index, low_half, wide},
     elastic::{Elastic, ElasticFilter, Generation, Partition, Shards as _},
     hash::{Hasher, HasherId},
     kernel::Dispatch,
     snapshot::{Body, SnapshotError},
-    storage::{OutOfMemory, reserved},
+    storage::{OutOfMemory, Snapshot, reserved},
 };
 
 impl Partition {
     /// Reads the bodies of a section.
     fn read(reading: &mut Reading<'_, '_>, listing: &Listing) -> Result<Self, SnapshotError> {
         let params = reading.header.fields;
-        let mut partition: Option<Self> = None;
-        for listed in listing.generations(&params) {
-            let generation = Generation::read(reading, listed)?;
-            match &mut partition {
-                Some(partition) => partition.push_generation(generation)?,
-                None => partition = Some(Self::with_first(generation)),
-            }
+        let mut generations = listing.generations(&params);
+        let mut partition = match generations.next() {
+            Some(first) => Self::with_first(Generation::read(reading, first)?),
+            None => Self::new(params.generation(0), Dispatch::best())?,
+        };
+        for listed in generations {
+            partition.push_generation(Generation::read(reading, listed)?)?;
         }
-        let mut partition = partition.map_or_else(|| Self::new(params.generation(0), Dispatch::best()), Ok)?;
-        partition.note_copies();
         listing.check_items(partition.item_count())?;
         Ok(partition)
     }
@@ -149,32 +148,35 @@ impl<H: Hasher> SharedFilter<H> {
 
 impl<D: AsRef<[u8]>, H: Hasher> ElasticView<D, H> {
     fn open(data: D, hasher: impl FnOnce(HasherId) -> Option<H>, allow_trailing: bool) -> Result<Self, SnapshotError> {
-        let given = data.as_ref().len();
-        let (core, hasher) = SnapshotShards::open(data, hasher)?;
-        let (given, end) = (wide(given), core.snapshot_bytes());
-        if end < given && !allow_trailing {
-            return Err(too_long(given, end));
-        }
-        Ok(Self { core, hasher })
+        let bytes = data.as_ref();
+        let mut input = Input::new(Source::Slice(bytes));
+        let reading = Reading::start(&mut input)?;
+        let hasher = reading.header.hasher(hasher)?;
+        let shards = ShardIndex::read(reading)?;
+        let (given, end) = (wide(bytes.len()), input.offset);
+        let storage = Snapshot { data, start: HEADER_BYTES, end: index(end) };
+        // Dropped as one: to drop the shards and the data alone takes 700 bytes of WebAssembly more.
+        let view = Self { core: SnapshotShards { storage, index: shards }, hasher };
+        if end < given && !allow_trailing { Err(too_long(given, end)) } else { Ok(view) }
     }
 }
 
 impl<D: AsRef<[u8]>> SnapshotShards<D> {
     fn verify(&self, _: HasherId) -> Result<(), SnapshotError> {
-        self.index().verify(self.snapshot().all())
+        self.index.verify(self.storage.all())
     }
 
     fn to_verified(&self, _: HasherId) -> Result<Elastic, SnapshotError> {
-        let mut input = Input::new(Source::Slice(self.snapshot().all()));
+        let mut input = Input::new(Source::Slice(self.storage.all()));
         Elastic::read(Reading::start(&mut input)?)
     }
 
     fn snapshot_bytes(&self) -> u64 {
-        wide(self.snapshot().end())
+        wide(self.storage.end)
     }
 
     fn write<E>(&self, _: HasherId, mut piece: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        piece(self.snapshot().all())
+        piece(self.storage.all())
     }
 
     fn append_to(&self, hasher: HasherId, bytes: &mut Vec<u8>) -> Result<(), OutOfMemory> {

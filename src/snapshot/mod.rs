@@ -38,7 +38,7 @@ pub(crate) use file::replace_with;
 #[cfg(feature = "serde")]
 pub(crate) use serde::{deserializes, serializes};
 #[cfg(go_files)]
-pub(crate) use {error::boxed, file::check_length};
+pub(crate) use {error::boxed, file::check_length, verify::table as verify_table};
 pub use {
     error::{SnapshotError, SnapshotErrorKind},
     pieces::{SnapshotExtent, SnapshotIndex},
@@ -56,11 +56,3 @@ pub(crate) use {
     read::{Input, ListedGeneration, Listing, Reading, Source},
     write::{snapshot_bytes, write},
 };
-
-/// Implements nothing: without serde, filters do not have its traits.
-#[cfg(not(feature = "serde"))]
-macro_rules! without_serde {
-    ($($filter:tt)*) => {};
-}
-#[cfg(not(feature = "serde"))]
-pub(crate) use {without_serde as deserializes, without_serde as serializes};

@@ -151,7 +151,7 @@ impl<D: AsRef<[u8]>, H: Hasher> FilterView<D, H> {
                 error.with_remedy("give the number of items that the filter's table held (table_len) when it was written")
             );
         }
-        Ok(Self { core: RawFilter::from_parts(params, Snapshot::bare(data, end), wide(items)), hasher })
+        Ok(Self { core: RawFilter::from_parts(params, Snapshot { data, start: 0, end }, wide(items)), hasher })
     }
 }
 
@@ -162,7 +162,7 @@ fn header<S: Bytes>(filter: &RawFilter<S>, hasher: HasherId) -> (HeaderBytes, u6
 
 /// Returns the checksum that is stored behind a bare table.
 fn stored<D: AsRef<[u8]>>(view: &RawFilter<Snapshot<D>>) -> u32 {
-    let behind = view.storage()[view.params().table_bytes()..].first_chunk();
+    let behind = view.storage[view.params().table_bytes()..].first_chunk();
     behind.map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
@@ -284,8 +284,7 @@ impl SnapshotExtent {
 
     /// Decodes the header of a section, which is complete; `others` more sections follow.
     fn begin_section(&mut self, others: u64) -> Result<(), SnapshotError> {
-        let (first, _) = self.header.as_chunks();
-        let (Section { length, .. }, _) = Section::decode(&first[0]);
+        let (Section { length, .. }, _) = Section::decode(&self.header);
         let least = others * wide(SECTION_BYTES) + wide(TRAILER_BYTES);
         if self.received.checked_add(length).and_then(|end| end.checked_add(least)).is_none() {
             let message = "a partition has {} bytes, so that the snapshot would have 2⁶⁴ or more";

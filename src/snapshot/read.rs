@@ -13,7 +13,7 @@ use super::{
     error::{too_long, too_short},
     format::{
         Body, HEADER_BYTES, Header, HeaderBytes, RECORD_BYTES, Record, SECTION_BYTES, SECTION_FIELDS, Section, TRAILER_BYTES,
-        checksum, header_too_short, section_checksum, u64_at, verify_checksum,
+        checksum, header_too_short, u64_at, verify_checksum,
     },
     verify,
 };
@@ -171,7 +171,7 @@ impl<'a> Input<'a> {
 
 /// A walk over a growing filter's snapshot, whose header has been read.
 pub(crate) struct Reading<'r, 's> {
-    input: &'r mut Input<'s>,
+    pub input: &'r mut Input<'s>,
     pub header: Header<ElasticParams>,
     /// The sections' checksums so far.
     checksums: Vec<u8>,
@@ -185,11 +185,6 @@ impl<'r, 's> Reading<'r, 's> {
         let header = Header::<ElasticParams>::decode(&input.header()?)?;
         let checksums = reserved(header.fields.partitions() * size_of::<u64>())?;
         Ok(Self { input, header, checksums, directories: 0 })
-    }
-
-    /// Returns the offset of the next byte.
-    pub fn offset(&self) -> u64 {
-        self.input.offset
     }
 
     /// Walks over all sections, up to the end of the snapshot. `act` is called behind the records of each partition; it must either
@@ -212,9 +207,7 @@ impl<'r, 's> Reading<'r, 's> {
         let Self { input, header, checksums, .. } = self;
         let start = input.offset;
         input.read(SECTION_BYTES)?;
-        let mut bytes = [0; SECTION_BYTES];
-        bytes.copy_from_slice(&input.part);
-        let (section, stored) = Section::decode(&bytes);
+        let (section, stored) = Section::decode(&input.part);
         let len = usize::try_from(section.records).ok().and_then(|records| records.checked_mul(RECORD_BYTES));
         let len = len.and_then(|len| len.checked_add(SECTION_FIELDS));
         let Some(len) = len else {
@@ -223,7 +216,7 @@ impl<'r, 's> Reading<'r, 's> {
         };
         input.part.truncate(SECTION_FIELDS);
         input.read_up_to(len)?;
-        let computed = section_checksum(&input.part, partition, header.checksum);
+        let computed = checksum(&input.part, header.checksum.wrapping_add(partition));
         verify_checksum(start, text!("header of a partition, or its list of shards,"), stored, computed)?;
         checksums.extend_from_slice(&stored.to_le_bytes());
         Listing::decode(&header.fields, &input.part[SECTION_FIELDS..], partition, &section, start)
@@ -258,7 +251,8 @@ impl<'r, 's> Reading<'r, 's> {
         let list = |key_bytes, count_bytes| ListView::new(bytes, key_bytes, count_bytes, in_memory(record.entries));
         Ok(match record.body {
             Body::Table => {
-                verify::shard(&Shard::from_parts(plan.shard(record.depth), padded, record.entries), start)?;
+                let shard = Shard::from_parts(plan.shard(record.depth), padded, record.entries);
+                verify::table(&shard, start, start, text!("the table of a shard holds {} items, but the list says {}"))?;
                 Contents::Table(padded)
             }
             Body::List { count_bytes } => {
@@ -359,31 +353,19 @@ impl Listing {
     }
 
     /// Returns the generations in order.
-    pub fn generations<'a>(&'a self, params: &'a ElasticParams) -> Generations<'a> {
-        Generations { params, rest: &self.records }
+    pub fn generations<'a>(&'a self, params: &'a ElasticParams) -> impl Iterator<Item = ListedGeneration<'a>> {
+        let generations = self.records.chunk_by(|record, next| record.generation == next.generation);
+        generations.map(move |records| ListedGeneration::of(params, records))
     }
 }
 
-/// The generations of a partition.
-pub(crate) struct Generations<'a> {
-    params: &'a ElasticParams,
-    /// The records of the generations that follow.
-    rest: &'a [Record],
-}
-
-impl<'a> Iterator for Generations<'a> {
-    type Item = ListedGeneration<'a>;
-
+impl<'a> ListedGeneration<'a> {
     // A call: programs go through the generations several times.
     #[inline(never)]
-    fn next(&mut self) -> Option<ListedGeneration<'a>> {
-        let number = self.rest.first()?.generation;
-        let len = self.rest.iter().position(|record| record.generation != number).unwrap_or(self.rest.len());
-        let (records, rest) = self.rest.split_at(len);
-        self.rest = rest;
-        let plan = self.params.generation(number);
+    fn of(params: &ElasticParams, records: &'a [Record]) -> Self {
+        let plan = params.generation(records[0].generation);
         let depth = records.iter().map(|record| record.depth).max().unwrap_or(plan.min_depth);
-        Some(ListedGeneration { plan, depth, records })
+        Self { plan, depth, records }
     }
 }
 

@@ -7,7 +7,6 @@
 use alloc::vec::Vec;
 use core::{
     fmt::{self, Display},
-    marker::PhantomData,
     ops::Range,
 };
 
@@ -112,10 +111,24 @@ impl<'de, F> Visitor<'de> for Snapshot<F> {
         (self.from_slice)(bytes).map_err(|error| format_error(&error))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<F, A::Error> {
-        let mut list = ByteSequence { seq, error: None, lifetime: PhantomData };
-        let filter = self.read_all(&mut |bytes, offset| list.fill(bytes, offset));
-        list.error.map_or_else(|| filter.map_err(|error| format_error(&error)), Err)
+    /// Reads a sequence of numbers as a stream, for formats that have no byte strings.
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<F, A::Error> {
+        // The format's own error.
+        let mut failure = None;
+        let filter = self.read_all(&mut |bytes, offset| {
+            for (read, byte) in bytes.iter_mut().enumerate() {
+                match seq.next_element_seed(Single::Byte) {
+                    Ok(Some(next)) => *byte = next.to_le_bytes()[0],
+                    Ok(None) => return Ok(read),
+                    Err(error) => {
+                        failure = Some(error);
+                        return Err(SnapshotError::new(Kind::Io, offset + wide(read), "the format has failed", []));
+                    }
+                }
+            }
+            Ok(bytes.len())
+        });
+        failure.map_or_else(|| filter.map_err(|error| format_error(&error)), Err)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<F, E> {
@@ -138,31 +151,6 @@ impl<F> Snapshot<F> {
         let mut input = Input::new(Source::Stream(fill));
         let filter = (self.read)(&mut input)?;
         input.expect_end().map(|()| filter)
-    }
-}
-
-/// A sequence of numbers as a stream, for formats that have no byte strings.
-struct ByteSequence<'de, A: SeqAccess<'de>> {
-    seq: A,
-    /// The format's own error.
-    error: Option<A::Error>,
-    lifetime: PhantomData<&'de ()>,
-}
-
-impl<'de, A: SeqAccess<'de>> ByteSequence<'de, A> {
-    /// Fills a buffer, as [`Fill`] does.
-    fn fill(&mut self, bytes: &mut [u8], offset: u64) -> Result<usize, SnapshotError> {
-        for (read, byte) in bytes.iter_mut().enumerate() {
-            match self.seq.next_element_seed(Single::Byte) {
-                Ok(Some(next)) => *byte = next.to_le_bytes()[0],
-                Ok(None) => return Ok(read),
-                Err(error) => {
-                    self.error = Some(error);
-                    return Err(SnapshotError::new(Kind::Io, offset + wide(read), "the format has failed", []));
-                }
-            }
-        }
-        Ok(bytes.len())
     }
 }
 
@@ -203,9 +191,7 @@ impl Base64<'_> {
         self.pending = 0..decoded;
         Ok(decoded > 0)
     }
-}
 
-impl Base64<'_> {
     /// Fills a buffer, as [`Fill`] does.
     fn fill(&mut self, bytes: &mut [u8]) -> Result<usize, SnapshotError> {
         let mut filled = 0;

@@ -59,7 +59,7 @@ pub(super) fn fixed<S: Bytes>(filter: &RawFilter<S>, listed: SnapshotCopies<'_>,
 /// Does the same for a table that the copies follow in memory. Computes the checksum at once, so a program needs no code for pieces.
 pub(super) fn contiguous(filter: &RawFilter<&[u8]>, frame: &Frame) -> Result<(), SnapshotError> {
     let listed = filter.listed();
-    let table_and_listed = &filter.storage()[..filter.table().len() + listed.bytes().len()];
+    let table_and_listed = &filter.storage[..filter.table().len() + listed.bytes().len()];
     let items = buckets(filter, frame.start, &mut |_| {});
     content(filter, listed, frame, checksum(table_and_listed, frame.seed), items)
 }
@@ -78,10 +78,16 @@ fn content<S: Bytes>(
     copies_of_filter(filter, listed, behind)
 }
 
-/// Validates the table of a shard. It begins at `start`, and its checksum has been compared.
-pub(super) fn shard<S: Bytes, P: TableParams>(shard: &RawFilter<S, P>, start: u64) -> Result<(), SnapshotError> {
-    let items = buckets(shard, start, &mut |_| {})?;
-    verify_items(items, shard.items(), start, text!("the table of a shard holds {} items, but the list says {}"))
+/// Validates a table without a checksum, or whose checksum has been compared: all buckets, the bits behind the last one, and the
+/// number of items. The table begins at `start`. The error for a wrong number of items has this offset and this message.
+pub(crate) fn table<S: Bytes, P: TableParams>(
+    filter: &RawFilter<S, P>,
+    start: u64,
+    items_at: u64,
+    message: Text,
+) -> Result<(), SnapshotError> {
+    let items = buckets(filter, start, &mut |_| {})?;
+    verify_items(items, filter.items(), items_at, message)
 }
 
 fn verify_items(found: u64, stated: u64, at: u64, message: Text) -> Result<(), SnapshotError> {

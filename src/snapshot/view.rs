@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::{fmt, iter};
 
-use super::{Body, Input, ListedGeneration, Reading, Record, SnapshotError, Source};
+use super::{Body, ListedGeneration, Reading, Record, SnapshotError};
 #[cfg(feature = "std")]
 use crate::SharedFilter;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         Shards, contains_all, equal, grows, summarize, times_in_table,
     },
     filter::{Content, Core, lookups, planned, read_only},
-    hash::{Hasher, HasherId, Uniform, Xxh3},
+    hash::{Uniform, Xxh3},
     kernel::{Dispatch, Hashes, PREFETCH_FROM},
     storage::{OutOfMemory, Snapshot, reserved},
     table::{
@@ -50,8 +50,8 @@ pub struct ElasticView<D, H = Xxh3> {
 /// The shards inside a snapshot held in `D`, and the facts that opening collects of them: the core of an [`ElasticView`].
 #[derive(Clone)]
 pub(crate) struct SnapshotShards<D> {
-    snapshot: Snapshot<D>,
-    index: ShardIndex,
+    pub storage: Snapshot<D>,
+    pub index: ShardIndex,
 }
 
 /// The shards inside a snapshot, without its bytes.
@@ -123,27 +123,15 @@ struct ListIndex {
 /// The place of the list with index 0: beyond those of all tables, which are their starts in units of 8 bytes.
 const LISTS: u64 = 1 << 61;
 
-impl<D: AsRef<[u8]>> SnapshotShards<D> {
-    /// Opens the snapshot at the start of the data. Also returns its hasher.
-    pub fn open<H: Hasher>(data: D, hasher: impl FnOnce(HasherId) -> Option<H>) -> Result<(Self, H), SnapshotError> {
-        let mut input = Input::new(Source::Slice(data.as_ref()));
-        let reading = Reading::start(&mut input)?;
-        let hasher = reading.header.hasher(hasher)?;
-        let shards = ShardIndex::read(reading)?;
-        let end = index(input.offset);
-        Ok((Self { snapshot: Snapshot::new(data, end), index: shards }, hasher))
-    }
-}
-
 impl ShardIndex {
     /// Reads the lists of shards, up to the end of the snapshot. Compiled once, not for each type of data.
-    fn read(reading: Reading<'_, '_>) -> Result<Self, SnapshotError> {
+    pub fn read(reading: Reading<'_, '_>) -> Result<Self, SnapshotError> {
         let params = reading.header.fields;
         let (mut items, mut in_tables, mut in_lists, mut shards, mut buckets, mut rates) = (0_u64, 0, 0_u64, 0, 0_u64, 0.0);
         let mut partitions = reserved(params.partitions())?;
         reading.sections(&mut |reading, listing| {
-            let mut generations = reserved(listing.generations(&params).count())?;
-            let (mut offset, mut rate) = (reading.offset(), 0.0);
+            let (mut first, mut later) = (None, reserved(listing.generations(&params).count().saturating_sub(1))?);
+            let (mut offset, mut rate) = (reading.input.offset, 0.0);
             // Once this succeeds, all that is allocated is for bytes that exist.
             reading.skip(listing)?;
             let stored = listing.generations(&params).map(|listed| listed.stored()).sum::<u64>();
@@ -155,14 +143,11 @@ impl ShardIndex {
                 in_lists += lists.iter().map(|list| wide(list.len)).sum::<u64>();
                 buckets += generation.plan.whole.buckets() * wide(tables);
                 shards += listed.shards();
-                generations.push(generation);
+                if first.is_none() { first = Some(generation) } else { later.push(generation) }
             }
             (items, in_tables) = (items.saturating_add(listing.items), in_tables + in_memory(stored));
             rates += rate.min(1.0);
-            let mut generations = generations.into_iter();
-            let Some(first) = generations.next() else { return Ok(()) };
-            let mut later = reserved(generations.len())?;
-            later.extend(generations);
+            let Some(first) = first else { return Ok(()) };
             partitions.push(PartitionIndex { first, later });
             Ok(())
         })?;
@@ -200,16 +185,6 @@ impl ListedGeneration<'_> {
     }
 }
 
-impl<D> SnapshotShards<D> {
-    pub fn snapshot(&self) -> &Snapshot<D> {
-        &self.snapshot
-    }
-
-    pub fn into_snapshot(self) -> Snapshot<D> {
-        self.snapshot
-    }
-}
-
 impl GenerationIndex {
     /// Creates the index of a generation whose bodies begin at `offset`, and moves `offset` behind them.
     fn new(listed: &ListedGeneration<'_>, offset: &mut u64) -> Result<Self, OutOfMemory> {
@@ -241,14 +216,6 @@ impl GenerationIndex {
     }
 }
 
-impl ListIndex {
-    fn view(self, bytes: &[u8], key_bytes: u8) -> ListView<'_> {
-        let entry_bytes = usize::from(key_bytes) + usize::from(self.count_bytes);
-        let list = bytes.get(self.start..).and_then(|bytes| bytes.get(..self.len * entry_bytes));
-        ListView::new(list.unwrap_or_default(), key_bytes, self.count_bytes, self.len)
-    }
-}
-
 /// The shards of a generation in a snapshot, with its bytes as one operation sees them.
 #[derive(Clone, Copy)]
 struct InSnapshot<'a> {
@@ -259,7 +226,10 @@ struct InSnapshot<'a> {
 
 impl<'a> InSnapshot<'a> {
     fn list(self, index: Option<&ListIndex>, key_bytes: u8) -> ListView<'a> {
-        index.map_or(ListView::new(&[], 1, 0, 0), |list| list.view(self.bytes[0], key_bytes))
+        let Some(&ListIndex { start, len, count_bytes }) = index else { return ListView::new(&[], 1, 0, 0) };
+        let entry_bytes = usize::from(key_bytes) + usize::from(count_bytes);
+        let list = self.bytes[0].get(start..).and_then(|bytes| bytes.get(..len * entry_bytes));
+        ListView::new(list.unwrap_or_default(), key_bytes, count_bytes, len)
     }
 
     /// Returns the extra copies.
@@ -335,7 +305,7 @@ impl ShardIndex {
     /// Returns the partition of a hash.
     #[inline]
     fn partition(&self, hash: Uniform) -> &PartitionIndex {
-        &self.partitions[self.params.shares().partition(hash)]
+        &self.partitions[self.params.shares.partition(hash)]
     }
 
     #[inline]
@@ -389,10 +359,6 @@ impl ShardIndex {
 }
 
 impl<D: AsRef<[u8]>> SnapshotShards<D> {
-    pub fn index(&self) -> &ShardIndex {
-        &self.index
-    }
-
     pub fn params(&self) -> &ElasticParams {
         &self.index.params
     }
@@ -401,7 +367,7 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
         let mut distinct = 0;
         let partitions = &self.index.partitions;
         partitions.iter().for_each(|partition| {
-            self.index.each_generation(self.snapshot.all(), partition, |generation| distinct += generation.distinct());
+            self.index.each_generation(self.storage.all(), partition, |generation| distinct += generation.distinct());
         });
         distinct
     }
@@ -410,7 +376,7 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
     pub fn content(&self, partition: usize, salt: u64) -> Content {
         let (partition, mut content) = (&self.index.partitions[partition], Content::new(salt));
         self.index
-            .each_generation(self.snapshot.all(), partition, |generation| generation.add_to(&mut content, &partition.first.plan));
+            .each_generation(self.storage.all(), partition, |generation| generation.add_to(&mut content, &partition.first.plan));
         content
     }
 
@@ -437,7 +403,7 @@ impl<D: AsRef<[u8]>> SnapshotShards<D> {
 
     /// Returns the length of the snapshot.
     pub fn table_bytes(&self) -> usize {
-        self.snapshot.end()
+        self.storage.end
     }
 }
 
@@ -449,15 +415,15 @@ impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
 
     #[inline]
     fn contains(&self, hash: Uniform) -> bool {
-        self.index.contains(self.snapshot.all(), hash)
+        self.index.contains(self.storage.all(), hash)
     }
 
     fn count(&self, hash: Uniform) -> u32 {
-        self.index.count(self.snapshot.all(), hash)
+        self.index.count(self.storage.all(), hash)
     }
 
     fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(u64)) {
-        let (bytes, all) = (&[self.snapshot.all()], &self.index.partitions);
+        let (bytes, all) = (&[self.storage.all()], &self.index.partitions);
         let partitions = Partitions {
             of: |hash| self.index.shards_in(bytes, &self.index.partition(hash).first),
             any: self.index.shards_in(bytes, &all[0].first),
@@ -494,7 +460,7 @@ impl<D: AsRef<[u8]>> Core for SnapshotShards<D> {
     }
 
     fn external_bytes(&self) -> usize {
-        self.snapshot.end() + self.index.size_in_bytes()
+        self.storage.end + self.index.size_in_bytes()
     }
 }
 

@@ -7,7 +7,7 @@ use super::format::{
 };
 use crate::{
     bits::{index, wide},
-    elastic::{ElasticParams, GenerationPlan, Partition, ShardBytes},
+    elastic::{ElasticParams, GenerationPlan, Partition, ShardBytes, Shards as _},
     hash::HasherId,
     table::{TableParams as _, copies::Copies},
 };
@@ -37,12 +37,8 @@ pub(crate) fn write<L: Borrow<Partition>, E>(
 #[derive(Clone, Copy)]
 pub(super) enum BodyBytes<'a> {
     Whole(&'a [u8]),
-    /// The entries of a list in parts, with keys and counts of these lengths.
-    Copies {
-        copies: &'a Copies,
-        key_bytes: usize,
-        count_bytes: usize,
-    },
+    /// The entries of a list in parts.
+    Copies(&'a Copies),
 }
 
 impl BodyBytes<'_> {
@@ -50,45 +46,33 @@ impl BodyBytes<'_> {
     fn each_piece<E>(self, act: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         match self {
             Self::Whole(bytes) => act(bytes),
-            Self::Copies { copies, .. } => {
-                let mut result = Ok(());
-                copies.each_piece(&mut |piece| {
-                    result = act(piece);
-                    result.is_ok()
-                });
-                result
-            }
+            Self::Copies(copies) => copies.write_entries(act),
         }
     }
 
     /// Copies the bytes from `offset` on. Returns their number.
     pub fn read(self, offset: usize, bytes: &mut [u8]) -> usize {
-        let (copies, key_bytes, count_bytes) = match self {
+        let copies = match self {
             Self::Whole(whole) => return copy(whole.get(offset..).unwrap_or_default(), bytes),
-            Self::Copies { copies, key_bytes, count_bytes } => (copies, key_bytes, count_bytes),
+            Self::Copies(copies) => copies,
         };
-        let keys = copies.len() * key_bytes;
-        let mut done = 0;
-        if offset < keys {
-            let mut within = offset % key_bytes;
-            for (key, _) in copies.iter_from(offset / key_bytes) {
-                done += copy(&key.to_le_bytes()[within..key_bytes], &mut bytes[done..]);
+        let (mut from, mut done) = (offset, 0);
+        for (width, is_key) in [(copies.keys.key_bytes(), true), (copies.count_bytes(), false)] {
+            let width = usize::from(width);
+            if from >= copies.len() * width {
+                from -= copies.len() * width;
+                continue;
+            }
+            let mut within = from % width;
+            for (key, count) in copies.iter_from(from / width) {
+                let number = if is_key { key } else { count.into() };
+                done += copy(&number.to_le_bytes()[within..width], &mut bytes[done..]);
                 within = 0;
                 if done == bytes.len() {
                     return done;
                 }
             }
-        }
-        let offset = (offset + done).saturating_sub(keys);
-        if count_bytes > 0 {
-            let mut within = offset % count_bytes;
-            for (_, count) in copies.iter_from(offset / count_bytes) {
-                done += copy(&count.to_le_bytes()[within..count_bytes], &mut bytes[done..]);
-                within = 0;
-                if done == bytes.len() {
-                    break;
-                }
-            }
+            from = 0;
         }
         done
     }
@@ -109,22 +93,20 @@ impl BodyBytes<'_> {
 /// Returns the records of a partition, with checksums of 0, the bodies, and the plans of their generations.
 pub(super) fn bodies(partition: &Partition) -> impl Iterator<Item = (Record, BodyBytes<'_>, &GenerationPlan)> + Clone {
     partition.generations().flat_map(|generation| {
-        let (plan, number) = (generation.plan(), generation.number());
+        let plan = generation.plan();
         let shards = generation.shards_in_order().map(move |(shard, bytes)| {
             let (body, bytes) = match bytes {
                 ShardBytes::Table(layout, table) => (Body::Table, &table[..layout.params.table_bytes()]),
                 ShardBytes::List(list) => (Body::List { count_bytes: list.count_bytes() }, list.bytes()),
             };
             let (depth, prefix, entries) = (shard.depth(), shard.prefix(), wide(shard.items()));
-            let record = Record { generation: number, body, depth, prefix, entries, checksum: 0 };
+            let record = Record { generation: plan.number, body, depth, prefix, entries, checksum: 0 };
             (record, BodyBytes::Whole(bytes), plan)
         });
         let copies = generation.extra_copy_list().map(move |copies| {
-            let count_bytes = copies.count_bytes();
-            let body = Body::Copies { count_bytes };
-            let record = Record { generation: number, body, depth: 0, prefix: 0, entries: wide(copies.len()), checksum: 0 };
-            let (key_bytes, count_bytes) = (plan.entry_key_bytes().into(), count_bytes.into());
-            (record, BodyBytes::Copies { copies, key_bytes, count_bytes }, plan)
+            let body = Body::Copies { count_bytes: copies.count_bytes() };
+            let record = Record { generation: plan.number, body, depth: 0, prefix: 0, entries: wide(copies.len()), checksum: 0 };
+            (record, BodyBytes::Copies(copies), plan)
         });
         shards.chain(copies)
     })

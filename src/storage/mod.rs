@@ -12,9 +12,6 @@ use core::{error::Error, fmt, hint::black_box, ops::Deref};
 use crate::bits::PADDING;
 pub(crate) use memory::Owned;
 
-/// The length of a snapshot's header in bytes; the table follows it.
-pub(crate) const HEADER_BYTES: usize = 64;
-
 /// A table and its [`PADDING`] in memory that the filter owns, the storage of a [`CuckooFilter`](crate::CuckooFilter).
 impl Owned {
     /// Allocates an empty table with padding. Returns `None` if the allocation fails.
@@ -31,45 +28,20 @@ impl Owned {
 /// A table inside a snapshot or a bare table, held in `D`: the storage of a [`FilterView`](crate::FilterView).
 #[derive(Clone)]
 pub(crate) struct Snapshot<D> {
-    data: D,
+    pub data: D,
     /// The offset of the table: the length of a header, or 0 for a bare table.
-    start: usize,
-    /// The end of the snapshot, whose trailer serves as padding, or the end of a bare table's padding.
-    end: usize,
+    pub start: usize,
+    /// The end of the snapshot, whose trailer serves as padding, or the end of a bare table's padding. The data was at least as
+    /// long when it was wrapped.
+    pub end: usize,
 }
 
-impl<D> Snapshot<D> {
-    /// Wraps a snapshot that ends at `end`. The caller has checked that the data is at least as long.
-    pub(crate) fn new(data: D, end: usize) -> Self {
-        Self { data, start: HEADER_BYTES, end }
-    }
-
-    /// Wraps a bare table at the start of the data, whose padding ends at `end`. The caller has checked that the data is at least
-    /// as long.
-    pub(crate) fn bare(data: D, end: usize) -> Self {
-        Self { data, start: 0, end }
-    }
-
+impl<D: AsRef<[u8]>> Snapshot<D> {
     /// Returns true if there is no header.
     pub(crate) fn is_bare(&self) -> bool {
         self.start == 0
     }
 
-    /// Returns the end of the snapshot or of a bare table's padding, in bytes from the start of the data.
-    pub(crate) fn end(&self) -> usize {
-        self.end
-    }
-
-    pub(crate) fn data(&self) -> &D {
-        &self.data
-    }
-
-    pub(crate) fn into_data(self) -> D {
-        self.data
-    }
-}
-
-impl<D: AsRef<[u8]>> Snapshot<D> {
     /// Returns all bytes up to the end. Calls `as_ref` and checks the length on every access, because an `AsRef` implementation may
     /// return different bytes each time.
     #[inline]
@@ -165,6 +137,22 @@ impl Error for OutOfMemory {}
 pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut vector = Vec::new();
     vector.try_reserve_exact(len).map_err(|_| OutOfMemory::of(len.saturating_mul(size_of::<T>())))?;
+    Ok(vector)
+}
+
+/// Collects elements in a vector, up to the first error.
+pub(crate) fn collected<T, E: From<OutOfMemory>>(elements: impl ExactSizeIterator<Item = Result<T, E>>) -> Result<Vec<T>, E> {
+    let mut vector = reserved(elements.len())?;
+    for element in elements {
+        vector.push(element?);
+    }
+    Ok(vector)
+}
+
+/// Copies elements to a vector.
+pub(crate) fn copied<T: Copy>(elements: &[T]) -> Result<Vec<T>, OutOfMemory> {
+    let mut vector = reserved(elements.len())?;
+    vector.extend_from_slice(elements);
     Ok(vector)
 }
 

@@ -96,11 +96,6 @@ impl ClassKeys {
         if entries == 0 { 0 } else { rounded.saturating_add(size_of::<Copies>() + capacity_for(lists) * size_of::<List>()) }
     }
 
-    /// Returns an empty list of keys.
-    fn new_list(self) -> List {
-        List::new(self.key_bytes())
-    }
-
     /// Returns the length of a key in bytes.
     pub fn key_bytes(self) -> u8 {
         let [bytes, ..] = self.bits().div_ceil(8).to_le_bytes();
@@ -121,7 +116,7 @@ fn capacity_for(lists: usize) -> usize {
 
 /// Lists of extra copies. The module's documentation describes them.
 pub(crate) struct Copies {
-    keys: ClassKeys,
+    pub keys: ClassKeys,
     /// The share of 2⁶⁴ that a bucket takes.
     bucket_share: u64,
     /// As many lists as [`lists_for`] says, unless memory was lacking. The number of a key's list is the first bits of its
@@ -270,7 +265,7 @@ impl Copies {
         let (len, total) = entries.clone().fold((0, 0), |(len, total), (_, count)| (len + 1, total + u64::from(count)));
         let lists = reserved(capacity_for(lists_for(len)))?;
         let mut copies = Self { entries: len, total, lists, ..Self::new(keys) };
-        copies.lists.resize_with(lists_for(len), || copies.keys.new_list());
+        copies.lists.resize_with(lists_for(len), || List::new(copies.keys.key_bytes()));
         let mut entries = entries.clone();
         for range in 0..copies.ranges() {
             let Some(at) = copies.list_of_range(range) else { continue };
@@ -303,6 +298,11 @@ impl Copies {
     pub fn write<E>(&self, mut act: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         act(&self.total.to_le_bytes())?;
         act(&[self.count_bytes()])?;
+        self.write_entries(&mut act)
+    }
+
+    /// Calls `act` with the bytes of one list of all entries, in pieces.
+    pub fn write_entries<E>(&self, act: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let mut result = Ok(());
         self.each_piece(&mut |piece| {
             result = act(piece);
@@ -311,9 +311,9 @@ impl Copies {
         result
     }
 
-    /// Calls `act` with the bytes of one list of all entries, in pieces, until it returns false.
+    /// Calls `act` with these bytes, in pieces, until it returns false.
     #[inline(never)]
-    pub fn each_piece(&self, act: &mut dyn FnMut(&[u8]) -> bool) {
+    fn each_piece(&self, act: &mut dyn FnMut(&[u8]) -> bool) {
         let bytes = usize::from(self.count_bytes());
         if !self.in_order().all(|list| act(list.view().keys())) || bytes == 0 {
             return;
@@ -387,10 +387,6 @@ impl Copies {
         at.map_or(0, |at| self.lists[list].view().count(at))
     }
 
-    pub fn keys(&self) -> ClassKeys {
-        self.keys
-    }
-
     /// Iterates over all entries in order.
     pub fn iter(&self) -> impl Iterator<Item = (ClassKey, u32)> + Clone {
         self.in_order().flat_map(List::iter)
@@ -417,20 +413,20 @@ impl Copies {
         let first = index(self.spread(key) >> (u64::BITS - self.ranges().checked_ilog2()?));
         // The list of the second of two ranges may have the entry.
         let mut lists = (first & !1..self.ranges()).filter_map(|range| self.lists.get(self.list_of_range(range)?));
-        lists.find_map(|list| list.next(key))
+        lists.find_map(|list| list.view().next(key))
     }
 
-    /// Adds copies of an item. Returns false and changes nothing if the item would have more than `max` in this list. If it
-    /// fails, nothing has changed.
-    pub fn add(&mut self, key: ClassKey, copies: u32, max: u32) -> Result<bool, OutOfMemory> {
-        self.add_at(self.find(key), copies, max)
+    /// [Adds](Self::add_at) copies of an item, with no other limit than that of a count.
+    pub fn add(&mut self, key: ClassKey, copies: u32) -> Result<bool, OutOfMemory> {
+        self.add_at(self.find(key), copies, u32::MAX)
     }
 
-    /// [Adds](Self::add) copies of an item that was [found](Self::find) there.
+    /// Adds copies of an item that was [found](Self::find) there. Returns false and changes nothing if the item would have more
+    /// than `max` in this list. If it fails, nothing has changed.
     pub fn add_at(&mut self, Found { key, list, at }: Found, copies: u32, max: u32) -> Result<bool, OutOfMemory> {
         if self.lists.is_empty() {
             reserve_exact(&mut self.lists, 1)?;
-            self.lists.push(self.keys.new_list());
+            self.lists.push(List::new(self.keys.key_bytes()));
         }
         let before = self.lists[list].len();
         let is_added = self.lists[list].add_at(at, key, copies, max)?;
@@ -640,7 +636,7 @@ mod tests {
                     }
                 } else {
                     let more = if kind == 2 { 1 } else { more };
-                    copies.add(key, more, u32::MAX).expect("there is memory");
+                    copies.add(key, more).expect("there is memory");
                     *model.entry(key).or_insert(0) += more;
                 }
                 prop_assert_eq!(copies.get(key), model.get(&key).copied().unwrap_or(0));
@@ -703,7 +699,7 @@ mod tests {
                 let (first, second) = (product(number, buckets).0, product(number.wrapping_mul(number | 1), buckets).0);
                 let known = number.rotate_left(32).wrapping_mul(0xb504_f333_f9de_6485) >> 8;
                 let (stream, low) = (known >> low_bits & mask(stream_bits), known & mask(low_bits));
-                copies.add(keys.key(stream, (first, second), low), 1, u32::MAX).expect("there is memory");
+                copies.add(keys.key(stream, (first, second), low), 1).expect("there is memory");
                 let longest = copies.lists.iter().map(List::len).max().unwrap_or(0);
                 assert!(longest <= 3 * Copies::MEAN, "{longest} entries in a list of {item}, {keys:?}");
                 let bytes = copies.size_in_bytes() as f64 / copies.entries as f64 - f64::from(keys.key_bytes());

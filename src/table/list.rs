@@ -303,10 +303,6 @@ impl List {
         self.view().get(key)
     }
 
-    pub fn next(&self, key: ClassKey) -> Option<(ClassKey, u32)> {
-        self.view().next(key)
-    }
-
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (ClassKey, u32)> + Clone {
         self.view().iter()
     }
@@ -395,7 +391,8 @@ impl List {
         } else {
             self.set_count(at, count - taken);
         }
-        if self.count_bytes > 0 && width(count) == usize::from(self.count_bytes) {
+        // Otherwise, this count still needs as many bytes as any, or another one does.
+        if width(count) == usize::from(self.count_bytes) && width(count - taken) < width(count) {
             let widest = self.view().widest(0..self.len());
             self.set_count_bytes(widest);
         }
@@ -403,11 +400,6 @@ impl List {
             self.fit();
         }
         taken
-    }
-
-    /// Moves the entries from `key` on to the list that it returns. If it fails, nothing has changed.
-    pub fn split_off(&mut self, key: ClassKey) -> Result<Self, OutOfMemory> {
-        self.split_at(self.view().rank(key))
     }
 
     /// Moves the entries from a position on to the list that it returns. If it fails, nothing has changed.
@@ -421,7 +413,7 @@ impl List {
 
     /// Returns a list of the entries at these positions.
     #[inline(never)]
-    fn part(&self, range: Range<usize>) -> Result<Self, OutOfMemory> {
+    pub fn part(&self, range: Range<usize>) -> Result<Self, OutOfMemory> {
         let ListView { len, key_bytes, count_bytes, .. } = self.view();
         let widest = self.view().widest(range.clone());
         let (counts, part) = (len * key_bytes, range.len());
@@ -574,7 +566,7 @@ mod tests {
         for (key, count) in entries {
             assert_eq!(list.get(key), count);
             for near in [key.saturating_sub(1), key, key.saturating_add(1)] {
-                assert_eq!(list.next(near), model.range(near..).next().map(|(&key, &count)| (key, count)));
+                assert_eq!(list.view().next(near), model.range(near..).next().map(|(&key, &count)| (key, count)));
             }
         }
         // The entries alone determine bytes and memory.
@@ -622,7 +614,8 @@ mod tests {
                 (0, Some(&key)) => key,
                 _ => cut & last,
             };
-            let upper = list.split_off(cut).expect("there is memory");
+            let rank = list.view().rank(cut);
+            let upper = list.split_at(rank).expect("there is memory");
             let upper_model = model.split_off(&cut);
             check(&list, &model);
             check(&upper, &upper_model);

@@ -41,8 +41,6 @@ use crate::{
 };
 pub use address::Uniform;
 pub(crate) use address::{Address, AnySize};
-#[cfg(test)]
-pub(crate) use packed::MAX_COLUMN_BITS;
 #[cfg(go_files)]
 pub(crate) use packed::codebook::CODEWORD_BITS;
 pub(crate) use packed::{Column, Deep, FillPart, Keys, Narrow, Packed, PackedGeometry, Wide};
@@ -134,6 +132,19 @@ impl Slot for u64 {
     }
 }
 
+/// The values of a bucket's slots, in order, for buckets of any size. Empty slots are 0.
+pub(crate) struct Values<S> {
+    slots: [S; MAX_SLOTS],
+    len: usize,
+}
+
+impl<S> AsRef<[S]> for Values<S> {
+    #[inline(always)]
+    fn as_ref(&self) -> &[S] {
+        &self.slots[..self.len]
+    }
+}
+
 /// Iterates over the fingerprints in a bucket: the values of its occupied slots.
 #[inline]
 pub(crate) fn fingerprints<S: Slot>(values: &impl AsRef<[S]>) -> impl Iterator<Item = Fingerprint> {
@@ -180,10 +191,6 @@ pub(crate) trait Table {
     /// none of these bits. Untrusted tables must be checked with this first. Until then, the other methods return unspecified
     /// values, but never cause undefined behavior.
     fn taken(&self, buckets: Range<u64>, low: Option<Fingerprint>) -> Option<u64>;
-    /// Returns why the bucket is corrupt, or `None` if it is valid.
-    fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt>;
-    /// Returns the length of the table and its padding in bytes.
-    fn len_in_bytes(&self) -> usize;
 }
 
 /// Write access to a table. All its buckets must be valid: written by this library, or checked.
@@ -256,8 +263,9 @@ pub(crate) enum Geometry {
 impl Geometry {
     pub fn bucket_bits(&self) -> u64 {
         match self {
-            Self::Single(geometry) => geometry.bucket_bits().into(),
-            Self::Wide(geometry) | Self::Narrow(geometry) => geometry.bucket_bits().into(),
+            // The second bucket begins where the first one ends.
+            Self::Single(geometry) => geometry.bit(1),
+            Self::Wide(geometry) | Self::Narrow(geometry) => geometry.bit(1),
         }
     }
 }

@@ -9,7 +9,7 @@ use core::{
     ops::{Deref, DerefMut, Range},
 };
 
-use super::{Change, Corrupt, Fingerprint, Form, Instructions, MAX_SLOTS, Pair, Read, Table, TableMut};
+use super::{Change, Fingerprint, Form, Instructions, MAX_SLOTS, Pair, Read, Table, TableMut, Values};
 use crate::bits::{self, Fields, index, window_bits};
 
 /// The layout of buckets of b slots of f bits.
@@ -69,11 +69,6 @@ impl SingleGeometry {
     #[inline]
     fn has_one_window(&self) -> bool {
         self.windows == 1
-    }
-
-    #[cfg(x86_kernels)]
-    pub fn bucket_bits(&self) -> u32 {
-        self.bucket_bits.into()
     }
 
     /// Returns the first bit of a bucket.
@@ -166,19 +161,6 @@ struct Plain<'a, B, I> {
     instructions: I,
 }
 
-/// The values of a bucket's slots, in order. Empty slots are 0.
-pub(crate) struct Values {
-    slots: [u32; MAX_SLOTS],
-    len: usize,
-}
-
-impl AsRef<[u32]> for Values {
-    #[inline(always)]
-    fn as_ref(&self) -> &[u32] {
-        &self.slots[..self.len]
-    }
-}
-
 impl<B: Deref<Target = [u8]>, I> Plain<'_, B, I> {
     /// Counts the slots that hold `value`; 0 counts empty slots.
     #[inline(always)]
@@ -206,7 +188,7 @@ impl<B: DerefMut<Target = [u8]>, I> Plain<'_, B, I> {
 
 impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
     type Slot = u32;
-    type Values = Values;
+    type Values = Values<u32>;
 
     #[inline(always)]
     fn contains(&self, buckets: Pair, fingerprint: Fingerprint) -> bool {
@@ -214,7 +196,7 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
     }
 
     #[inline(always)]
-    fn values(&self, bucket: u64) -> Values {
+    fn values(&self, bucket: u64) -> Values<u32> {
         let (first, f, b) = (self.geometry.bit(bucket), self.geometry.slot_bits(), self.geometry.bucket_size());
         let mut values = Values { slots: [0; MAX_SLOTS], len: b as usize };
         if self.geometry.has_one_window() {
@@ -248,17 +230,6 @@ impl<B: Deref<Target = [u8]>, I: Instructions> Table for Plain<'_, B, I> {
             return None;
         }
         Some(buckets.map(|bucket| u64::from(self.geometry.bucket_size()) - self.count(bucket, 0)).sum())
-    }
-
-    /// Any bits are valid, except for fingerprints without any of the bits in `low`.
-    #[inline(always)]
-    fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt> {
-        self.taken(bucket..bucket + 1, low).is_none().then_some(Corrupt::Low)
-    }
-
-    #[inline(always)]
-    fn len_in_bytes(&self) -> usize {
-        self.bytes.len()
     }
 }
 

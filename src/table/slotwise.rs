@@ -1,9 +1,10 @@
-//! A table of any kind, read slot by slot: one piece of code instead of one for each kind, in the npm package.
+//! A table of any kind, read slot by slot: one piece of code instead of one for each kind, to find out what is wrong with a bucket,
+//! and in the npm package for nearly everything.
 
 use core::ops::Range;
 
 use super::{
-    Column, Corrupt, DeepGeometry, Fingerprint, Geometry, MAX_SLOTS, PackedGeometry, Pair, SingleGeometry, Table,
+    Column, Corrupt, DeepGeometry, Fingerprint, Geometry, MAX_SLOTS, PackedGeometry, Pair, SingleGeometry, Table, Values,
     packed::codebook::{self, CODEWORD_BITS, CODEWORDS},
 };
 use crate::bits::{self, index, low_half, mask, wide};
@@ -34,18 +35,6 @@ impl<'a> From<&'a DeepGeometry> for SlotwiseGeometry<'a> {
 pub(crate) struct Slotwise<'a> {
     pub geometry: SlotwiseGeometry<'a>,
     pub bytes: &'a [u8],
-}
-
-/// The values of a bucket's slots, in order. Empty slots are 0.
-pub(crate) struct Values {
-    slots: [u64; MAX_SLOTS],
-    len: usize,
-}
-
-impl AsRef<[u64]> for Values {
-    fn as_ref(&self) -> &[u64] {
-        &self.slots[..self.len]
-    }
 }
 
 impl Slotwise<'_> {
@@ -120,17 +109,22 @@ impl Slotwise<'_> {
         }
         Ok(wide(taken.count()))
     }
+
+    /// Returns why the bucket is corrupt, or `None` if it is valid.
+    pub fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt> {
+        self.check(bucket, low, &mut [0; MAX_SLOTS]).err()
+    }
 }
 
 impl Table for Slotwise<'_> {
     type Slot = u64;
-    type Values = Values;
+    type Values = Values<u64>;
 
     fn contains(&self, (first, second): Pair, fingerprint: Fingerprint) -> bool {
         self.holds(first, fingerprint.wide()) || self.holds(second, fingerprint.wide())
     }
 
-    fn values(&self, bucket: u64) -> Values {
+    fn values(&self, bucket: u64) -> Values<u64> {
         let mut slots = [0; MAX_SLOTS];
         let (len, _) = self.read(bucket, &mut slots);
         Values { slots, len }
@@ -146,13 +140,5 @@ impl Table for Slotwise<'_> {
     fn taken(&self, mut buckets: Range<u64>, low: Option<Fingerprint>) -> Option<u64> {
         let mut slots = [0; MAX_SLOTS];
         buckets.try_fold(0, |taken, bucket| Some(taken + self.check(bucket, low, &mut slots).ok()?))
-    }
-
-    fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt> {
-        self.check(bucket, low, &mut [0; MAX_SLOTS]).err()
-    }
-
-    fn len_in_bytes(&self) -> usize {
-        self.bytes.len()
     }
 }

@@ -9,11 +9,12 @@ use proptest::{
 };
 
 use super::{
-    Corrupt, Deep, DeepGeometry, Fingerprint, Form, Geometry, MAX_COLUMN_BITS, Narrow, Pair, Portable, Single, Slotwise, Table,
-    TableMut, TableParams, Wide, fingerprints, packed::codebook,
+    Corrupt, Deep, DeepGeometry, Fingerprint, Form, Geometry, Narrow, Pair, Portable, Single, Slotwise, Table, TableMut,
+    TableParams, Wide, fingerprints, packed::codebook,
 };
 use crate::{
     bits::{self, PADDING},
+    elastic::ShardParams,
     params::{Addressing, Params, TableKind},
     storage::Owned,
     table::{Change, Read},
@@ -97,44 +98,6 @@ fn params(kind: TableKind, f: u32, b: u32, buckets: u64) -> Params {
     Params::new(kind, f, b, buckets, Addressing::AnySize, 0).unwrap()
 }
 
-/// The parameters of a table with a column.
-#[derive(Clone, Copy)]
-struct ColumnParams {
-    table: Params,
-    column: u32,
-}
-
-impl TableParams for ColumnParams {
-    type Slot = u64;
-    type Slots = [u64; 4];
-    const EMPTY_SLOTS: Self::Slots = [0; 4];
-    const HAS_COLUMN: bool = true;
-
-    fn alternate(&self, bucket: u64, fingerprint: Fingerprint) -> u64 {
-        self.table.alternate(bucket, fingerprint)
-    }
-
-    fn table(&self) -> TableKind {
-        self.table.table()
-    }
-
-    fn fingerprint_bits(&self) -> u32 {
-        self.table.fingerprint_bits()
-    }
-
-    fn column_bits(&self) -> u32 {
-        self.column
-    }
-
-    fn bucket_size(&self) -> u32 {
-        self.table.bucket_size()
-    }
-
-    fn buckets(&self) -> u64 {
-        self.table.buckets()
-    }
-}
-
 /// A geometry with the bytes of a table.
 struct Bound {
     geometry: Geometry,
@@ -159,11 +122,15 @@ impl Bound {
         &self.bytes[..self.len]
     }
 
+    fn slotwise(&self) -> Slotwise<'_> {
+        let geometry = self.deep.as_ref().map_or_else(|| (&self.geometry).into(), Into::into);
+        Slotwise { geometry, bytes: &self.bytes }
+    }
+
     fn read<R: Read>(&self, read: R) -> R::Output {
         let bytes = &self.bytes;
         if self.is_slotwise {
-            let geometry = self.deep.as_ref().map_or_else(|| (&self.geometry).into(), Into::into);
-            return read.run(&Slotwise { geometry, bytes });
+            return read.run(&self.slotwise());
         }
         match &self.deep {
             None => self.geometry.read_with(bytes, Portable, read),
@@ -208,7 +175,6 @@ macro_rules! operations {
 operations!(Read: contains(buckets: (u64, u64), fingerprint: Fingerprint) -> bool, Table);
 operations!(Read: has_room(bucket: u64) -> bool, Table);
 operations!(Read: taken(buckets: core::ops::Range<u64>, low: Option<Fingerprint>) -> Option<u64>, Table);
-operations!(Read: corrupt(bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt>, Table);
 operations!(Change: insert(buckets: (u64, u64), fingerprint: Fingerprint) -> bool, TableMut, mut);
 operations!(Change: remove(buckets: (u64, u64), fingerprint: Fingerprint) -> bool, TableMut, mut);
 operations!(Change: replace(bucket: u64, old: Option<Fingerprint>, new: Option<Fingerprint>) -> bool, TableMut, mut);
@@ -243,12 +209,12 @@ fn agree_on(table: &Bound, oracle: &Oracle, (bucket, other): Pair, fingerprint: 
     prop_assert_eq!(table.has_low((bucket, other), low), expected[0] || expected[1]);
     let occupied = Some(values.len() as u64);
     prop_assert_eq!(table.read(taken(bucket..bucket + 1, None)), occupied);
-    prop_assert_eq!(table.read(corrupt(bucket, None)), None);
+    prop_assert_eq!(table.slotwise().corrupt(bucket, None), None);
     for low_bits in [1, f / 2, f - 1] {
         let low = Fingerprint::new((1 << low_bits) - 1);
         let has_low = low.is_none_or(|low| values.iter().all(|value| value & low.wide() != 0));
         prop_assert_eq!(table.read(taken(bucket..bucket + 1, low)), occupied.filter(|_| has_low));
-        prop_assert_eq!(table.read(corrupt(bucket, low)), (!has_low).then_some(Corrupt::Low));
+        prop_assert_eq!(table.slotwise().corrupt(bucket, low), (!has_low).then_some(Corrupt::Low));
     }
     Ok(())
 }
@@ -259,12 +225,15 @@ fn agree(
     b: u32,
     steps: &[(Step, u64, u64, u64, prop::sample::Index)],
 ) -> Result<(), TestCaseError> {
-    let has_column = column.is_some();
-    let column = column.unwrap_or(0);
-    let mut oracle = Oracle::new(kind, f, b, column);
-    let in_table = f - column;
-    let params = ColumnParams { table: params(kind, in_table, b, BUCKETS), column };
-    let mut table = Bound { deep: has_column.then(|| DeepGeometry::new(&params)), ..Bound::new(&params) };
+    let in_table = f - column.unwrap_or(0);
+    let mut oracle = Oracle::new(kind, f, b, f - in_table);
+    let mut table = match column {
+        None => Bound::new(&params(kind, f, b, BUCKETS)),
+        Some(column) => {
+            let params = ShardParams { buckets: BUCKETS as u32, low_bits: in_table as u8, upper_bits: column as u8, depth: 0 };
+            Bound { deep: Some(DeepGeometry::new(&params)), ..Bound::new(&params) }
+        }
+    };
     for &(step, bucket, other, value, index) in steps {
         // Few distinct values, so that buckets hold copies and equal nibbles.
         let fingerprint = Fingerprint::new(value % (u64::MAX >> (64 - f)) + 1).unwrap();
@@ -340,7 +309,7 @@ fn a_packed_table_equals_the_oracle() {
 #[test]
 #[cfg_attr(miri, ignore = "the oracle's crate, bitvec, makes pointers of integers")]
 fn a_table_with_a_column_equals_the_oracle() {
-    check_every_length(TableKind::Packed, &[4], &[0, 1, 2, 7, 15, 16, 27, 29, 30, 31, MAX_COLUMN_BITS].map(Some));
+    check_every_length(TableKind::Packed, &[4], &[0, 1, 2, 7, 15, 16, 27, 29, 30, 31, 32].map(Some));
 }
 
 /// Tries all 4096 codewords in an untrusted bucket, at every fingerprint length.
@@ -359,7 +328,7 @@ fn codewords_beyond_the_codebook_are_rejected() {
             let occupied = zeros.map(|zeros| 4 - zeros as u64);
             for is_slotwise in [true, false] {
                 table.is_slotwise = is_slotwise;
-                assert_eq!(table.read(corrupt(1, None)), reason, "f = {f}");
+                assert_eq!(table.slotwise().corrupt(1, None), reason, "f = {f}");
                 assert_eq!(table.read(taken(0..2, None)), occupied, "f = {f}");
                 assert_eq!(table.read(taken(0..1, None)), Some(0));
             }
@@ -383,7 +352,7 @@ fn unsorted_fingerprints_are_rejected() {
     let mut table = Bound::of(&params, storage);
     for is_slotwise in [true, false] {
         table.is_slotwise = is_slotwise;
-        assert_eq!(table.read(corrupt(0, None)), Some(Corrupt::Order));
+        assert_eq!(table.slotwise().corrupt(0, None), Some(Corrupt::Order));
         assert_eq!(table.read(taken(0..2, None)), None);
     }
 }

@@ -4,6 +4,7 @@ use std::{
     collections::VecDeque,
     fmt,
     io::{self, Read},
+    mem,
     time::Instant,
 };
 
@@ -109,11 +110,6 @@ impl Load {
         }
     }
 
-    /// Returns an empty load, to replace one that is moved out.
-    pub(crate) fn placeholder() -> Self {
-        Self::from_chunks(crate::settings::default_plan(), 0, Chunks::Own(Pieces::new()))
-    }
-
     /// Takes the next chunk. An error changes nothing.
     pub(crate) fn push(&mut self, iterator: i64, bytes: &[u8], limit: Limit) -> Result<(), Failure> {
         match &mut self.chunks {
@@ -134,9 +130,9 @@ impl Load {
         }
     }
 
-    /// Returns the filter.
-    pub(crate) fn finish(self) -> Result<Filter, Failure> {
-        match self.chunks {
+    /// Returns the filter. Takes the chunks away, so that their memory is freed while they are read.
+    pub(crate) fn finish(&mut self) -> Result<Filter, Failure> {
+        match mem::replace(&mut self.chunks, Chunks::Own(Pieces::new())) {
             Chunks::RedisBloom(loader) => {
                 let imported = loader.finish().map_err(chunk_error)?;
                 Ok(Filter::from_parts(self.plan, None, Some(boxed(imported)?), 0))

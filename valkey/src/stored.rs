@@ -94,10 +94,8 @@ impl Value for Stored {
         match kind {
             LOADING_OWN => load_pieces(stream, plan, deleted),
             LOADING_REDIS_BLOOM => {
-                let mut loader = None;
-                load_chunks(stream, &mut loader)?;
-                let loader = loader.ok_or_else(truncated)?;
-                Ok(Self::Load(boxed(Load::from_chunks(plan, deleted, Chunks::RedisBloom(loader)))?))
+                let chunks = Chunks::RedisBloom(load_chunks(stream)?);
+                Ok(Self::Load(boxed(Load::from_chunks(plan, deleted, chunks))?))
             }
             _ if kind & !(OWN | IMPORTED) == 0 && kind != 0 => {
                 let own = (kind & OWN != 0).then(|| load_own(stream)).transpose()?;
@@ -281,20 +279,20 @@ fn each_chunk(stream: &mut Loading, seed: u64, mut act: impl FnMut(u64, &[u8]) -
     }
 }
 
-fn load_chunks(stream: &mut Loading, loader: &mut Option<Loader>) -> Result<(), Failure> {
+fn load_chunks(stream: &mut Loading) -> Result<Loader, Failure> {
+    let mut loader: Option<Loader> = None;
     each_chunk(stream, 0, |iterator, bytes| {
-        match loader {
+        match &mut loader {
             Some(loader) => loader.load(iterator, bytes),
-            None => Loader::new(iterator, bytes).map(|new| *loader = Some(new)),
+            None => Loader::new(iterator, bytes).map(|new| loader = Some(new)),
         }
         .map_err(|error| unreadable("", error))
-    })
+    })?;
+    loader.ok_or_else(truncated)
 }
 
 fn load_imported(stream: &mut Loading) -> Result<RedisBloomFilter, Failure> {
-    let mut loader = None;
-    load_chunks(stream, &mut loader)?;
-    loader.ok_or_else(truncated)?.finish().map_err(|error| unreadable("", error))
+    load_chunks(stream)?.finish().map_err(|error| unreadable("", error))
 }
 
 fn load_pieces(stream: &mut Loading, plan: Plan, deleted: u64) -> Result<Stored, Failure> {

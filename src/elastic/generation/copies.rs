@@ -133,10 +133,8 @@ impl Generation {
 
     /// Removes all extra copies of an item beside the tables.
     pub(super) fn remove_extra_copies_of(&mut self, class_key: ClassKey) {
-        loop {
-            let Some((extra, copies)) = self.entries_of(class_key).next() else { return };
-            self.copies.take(self.plan.entry_key(class_key, extra), copies);
-        }
+        self.copies.take(self.plan.entry_key(class_key, 0), u32::MAX);
+        self.take_from_each_entry(class_key, |copies| copies);
     }
 
     /// Sets the extra copies to those of a snapshot, which must be valid.
@@ -180,10 +178,7 @@ impl Generation {
     /// Counts copies of an item in a table, whose entry was found there.
     fn add_at(&mut self, found: Found, key: Key, extra: u32, copies: u32, budget: usize) -> Result<(), InsertError> {
         if !found.is_present() && budget < usize::MAX {
-            let needed = self.charge_for_copies(1) - self.charge_for_copies(0);
-            if needed > budget {
-                return Err(InsertError::limit(needed));
-            }
+            InsertError::check_budget(self.charge_for_copies(1) - self.charge_for_copies(0), budget)?;
         }
         // An item has no more copies than all items have. Looking up the others of this one takes as long as counting it.
         let most = if self.extra_copies().saturating_add(copies.into()) <= copies::MOST.into() {
@@ -200,7 +195,7 @@ impl Generation {
     pub(super) fn count_each(&mut self, counted: impl Iterator<Item = (ClassKey, u32)> + Clone) -> Result<(), OutOfMemory> {
         for (done, (class_key, copies)) in counted.clone().enumerate() {
             let entry = self.plan.entry_key(class_key, 0);
-            let added = self.copies.list_or_new(self.plan.entry_keys()).and_then(|list| list.add(entry, copies, u32::MAX));
+            let added = self.copies.list_or_new(self.plan.entry_keys()).and_then(|list| list.add(entry, copies));
             if let Err(error) = added {
                 for (class_key, copies) in counted.take(done) {
                     self.copies.take(self.plan.entry_key(class_key, 0), copies);

@@ -8,6 +8,8 @@
 //! The first of these that is possible is done. Except for the last ones, all of them take time for one shard, or for 64 buckets of
 //! one that is large.
 
+use core::ops::Range;
+
 use super::{Generation, Key, List, Place, copies::LOOK_FIRST_ONE_IN};
 use crate::{
     bits::{index, wide},
@@ -87,10 +89,7 @@ impl Generation {
             return Ok(true);
         }
         let slots = index(PIECE_BUCKETS * u64::from(BUCKET_SIZE));
-        let needed = self.charge_for_copies(slots) - self.charge_for_copies(0);
-        if needed > budget {
-            return Err(InsertError::limit(needed));
-        }
+        InsertError::check_budget(self.charge_for_copies(slots) - self.charge_for_copies(0), budget)?;
         self.sweep(place, &mut |crowd| crowd.sweep_beside(key.buckets));
         Ok(self.insert_at(place, key, false))
     }
@@ -104,10 +103,7 @@ impl Generation {
     /// Inserts a new item into a table that is full or has no slot for it. Up to `around` second copies near its bucket can leave
     /// the table. Returns false if a further generation is needed.
     fn make_room(&mut self, place: Place, key: Key, around: usize, budget: usize) -> Result<bool, InsertError> {
-        let needed = self.charge_for_copies(around) - self.charge_for_copies(0);
-        if needed > budget {
-            return Err(InsertError::limit(needed));
-        }
+        InsertError::check_budget(self.charge_for_copies(around) - self.charge_for_copies(0), budget)?;
         // In a table that is not full, copies are in the way: in the item's buckets, or where the walk gave up.
         let may_replace = around > 0 || !self.is_full(place) || self.has_extra_copies() && !self.may_split(place);
         let is_stored = around > 0 && self.insert_copy(key)
@@ -119,7 +115,7 @@ impl Generation {
             }
             return Ok(true);
         }
-        for depth in self.depth_of(place) + 1..=self.max_split_depth() {
+        for depth in self.pool.depth(place) + 1..=self.max_split_depth() {
             if self.split(place, depth, key.stream, budget, |generation, part| generation.insert_at(part, key, true))? {
                 return Ok(true);
             }
@@ -142,7 +138,7 @@ impl Generation {
 
     /// Returns true if a shard is not yet of the greatest depth.
     pub(super) fn may_split(&self, place: Place) -> bool {
-        self.depth_of(place) < self.plan.max_depth
+        self.pool.depth(place) < self.plan.max_depth
     }
 
     /// Returns true if a further generation is justified: at least one in 16 of the slots that this one may have is taken, or it may
@@ -168,7 +164,7 @@ impl Generation {
     /// Inserts copies of an item into a list. If the list is long enough, it becomes a table.
     fn add_to_list(&mut self, place: Place, key: Key, copies: u32, budget: usize) -> Result<(), InsertError> {
         let class_key = self.plan.class_key(key);
-        let (capacity, depth, len) = (self.plan.list_capacity(), self.depth_of(place), self.items(place));
+        let (capacity, depth, len) = (self.plan.list_capacity(), self.pool.depth(place), self.items(place));
         // A list of chosen items tries to become a table now and then, because each attempt takes as long as many insertions.
         let is_due = len >= capacity && (len - capacity).is_multiple_of((capacity / CHOSEN_LIST_ATTEMPTS).max(1));
         let is_longest = len >= CHOSEN_LIST_FACTOR * capacity;
@@ -177,7 +173,8 @@ impl Generation {
                 return if copies > 1 { self.add_copies(key, 0, copies - 1, budget) } else { Ok(()) };
             }
             // No table holds these items, so they were chosen. They stay in a list, and others are separated from them.
-            let has_room = |depth: &u8| self.part_of_list(place, *depth, key.stream) < capacity;
+            let part = |list, depth| self.part_of_list(list, depth, prefix_of(depth, key.stream)).len();
+            let has_room = |&depth: &u8| self.pool.list(place).map_or(0, |list| part(list, depth)) < capacity;
             if let Some(depth) = (depth + 1..=self.max_split_depth()).find(has_room) {
                 return self.split_list(place, depth, key, copies, budget);
             }
@@ -200,12 +197,9 @@ impl Generation {
         let len = list.len();
         // Without a limit, the list is searched only once.
         if budget < usize::MAX {
-            let needed = list.growth(class_key, copies);
-            if needed > budget {
-                return Err(InsertError::limit(needed));
-            }
+            InsertError::check_budget(list.growth(class_key, copies), budget)?;
         }
-        if !self.pool.add_to_list(place, class_key, copies, u32::MAX)? {
+        if !self.pool.add_to_list(place, class_key, copies)? {
             return Err(InsertError::of(InsertErrorKind::TooManyCopies));
         }
         self.len += self.items(place) - len;
@@ -223,10 +217,7 @@ impl Generation {
         let counted = || list.iter().filter(|&(_, copies)| copies > most_stored).map(|(key, copies)| (key, copies - most_stored));
         let entries = self.charge_for_copies(counted().count()) - self.charge_for_copies(0);
         let needed = self.pool.charge_for_more(&plan, record.depth(), 1).saturating_add(entries);
-        let needed = needed.saturating_sub(EMPTY_LIST_BYTES + list.size_in_bytes());
-        if needed > budget {
-            return Err(InsertError::limit(needed));
-        }
+        InsertError::check_budget(needed.saturating_sub(EMPTY_LIST_BYTES + list.size_in_bytes()), budget)?;
         let table = self.push_table_for(record)?;
         let stored = list.iter().map(|(class_key, copies)| (plan.item_of(class_key), copies.min(most_stored)));
         let mut stored = stored.chain(key.map(|key| (Some(key), 1)));
@@ -271,23 +262,17 @@ impl Generation {
         Ok(())
     }
 
-    /// Returns how many items of a list have streams that begin with the same `depth` bits as this one.
-    fn part_of_list(&self, place: Place, depth: u8, stream: u64) -> usize {
-        let keys = self.plan.class_keys_of(depth, prefix_of(depth, stream));
-        self.pool.list(place).map_or(0, |list| list.view().rank(keys.end) - list.view().rank(keys.start))
+    /// Returns the positions in a list of the items whose streams begin with this prefix.
+    fn part_of_list(&self, list: &List, depth: u8, prefix: u32) -> Range<usize> {
+        let keys = self.plan.class_keys_of(depth, prefix);
+        list.view().rank(keys.start)..list.view().rank(keys.end)
     }
 
     /// Splits a list repeatedly, until the stream of `key` leads to a part of this depth, and adds copies of that item there. On
     /// failure, nothing changes.
     fn split_list(&mut self, place: Place, depth: u8, key: Key, copies: u32, budget: usize) -> Result<(), InsertError> {
         let (record, Some(list)) = (self.pool.record(place), self.pool.list(place)) else { return Ok(()) };
-        let part = |depth, prefix| {
-            let keys = self.plan.class_keys_of(depth, prefix);
-            list.try_clone().and_then(|mut part| {
-                part.split_off(keys.end)?;
-                part.split_off(keys.start)
-            })
-        };
+        let part = |depth, prefix| list.part(self.part_of_list(list, depth, prefix));
         let mut parts = reserved(usize::from(depth - record.depth()) + 1)?;
         for depth in record.depth() + 1..=depth {
             let prefix = prefix_of(depth, key.stream) ^ 1;
@@ -300,10 +285,7 @@ impl Generation {
         let deeper = self.directory.deepened(depth)?;
         let directory = if deeper.is_some() { Directory::<Place>::bytes_at_depth(depth) } else { 0 };
         let contents: usize = parts.iter().map(|(_, _, list)| list.size_in_bytes() + EMPTY_LIST_BYTES).sum();
-        let needed = (directory + contents).saturating_sub(list.size_in_bytes() + EMPTY_LIST_BYTES);
-        if needed > budget {
-            return Err(InsertError::limit(needed));
-        }
+        InsertError::check_budget((directory + contents).saturating_sub(list.size_in_bytes() + EMPTY_LIST_BYTES), budget)?;
         self.pool.reserve_lists(parts.len())?;
         if let Some(deeper) = deeper {
             self.directory = deeper;

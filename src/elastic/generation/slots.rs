@@ -7,7 +7,7 @@ use crate::{
     bits::{index, low_half, mask, wide},
     elastic::shard::{BUCKET_SIZE, ShardParams},
     filter::classes,
-    storage::{OutOfMemory, reserve, reserved},
+    storage::{OutOfMemory, copied, reserve, reserved},
     table::TableParams as _,
 };
 
@@ -30,9 +30,7 @@ impl Slots {
 
     /// Returns a copy, or an error if memory cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        let mut values = reserved(self.values.len())?;
-        values.extend_from_slice(&self.values);
-        Ok(Self { values, ..*self })
+        Ok(Self { values: copied(&self.values)?, ..*self })
     }
 
     pub fn depth(&self) -> u8 {
@@ -111,8 +109,7 @@ impl Generation {
         let Some((layout, record, table)) = self.pool.open(place) else { return Ok(false) };
         let (params, items) = (layout.params, record.items());
         let table = &mut table[..params.padded_bytes()];
-        let mut before = reserved(params.table_bytes())?;
-        before.extend_from_slice(&table[..params.table_bytes()]);
+        let before = copied(&table[..params.table_bytes()])?;
         let mut shard = ShardMut::from_parts(params, table, wide(items)).with_dispatch(self.dispatch);
         let are_added = shard.add_all(0, &slots.values, slots.bits_above(params));
         let len = shard.len();

@@ -12,7 +12,7 @@
 //! has no room either, it tries the next depth. Otherwise it fills the other parts and changes the directory. Merging two underfull
 //! shards is the reverse.
 
-use super::{Generation, List, Place, Shard, ShardMut, ShardRecord};
+use super::{Dispatch, Generation, List, Place, Shard, ShardMut, ShardRecord};
 use crate::{
     bits::{index, low_half, wide},
     elastic::{directory::Directory, pool::EMPTY_LIST_BYTES, stream::Window},
@@ -36,11 +36,8 @@ impl Generation {
         budget: usize,
         act: impl FnOnce(&mut Self, Place) -> bool,
     ) -> Result<bool, InsertError> {
-        let from = self.depth_of(place);
-        let needed = self.charge_for_splits(from, depth);
-        if needed > budget {
-            return Err(InsertError::limit(needed));
-        }
+        let from = self.pool.depth(place);
+        InsertError::check_budget(self.charge_for_splits(from, depth), budget)?;
         // The stream bits between the shard's prefix and that of a part.
         let bits_to = |depth: u8| low_half(Window::new(from.into(), (depth - from).into()).extract(stream));
         self.pool.add_levels(&self.plan, depth, self.pool.tables())?;
@@ -112,7 +109,7 @@ impl Generation {
         let written = &mut written[..layout.params.padded_bytes()];
         let mut shard = ShardMut::from_parts(layout.params, written, wide(target.items())).with_dispatch(self.dispatch);
         let (is_filled, items) = (fill(&mut shard, &source), shard.len());
-        self.pool.set_items(to, target, items);
+        self.pool.set_record(to, target.with_items(items));
         is_filled
     }
 
@@ -160,7 +157,7 @@ impl Generation {
             return None;
         }
         let halves = [self.directory.at(depth, prefix & !1)?, self.directory.at(depth, prefix | 1)?];
-        let are_whole = halves.iter().all(|&half| self.depth_of(half) == depth);
+        let are_whole = halves.iter().all(|&half| self.pool.depth(half) == depth);
         (are_whole && halves.iter().map(|&half| self.items(half)).sum::<usize>() <= most).then_some(halves)
     }
 
@@ -176,7 +173,7 @@ impl Generation {
 
     /// Replaces a table with few items by a list, if there is memory.
     fn list_again(&mut self, place: Place) {
-        let depth = self.depth_of(place);
+        let depth = self.pool.depth(place);
         let may_be_list = self.plan.begins_as_list() || depth > self.plan.min_depth;
         if may_be_list && self.items(place) <= self.plan.list_again_at(depth) && self.pool.list(place).is_none() {
             _ = self.table_to_list(place);
@@ -232,7 +229,7 @@ impl Generation {
             lists => {
                 let counted = lists.into_iter().flatten().flat_map(List::iter).filter(|&(_, copies)| copies > 1).count();
                 let entries = self.charge_for_copies(counted).saturating_sub(self.charge_for_copies(0));
-                self.pool.charge_for_more(&self.plan, self.depth_of(halves[0]) - 1, 1).saturating_add(entries)
+                self.pool.charge_for_more(&self.plan, self.pool.depth(halves[0]) - 1, 1).saturating_add(entries)
             }
         }
     }
@@ -322,26 +319,28 @@ impl Generation {
         is_less(size, self.copies.size_in_bytes()) && is_less(charge, self.charge_for_copies(0))
     }
 
-    /// Gives the generation the shards that one has into which the same items have been inserted, unless memory is short: merges
-    /// all siblings that fit into one table, and replaces tables with few items by lists, and longer lists by tables.
-    pub fn normalize(&mut self) {
-        let most = index(self.plan.full_at(0).into());
-        for depth in (self.plan.min_depth + 1..=self.global_depth()).rev() {
+    /// Returns a copy with this kernel. It has the shards that a generation has into which the same items have been inserted,
+    /// unless memory is short: merges all siblings that fit into one table, and replaces tables with few items by lists, and
+    /// longer lists by tables.
+    pub fn normalized(&self, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
+        let (mut copy, most) = (Self { dispatch, ..self.try_clone()? }, index(self.plan.full_at(0).into()));
+        for depth in (copy.plan.min_depth + 1..=copy.global_depth()).rev() {
             for prefix in (0..1 << depth).step_by(2) {
-                if let Some(halves) = self.halves(depth, prefix, most) {
+                if let Some(halves) = copy.halves(depth, prefix, most) {
                     // A merged list may be charged more than the two, since the memory of lists is rounded up.
-                    _ = self.merge_halves(halves, most);
+                    _ = copy.merge_halves(halves, most);
                 }
             }
         }
         let mut entry = 0;
-        while let Some(&place) = self.directory.entries().get(entry) {
-            match self.pool.list(place) {
-                Some(list) if list.len() > self.plan.list_capacity() => _ = self.list_to_table(place, None, usize::MAX),
-                _ => self.list_again(place),
+        while let Some(&place) = copy.directory.entries().get(entry) {
+            match copy.pool.list(place) {
+                Some(list) if list.len() > copy.plan.list_capacity() => _ = copy.list_to_table(place, None, usize::MAX),
+                _ => copy.list_again(place),
             }
-            let place = self.directory.entries()[entry];
-            entry += 1 << (self.global_depth() - self.depth_of(place));
+            let place = copy.directory.entries()[entry];
+            entry += 1 << (copy.global_depth() - copy.pool.depth(place));
         }
+        Ok(copy)
     }
 }

@@ -4,7 +4,7 @@ use alloc::{format, vec, vec::Vec};
 
 use super::{
     super::{
-        plan::{ElasticParams, ElasticRequest},
+        plan::ElasticParams,
         shard::{Shard, ShardMut, ShardParams},
     },
     *,
@@ -21,13 +21,7 @@ const HASHES: u64 = if cfg!(miri) { 60 } else { 600 };
 
 /// Returns an empty first generation of one table that can grow by several doublings.
 fn empty_generation() -> (ElasticParams, Generation) {
-    let request = ElasticRequest {
-        false_positive_rate: Some(0.001),
-        capacity: Some(HASHES / 2),
-        max_capacity: Some(64 * HASHES),
-        ..ElasticRequest::default()
-    };
-    let params = request.params().expect("the request is valid");
+    let params = ElasticParams::planned(0.001, HASHES / 2, 64 * HASHES);
     let mut generation = Generation::new(params.generation(0), Dispatch::best()).expect("memory is available");
     let is_table = generation.list_to_table(generation.place(0), None, usize::MAX).expect("memory is available");
     assert!(is_table && generation.has_all_tables());
@@ -35,20 +29,15 @@ fn empty_generation() -> (ElasticParams, Generation) {
 }
 
 fn keys(params: &ElasticParams) -> impl Iterator<Item = Key> {
-    (0..).map(|n| Uniform(split_mix(n))).map(|hash| Key::new(&params.address(), params.shares().stream(hash), hash))
+    let plan = params.generation(0);
+    (0..).map(move |n| plan.first_key(Uniform(split_mix(n))))
 }
 
 /// Returns a generation of 16 or more tables that has as many items as it is planned for, and their keys. Its halves have too many
 /// items for lists.
 fn filled() -> (ElasticParams, Generation, Vec<Key>) {
     const PLANNED: u64 = 16_000;
-    let request = ElasticRequest {
-        false_positive_rate: Some(0.001),
-        capacity: Some(PLANNED),
-        max_capacity: Some(64 * PLANNED),
-        ..ElasticRequest::default()
-    };
-    let params = request.params().expect("the request is valid");
+    let params = ElasticParams::planned(0.001, PLANNED, 64 * PLANNED);
     let mut generation = Generation::new(params.generation(0), Dispatch::best()).expect("memory is available");
     let keys: Vec<Key> = keys(&params).filter(|&key| generation.insert(key)).take(index(PLANNED)).collect();
     (params, generation, keys)
@@ -58,17 +47,17 @@ fn filled() -> (ElasticParams, Generation, Vec<Key>) {
 type Stored = (u64, u64);
 
 /// Returns the state of a generation: its shards with their items, bucket by bucket, the size of its directory, and its length.
-fn state(generation: &Generation) -> (Vec<(u64, Vec<Stored>)>, u8, usize, usize) {
-    let shards =
-        generation.places().filter_map(|place| generation.pool.shard(generation.dispatch, place)).map(|(shard, prefix)| {
-            let mut items = Vec::new();
-            shard.each_fingerprint(|bucket, fingerprint| {
-                items.push((bucket, fingerprint.wide()));
-                true
-            });
-            (prefix.into(), items)
+fn state(generation: &Generation) -> (Vec<(u64, Vec<Stored>)>, u8, usize, u64) {
+    let places = generation.directory.places();
+    let shards = places.filter_map(|place| generation.pool.shard(generation.dispatch, place)).map(|(shard, prefix)| {
+        let mut items = Vec::new();
+        shard.each_fingerprint(|bucket, fingerprint| {
+            items.push((bucket, fingerprint.wide()));
+            true
         });
-    (shards.collect(), generation.global_depth(), generation.directory.entries().len(), generation.len())
+        (prefix.into(), items)
+    });
+    (shards.collect(), generation.global_depth(), generation.directory.entries().len(), generation.item_count())
 }
 
 fn tables(generation: &Generation) -> Vec<Vec<u8>> {
@@ -81,7 +70,7 @@ fn tables(generation: &Generation) -> Vec<Vec<u8>> {
 
 /// Splits a shard in two. Returns false if no upper bits are left.
 fn split(generation: &mut Generation, place: Place, budget: usize) -> Result<bool, InsertError> {
-    let depth = generation.depth_of(place);
+    let depth = generation.pool.depth(place);
     if depth == generation.plan.max_depth {
         return Ok(false);
     }
@@ -91,7 +80,7 @@ fn split(generation: &mut Generation, place: Place, budget: usize) -> Result<boo
 
 fn assert_all_found(params: &ElasticParams, generation: &Generation, keys: &[Key]) {
     generation.assert_consistent(&params.generation(0), Dispatch::best());
-    assert_eq!(generation.len(), keys.len());
+    assert_eq!(generation.item_count(), keys.len() as u64);
     assert!(keys.iter().all(|&key| generation.contains_exactly(key) && generation.count(key, 0) > 0));
 }
 
@@ -180,8 +169,8 @@ fn a_shard_of_the_greatest_depth_does_not_split() {
     };
     let key = keys(&params).find(|&key| !add(&mut generation, key)).expect("the generation becomes full");
     let shards = generation.shards();
-    assert!(generation.depth_of(generation.place(key.stream)) == plan.max_depth && shards > 1 << (plan.max_depth - 1));
-    assert!(generation.len() >= 64 * HASHES as usize && generation.shards() <= 1 << plan.max_depth);
+    assert!(generation.pool.depth(generation.place(key.stream)) == plan.max_depth && shards > 1 << (plan.max_depth - 1));
+    assert!(generation.item_count() >= 64 * HASHES && generation.shards() <= 1 << plan.max_depth);
     let before = state(&generation);
     assert!(!add(&mut generation, key) && state(&generation) == before);
     generation.assert_consistent(&plan, Dispatch::best());
@@ -261,17 +250,11 @@ fn only_the_shard_of_chosen_items_stays_a_list() {
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 fn large_shards_are_full_before_walks_become_long() {
-    let request = ElasticRequest {
-        false_positive_rate: Some(0.01),
-        capacity: Some(20_000),
-        max_capacity: Some(20_000),
-        ..ElasticRequest::default()
-    };
-    let params = request.params().expect("the request is valid");
+    let params = ElasticParams::planned(0.01, 20_000, 20_000);
     let mut generation = Generation::new(params.generation(0), Dispatch::best()).expect("memory is available");
     let key = keys(&params).find(|&key| !generation.insert(key)).expect("the shard becomes full");
-    let load = generation.len() as f64 / generation.plan.whole.slots() as f64;
-    assert!((0.965..0.977).contains(&load) && generation.len() >= 20_000, "{load}");
+    let load = generation.item_count() as f64 / generation.plan.whole.slots() as f64;
+    assert!((0.965..0.977).contains(&load) && generation.item_count() >= 20_000, "{load}");
     assert!(matches!(generation.add(key, 1, false, usize::MAX), Ok(false)), "the item needs a further generation");
     // The shard still has free slots beyond that count.
     assert!(generation.insert_even_if_full(key));

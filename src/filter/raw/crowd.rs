@@ -158,10 +158,10 @@ impl RawFilter {
 
     /// Calls `act` with the table and the list of extra copies, to which it may move copies.
     fn with_crowd(&mut self, act: &mut dyn FnMut(&mut Crowd<'_, Params>)) -> Result<(), OutOfMemory> {
-        self.copies.list_or_new(self.keys())?;
+        let keys = self.keys();
+        self.copies.list_or_new(keys)?;
         let Self { params, geometry, storage, dispatch, copies, .. } = self;
         if let Some(copies) = copies.list_mut() {
-            let keys = copies.keys();
             let key = &|bucket, fingerprint: Fingerprint| {
                 keys.key(0, (bucket, params.alternate(bucket, fingerprint)), fingerprint.wide())
             };

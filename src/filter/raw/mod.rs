@@ -11,7 +11,7 @@ use core::{
     ops::{DerefMut, Range},
 };
 
-use super::{Content, Core, CoreMut, InsertError, facts::Load, same_content};
+use super::{Content, Core, CoreMut, InsertError, MergeError, facts::Load, same_content};
 use crate::{
     bits::{IS_SMALLEST, PADDING, in_memory, index, low_half, mask, wide},
     kernel::{Dispatch, Hashes, answers},
@@ -19,14 +19,14 @@ use crate::{
     storage::{Bytes, OutOfMemory, Owned, reserved},
     table::{
         Address, Change, CopyPolicy, Corrupt, DeepGeometry, FillPart, Fingerprint, Geometry, Insertion, Pair, Read, Slot as _,
-        Table, TableMut, TableParams, Uniform,
+        Slotwise, Table, TableMut, TableParams, Uniform,
         copies::{ClassKeys, Copies, ExtraCopies, SnapshotCopies},
         fingerprints,
         list::ClassKey,
     },
 };
-use scan::{AddAll, BatchInsertion, BatchPrefetch, BatchRemoval, CopyValues, FirstCorrupt, TakePresent, Taken};
-pub(crate) use scan::{Occurrences, classes, slots};
+use scan::{AddAll, BatchInsertion, BatchPrefetch, BatchRemoval, CopyValues, TakePresent, Taken};
+pub(crate) use scan::{classes, occurrences, slots};
 
 /// A table with its parameters, geometry, number of items and kernel: the core of a [`CuckooFilter`](crate::CuckooFilter), or one
 /// shard of a growing filter.
@@ -35,7 +35,7 @@ pub(crate) struct RawFilter<S = Owned, P: TableParams = Params> {
     params: P,
     /// The geometry of the table without its column.
     geometry: Geometry,
-    storage: S,
+    pub storage: S,
     /// The number of items, including extra copies. These may exceed a `usize` of 32 bits.
     items: u64,
     dispatch: Dispatch,
@@ -117,11 +117,6 @@ impl<S: Bytes, P: TableParams> RawFilter<S, P> {
         self.kept().into_iter().flat_map(Copies::iter).chain(self.listed().iter())
     }
 
-    /// Returns the bytes that extra copies take: memory beside the storage, or for a view, a part of the storage.
-    pub fn bytes_of_copies(&self) -> usize {
-        self.memory_of_copies().max(self.listed().bytes().len())
-    }
-
     /// Returns the bytes that extra copies take beside the storage.
     pub fn memory_of_copies(&self) -> usize {
         if S::HAS_COPIES_BESIDE { self.copies.size_in_bytes() } else { 0 }
@@ -173,8 +168,11 @@ impl<S: Bytes, P: TableParams> RawFilter<S, P> {
     }
 
     /// Returns the first corrupt bucket and why it is corrupt.
-    pub fn first_corrupt(&self, buckets: Range<u64>) -> Option<(u64, Corrupt)> {
-        self.read(FirstCorrupt(buckets, self.params.nonzero_mask()))
+    pub fn first_corrupt(&self, mut buckets: Range<u64>) -> Option<(u64, Corrupt)> {
+        let deep = P::HAS_COLUMN.then(|| DeepGeometry::new(&self.params));
+        let geometry = deep.as_ref().map_or_else(|| (&self.geometry).into(), Into::into);
+        let (table, low) = (Slotwise { geometry, bytes: &self.storage }, self.params.nonzero_mask());
+        buckets.find_map(|bucket| Some((bucket, table.corrupt(bucket, low)?)))
     }
 
     /// Returns the values of a bucket's slots.
@@ -245,15 +243,6 @@ impl<S: Bytes, P: TableParams> RawFilter<S, P> {
 }
 
 impl<S: Bytes> RawFilter<S> {
-    #[inline]
-    pub fn storage(&self) -> &S {
-        &self.storage
-    }
-
-    pub fn into_storage(self) -> S {
-        self.storage
-    }
-
     pub fn set_dispatch(&mut self, dispatch: Dispatch) {
         self.dispatch = dispatch;
     }
@@ -307,7 +296,7 @@ impl<S: Bytes> RawFilter<S> {
 
     /// Returns the number of copies of a fingerprint in its two buckets, without extra copies.
     pub fn occurrences(&self, buckets: Pair, fingerprint: Fingerprint) -> u32 {
-        Occurrences { buckets, fingerprint }.count(&|bucket| self.slots(bucket))
+        occurrences(buckets, fingerprint, &|bucket| self.slots(bucket))
     }
 
     /// Returns the values of the slots of a packed bucket; 0 for empty slots.
@@ -399,12 +388,6 @@ impl RawFilter {
         is_found
     }
 
-    /// Replaces the number of items by the one that the table was found to hold.
-    #[cfg(go_files)]
-    pub fn with_items(self, items: u64) -> Self {
-        Self { items, ..self }
-    }
-
     /// Returns the table and its padding. The caller must leave only buckets that this library could have written.
     #[cfg(go_files)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
@@ -471,12 +454,12 @@ impl<S: Bytes> Core for RawFilter<S> {
     }
 
     fn external_bytes(&self) -> usize {
-        self.storage().len() + self.memory_of_copies()
+        self.storage.len() + self.memory_of_copies()
     }
 
-    /// Returns the bytes of the table, without padding, and of extra copies.
+    /// Returns the bytes of the table, without padding, and of extra copies, which are in memory or, for a view, in the storage.
     fn bytes_of_items(&self, _: usize) -> usize {
-        self.params().table_bytes() + self.bytes_of_copies()
+        self.params().table_bytes() + self.memory_of_copies().max(self.listed().bytes().len())
     }
 }
 
@@ -527,7 +510,7 @@ impl CoreMut for RawFilter {
             // The batch has already tried the hash at which it stopped.
             let was_tried = position == inserted && self.copies.is_empty();
             let done = if was_tried { self.insert_crowded(Uniform(hash)) } else { self.insert(Uniform(hash)) };
-            done.map_err(|error| error.at(position))?;
+            done.map_err(|error| error.after(position))?;
         }
         Ok(())
     }
@@ -591,9 +574,10 @@ impl RawFilter {
         result.map(|()| *self = combined)
     }
 
-    /// Removes copies of each item until there are at most as many as in a filter with equal parameters. The order does not matter: what
-    /// is removed for one fingerprint is not there for the next equal one.
-    pub fn keep_common(&mut self, other: &Self) {
+    /// Keeps the smaller number of copies of each item that two filters with equal parameters have. Works in place and never fails. The
+    /// order does not matter: what is removed for one fingerprint is not there for the next equal one.
+    #[expect(clippy::unnecessary_wraps, reason = "those of growing filters can fail")]
+    pub fn intersect(&mut self, other: &Self) -> Result<(), MergeError> {
         for bucket in 0..self.params.buckets() {
             let values = self.slots(bucket);
             for fingerprint in fingerprints(&values) {
@@ -604,6 +588,7 @@ impl RawFilter {
                 }
             }
         }
+        Ok(())
     }
 
     /// Returns the number of distinct items in two filters with equal parameters together, and the number of those that are in

@@ -9,7 +9,7 @@ use crate::{
     kernel::{PREFETCH_FROM, answers, prefetch},
     params::Params,
     table::{
-        Address, Change, CopyPolicy, Corrupt, Fingerprint, Pair, Read, Slot, Table, TableMut, TableParams, Uniform, copy_values,
+        Address, Change, CopyPolicy, Fingerprint, Pair, Read, Slot, Table, TableMut, TableParams, Uniform, copy_values,
         fingerprints, store_fingerprint, store_in_second,
     },
 };
@@ -25,7 +25,7 @@ impl Read for BatchPrefetch<'_> {
 
     #[inline(always)]
     fn run<T: Table>(self, table: &T) {
-        prefetch(table, Address::new(self.params), self.hashes);
+        prefetch(table, self.params, self.hashes);
     }
 }
 
@@ -40,33 +40,16 @@ impl Read for Taken {
     }
 }
 
-pub(super) struct FirstCorrupt(pub Range<u64>, pub Option<Fingerprint>);
-
-impl Read for FirstCorrupt {
-    type Output = Option<(u64, Corrupt)>;
-
-    #[inline(always)]
-    fn run<T: Table>(mut self, table: &T) -> Self::Output {
-        self.0.find_map(|bucket| Some((bucket, table.corrupt(bucket, self.1)?)))
-    }
-}
-
-/// Counts the copies of a fingerprint in its two buckets.
-#[derive(Clone, Copy)]
-pub(crate) struct Occurrences {
-    pub buckets: Pair,
-    pub fingerprint: Fingerprint,
-}
-
-impl Occurrences {
-    /// Returns the number of copies. Reads buckets through `slots`, so it is compiled once, not for each kind of table and each
-    /// kernel.
-    #[inline(never)]
-    pub fn count<S: Slot, V: AsRef<[S]>>(self, slots: &dyn Fn(u64) -> V) -> u32 {
-        let (first, second) = self.buckets;
-        let count_in = |bucket| low_half(wide(fingerprints(&slots(bucket)).filter(|&other| other == self.fingerprint).count()));
-        count_in(first) + if second == first { 0 } else { count_in(second) }
-    }
+/// Counts the copies of a fingerprint in its two buckets. Reads these through `slots`, so it is compiled once, not for each kind of
+/// table and each kernel.
+#[inline(never)]
+pub(crate) fn occurrences<S: Slot, V: AsRef<[S]>>(
+    (first, second): Pair,
+    fingerprint: Fingerprint,
+    slots: &dyn Fn(u64) -> V,
+) -> u32 {
+    let count_in = |bucket| low_half(wide(fingerprints(&slots(bucket)).filter(|&other| other == fingerprint).count()));
+    count_in(first) + if second == first { 0 } else { count_in(second) }
 }
 
 /// Calls `act` once for all copies of each fingerprint of which the first copy in the table is in this bucket, as
@@ -201,10 +184,10 @@ impl Change for BatchInsertion<'_> {
     fn run<T: TableMut>(self, table: &mut T) -> usize {
         let Self { params, hashes, len } = self;
         let address = Address::new(params);
-        prefetch(table, address, hashes);
+        prefetch(table, params, hashes);
         // From this load on, so many buckets are full that prefetching the alternates of their residents saves time.
         if len >= params.slots() / 4 * 3 {
-            prefetch_alternates(table, address, hashes);
+            prefetch_alternates(table, params, hashes);
         }
         let refused = hashes.iter().position(|&hash| {
             let (buckets, fingerprint) = address.buckets(Uniform(hash));
@@ -227,7 +210,7 @@ impl Change for BatchRemoval<'_> {
     #[inline(always)]
     fn run<T: TableMut>(self, table: &mut T) -> u64 {
         let address = Address::new(self.params);
-        prefetch(table, address, self.hashes);
+        prefetch(table, self.params, self.hashes);
         answers(self.hashes, |hash| {
             let (buckets, fingerprint) = address.buckets(hash);
             table.remove(buckets, fingerprint)
@@ -237,10 +220,11 @@ impl Change for BatchRemoval<'_> {
 
 /// Prefetches the alternate buckets of all residents, for hashes whose two buckets are full.
 #[inline(always)]
-fn prefetch_alternates(table: &impl Table, address: Address, hashes: &[u64]) {
-    if table.len_in_bytes() < PREFETCH_FROM {
+fn prefetch_alternates(table: &impl Table, params: &Params, hashes: &[u64]) {
+    if params.table_bytes() < PREFETCH_FROM {
         return;
     }
+    let address = Address::new(params);
     for &hash in hashes {
         let ((first, second), _) = address.buckets(Uniform(hash));
         if !table.has_room(first) & !table.has_room(second) {

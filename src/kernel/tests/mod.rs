@@ -8,6 +8,7 @@ mod shards;
 use super::{BATCH, Kernel};
 use crate::{
     filter::{Core as _, RawFilter},
+    hash::hashers::mix,
     params::{Addressing, Params, TableKind},
     table::{Address, Change, Fingerprint, Read, Table, TableMut, Uniform, fingerprints},
 };
@@ -17,9 +18,18 @@ struct Random(u64);
 impl Random {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let word = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
+        mix(self.0)
+    }
+
+    /// Puts the fingerprint of a hash, or one that differs from it in one bit, into one of its two buckets.
+    fn put(&mut self, filter: &mut RawFilter, hash: u64) {
+        let (buckets, fingerprint) = Address::new(filter.params()).buckets(Uniform(hash));
+        let flipped = fingerprint.wide() ^ 1 << (self.next() % u64::from(filter.params().fingerprint_bits()));
+        let fingerprint = if self.next().is_multiple_of(2) { Some(fingerprint) } else { Fingerprint::new(flipped) };
+        if let Some(fingerprint) = fingerprint {
+            let bucket = if self.next().is_multiple_of(2) { buckets.0 } else { buckets.1 };
+            filter.change(Put(bucket, fingerprint));
+        }
     }
 }
 
@@ -46,17 +56,10 @@ impl Read for Holds {
 /// Returns a table filled to about `load`/4. Half of its fingerprints come from the hashes; half differ from these in one bit,
 /// and may be in a wrong bucket.
 fn filled(params: &Params, hashes: &[u64], load: u64, random: &mut Random) -> RawFilter {
-    let address = Address::new(params);
     let mut filter = RawFilter::new(*params).unwrap();
     let slots = params.buckets() * u64::from(params.bucket_size());
     for &hash in hashes.iter().cycle().take((slots * load / 4) as usize) {
-        let (buckets, fingerprint) = address.buckets(Uniform(hash));
-        let flipped = fingerprint.wide() ^ 1 << (random.next() % u64::from(params.fingerprint_bits()));
-        let fingerprint = if random.next().is_multiple_of(2) { Some(fingerprint) } else { Fingerprint::new(flipped) };
-        if let Some(fingerprint) = fingerprint {
-            let bucket = if random.next().is_multiple_of(2) { buckets.0 } else { buckets.1 };
-            filter.change(Put(bucket, fingerprint));
-        }
+        random.put(&mut filter, hash);
     }
     filter
 }

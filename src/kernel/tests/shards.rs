@@ -2,12 +2,12 @@
 
 use alloc::{format, vec::Vec};
 
-use super::{Holds, Put, Random};
+use super::{Random, oracle};
 use crate::{
     filter::RawFilter,
     kernel::{BATCH, Dispatch, Kernel, MIN_FOR_VECTORS, Tables},
     params::{Addressing, Params, TableKind},
-    table::{AnySize, Fingerprint, Geometry, Uniform},
+    table::{AnySize, Geometry, Uniform},
 };
 
 /// Several tables, each of which has some of the hashes.
@@ -29,13 +29,8 @@ impl Many {
         let tables = (0..TABLES).map(|_| RawFilter::new(params).unwrap()).collect();
         let mut many = Self { address: AnySize { buckets, fingerprint_bits: f }, tables, geometry: Geometry::new(&params) };
         for &hash in hashes {
-            let (at, (buckets, fingerprint)) = (many.place(many.stream(Uniform(hash))), many.address.buckets(Uniform(hash)));
-            let flipped = fingerprint.wide() ^ 1 << (random.next() % u64::from(f));
-            let fingerprint = if random.next().is_multiple_of(2) { Some(fingerprint) } else { Fingerprint::new(flipped) };
-            if let Some(fingerprint) = fingerprint {
-                let bucket = if random.next().is_multiple_of(2) { buckets.0 } else { buckets.1 };
-                many.tables[at].change(Put(bucket, fingerprint));
-            }
+            let at = many.place(many.stream(Uniform(hash)));
+            random.put(&mut many.tables[at], hash);
         }
         many
     }
@@ -45,9 +40,7 @@ impl Many {
     }
 
     fn oracle(&self, hash: u64) -> bool {
-        let ((first, second), fingerprint) = self.address.buckets(Uniform(hash));
-        let table = &self.tables[self.place(self.stream(Uniform(hash)))];
-        [first, second].into_iter().any(|bucket| table.read(Holds(bucket, fingerprint)))
+        oracle(&self.tables[self.place(self.stream(Uniform(hash)))], hash)
     }
 }
 
@@ -66,7 +59,7 @@ impl<'a> Tables<'a> for &'a Many {
 
     fn each_table(self, _: &[u64], streams: &[u64], places: &mut [*const u8], place: impl Fn(&'a [u8]) -> *const u8) {
         for (written, &stream) in places.iter_mut().zip(streams) {
-            *written = place(self.tables[self.place(stream)].storage());
+            *written = place(&self.tables[self.place(stream)].storage);
         }
     }
 }

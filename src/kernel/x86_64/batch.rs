@@ -1,7 +1,7 @@
 //! Lookups of batches in vectors, in one table or in many. Each number of a [`Vector`] belongs to one item, and the algorithm is
 //! the same for every type of vector.
 //!
-//! The buckets of one batch are loaded from memory while the batch before it is compared ([`pipelined`]).
+//! The buckets of one batch are loaded from memory while the batch before it is compared ([`VectorLookup::contains_all`]).
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
 
@@ -18,41 +18,6 @@ use crate::{
     },
 };
 
-/// Looks up all hashes in two stages. `locate` finds the buckets of the first hashes in a batch, as many as its second argument
-/// says, and prefetches them. `look_up` compares the first targets, as many as its second argument says: bit i of its result is
-/// the result for item i. Calls `answer` with each batch, in order, and its results.
-///
-/// Each stage must be a separate function ([`Vector::run`]), which is called once for a batch: inlined, it would be compiled for
-/// every type of items and results.
-#[inline(always)]
-fn pipelined<T>(
-    hashes: &impl Hashes,
-    mut targets: [T; 2],
-    locate: impl Fn(&[u64; BATCH], usize, &mut T),
-    look_up: impl Fn(&T, usize) -> u64,
-    mut answer: impl FnMut(&[u64], u64),
-) {
-    // This batch and the one before, which take turns: copying the targets would take a quarter of the total time.
-    let mut batches = [[0; BATCH]; 2];
-    let (mut start, mut len_before, mut turn) = (0, 0, 0);
-    loop {
-        let len = (hashes.len() - start).min(BATCH);
-        if len > 0 {
-            hashes.fill(start, &mut batches[turn]);
-            locate(&batches[turn], len, &mut targets[turn]);
-        }
-        turn ^= 1;
-        if len_before > 0 {
-            let results = look_up(&targets[turn], len_before);
-            answer(&batches[turn][..len_before], results & u64::MAX >> (BATCH - len_before));
-        }
-        if len == 0 {
-            return;
-        }
-        (start, len_before) = (start + len, len);
-    }
-}
-
 /// Collects the results for a batch. `found` returns the results for the vector that begins at its argument.
 #[inline(always)]
 fn collect_results<V: Vector>(len: usize, found: impl Fn(usize) -> u32) -> u64 {
@@ -68,7 +33,9 @@ pub(super) trait TableSource {
     /// For a batch, the address where each item's table begins. Empty if there is only one table.
     type Starts;
 
-    fn starts() -> Self::Starts;
+    /// The value before any table is found.
+    const NO_STARTS: Self::Starts;
+
     /// Finds the tables of the first `len` hashes.
     fn find(&self, hashes: &[u64; BATCH], len: usize, starts: &mut Self::Starts);
     /// Returns the address of a byte in the table of the item with this index.
@@ -86,8 +53,7 @@ pub(super) struct OneTable<'a>(&'a [u8]);
 impl TableSource for OneTable<'_> {
     type Starts = ();
 
-    #[inline(always)]
-    fn starts() {}
+    const NO_STARTS: () = ();
 
     #[inline(always)]
     fn find(&self, _: &[u64; BATCH], _: usize, (): &mut ()) {}
@@ -116,10 +82,7 @@ pub(super) struct ManyTables<'a, T> {
 impl<'a, T: Tables<'a>> TableSource for ManyTables<'a, T> {
     type Starts = [*const u8; BATCH];
 
-    #[inline(always)]
-    fn starts() -> Self::Starts {
-        [ptr::null(); BATCH]
-    }
+    const NO_STARTS: Self::Starts = [ptr::null(); BATCH];
 
     #[inline(always)]
     fn find(&self, hashes: &[u64; BATCH], len: usize, starts: &mut Self::Starts) {
@@ -196,18 +159,17 @@ enum Locator {
 
 impl<'a, V: Vector> VectorLookup<V, OneTable<'a>> {
     /// # Panics
-    /// If `geometry` is not that of `params`, or `bytes` is shorter than the table and its padding. Gathers rely on both checks.
-    pub fn in_one(proof: V::Proof, params: &Params, geometry: &Geometry, bytes: &'a [u8]) -> Self {
+    /// If `bytes` is shorter than the table and its padding. Gathers rely on this check.
+    pub fn in_one(proof: V::Proof, params: &Params, bytes: &'a [u8]) -> Self {
         assert!(params.table_bytes() + PADDING <= bytes.len(), "the table is shorter than its parameters say");
-        assert!(*geometry == Geometry::new(params), "the geometry is not that of the parameters");
-        // SAFETY: both conditions were just checked.
-        unsafe { Self::unchecked(proof, params, *geometry, bytes) }
+        // SAFETY: the length was just checked.
+        unsafe { Self::unchecked(proof, params, bytes) }
     }
 
     /// # Safety
-    /// For lookups, `geometry` must be that of `params`, and `bytes` must be as long as the table and its padding.
-    unsafe fn unchecked(proof: V::Proof, params: &Params, geometry: Geometry, bytes: &'a [u8]) -> Self {
-        let address = Address::new(params);
+    /// For lookups, `bytes` must be as long as the table and its padding.
+    unsafe fn unchecked(proof: V::Proof, params: &Params, bytes: &'a [u8]) -> Self {
+        let (geometry, address) = (Geometry::new(params), Address::new(params));
         let locator = match address.any_size().and_then(VectorAddress::new) {
             Some(address) => Locator::Vector(address),
             None => Locator::Scalar(address),
@@ -264,8 +226,8 @@ impl<V: Vector, S: TableSource> VectorLookup<V, S> {
         let (buckets, fingerprints) = self.items(targets, at);
         let mut found = 0;
         for (offset, slots) in geometry.windows() {
-            let (tops, low) = (self.splat(slots.tops()), self.splat(slots.low_bits()));
-            let wanted = fingerprints.product_low(self.splat(slots.ones()));
+            let (tops, low) = (self.splat(slots.tops), self.splat(slots.low_bits()));
+            let wanted = fingerprints.product_low(self.splat(slots.ones));
             for bits in buckets {
                 // SAFETY: the caller guarantees that the items were located, and every window begins inside its bucket.
                 let words = unsafe { self.words(targets, at, bits.add(self.splat(offset))) };
@@ -292,22 +254,54 @@ impl<V: Vector, S: TableSource> VectorLookup<V, S> {
         // dependency on the result of the last comparison.
         // SAFETY: the caller guarantees that the items were located, and each word begins where a bucket does.
         let words = unsafe { [self.words(targets, at, buckets[0]), self.words(targets, at, buckets[1])] };
+        // The words with the high parts: one for each pair of a wide bucket, and the same one for both pairs of a narrow bucket.
         let highs = if is_narrow {
-            narrow_highs(words)
+            [[words[0].shift_right::<CODEWORD_BITS>(); 2], [words[1].shift_right::<CODEWORD_BITS>(); 2]]
         } else {
             let pairs = |bits| [words_behind(bits, CODEWORD_BITS), words_behind(bits, CODEWORD_BITS + 2 * geometry.high_bits())];
             [pairs(buckets[0]), pairs(buckets[1])]
         };
-        find_in_buckets(self.proof, geometry, is_narrow, words, highs, fingerprints)
+        let width = geometry.high_bits();
+        let wanted = fingerprints.shift_right::<4>().product_low(self.splat(geometry.highs().ones));
+        let masks = [high_mask(width, 0), high_mask(width, 1), high_mask(width, 2), high_mask(width, 3)];
+        let mut matches: HighMatches = [[0; 4]; 2];
+        for i in 0..2 {
+            for (slot, matches) in matches[i].iter_mut().enumerate() {
+                // A word has all four high parts of a narrow bucket, or one pair of a wide one.
+                let mask = if is_narrow { masks[slot] } else { masks[slot % 2] };
+                *matches = highs[i][slot / 2].xor(wanted).none(self.splat(mask));
+            }
+        }
+        compare_nibbles(self.proof, words, &matches, fingerprints)
     }
 
-    /// Looks up all hashes. Calls `answer` with each batch of them, in order, and the results: bit i is the result for the i-th
-    /// hash.
+    /// Looks up all hashes in two stages: `locate` finds the buckets of a batch and prefetches them, and `look_up` compares them.
+    /// Calls `answer` with each batch, in order, and the results: bit i is the result for the i-th hash.
+    ///
+    /// Each stage must be a separate function ([`Vector::run`]), which is called once for a batch: inlined, it would be compiled
+    /// for every type of items and results.
     #[inline(always)]
-    pub fn contains_all(&self, hashes: &impl Hashes, answer: impl FnMut(&[u64], u64)) {
-        let targets = [Targets::new(S::starts()), Targets::new(S::starts())];
-        let locate = |hashes: &_, len, targets: &mut _| self.locate(hashes, len, targets);
-        pipelined(hashes, targets, locate, |targets, len| self.look_up(targets, len), answer);
+    pub fn contains_all(&self, hashes: &impl Hashes, mut answer: impl FnMut(&[u64], u64)) {
+        // This batch and the one before, which take turns: copying the targets would take a quarter of the total time.
+        let mut targets = [Targets::new(S::NO_STARTS), Targets::new(S::NO_STARTS)];
+        let mut batches = [[0; BATCH]; 2];
+        let (mut start, mut len_before, mut turn) = (0, 0, 0);
+        loop {
+            let len = (hashes.len() - start).min(BATCH);
+            if len > 0 {
+                hashes.fill(start, &mut batches[turn]);
+                self.locate(&batches[turn], len, &mut targets[turn]);
+            }
+            turn ^= 1;
+            if len_before > 0 {
+                let results = self.look_up(&targets[turn], len_before);
+                answer(&batches[turn][..len_before], results & u64::MAX >> (BATCH - len_before));
+            }
+            if len == 0 {
+                return;
+            }
+            (start, len_before) = (start + len, len);
+        }
     }
 
     /// Finds the buckets of the first `len` hashes, and prefetches them. Behind the last hash, up to the end of the vector, are
@@ -348,10 +342,9 @@ impl<V: Vector, S: TableSource> VectorLookup<V, S> {
     /// Returns the results for the first `len` targets.
     fn look_up(&self, targets: &Targets<S::Starts>, len: usize) -> u64 {
         // `locate` was called for `len` items, and has filled the vector behind the last one, too. For any hash, it only returns
-        // buckets below the number of buckets. `in_one` has checked that the table is as long as its parameters require and that
-        // the geometry is theirs; `find` checks each of many tables. So all bytes that are read are inside the buckets or the
-        // padding. (There is one function for each kind of table, because the compiler would not inline the vector instructions
-        // into one function for all.)
+        // buckets below the number of buckets. `in_one` has checked that the table is as long as its parameters require; `find`
+        // checks each of many tables. So all bytes that are read are inside the buckets or the padding. (There is one function
+        // for each kind of table, because the compiler would not inline the vector instructions into one function for all.)
         match self.geometry {
             Geometry::Single(geometry) => V::run(self.proof, move || {
                 // SAFETY: as above.
@@ -414,42 +407,6 @@ fn product<V: Vector>(a: V, m: V) -> V {
 /// The items whose high part is in a slot, for each of the two buckets and their four slots: bit i for item i.
 type HighMatches = [[u32; 4]; 2];
 
-/// The words with the high parts of the two buckets, for each item: one word for each of the two pairs. Both pairs of a narrow
-/// bucket are in the same word.
-type Highs<V> = [[V; 2]; 2];
-
-/// Returns the high parts in the words of narrow buckets.
-#[inline(always)]
-fn narrow_highs<V: Vector>(words: [V; 2]) -> Highs<V> {
-    [[words[0].shift_right::<CODEWORD_BITS>(); 2], [words[1].shift_right::<CODEWORD_BITS>(); 2]]
-}
-
-/// Compares packed buckets with fingerprints. Bit i of the result is set if a bucket of item i holds its fingerprint. The lowest
-/// bits of `words` are the codewords of the two buckets.
-#[inline(always)]
-fn find_in_buckets<V: Vector>(
-    proof: V::Proof,
-    geometry: &PackedGeometry,
-    is_narrow: bool,
-    words: [V; 2],
-    highs: Highs<V>,
-    fingerprints: V,
-) -> u32 {
-    let splat = |value| V::splat(proof, value);
-    let width = geometry.high_bits();
-    let wanted = fingerprints.shift_right::<4>().product_low(splat(geometry.highs().ones()));
-    let masks = [high_mask(width, 0), high_mask(width, 1), high_mask(width, 2), high_mask(width, 3)];
-    let mut matches: HighMatches = [[0; 4]; 2];
-    for i in 0..2 {
-        for (slot, matches) in matches[i].iter_mut().enumerate() {
-            // A word has all four high parts of a narrow bucket, or one pair of a wide one.
-            let mask = if is_narrow { masks[slot] } else { masks[slot % 2] };
-            *matches = highs[i][slot / 2].xor(wanted).none(splat(mask));
-        }
-    }
-    compare_nibbles(proof, words, &matches, fingerprints)
-}
-
 /// Returns a mask for the high part of a slot.
 #[inline(always)]
 fn high_mask(width: u32, slot: u32) -> u64 {
@@ -470,7 +427,7 @@ fn compare_nibbles<V: Vector>(proof: V::Proof, words: [V; 2], matches: &HighMatc
     for (word, matches) in words.into_iter().zip(matches) {
         let codeword = word.and(splat((1 << CODEWORD_BITS) - 1)).min(splat(LAST_DECODED.into()));
         // SAFETY: eight bytes can be loaded from any index up to `LAST_DECODED`.
-        let nibbles = unsafe { codeword.gather_pairs(codebook::nibbles().as_ptr()) };
+        let nibbles = unsafe { codeword.gather_pairs(codebook::CODEBOOK.as_ptr()) };
         let difference = nibbles.xor(low);
         for (slot, matches) in (0..).zip(matches) {
             found |= matches & difference.none(splat(15 << (4 * slot)));
@@ -496,9 +453,9 @@ mod tests {
     /// Compares the addresses of a vector with those of `Address`. Reads no table, so tables may be larger than any memory.
     fn agree<V: Vector>(proof: V::Proof, f: u32, buckets: u64, addressing: Addressing) {
         let params = Params::new(TableKind::Single, f, 4, buckets, addressing, 0).unwrap();
-        let (geometry, address) = (Geometry::new(&params), Address::new(&params));
+        let address = Address::new(&params);
         // SAFETY: nothing is looked up.
-        let vector = unsafe { VectorLookup::<V, OneTable<'_>>::unchecked(proof, &params, geometry, &[]) };
+        let vector = unsafe { VectorLookup::<V, OneTable<'_>>::unchecked(proof, &params, &[]) };
         let mut hashes = [0; BATCH];
         for (i, hash) in hashes.iter_mut().enumerate() {
             *hash = (i as u64 * 2 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(i as u32);
@@ -539,6 +496,6 @@ mod tests {
         let Some(proof) = Avx2::detect() else { panic!("the table is shorter: not tested, because this processor has no AVX2") };
         let params = Params::new(TableKind::Packed, 13, 4, 1024, Addressing::AnySize, 0).unwrap();
         let bytes = alloc::vec![0; params.table_bytes() + PADDING - 1];
-        let _ = VectorLookup::<U64x4, _>::in_one(proof, &params, &Geometry::new(&params), &bytes);
+        let _ = VectorLookup::<U64x4, _>::in_one(proof, &params, &bytes);
     }
 }

@@ -119,7 +119,7 @@ impl Instructions for Bmi2 {
         buckets: Pair,
         fingerprint: Fingerprint,
     ) -> bool {
-        let (bmi2, highs) = (table.instructions(), table.geometry().high_quarters());
+        let (bmi2, highs) = (table.instructions, table.geometry.high_quarters);
         let fingerprints = |word: u64| {
             let nibbles = u64::from(codebook::decode(word));
             bmi2.deposit(word >> CODEWORD_BITS, highs) | bmi2.deposit(nibbles, 15 * QUARTERS)

@@ -16,7 +16,7 @@ use core::{
 };
 
 use super::{Hashes, Tables};
-use crate::{params::Params, table::Geometry};
+use crate::params::Params;
 use batch::{TableSource, VectorLookup};
 use vector::{U64x4, U64x8};
 
@@ -107,15 +107,8 @@ macro_rules! batches {
     ($token:ty, $vector:ty, $features:literal) => {
         impl $token {
             /// Implements [`Dispatch::contains_all`](super::Dispatch::contains_all).
-            pub(super) fn contains_all(
-                self,
-                params: &Params,
-                geometry: &Geometry,
-                bytes: &[u8],
-                hashes: &impl Hashes,
-                mut answer: impl FnMut(u64),
-            ) {
-                self.look_up(VectorLookup::in_one(self, params, geometry, bytes), hashes, |_, results| answer(results));
+            pub(super) fn contains_all(self, params: &Params, bytes: &[u8], hashes: &impl Hashes, mut answer: impl FnMut(u64)) {
+                self.look_up(VectorLookup::in_one(self, params, bytes), hashes, |_, results| answer(results));
             }
 
             /// Implements [`Dispatch::contains_all_in`](super::Dispatch::contains_all_in).

@@ -75,14 +75,20 @@ macro_rules! proved {
     }};
 }
 
-/// Implements [`Vector`]. Methods that are a single instruction are listed as pairs.
+/// Implements [`Vector`]. Methods that are a single instruction for two vectors are listed as pairs.
 macro_rules! vector {
-    ($name:ident($register:ty), $proof:ty, $features:literal { $($method:ident = $instruction:ident;)* } $($rest:tt)*) => {
+    (
+        $name:ident($register:ty), $proof:ty, $features:literal,
+        splat = $splat:ident, load = $load:ident, store = $store:ident, shift_right = $shift_right:ident
+        { $($method:ident = $instruction:ident;)* } $($rest:tt)*
+    ) => {
         #[derive(Clone, Copy)]
         pub(super) struct $name($register);
 
         impl Vector for $name {
             type Proof = $proof;
+
+            const COUNT: usize = size_of::<$register>() / size_of::<u64>();
 
             $(
                 #[inline(always)]
@@ -101,13 +107,45 @@ macro_rules! vector {
                 // SAFETY: the proof exists only if the processor has the instructions.
                 unsafe { run(work) }
             }
+
+            #[inline(always)]
+            fn splat(_: $proof, value: u64) -> Self {
+                Self(proved!($splat(value.cast_signed())))
+            }
+
+            #[inline(always)]
+            fn load(_: $proof, values: &[u64]) -> Self {
+                let values = &values[..Self::COUNT];
+                Self(proved!($load(values.as_ptr().cast())))
+            }
+
+            #[inline(always)]
+            fn store(self, values: &mut [u64]) {
+                let values = &mut values[..Self::COUNT];
+                proved!($store(values.as_mut_ptr().cast(), self.0));
+            }
+
+            #[inline(always)]
+            fn shift_right<const BITS: u32>(self) -> Self {
+                Self(proved!($shift_right(self.0, _mm_cvtsi32_si128(BITS.cast_signed()))))
+            }
+
+            #[inline(always)]
+            unsafe fn gather_from(self, starts: &[*const u8]) -> Self {
+                let starts = &starts[..Self::COUNT];
+                let addresses = self.add(Self(proved!($load(starts.as_ptr().cast()))));
+                // SAFETY: the caller guarantees that all addresses are inside allocations.
+                unsafe { addresses.gather(ptr::with_exposed_provenance(0)) }
+            }
             $($rest)*
         }
     };
 }
 
 vector! {
-    U64x4(__m256i), Avx2, "bmi1,bmi2,popcnt,avx2" {
+    U64x4(__m256i), Avx2, "bmi1,bmi2,popcnt,avx2",
+    splat = _mm256_set1_epi64x, load = _mm256_loadu_si256, store = _mm256_storeu_si256, shift_right = _mm256_srl_epi64
+    {
         add = _mm256_add_epi64;
         sub = _mm256_sub_epi64;
         and = _mm256_and_si256;
@@ -116,30 +154,6 @@ vector! {
         shift_right_by = _mm256_srlv_epi64;
         product = _mm256_mul_epu32;
         min = _mm256_min_epu32;
-    }
-
-    const COUNT: usize = 4;
-
-    #[inline(always)]
-    fn splat(_: Avx2, value: u64) -> Self {
-        Self(proved!(_mm256_set1_epi64x(value.cast_signed())))
-    }
-
-    #[inline(always)]
-    fn load(_: Avx2, values: &[u64]) -> Self {
-        let values = &values[..Self::COUNT];
-        Self(proved!(_mm256_loadu_si256(values.as_ptr().cast())))
-    }
-
-    #[inline(always)]
-    fn store(self, values: &mut [u64]) {
-        let values = &mut values[..Self::COUNT];
-        proved!(_mm256_storeu_si256(values.as_mut_ptr().cast(), self.0));
-    }
-
-    #[inline(always)]
-    fn shift_right<const BITS: u32>(self) -> Self {
-        Self(proved!(_mm256_srl_epi64(self.0, _mm_cvtsi32_si128(BITS.cast_signed()))))
     }
 
     #[inline(always)]
@@ -168,14 +182,6 @@ vector! {
     }
 
     #[inline(always)]
-    unsafe fn gather_from(self, starts: &[*const u8]) -> Self {
-        let starts = &starts[..Self::COUNT];
-        let addresses = self.add(Self(proved!(_mm256_loadu_si256(starts.as_ptr().cast()))));
-        // SAFETY: the caller guarantees that all addresses are inside allocations.
-        Self(unsafe { _mm256_i64gather_epi64::<1>(ptr::with_exposed_provenance(0), addresses.0) })
-    }
-
-    #[inline(always)]
     unsafe fn gather_pairs(self, base: *const u16) -> Self {
         // SAFETY: the caller guarantees that all addresses are inside the allocation of `base`.
         Self(unsafe { _mm256_i64gather_epi64::<2>(base.cast(), self.0) })
@@ -183,7 +189,9 @@ vector! {
 }
 
 vector! {
-    U64x8(__m512i), Avx512, "bmi1,bmi2,popcnt,avx2,avx512f,avx512dq" {
+    U64x8(__m512i), Avx512, "bmi1,bmi2,popcnt,avx2,avx512f,avx512dq",
+    splat = _mm512_set1_epi64, load = _mm512_loadu_si512, store = _mm512_storeu_si512, shift_right = _mm512_srl_epi64
+    {
         add = _mm512_add_epi64;
         sub = _mm512_sub_epi64;
         and = _mm512_and_si512;
@@ -193,30 +201,6 @@ vector! {
         product = _mm512_mul_epu32;
         product_low = _mm512_mullo_epi64;
         min = _mm512_min_epu64;
-    }
-
-    const COUNT: usize = 8;
-
-    #[inline(always)]
-    fn splat(_: Avx512, value: u64) -> Self {
-        Self(proved!(_mm512_set1_epi64(value.cast_signed())))
-    }
-
-    #[inline(always)]
-    fn load(_: Avx512, values: &[u64]) -> Self {
-        let values = &values[..Self::COUNT];
-        Self(proved!(_mm512_loadu_si512(values.as_ptr().cast())))
-    }
-
-    #[inline(always)]
-    fn store(self, values: &mut [u64]) {
-        let values = &mut values[..Self::COUNT];
-        proved!(_mm512_storeu_si512(values.as_mut_ptr().cast(), self.0));
-    }
-
-    #[inline(always)]
-    fn shift_right<const BITS: u32>(self) -> Self {
-        Self(proved!(_mm512_srl_epi64(self.0, _mm_cvtsi32_si128(BITS.cast_signed()))))
     }
 
     #[inline(always)]
@@ -233,14 +217,6 @@ vector! {
     unsafe fn gather(self, base: *const u8) -> Self {
         // SAFETY: the caller guarantees that all addresses are inside the allocation of `base`.
         Self(unsafe { _mm512_i64gather_epi64::<1>(self.0, base.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn gather_from(self, starts: &[*const u8]) -> Self {
-        let starts = &starts[..Self::COUNT];
-        let addresses = self.add(Self(proved!(_mm512_loadu_si512(starts.as_ptr().cast()))));
-        // SAFETY: the caller guarantees that all addresses are inside allocations.
-        Self(unsafe { _mm512_i64gather_epi64::<1>(addresses.0, ptr::with_exposed_provenance(0)) })
     }
 
     #[inline(always)]

@@ -2,11 +2,19 @@
 
 #![cfg(not(target_family = "wasm"))]
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{
+    format,
+    string::{String, ToString as _},
+    vec::Vec,
+};
 use std::{env, io::Write as _, process};
 
 use super::*;
-use crate::snapshot::file::replace_with;
+use crate::{
+    elastic::ElasticFilter,
+    filter::CuckooFilter,
+    snapshot::file::{replace, replace_with},
+};
 
 /// The folder of one test, removed at its end.
 struct Folder(PathBuf);
@@ -101,10 +109,80 @@ fn names_fit_beside_the_longest_target() {
     assert_eq!(folder.names().len(), 1);
 }
 
+#[test]
+#[cfg_attr(miri, ignore = "Miri is isolated from files")]
+fn failed_saves_keep_the_old_file_and_leave_no_other() {
+    let folder = Folder::new("save");
+    let path = folder.target();
+    let fails = |_: &File| Err(io::Error::new(ErrorKind::StorageFull, "the disk is full"));
+    let error = replace(&path, fails).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageFull);
+    assert!(error.to_string().ends_with("f.koel: cannot be written: the disk is full"), "{error}");
+    assert!(folder.names().is_empty());
+    save(&path, b"old").unwrap();
+    let error = replace(&path, |mut file| file.write_all(b"new, but not all of it").and_then(|()| fails(file))).unwrap_err();
+    assert!(error.to_string().contains("f.koel: cannot be written; the old file is unchanged: the disk is full"), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    assert_eq!(folder.names(), ["f.koel"]);
+}
+
+/// A corrupt header or list of shards, or another length, is found before a file is replaced.
+#[test]
+#[cfg_attr(miri, ignore = "Miri is isolated from files")]
+fn unreadable_snapshots_do_not_replace_a_file() {
+    let folder = Folder::new("back");
+    let path = folder.target();
+    let mut fixed = CuckooFilter::builder().capacity(100).false_positive_rate(0.01).build().unwrap();
+    fixed.insert("koel").unwrap();
+    let growing = ElasticFilter::builder().capacity(100).max_capacity(1000).false_positive_rate(0.01);
+    let growing = {
+        let mut filter = growing.build().unwrap();
+        filter.insert_iter(0..2000_u64).unwrap();
+        filter.to_bytes()
+    };
+    // The bytes to corrupt are the header and, in the growing filter, the first section up to the middle of a record.
+    for (valid, checked) in [(fixed.to_bytes(), 64), (growing, 64 + 32 + 16)] {
+        let write = |bytes: &[u8]| replace(&path, |mut file| file.write_all(bytes));
+        write(&valid).unwrap();
+        let corrupt = |at: usize| {
+            let mut bytes = valid.clone();
+            bytes[at] ^= 4;
+            bytes
+        };
+        let longer = [&valid[..], &[0]].concat();
+        let shorter = (0..4).map(|n| valid[..n * (valid.len() - 1) / 3].to_vec());
+        for bytes in (0..checked).map(corrupt).chain(shorter).chain([longer]) {
+            let error = write(&bytes).unwrap_err().to_string();
+            assert!(
+                error.contains("f.koel: cannot be written; the old file is unchanged: the written file cannot be read back"),
+                "{error}"
+            );
+            assert!(fs::read(&path).unwrap() == valid);
+            assert_eq!(folder.names(), ["f.koel"]);
+        }
+    }
+}
+
 #[cfg(unix)]
 mod unix {
     use super::*;
     use std::{os::unix::fs::symlink, process::Command};
+
+    /// The temporary file must not be readable by users who may not read the old file.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri is isolated from files")]
+    fn a_temporary_file_is_private_until_it_gets_the_old_permissions() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = |file: &File| Ok::<_, io::Error>(file.metadata()?.permissions().mode() & 0o7777);
+        let folder = Folder::new("private");
+        let usual = mode(&File::create(folder.0.join("usual")).unwrap()).unwrap();
+        let mut seen = Vec::new();
+        for _ in 0..2 {
+            replace_with(&folder.target(), |file| mode(file).map(|mode| seen.push(mode)), |_| Ok(())).unwrap();
+        }
+        assert_eq!(seen, [usual, 0o600]);
+        assert_eq!(mode(&File::open(folder.target()).unwrap()).unwrap(), usual);
+    }
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri is isolated from files")]
@@ -152,7 +230,6 @@ mod unix {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     mod processes {
         use super::*;
-        use crate::{filter::CuckooFilter, snapshot::file::replace};
         use std::{
             io::{BufRead as _, BufReader, Read as _},
             process::{Child, Stdio},

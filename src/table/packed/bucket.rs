@@ -179,7 +179,7 @@ impl Keys for Narrow {
         // each subtrahend is cleared, so no quarter borrows from the next. If the original highest bits differ, they decide the
         // comparison; otherwise the difference does.
         let (less, greater) = (self.0 & Self::first(3), self.0 >> QUARTER);
-        let tops = QUARTERS.tops();
+        let tops = QUARTERS.tops;
         let rest = (greater | tops) - (less & !tops);
         !(greater & !less | !(greater ^ less) & rest) & tops
     }
@@ -306,7 +306,7 @@ impl Keys for Wide {
 }
 
 /// The most bits that a column has for each slot.
-pub(crate) const MAX_COLUMN_BITS: u32 = 32;
+const MAX_COLUMN_BITS: u32 = 32;
 
 /// The location of the column. It may have a width of 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -336,11 +336,6 @@ impl Column {
         self.width.into()
     }
 
-    #[inline]
-    pub fn first_bit(self) -> u64 {
-        self.first_bit
-    }
-
     /// Returns true if the fields of a bucket always fit into a word.
     #[inline(always)]
     pub fn fits_a_word(self) -> bool {
@@ -353,25 +348,25 @@ impl Column {
         self.first_bit + bucket * u64::from(SLOTS * self.width())
     }
 
-    /// Reads the fields of a bucket that [fit into a word](Self::fits_a_word).
+    /// Reads the fields of a bucket that [fit into a word](Self::fits_a_word), each of `width` bits. Those of empty slots are 0.
     #[inline(always)]
-    pub fn word(self, bytes: &[u8], bucket: u64) -> FieldsWord {
-        let width = self.width();
-        FieldsWord { word: bits::word(bytes, self.bit(bucket)) & mask(SLOTS * width), width }
+    pub fn word(self, bytes: &[u8], bucket: u64) -> u64 {
+        bits::word(bytes, self.bit(bucket)) & mask(SLOTS * self.width())
     }
 
     /// Writes the fields of a bucket that [fit into a word](Self::fits_a_word).
     #[inline(always)]
-    pub fn set_word(self, bytes: &mut [u8], bucket: u64, fields: FieldsWord) {
-        bits::set(bytes, self.bit(bucket), SLOTS * self.width(), fields.word);
+    pub fn set_word(self, bytes: &mut [u8], bucket: u64, fields: u64) {
+        bits::set(bytes, self.bit(bucket), SLOTS * self.width(), fields);
     }
 
     /// Reads all fields of a bucket.
     #[inline(always)]
     pub fn fields(self, bytes: &[u8], bucket: u64) -> [u64; 4] {
         if self.fits_a_word() {
-            let fields = self.word(bytes, bucket);
-            [fields.get(0), fields.get(1), fields.get(2), fields.get(3)]
+            let (word, width) = (self.word(bytes, bucket), self.width());
+            let field = |slot: u32| word >> (slot * width) & mask(width);
+            [field(0), field(1), field(2), field(3)]
         } else {
             self.fields_one_by_one(bytes, bucket)
         }
@@ -397,7 +392,9 @@ impl Column {
     #[inline(always)]
     pub fn insert(self, bytes: &mut [u8], bucket: u64, slot: u32, field: u64) {
         if self.fits_a_word() {
-            self.set_word(bytes, bucket, self.word(bytes, bucket).insert(slot, field));
+            let (word, width) = (self.word(bytes, bucket), self.width());
+            let (moved, kept) = (mask(slot * width), !mask((slot + 1) * width));
+            self.set_word(bytes, bucket, word >> width & moved | field << (slot * width) | word & kept);
         } else {
             self.insert_one_by_one(bytes, bucket, slot, field);
         }
@@ -415,7 +412,9 @@ impl Column {
     #[inline(always)]
     pub fn remove(self, bytes: &mut [u8], bucket: u64, slot: u32) {
         if self.fits_a_word() {
-            self.set_word(bytes, bucket, self.word(bytes, bucket).remove(slot));
+            let (word, width) = (self.word(bytes, bucket), self.width());
+            let (moved, kept) = (mask(slot * width), !mask((slot + 1) * width));
+            self.set_word(bytes, bucket, (word & moved) << width | word & kept);
         } else {
             self.remove_one_by_one(bytes, bucket, slot);
         }
@@ -431,35 +430,6 @@ impl Column {
 
     fn set(self, bytes: &mut [u8], bucket: u64, slot: u32, field: u64) {
         bits::set(bytes, self.field_bit(bucket, slot), self.width(), field);
-    }
-}
-
-/// The fields of a bucket: four of `width` bits. Those of empty slots are 0.
-#[derive(Clone, Copy)]
-pub(crate) struct FieldsWord {
-    pub word: u64,
-    pub width: u32,
-}
-
-impl FieldsWord {
-    #[inline(always)]
-    pub fn get(self, slot: u32) -> u64 {
-        self.word >> (slot * self.width) & mask(self.width)
-    }
-
-    /// Implements [`Column::insert`].
-    #[inline(always)]
-    pub fn insert(self, slot: u32, field: u64) -> Self {
-        let Self { word, width } = self;
-        let (moved, kept) = (mask(slot * width), !mask((slot + 1) * width));
-        Self { word: word >> width & moved | field << (slot * width) | word & kept, width }
-    }
-
-    /// Implements [`Column::remove`].
-    #[inline(always)]
-    fn remove(self, slot: u32) -> Self {
-        let Self { word, width } = self;
-        Self { word: (word & mask(slot * width)) << width | word & !mask((slot + 1) * width), width }
     }
 }
 
@@ -493,10 +463,10 @@ impl Task for FillPart<'_> {
         let (width, kept) = (whole_column.width(), column.width());
         let fields = Fields::new(width, SLOTS);
         let (prefixes, prefix) = (fields.splat(low_half(mask(width) & !mask(kept))), fields.splat(prefix << kept));
-        let (mut low, mut upper) = (Writer::new(0), Writer::new(column.first_bit()));
+        let (mut low, mut upper) = (Writer::new(0), Writer::new(column.first_bit));
         let mut items = 0;
         for bucket in 0..buckets {
-            let (keys, above) = (Narrow::load(geometry, bytes, i, bucket), whole_column.word(bytes, bucket).word);
+            let (keys, above) = (Narrow::load(geometry, bytes, i, bucket), whole_column.word(bytes, bucket));
             // Marks each slot to keep with the lowest bit of its field. Empty slots, the first ones, have the field 0.
             let occupied = !mask(keys.free() * width);
             let marks = (fields.zero((above ^ prefix) & prefixes) & occupied) >> (width - 1);

@@ -8,7 +8,7 @@
 #[cfg(not(feature = "kernels"))]
 pub(crate) use pairs::{decode, encode};
 #[cfg(any(x86_kernels, test))]
-pub(crate) use table::{LAST_DECODED, nibbles};
+pub(crate) use table::{CODEBOOK, LAST_DECODED};
 #[cfg(feature = "kernels")]
 pub(crate) use table::{decode, encode};
 
@@ -44,7 +44,7 @@ mod table {
     /// One table for decoding and encoding. Entries below [`CODEWORDS`] are the nibbles of the codewords; from `FIRST_RANK` on, there
     /// are sixteen numbers for each place of a nibble; all others are zero. Every 12-bit number has an entry, so no index needs a
     /// check.
-    static CODEBOOK: [u16; 1 << CODEWORD_BITS] = {
+    pub(crate) static CODEBOOK: [u16; 1 << CODEWORD_BITS] = {
         let mut codebook = [0; 1 << CODEWORD_BITS];
         let mut codeword = 0;
         while codeword < NIBBLES.len() {
@@ -89,12 +89,6 @@ mod table {
     #[inline]
     pub(crate) fn decode(codeword: u64) -> u16 {
         CODEBOOK[index(codeword & ((1 << CODEWORD_BITS) - 1))]
-    }
-
-    /// Returns the decoding table, indexed by codeword. Eight bytes can be loaded from any index up to [`LAST_DECODED`].
-    #[cfg(any(x86_kernels, test))]
-    pub(crate) fn nibbles() -> &'static [u16] {
-        &CODEBOOK
     }
 
     /// Returns the codeword of four sorted nibbles, the smallest in the lowest four bits.
@@ -301,12 +295,12 @@ mod tests {
     #[test]
     fn the_last_entries_are_zero() {
         assert!((LAST_DECODED..1 << CODEWORD_BITS).all(|codeword| table::decode(codeword.into()) == 0));
-        assert!(nibbles().len() >= usize::from(LAST_DECODED) + 4);
+        assert!(CODEBOOK.len() >= usize::from(LAST_DECODED) + 4);
     }
 
     #[test]
     fn the_static_data_is_small() {
-        assert!(size_of_val(nibbles()) <= 8 << 10);
+        assert!(size_of_val(&CODEBOOK) <= 8 << 10);
         assert!(pairs::static_bytes() <= 704);
     }
 }

@@ -31,10 +31,8 @@ use core::{
     ops::{Deref, DerefMut, Range},
 };
 
-use super::{Change, Corrupt, DeepGeometry, Fingerprint, Form, Instructions, Pair, Read, Slot, Table, TableMut};
+use super::{Change, DeepGeometry, Fingerprint, Form, Instructions, Pair, Read, Slot, Table, TableMut};
 use crate::bits::{self, Fields, index, low_half, mask};
-#[cfg(test)]
-pub(crate) use bucket::MAX_COLUMN_BITS;
 pub(crate) use bucket::{Column, FillPart, Keys, Narrow, Wide};
 use codebook::{CODEWORD_BITS, CODEWORDS, CODEWORDS_WITH_ZERO};
 
@@ -52,7 +50,7 @@ pub(crate) struct PackedGeometry {
     ones: u64,
     /// A mask for the high parts of fingerprints that are unpacked into the quarters of a word. Unused for wide buckets.
     #[cfg(x86_kernels)]
-    high_quarters: u64,
+    pub high_quarters: u64,
     /// ⌊2¹⁶ / `high_bits`⌋ + 1: multiplying by it replaces a division.
     reciprocal: u32,
     bucket_bits: u8,
@@ -73,7 +71,7 @@ impl PackedGeometry {
         let (bucket_bits, narrow_high_bits, first_bits) =
             ((SLOTS * (fingerprint_bits - 1)) as u8, high_bits as u8, (CODEWORD_BITS + high_bits) as u8);
         Self {
-            ones: Fields::new(high_bits, if is_narrow { SLOTS } else { SLOTS / 2 }).ones(),
+            ones: Fields::new(high_bits, if is_narrow { SLOTS } else { SLOTS / 2 }).ones,
             #[cfg(x86_kernels)]
             high_quarters: if is_narrow { (((1 << high_bits) - 1) << 4) * 0x0001_0001_0001_0001 } else { 0 },
             reciprocal: (1 << 16) / if high_bits == 0 { 1 } else { high_bits } + 1,
@@ -96,13 +94,6 @@ impl PackedGeometry {
     #[inline]
     pub fn high_bits(&self) -> u32 {
         self.high_bits.into()
-    }
-
-    /// Returns a mask for the high parts in the quarters of a word.
-    #[cfg(x86_kernels)]
-    #[inline]
-    pub fn high_quarters(&self) -> u64 {
-        self.high_quarters
     }
 
     /// Returns the layout of the high parts in one word.
@@ -141,26 +132,14 @@ impl PackedGeometry {
 /// A packed table, bound to its bytes and to instructions for one operation. `K` determines the encoding of its buckets. Only if
 /// `COLUMN` is true, fingerprints have bits in a column.
 pub(crate) struct Packed<'a, K, B, I, const COLUMN: bool> {
-    geometry: &'a PackedGeometry,
+    pub geometry: &'a PackedGeometry,
     column: Column,
     bytes: B,
-    instructions: I,
+    pub instructions: I,
     keys: PhantomData<K>,
 }
 
 impl<K: Keys, B: Deref<Target = [u8]>, I: Instructions, const COLUMN: bool> Packed<'_, K, B, I, COLUMN> {
-    #[cfg(x86_kernels)]
-    #[inline(always)]
-    pub fn geometry(&self) -> &PackedGeometry {
-        self.geometry
-    }
-
-    #[cfg(x86_kernels)]
-    #[inline(always)]
-    pub fn instructions(&self) -> I {
-        self.instructions
-    }
-
     /// Reads the word that begins with the bucket. It contains all of a narrow bucket.
     #[inline(always)]
     fn word(&self, bucket: u64) -> u64 {
@@ -440,21 +419,6 @@ impl<K: Keys, B: Deref<Target = [u8]>, I: Instructions, const COLUMN: bool> Tabl
             empty += u64::from(keys.free());
         }
         (highest < CODEWORDS.into() && disorder == 0).then(|| slots - empty)
-    }
-
-    #[inline(always)]
-    fn corrupt(&self, bucket: u64, low: Option<Fingerprint>) -> Option<Corrupt> {
-        let codeword = self.codeword(bucket);
-        if codeword >= CODEWORDS.into() {
-            return Some(Corrupt::Codeword(codeword));
-        }
-        let is_valid = |low| self.taken(bucket..bucket + 1, low).is_some();
-        if is_valid(None) { (!is_valid(low)).then_some(Corrupt::Low) } else { Some(Corrupt::Order) }
-    }
-
-    #[inline(always)]
-    fn len_in_bytes(&self) -> usize {
-        self.bytes.len()
     }
 }
 

@@ -127,7 +127,7 @@ impl<P: TableParams> Crowd<'_, P> {
     /// one. If it fails, nothing has changed.
     fn move_out(&mut self, bucket: u64, fingerprint: Fingerprint) -> Result<bool, OutOfMemory> {
         let key = (self.key)(bucket, fingerprint);
-        Ok(self.copies.add(key, 1, u32::MAX)? && self.table.replace(Replace(bucket, Some(fingerprint), None)))
+        Ok(self.copies.add(key, 1)? && self.table.replace(Replace(bucket, Some(fingerprint), None)))
     }
 
     /// Moves a second copy out of one of an item's buckets that has a fingerprint twice, so that there is a slot for the item, and then

@@ -75,12 +75,16 @@ impl<P: TableParams> Change for Expand<'_, P> {
         while index(search.next.into()) < search.len && search.len <= most {
             let (parent, is_tracking) = (search.next, search.visited.is_tracking());
             let bucket = nodes[index(parent.into())].bucket;
+            #[cfg(test)]
+            super::steps::count_read();
             for resident in fingerprints(&table.values(bucket)) {
                 let alternate = search.params.alternate(bucket, resident);
                 if is_tracking && !search.visited.is_new(alternate, search.len < MAX_EXPANDED) {
                     continue;
                 }
                 nodes[search.len] = Node::new(alternate, resident, parent);
+                #[cfg(test)]
+                super::steps::count_room_check();
                 if table.has_room(alternate) {
                     return true;
                 }
@@ -314,7 +318,7 @@ impl<P: TableParams> Search<P> {
     /// twice, and Brent's algorithm detects cycles.
     fn follow_chains(mut self, table: &mut dyn Buckets<P>, buckets: Pair, fingerprint: Fingerprint) -> bool {
         let starts = [buckets.0, buckets.1];
-        let mut chains = starts.map(Chain::new);
+        let mut chains = starts.map(|bucket| Chain { bucket, milestone: bucket, is_cyclic: false });
         for step in 0..MAX_EXPANDED / chains.len() {
             for (chain, start) in chains.iter_mut().zip(starts) {
                 if chain.is_cyclic {
@@ -414,17 +418,10 @@ impl Visited {
 }
 
 /// The position in a chain of full buckets.
-#[derive(Clone, Copy)]
 struct Chain {
     bucket: u64,
     /// The bucket after the last step whose number is a power of two. The chain is cyclic if it returns to this bucket. It does
     /// so once the milestone is on the cycle and the next milestone is farther away than the cycle is long.
     milestone: u64,
     is_cyclic: bool,
-}
-
-impl Chain {
-    fn new(bucket: u64) -> Self {
-        Self { bucket, milestone: bucket, is_cyclic: false }
-    }
 }

@@ -45,13 +45,8 @@ impl Command for Add {
 impl Command for AddUnique {
     const ABOUT: About = About {
         name: c"cf.addnx",
-        flags: c"write deny-oom",
-        categories: c"write cuckoo",
-        arity: 3,
         summary: c"Adds an item to a cuckoo filter, creating it if it is missing, unless the item is there",
-        complexity: c"O(1) on average; splitting a table takes a fraction of a millisecond",
-        access: Access::Insert,
-        arguments: &[ITEM],
+        ..Add::ABOUT
     };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
@@ -112,16 +107,8 @@ impl Command for Insert {
 }
 
 impl Command for InsertUnique {
-    const ABOUT: About = About {
-        name: c"cf.insertnx",
-        flags: c"write deny-oom",
-        categories: c"write cuckoo",
-        arity: -4,
-        summary: c"Adds items to a cuckoo filter unless they are there",
-        complexity: c"O(n) on average, where n is the number of items",
-        access: Access::Insert,
-        arguments: &[CAPACITY, ERROR, NO_CREATE, ITEMS],
-    };
+    const ABOUT: About =
+        About { name: c"cf.insertnx", summary: c"Adds items to a cuckoo filter unless they are there", ..Insert::ABOUT };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let Some(request) = Request::parse(arguments)? else { return Ok(Reply::WrongArity) };
@@ -154,17 +141,16 @@ impl<'a> Request<'a> {
                 (may_create, rest) = (false, after);
                 continue;
             }
-            let [value, after @ ..] = after else {
-                return if is_option(word) { Ok(None) } else { Err(unknown_argument()) };
-            };
-            if word.eq_ignore_ascii_case(b"CAPACITY") {
+            let is_capacity = word.eq_ignore_ascii_case(b"CAPACITY");
+            if !is_capacity && !word.eq_ignore_ascii_case(b"ERROR") {
+                return Err(unknown_argument());
+            }
+            let [value, after @ ..] = after else { return Ok(None) };
+            if is_capacity {
                 options.plan.capacity = capacity(value.bytes())?;
                 check_capacity(options.plan.capacity, options.bucket_size)?;
             } else {
-                let option = NumberOption::find(word)
-                    .filter(|option| matches!(option, NumberOption::Error))
-                    .ok_or_else(unknown_argument)?;
-                option.store(value.bytes(), &mut options)?;
+                NumberOption::Error.store(value.bytes(), &mut options)?;
             }
             rest = after;
         }
@@ -198,8 +184,4 @@ impl<'a> Request<'a> {
             _ => Ok(results),
         }
     }
-}
-
-fn is_option(word: &[u8]) -> bool {
-    [&b"CAPACITY"[..], b"ERROR"].iter().any(|option| word.eq_ignore_ascii_case(option))
 }

@@ -5,7 +5,6 @@ use std::iter;
 use super::{ERROR, EXPANSION, ITERATOR, SEED, create};
 use crate::{
     dump::{MAX_CHUNK_BYTES, Position},
-    filter::Filter,
     load::{Load, is_first},
     plan::{Word, integer},
     reply::{Failure, Outcome, Reply, reserved},
@@ -166,9 +165,7 @@ fn finish(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>) -> Resul
     if !load.is_complete() {
         return Ok(());
     }
-    let load = std::mem::replace(&mut **load, Load::placeholder());
-    let finished: Result<Filter, Failure> = load.finish();
-    match finished {
+    match load.finish() {
         Ok(filter) => *stored = Stored::Filter(filter),
         Err(failure) => {
             key.delete();

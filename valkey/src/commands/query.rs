@@ -66,16 +66,8 @@ impl Command for ExistAll {
 }
 
 impl Command for Count {
-    const ABOUT: About = About {
-        name: c"cf.count",
-        flags: c"readonly fast",
-        categories: c"read fast cuckoo",
-        arity: 3,
-        summary: c"Counts the copies of an item in a cuckoo filter",
-        complexity: c"O(1)",
-        access: Access::Read,
-        arguments: &[ITEM],
-    };
+    const ABOUT: About =
+        About { name: c"cf.count", summary: c"Counts the copies of an item in a cuckoo filter", ..Exists::ABOUT };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let key = context.read(arguments[1]);

@@ -4,7 +4,7 @@ use super::SOURCES;
 use crate::{
     filter::Filter,
     reply::{Failure, Outcome, Reply},
-    server::{About, Access, Command, Context, Found, Text},
+    server::{About, Access, Command, Context, Text},
     stored::Stored,
 };
 
@@ -32,12 +32,7 @@ impl Command for Unite {
         let mut united = target.map(|filter| copy(filter)).transpose()?;
         for source in sources.iter().filter(|source| source.bytes() != name.bytes()) {
             let opened = context.read(*source);
-            let filter = match opened.get() {
-                Found::Value(Stored::Filter(filter)) => filter,
-                Found::Value(Stored::Load(load)) => return Err(load.incomplete()),
-                Found::Nothing => return Err(Failure::not_found()),
-                Found::Other => return Err(Failure::wrong_type()),
-            };
+            let filter = super::filter_for_read(&opened)?.ok_or_else(Failure::not_found)?;
             match &mut united {
                 Some(united) => united.unite(filter, limit)?,
                 none => {

@@ -5,7 +5,7 @@ use std::{ffi::c_int, ptr::NonNull, slice};
 use super::{
     about::About,
     catch_panic,
-    context::{Context, Text},
+    context::{Context, Text, log},
     ending::{Name, end_start},
     functions::{ERROR, OK, RawContext, RawText, server},
 };
@@ -27,7 +27,7 @@ unsafe extern "C" fn run<C: Command>(raw: *mut RawContext, arguments: *mut *mut 
     let is_allowed = if C::ABOUT.arity < 0 { len >= -C::ABOUT.arity } else { len == C::ABOUT.arity };
     let result = if is_allowed { catch_panic(|| C::run(&context, arguments)) } else { Some(Ok(Reply::WrongArity)) };
     let result = result.unwrap_or_else(|| {
-        context.warn(c"a command of koel panicked; please report what led to it");
+        log(raw.as_ptr(), c"warning", c"a command of koel panicked; please report what led to it");
         Err(Failure::panicked())
     });
     match result {

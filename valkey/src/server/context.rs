@@ -131,10 +131,6 @@ impl Context {
         self.flags() & LOADING != 0
     }
 
-    pub(crate) fn speaks_resp3(&self) -> bool {
-        self.flags() & RESP3 != 0
-    }
-
     /// Replicates the command unchanged, to replicas and to the append-only file.
     pub(crate) fn replicate(&self) {
         self.is_changed.set(true);
@@ -193,11 +189,6 @@ impl Context {
         }
     }
 
-    /// Writes a warning to the server's log.
-    pub(crate) fn warn(&self, message: &CStr) {
-        log(self.raw.as_ptr(), c"warning", message);
-    }
-
     pub(super) fn send(&self, reply: Reply) {
         let (server, raw) = (server(), self.raw.as_ptr());
         let length = |len: usize| c_long::try_from(len).unwrap_or(c_long::MAX);
@@ -221,7 +212,7 @@ impl Context {
                 }
                 Reply::ResultBools(results) => {
                     (server.ReplyWithArray)(raw, length(results.len()));
-                    let is_resp3 = self.speaks_resp3();
+                    let is_resp3 = self.flags() & RESP3 != 0;
                     for result in results {
                         if is_resp3 {
                             (server.ReplyWithBool)(raw, (result == ItemResult::Inserted).into());

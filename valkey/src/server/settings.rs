@@ -72,24 +72,22 @@ pub(super) fn register_number(context: *mut RawContext, number: &'static Number)
     let alias = number.alias.as_ref().filter(|_| supports_aliases());
     let name = alias.map_or(number.name, |alias| alias.names);
     let flags = if number.is_memory { MEMORY_CONFIG } else { 0 } | if alias.is_some() { UNPREFIXED_CONFIG } else { 0 };
-    let register = server().RegisterNumericConfig;
+    let (register, value) = (server().RegisterNumericConfig, number.value.load(Relaxed));
     // SAFETY: the number is static.
-    match unsafe {
-        register(context, name.as_ptr(), number.value.load(Relaxed), flags, least, most, get_number, set_number, None, data)
-    } {
-        OK => Ok(()),
-        _ => Err(format!("the server refuses the setting {}", name.to_string_lossy())),
-    }
+    let result = unsafe { register(context, name.as_ptr(), value, flags, least, most, get_number, set_number, None, data) };
+    accepted(result, name)
+}
+
+/// Returns an error if the server refused a setting.
+fn accepted(result: c_int, name: &CStr) -> Result<(), String> {
+    if result == OK { Ok(()) } else { Err(format!("the server refuses the setting {}", name.to_string_lossy())) }
 }
 
 pub(super) fn register_switch(context: *mut RawContext, switch: &'static Switch) -> Result<(), String> {
     let (data, default) = (ptr::from_ref(switch).cast_mut().cast(), switch.value.load(Relaxed).into());
     let register = server().RegisterBoolConfig;
     // SAFETY: the switch is static.
-    match unsafe { register(context, switch.name.as_ptr(), default, 0, get_switch, set_switch, None, data) } {
-        OK => Ok(()),
-        _ => Err(format!("the server refuses the setting {}", switch.name.to_string_lossy())),
-    }
+    accepted(unsafe { register(context, switch.name.as_ptr(), default, 0, get_switch, set_switch, None, data) }, switch.name)
 }
 
 unsafe extern "C" fn get_switch(_: *const c_char, data: *mut c_void) -> c_int {
@@ -121,12 +119,10 @@ unsafe extern "C" fn set_number(_: *const c_char, value: c_longlong, data: *mut 
 
 pub(super) fn register_setting(context: *mut RawContext, setting: &'static Setting) -> Result<(), String> {
     let data = ptr::from_ref(setting).cast_mut().cast();
+    let Setting { name, default, .. } = setting;
     let register = server().RegisterStringConfig;
     // SAFETY: the setting is static.
-    match unsafe { register(context, setting.name.as_ptr(), setting.default.as_ptr(), 0, get_setting, set_setting, None, data) } {
-        OK => Ok(()),
-        _ => Err(format!("the server refuses the setting {}", setting.name.to_string_lossy())),
-    }
+    accepted(unsafe { register(context, name.as_ptr(), default.as_ptr(), 0, get_setting, set_setting, None, data) }, name)
 }
 
 unsafe extern "C" fn get_setting(_: *const c_char, data: *mut c_void) -> *mut RawText {
