@@ -1,19 +1,23 @@
 //! `koel build`
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::bail;
 use clap::Args;
-use koel::{Addressing, BuildError, Builder, CuckooFilter, ParamError, Prehashed, TableKind, hash::AnyHasher};
+use koel::{
+    Addressing, BuildError, Builder, CuckooFilter, ElasticBuilder, ElasticFilter, ParamError, Prehashed, TableKind,
+    hash::AnyHasher,
+};
 use serde_json::json;
 
 use crate::{
     errors::{self, Inserting},
     facts::Facts,
     file::{Filter, OutputArgs, Snapshot},
-    items::{Items, ListArgs},
+    format::Format,
+    items::{self, Items},
     numbers,
-    options::{self, FilterArgs, RATE},
+    options::{self, RATE},
     terminal::Progress,
     text::{counted, rounded_up},
 };
@@ -47,11 +51,33 @@ pub(crate) struct Build {
     #[command(flatten)]
     output: OutputArgs,
 
-    #[command(flatten)]
-    list: ListArgs,
+    /// The items, one per line; `-` for standard input
+    #[arg(value_name = "IN")]
+    input: PathBuf,
 
     #[command(flatten)]
-    kind: FilterArgs,
+    format: Format,
+
+    /// The false-positive rate: the fraction of absent items that may be reported as present, between 0 and 1, such as 0.001 or
+    /// 0.1% [default: 0.001]
+    #[arg(long, value_name = "E", value_parser = numbers::rate, allow_hyphen_values = true)]
+    fpr: Option<f64>,
+
+    /// The kind of table; by default, the smaller one
+    #[arg(long, value_name = "TABLE", value_parser = options::table())]
+    table: Option<TableKind>,
+
+    /// Slots per bucket: 1 to 16 in the single table, 4 in the packed one [default: 4]
+    #[arg(long, value_name = "B", value_parser = numbers::slots, allow_hyphen_values = true)]
+    bucket_size: Option<u32>,
+
+    /// The hash function
+    #[arg(long, value_name = "HASHER", default_value = "xxh3", value_parser = options::hasher())]
+    hasher: AnyHasher,
+
+    /// The seed of the hash function: a whole number, or 0x and hexadecimal digits
+    #[arg(long, value_name = "S", default_value = "0", value_parser = numbers::seed, allow_hyphen_values = true)]
+    seed: u64,
 
     /// The length of the fingerprints in bits, instead of --fpr
     #[arg(long, value_name = "F", value_parser = numbers::bits, conflicts_with = "fpr", allow_hyphen_values = true)]
@@ -90,21 +116,17 @@ pub(crate) struct Build {
 impl Build {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         // Invalid parameters must be reported before the list is read.
-        let growing = self.kind.growing(self.capacity, self.max_capacity)?;
+        let growing = self.growing()?;
         let fixed = self.builder()?;
         if self.grow {
-            growing.clone().params().map_err(|error| match error {
-                ParamError::FalsePositiveRate { given, min } => {
-                    errors::rate(given, min, "a growing filter", &self.default_rate_remedy())
-                }
-                error => errors::parameter(&error),
-            })?;
+            growing.clone().params().map_err(|error| errors::growing(&error, &self.default_rate_remedy()))?;
         } else {
             let builder = fixed.clone().capacity(self.capacity.unwrap_or(0));
             builder.params().map_err(|error| self.fixed_error(&error))?;
         }
         let output = self.output.open()?;
-        let mut items = self.list.open_for(&output)?;
+        items::check_distinct(&self.input, &output)?;
+        let mut items = Items::open(&self.input, &self.format, true)?;
         let empty = match self.capacity {
             _ if self.grow => Some(Snapshot::Growing(Box::new(growing.build().map_err(out_of_memory)?))),
             Some(capacity) => Some(Snapshot::Fixed(empty(&fixed, capacity)?)),
@@ -131,7 +153,7 @@ impl Build {
 
     /// Returns the remedy that names the default rate, if that is the one in use.
     fn default_rate_remedy(&self) -> String {
-        if self.kind.fpr.is_none() { format!("; {RATE} is the default") } else { String::new() }
+        if self.fpr.is_none() { format!("; {RATE} is the default") } else { String::new() }
     }
 
     /// Returns the error about a parameter of a fixed filter.
@@ -142,7 +164,7 @@ impl Build {
             let builder = self.builder_of_any_table().capacity(capacity.unwrap_or(0)).bucket_size(size);
             table.into_iter().fold(builder, Builder::table).params()
         };
-        let (table, slots) = (self.kind.table, self.kind.bucket_size.unwrap_or(BUCKET_SIZE));
+        let (table, slots) = (self.table, self.bucket_size.unwrap_or(BUCKET_SIZE));
         let mut remedies = Vec::new();
         if given > 0.0 && given < min {
             // Smaller buckets keep lower rates. Only the single table has them.
@@ -176,19 +198,27 @@ impl Build {
 
     /// Returns the builder, with all options but the capacity.
     fn builder(&self) -> anyhow::Result<Builder<AnyHasher>> {
-        let builder = self.kind.table.into_iter().fold(self.builder_of_any_table(), Builder::table);
-        let builder = self.kind.bucket_size.into_iter().fold(builder, Builder::bucket_size);
+        let builder = self.table.into_iter().fold(self.builder_of_any_table(), Builder::table);
+        let builder = self.bucket_size.into_iter().fold(builder, Builder::bucket_size);
         Ok(options::kernel()?.into_iter().fold(builder, Builder::kernel))
     }
 
     /// Returns the builder without the options about the table, the capacity and the kernel.
     fn builder_of_any_table(&self) -> Builder<AnyHasher> {
-        let FilterArgs { hasher, seed, .. } = self.kind;
-        let builder = CuckooFilter::builder().hasher(hasher).seed(seed).addressing(self.addressing);
+        let builder = CuckooFilter::builder().hasher(self.hasher).seed(self.seed).addressing(self.addressing);
         match self.bits {
             Some(bits) => builder.fingerprint_bits(bits),
-            None => builder.false_positive_rate(self.kind.fpr.unwrap_or(RATE)),
+            None => builder.false_positive_rate(self.fpr.unwrap_or(RATE)),
         }
+    }
+
+    /// Returns the builder of a growing filter.
+    fn growing(&self) -> anyhow::Result<ElasticBuilder<AnyHasher>> {
+        let rate = self.fpr.unwrap_or(RATE);
+        let builder = ElasticFilter::builder().hasher(self.hasher).seed(self.seed).false_positive_rate(rate);
+        let builder = self.capacity.into_iter().fold(builder, ElasticBuilder::capacity);
+        let builder = self.max_capacity.into_iter().fold(builder, ElasticBuilder::max_capacity);
+        Ok(options::kernel()?.into_iter().fold(builder, ElasticBuilder::kernel))
     }
 }
 

@@ -111,7 +111,7 @@ impl Edit {
             let short = self.items.short_lines().map(|lines| format!("; {lines}")).unwrap_or_default();
             format!("{done}; {len} in {name} now ({}){short}\n", self.filter.extent())
         };
-        if changed { terminal::report(&report, name) } else { terminal::print(&report) }
+        if changed { self.output.report(&report) } else { terminal::print(&report) }
     }
 }
 

@@ -26,6 +26,14 @@ pub(crate) fn rate(given: f64, min: f64, filters: &str, or: &str) -> anyhow::Err
     anyhow::anyhow!("--fpr: {given} given, but {filters} keeps rates from {min:?} to below 1; give one of those{or}")
 }
 
+/// Returns the error about the parameters of a growing filter. `or` is another remedy for its rate, as for [`rate`].
+pub(crate) fn growing(error: &ParamError, or: &str) -> anyhow::Error {
+    match *error {
+        ParamError::FalsePositiveRate { given, min } => rate(given, min, "a growing filter", or),
+        _ => parameter(error),
+    }
+}
+
 /// Returns the library's error about a filter that could not be built. `smaller` is the remedy if memory is short, such as "give a
 /// smaller --capacity"; if it is empty, only more memory helps.
 pub(crate) fn build(error: BuildError, smaller: &str) -> anyhow::Error {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use anyhow::bail;
 use clap::{
-    Args, ValueEnum,
+    Arg, Args, ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
@@ -66,8 +66,15 @@ fn short_of_items() -> impl TypedValueParser<Value = Short> {
     short([(Short::Skip, "Leave it out"), (Short::Error, "End with an error, without a change")])
 }
 
-/// Returns the parser of --short for commands that print lines, with the help of each value.
-pub(crate) fn short(values: impl IntoIterator<Item = (Short, &'static str)>) -> impl TypedValueParser<Value = Short> {
+/// Lets --short of a command that prints lines pass them, too, which is the default. Takes the help of the values.
+pub(crate) fn short_of_lines(arg: Arg, [pass, skip, error]: [&'static str; 3]) -> Arg {
+    let help = "What to do with a line that has no field N, such as an empty one [default: pass, and tell their number on \
+                standard error]";
+    arg.help(help).value_parser(short([(Short::Pass, pass), (Short::Skip, skip), (Short::Error, error)]))
+}
+
+/// Returns the parser of --short, with the help of each value.
+fn short(values: impl IntoIterator<Item = (Short, &'static str)>) -> impl TypedValueParser<Value = Short> {
     let values = values.into_iter().filter_map(|(value, help)| Some(value.to_possible_value()?.help(help)));
     PossibleValuesParser::new(values).try_map(|name| Short::from_str(&name, false))
 }
@@ -130,16 +137,6 @@ impl Format {
     /// Returns the format with this default of --short.
     pub(crate) fn or_short(self, default: Short) -> Self {
         Self { short: self.short.or(Some(default)), ..self }
-    }
-
-    /// Returns the treatment of short lines.
-    pub(crate) fn short_lines(&self) -> Short {
-        self.short.unwrap_or(Short::Error)
-    }
-
-    /// Returns whether --short is given.
-    pub(crate) fn has_short(&self) -> bool {
-        self.short.is_some()
     }
 
     /// Returns the bytes between fields: those that join the fields of an item.

@@ -31,33 +31,14 @@ const LONGEST: u64 = 256 << 20;
 pub(crate) struct ItemArgs {
     /// The items, one per line; `-` or no FILE for standard input
     #[arg(conflicts_with = "items")]
-    file: Option<PathBuf>,
+    pub(crate) file: Option<PathBuf>,
 
     /// An item, instead of a file of items; may be repeated
     #[arg(long = "item", value_name = "ITEM", allow_hyphen_values = true)]
-    items: Vec<OsString>,
-
-    #[command(flatten)]
-    format: Format,
-}
-
-// No doc comment here, for the same reason.
-#[derive(Args)]
-pub(crate) struct ListArgs {
-    /// The items, one per line; `-` for standard input
-    #[arg(value_name = "IN")]
-    pub(crate) input: PathBuf,
+    pub(crate) items: Vec<OsString>,
 
     #[command(flatten)]
     pub(crate) format: Format,
-}
-
-impl ListArgs {
-    /// Opens the list. Fails if it is the file that the filter will replace.
-    pub(crate) fn open_for(&self, output: &Output) -> anyhow::Result<Items> {
-        check_distinct(&self.input, output)?;
-        Items::open(&self.input, &self.format, true)
-    }
 }
 
 /// Fails if the list is the file that the filter will replace.
@@ -69,18 +50,9 @@ pub(crate) fn check_distinct(list: &Path, output: &Output) -> anyhow::Result<()>
 }
 
 impl ItemArgs {
-    pub(crate) fn new(file: Option<PathBuf>, items: Vec<OsString>, format: Format) -> Self {
-        Self { file, items, format }
-    }
-
     /// Returns the path that the items are read from: `-` for standard input, `None` for the command line.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.items.is_empty().then(|| self.file.as_deref().unwrap_or(Path::new("-")))
-    }
-
-    /// Sets the default of --short.
-    pub(crate) fn or_short(self, default: Short) -> Self {
-        Self { format: self.format.or_short(default), ..self }
     }
 
     /// Opens the items that the options name. With `progress`, a progress bar is shown on a terminal.

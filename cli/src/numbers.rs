@@ -104,17 +104,11 @@ pub(crate) fn items(text: &str) -> Result<usize, String> {
     count(text)
 }
 
-/// A share of the items or of the operations.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Share(pub(crate) f64);
-
-impl Share {
-    /// Returns `number` plus this share of it, rounded up. Returns `None` if the sum does not fit a `usize`.
-    pub(crate) fn added_to(self, number: usize) -> Option<usize> {
-        // Rounding may put a product just above the whole number that it should be.
-        let more = self.0 * number as f64 * (1.0 - 4.0 * f64::EPSILON);
-        more.ceil().to_usize()?.checked_add(number)
-    }
+/// Returns `number` plus this share of it, rounded up. Returns `None` if the sum does not fit a `usize`.
+pub(crate) fn with_share(number: usize, share: f64) -> Option<usize> {
+    // Rounding may put a product just above the whole number that it should be.
+    let more = share * number as f64 * (1.0 - 4.0 * f64::EPSILON);
+    more.ceil().to_usize()?.checked_add(number)
 }
 
 /// Parses a percentage, a ratio or a decimal, to the nearest `f64`.
@@ -131,21 +125,21 @@ fn fraction(text: &str) -> Option<f64> {
     }
 }
 
-fn share(text: &str, most: f64, too_much: &str) -> Result<Share, String> {
+fn share(text: &str, most: f64, too_much: &str) -> Result<f64, String> {
     match fraction(text) {
         None => Err(String::from("it takes a share, such as 50%, 0.5 or 1/2")),
         Some(share) if share > most => Err(String::from(too_much)),
-        Some(share) => Ok(Share(share)),
+        Some(share) => Ok(share),
     }
 }
 
 /// Parses a share to add to a number of items. More than ten times is taken as a mistake, such as 50 instead of 50%.
-pub(crate) fn headroom(text: &str) -> Result<Share, String> {
+pub(crate) fn headroom(text: &str) -> Result<f64, String> {
     share(text, 10.0, "it is more than 10 times the items; give 50% or 0.5 for half of them")
 }
 
 /// Parses a share of a whole: at most 1.
-pub(crate) fn part(text: &str) -> Result<Share, String> {
+pub(crate) fn part(text: &str) -> Result<f64, String> {
     share(text, 1.0, "it is more than all; give at most 100%")
 }
 
@@ -304,10 +298,10 @@ mod tests {
             ("1000%", 0, Some(0)),
             ("200%", usize::MAX / 2, None),
         ] {
-            assert_eq!(headroom(text).map(|share| share.added_to(number)), Ok(sum), "{text} of {number}");
+            assert_eq!(headroom(text).map(|share| with_share(number, share)), Ok(sum), "{text} of {number}");
         }
         refuses(headroom, "10 times the items", "1001%");
-        parses(part, &[(Share(1.0), "100%")]);
+        parses(part, &[(1.0, "100%")]);
         refuses(part, "at most 100%", "1.01");
         refuses(part, "50%", "|-5%|half|1/0|50%%|1,5%");
     }

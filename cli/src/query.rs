@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::bail;
-use clap::{Args, builder::TypedValueParser};
+use clap::Args;
 use serde_json::json;
 
 use crate::{
@@ -40,9 +40,11 @@ use crate::{
 /// the file in place, as `cp` onto it does: if it becomes shorter, the system kills the query. (`mv` is safe.)
 #[derive(Args)]
 #[command(
-    mut_arg("short", |short| short.value_parser(short_lines()).help(
-        "What to do with a line that has no field N, such as an empty one [default: pass, and tell their number on standard error]"
-    )),
+    mut_arg("short", |short| format::short_of_lines(short, [
+        "It counts as absent: only --absent selects it",
+        "Leave it out",
+        "End with an error",
+    ])),
     override_usage = "koel query [OPTIONS] <FILTER>... [FILE]\n       koel query [OPTIONS] <FILTER>... --item <ITEM>...",
     after_help = "\
 Examples:
@@ -89,15 +91,6 @@ pub(crate) struct Query {
     verify: bool,
 }
 
-/// Returns the parser of --short.
-fn short_lines() -> impl TypedValueParser<Value = Short> {
-    format::short([
-        (Short::Pass, "It counts as absent: only --absent selects it"),
-        (Short::Skip, "Leave it out"),
-        (Short::Error, "End with an error"),
-    ])
-}
-
 /// Looks up an item in a file or folder.
 type Lookup = Box<dyn Fn(&[u8]) -> bool>;
 
@@ -110,9 +103,8 @@ struct Queried {
 
 impl Query {
     pub(crate) fn run(mut self) -> anyhow::Result<ExitCode> {
-        let list = self.take_list();
-        let (has_short, has_key) = (self.format.has_short(), self.format.has_key());
-        let items = ItemArgs::new(list, mem::take(&mut self.items), mem::take(&mut self.format)).or_short(Short::Pass);
+        let (file, format) = (self.take_list(), self.format.clone().or_short(Short::Pass));
+        let items = ItemArgs { file, items: mem::take(&mut self.items), format };
         let is_stdin = |path: &&Path| file::is_dash(path);
         let readers = self.files.iter().map(PathBuf::as_path).chain(items.path());
         if readers.filter(is_stdin).count() > 1 {
@@ -133,8 +125,8 @@ impl Query {
         };
         let mut filters = self.files.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
         let mut items = items.open(self.count || self.quiet || terminal::is_stdout_apart())?;
-        self.select(&mut filters, &mut items, has_key)?;
-        if let Some(short) = items.short_lines().filter(|_| !has_short && !self.quiet) {
+        self.select(&mut filters, &mut items)?;
+        if let Some(short) = items.short_lines().filter(|_| self.format.short.is_none() && !self.quiet) {
             terminal::say(format_args!("koel: {short}; they count as absent; --short skip leaves out such lines\n"));
         }
         if self.count {
@@ -155,7 +147,7 @@ impl Query {
     }
 
     /// Prints the selected items, and counts them.
-    fn select(&self, filters: &mut [Queried], items: &mut Items, has_key: bool) -> anyhow::Result<()> {
+    fn select(&self, filters: &mut [Queried], items: &mut Items) -> anyhow::Result<()> {
         let (mut out, are_named) = (Out::new(), filters.len() > 1);
         while items.advance_line()? {
             for queried in &mut *filters {
@@ -171,14 +163,15 @@ impl Query {
                 }
                 if self.json {
                     let mut object = json!({ "filter": queried.name, "item": items.item().map(bytes_as_json) });
-                    if has_key {
+                    if self.format.has_key() {
                         object["line"] = bytes_as_json(items.line());
                     }
                     out.text(format_args!("{object}\n"))?;
                     continue;
                 }
                 if are_named {
-                    out.name(&queried.name)?;
+                    // As grep does.
+                    out.item(queried.name.as_bytes(), b':')?;
                 }
                 out.item(items.line(), items.separator())?;
             }

@@ -139,11 +139,6 @@ pub(crate) fn stdout_result<T>(result: io::Result<T>) -> anyhow::Result<T> {
     }
 }
 
-/// Prints what was done to a file. If printing fails, the error says that the file was written nevertheless.
-pub(crate) fn report(text: &str, file: &str) -> anyhow::Result<()> {
-    print(text).with_context(|| format!("{file} was written, but the report of it could not be"))
-}
-
 /// Prints text. A closed pipe is not an error, because the work that the text reports is done.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     Stream::Stdout.check()?;
@@ -161,11 +156,6 @@ impl Out {
     /// Requires that standard output has been checked, unless nothing will be written.
     pub(crate) fn new() -> Self {
         Self(BufWriter::with_capacity(64 << 10, io::stdout()))
-    }
-
-    /// Prints a file's name and a colon before an item, like grep.
-    pub(crate) fn name(&mut self, name: &str) -> anyhow::Result<()> {
-        stdout_result(self.0.write_all(name.as_bytes()).and_then(|()| self.0.write_all(b":")))
     }
 
     pub(crate) fn text(&mut self, text: fmt::Arguments<'_>) -> anyhow::Result<()> {

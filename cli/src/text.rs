@@ -85,8 +85,8 @@ impl Part {
 
 /// Formats rows of cells as columns. The columns in `left` are aligned to the left, all others to the right.
 /// A line of dashes stands above each of the rows in `lines`.
-pub(crate) fn table<T: AsRef<str>>(rows: &[Vec<T>], left: &[usize], lines: &[usize]) -> String {
-    let width = |cell: &T| cell.as_ref().chars().count();
+pub(crate) fn table(rows: &[Vec<String>], left: &[usize], lines: &[usize]) -> String {
+    let width = |cell: &String| cell.chars().count();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<_> =
         (0..columns).map(|column| rows.iter().filter_map(|row| row.get(column)).map(width).max().unwrap_or(0)).collect();
@@ -97,7 +97,6 @@ pub(crate) fn table<T: AsRef<str>>(rows: &[Vec<T>], left: &[usize], lines: &[usi
             text += "\n";
         }
         let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
-            let cell = cell.as_ref();
             if left.contains(&column) { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
         });
         text += cells.collect::<Vec<_>>().join("  ").trim_end();

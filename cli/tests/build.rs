@@ -22,9 +22,8 @@ fn filters_are_built_queried_and_changed() {
         assert!(koel.run(&format!("build many.txt -o - {options}")).status(0) == koel.read("f.koel"));
 
         let change = |command: &str, report: &str| {
-            let run = koel.run(command);
-            assert!(run.text().starts_with(&format!("{report} in f.koel now")), "{}", run.text());
-            run.ok();
+            let text = koel.run(command).printed();
+            assert!(text.starts_with(&format!("{report} in f.koel now")), "{text}");
         };
         assert_eq!(koel.run("query f.koel many.txt").ok(), many.as_bytes());
         assert_eq!(koel.run("query f.koel many.txt --absent").status(1), b"");
@@ -59,11 +58,10 @@ fn removing_an_absent_item_is_reported_and_changes_nothing() {
 fn unique_skips_items_reported_as_present() {
     let koel = Koel::new();
     for capacity in ["--capacity 10", ""] {
-        let built = koel.feed("a\nb\na\na\n", &format!("build - -o f.koel --unique {capacity}"));
-        assert!(built.text().contains("  skipped         2, as already present"), "{}", built.text());
+        let built = koel.feed("a\nb\na\na\n", &format!("build - -o f.koel --unique {capacity}")).printed();
+        assert!(built.contains("  skipped         2, as already present"), "{built}");
         // The distinct items are counted only if all items are read first.
-        assert_eq!(built.text().contains("\n  distinct        2 of 4\n"), capacity.is_empty(), "{}", built.text());
-        built.ok();
+        assert_eq!(built.contains("\n  distinct        2 of 4\n"), capacity.is_empty(), "{built}");
         assert_eq!(facts(&koel, "f.koel")["items"], 2);
     }
     koel.feed("a\nb\n", "build - -o f.koel --capacity 10").ok();
@@ -81,9 +79,8 @@ fn the_size_depends_on_distinct_items() {
     assert!(koel.read("counted.koel") == koel.read("promised.koel"));
     // Copies take no room in the table, whether they are stored or not.
     for options in ["", "--unique"] {
-        let built = koel.feed(numbers(0..5000).repeat(3), &format!("build - -o copies.koel {options}"));
-        assert!(built.text().contains("\n  distinct        5000 of 15000\n"), "{}", built.text());
-        built.ok();
+        let built = koel.feed(numbers(0..5000).repeat(3), &format!("build - -o copies.koel {options}")).printed();
+        assert!(built.contains("\n  distinct        5000 of 15000\n"), "{built}");
         assert_eq!(facts(&koel, "copies.koel")["buckets"], facts(&koel, "counted.koel")["buckets"]);
     }
 }
@@ -154,11 +151,10 @@ fn any_number_of_copies_is_stored_and_counted() {
     for list in [copies(9), copies(50_000), all.repeat(2), all.repeat(30) + &copies(9)] {
         let lines = list.lines().count();
         for options in ["", "--capacity 1001", "--table single --bucket-size 1", "--grow"] {
-            let built = koel.feed(&list, &format!("build - -o f.koel {options}"));
+            let built = koel.feed(&list, &format!("build - -o f.koel {options}")).printed();
             let shown = facts(&koel, "f.koel");
             assert_eq!(shown["items"], lines);
-            assert_eq!(built.text().contains("\n  of these "), shown["extra_copies"] != 0, "{}", built.text());
-            built.ok();
+            assert_eq!(built.contains("\n  of these "), shown["extra_copies"] != 0, "{built}");
             assert_eq!(koel.feed(&list, "query f.koel --count --verify").ok(), format!("{lines}\n").as_bytes());
             // An item can be removed as often as it was added.
             let removed = koel.feed(list.clone() + "koel\n", "remove f.koel");
@@ -188,9 +184,8 @@ fn copies_do_not_make_a_filter_grow() {
     assert!((143_000..=145_000).contains(&extra), "{extra}");
     assert!(again.contains(&format!("of these {extra} copies, counted beside the tables")), "{again}");
     // Without a first pass over the list, the distinct items are not reported.
-    let unique = koel.feed(all.repeat(3), "build - -o unique.koel --grow --unique");
-    assert!(unique.text().contains("\n  skipped        10000,") && !unique.text().contains("distinct"), "{}", unique.text());
-    unique.ok();
+    let unique = koel.feed(all.repeat(3), "build - -o unique.koel --grow --unique").printed();
+    assert!(unique.contains("\n  skipped        10000,") && !unique.contains("distinct"), "{unique}");
 }
 
 /// As the help of `--unique` says: a filter that grows compares more bits than a query, so it skips fewer new items.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::common::{Koel, data, facts, numbers};
+use crate::common::{Koel, data, facts, lines, numbers};
 
 /// The options of `koel build` for a filter that can be converted to the other program's format.
 const FOR_GO: &str = "--addressing power-of-two --hasher metrohash64 --seed 1337";
@@ -19,10 +19,6 @@ const FILES: [(&str, u32, bool); 4] = [
 
 /// Dumps of filters that have not grown.
 const DUMPS: [&str; 2] = ["redisbloom/rb_b1_n3000.chunks", "redisbloom/rb_deleted.chunks"];
-
-fn items(prefix: &str, count: u32) -> String {
-    (0..count).fold(String::new(), |lines, n| lines + &format!("{prefix}{n}\n"))
-}
 
 /// Asserts that all of these files find the same lines of `probes.txt`, also through a pipe, and returns them.
 #[track_caller]
@@ -40,7 +36,7 @@ fn go_files_are_queried_directly_and_as_snapshots() {
     let koel = Koel::new();
     for (name, count, has_victim) in FILES {
         koel.write("f.go", data(name));
-        koel.write("probes.txt", items("key-", count) + &items("probe-", 20_000));
+        koel.write("probes.txt", lines("key-", 0..count) + &lines("probe-", 0..20_000));
         let shown = facts(&koel, "f.go");
         assert_eq!((&shown["format"], &shown["victim"]), (&"go".into(), &has_victim.into()), "{name}");
         assert_eq!((&shown["items"], &shown["file_bytes"]), (&count.into(), &koel.read("f.go").len().into()), "{name}");
@@ -52,7 +48,7 @@ fn go_files_are_queried_directly_and_as_snapshots() {
         let snapshot = facts(&koel, "f.koel");
         assert_eq!((&snapshot["format"], &snapshot["items"]), (&"koel".into(), &count.into()));
         assert!(snapshot.get("victim").is_none() && snapshot["buckets"] == shown["buckets"], "{snapshot}");
-        assert!(found_in_all(&koel, &["f.go", "f.koel"]).starts_with(&items("key-", count)), "{name}");
+        assert!(found_in_all(&koel, &["f.go", "f.koel"]).starts_with(&lines("key-", 0..count)), "{name}");
     }
     koel.run_with("mmx", "query f.go --item key-0").error(&["KOEL_KERNEL", "mmx given"]);
 }
@@ -86,7 +82,7 @@ fn facts_of_dumps_match_those_of_the_server() {
 #[test]
 fn a_dump_of_one_sub_filter_survives_a_round_trip() {
     let koel = Koel::new();
-    koel.write("probes.txt", items("probe-", 20_000) + &items("key-", 20_000));
+    koel.write("probes.txt", lines("probe-", 0..20_000) + &lines("key-", 0..20_000));
     for name in DUMPS {
         koel.write("f.chunks", data(name));
         koel.run("convert f.chunks -o f.koel --to koel").ok();
@@ -115,11 +111,8 @@ fn round_trips_and_copies_are_exact() {
     ] {
         koel.feed(numbers(0..3000), &format!("build - -o f.koel {options}")).ok();
         let before = koel.read("f.koel");
-        let shown = koel.run(&format!("convert f.koel -o f.koel --to {to}"));
-        assert!(
-            shown.text().starts_with(&format!("filter            f.koel\nformat            {name}\nitems             3000\n"))
-        );
-        shown.ok();
+        let shown = koel.run(&format!("convert f.koel -o f.koel --to {to}")).printed();
+        assert!(shown.starts_with(&format!("filter            f.koel\nformat            {name}\nitems             3000\n")));
         assert_eq!(facts(&koel, "f.koel")["format"], to);
         assert_eq!(koel.feed(numbers(0..3000), "query f.koel --count").ok(), b"3000\n");
         // Pipes give the same bytes.

@@ -94,9 +94,7 @@ fn queries_find_damage_if_they_read_the_whole_file() {
 fn verify_prints_one_line_per_good_file() {
     let koel = Koel::with_filter("apple\nbanana\n");
     koel.write("f.go", data("go/single_b4_f13_n1000_m1.bin"));
-    let run = koel.run("verify f.koel f.go");
-    run.ok();
-    let text = run.text();
+    let text = koel.run("verify f.koel f.go").printed();
     let [snapshot, go] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
     assert!(snapshot.starts_with("f.koel: ok: koel snapshot, 2 items, packed table of "), "{text}");
     assert!(snapshot.ends_with(&format!(" 13 bits, xxh3 seed 0, {} bytes", koel.read("f.koel").len())), "{text}");

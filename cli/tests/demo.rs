@@ -12,9 +12,7 @@ const WORDS: &str = include_str!("../data/words.txt");
 #[test]
 fn the_demo_shows_both_tables_and_a_hash_set() {
     let koel = Koel::new();
-    let run = koel.shell(&examples(&koel, "demo").join("\n"));
-    run.ok();
-    let text = run.text();
+    let text = koel.shell(&examples(&koel, "demo").join("\n")).printed();
     assert!(text.ends_with("\nzebra\n"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     // The table has a column per set and a row per fact. At least two blanks separate the cells.

@@ -190,9 +190,8 @@ fn compare_shows_differences_and_sets_the_exit_status() {
         sweep(&koel, &format!("--table packed --items 1000 --measure space,fpr,load --load 0.5,0.95 --out {out} {args}"))
             .status(0);
     }
-    let same = koel.run("experiment compare a a");
-    same.ok();
-    assert!(same.text().starts_with("A: a\nB: a\n\nsweep: 4 cases in both; "), "{}", same.text());
+    let same = koel.run("experiment compare a a").printed();
+    assert!(same.starts_with("A: a\nB: a\n\nsweep: 4 cases in both; "), "{same}");
     let noise = koel.run("experiment compare a noise");
     noise.ok();
     assert!(noise.unbroken().contains(" Seed: 1 / 2 ") && noise.text().contains(" figures: 0 different, 0 unknown, "));

@@ -320,14 +320,3 @@ fn an_interrupted_run_remembers_printed_lines() {
     );
     assert_eq!(run.status(0), b"137\nthirteen\n");
 }
-
-#[test]
-fn runs_wait_for_each_other() {
-    let koel = Koel::new();
-    let run = koel.shell(
-        "seq 20000 | koel uniq --filter seen --forget 1h > a & seq 10000 30000 | koel uniq --filter seen --forget 1h > b
-         wait; cat a b | sort -n | uniq | wc -l; cat a b | wc -l",
-    );
-    let counts: Vec<_> = run.text().split_whitespace().map(String::from).collect();
-    assert_eq!(counts, ["30000", "30000"], "{}", run.stderr);
-}

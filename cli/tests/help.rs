@@ -18,9 +18,7 @@ fn commands(koel: &Koel) -> Vec<String> {
 
 /// Returns the lines of the examples in a command's help.
 pub(crate) fn examples(koel: &Koel, command: &str) -> Vec<String> {
-    let help = koel.run(&format!("{command} --help"));
-    help.ok();
-    let text = help.text();
+    let text = koel.run(&format!("{command} --help")).printed();
     let (_, examples) = text.split_once("\nExamples:\n").unwrap_or_else(|| panic!("no example: {text}"));
     examples.lines().map_while(|line| line.strip_prefix("    ").map(String::from)).collect()
 }
@@ -92,9 +90,7 @@ fn removal_help_has_a_warning() {
 fn completion_scripts_have_every_command() {
     let koel = Koel::new();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let script = koel.run(["completions", shell]);
-        script.ok();
-        let script = script.text();
+        let script = koel.run(["completions", shell]).printed();
         for command in commands(&koel).iter().filter(|command| !command.contains(' ')) {
             assert!(script.contains(command), "{shell}: {command}");
         }

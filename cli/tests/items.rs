@@ -1,6 +1,9 @@
 //! Splitting of input into items, from all sources. The unit tests of `items` check the ends of lines.
 
-use crate::common::{Koel, facts, numbers};
+use crate::{
+    common::{Koel, facts, numbers},
+    messages::LISTS,
+};
 
 /// Builds a filter of `input`, and returns its number of items.
 #[track_caller]
@@ -91,16 +94,6 @@ fn items_and_lists_may_be_longer_than_the_buffer() {
     assert!(koel.feed(&list, "query f.koel").ok() == list.as_bytes());
 }
 
-/// All commands that read a list.
-const READERS: [&str; 6] = [
-    "build {} -o new.koel",
-    "query f.koel {}",
-    "add f.koel {}",
-    "remove f.koel {}",
-    "uniq {} --filter seen.koel",
-    "tune --fpr 1% --keys {}",
-];
-
 #[test]
 fn every_command_refuses_files_that_are_not_lists() {
     let koel = Koel::with_filter("apple\n");
@@ -109,7 +102,7 @@ fn every_command_refuses_files_that_are_not_lists() {
     koel.write("list.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\x03");
     koel.write("list.zst", b"\x28\xb5\x2f\xfd\x04\x58");
     koel.write("utf16.txt", b"\xff\xfea\0\n\0");
-    for reader in READERS {
+    for reader in LISTS.into_iter().chain(["query f.koel {}"]) {
         let mut files = vec![
             ("list.gz", "gzip -dc list.gz | koel"),
             ("list.zst", "zstd -dc list.zst | koel"),

@@ -148,26 +148,30 @@ fn an_intersection_has_what_all_filters_have() {
     }
 }
 
-/// A filter is merged with itself 31 times.
+/// A filter is merged with itself 31 times. The limit, 2 to the power of 32 minus one, is the sum of the powers below it.
 #[test]
 fn copies_are_added_up_to_the_limit() {
     let koel = Koel::new();
     for options in ["--grow", "--capacity 10"] {
-        koel.feed("koel\n", &format!("build - -o f.koel {options}")).ok();
-        for _ in 0..31 {
-            koel.run("merge f.koel f.koel -o f.koel").ok();
+        koel.feed("koel\n", &format!("build - -o 0 {options}")).ok();
+        for power in 0..31 {
+            koel.run(&format!("merge {power} {power} -o {}", power + 1)).ok();
         }
-        let shown = facts(&koel, "f.koel");
+        let shown = facts(&koel, "31");
         assert!(shown["items"] == 1_u64 << 31 && shown["extra_copies"].as_u64() > Some((1 << 31) - 9), "{shown}");
-        let before = koel.read("f.koel");
+        let before = koel.read("31");
         let parts = [
-            "f.koel and f.koel: ",
+            "31 and 31: ",
             "more than 4294967295 copies of an item",
             "with --union, copies are not added up; nothing was written",
         ];
-        koel.run("merge f.koel f.koel -o f.koel").error(&parts);
-        koel.run("merge f.koel f.koel -o f.koel --union").ok();
-        assert!(koel.read("f.koel") == before);
+        koel.run("merge 31 31 -o 31").error(&parts);
+        koel.run("merge 31 31 -o 31 --union").ok();
+        assert!(koel.read("31") == before);
+        let powers: Vec<_> = (0..32).map(|power| power.to_string()).collect();
+        koel.run(&format!("merge {} -o all", powers.join(" "))).ok();
+        koel.run("add all --item koel").error(&["4294967295 copies, and no more are counted; --unique stores an item once"]);
+        assert!(koel.run("add all --item koel --unique").ok().starts_with(b"0 added, 1 skipped"));
     }
 }
 

@@ -4,11 +4,6 @@ use std::{fs::OpenOptions, io::Write as _};
 
 use crate::common::{Koel, numbers, screen::Terminal};
 
-/// Runs a line on a terminal. Returns the lines on the screen, and all that was written.
-fn on_terminal(koel: &Koel, script: &str) -> (Vec<String>, String) {
-    Terminal::start(koel, script).finish()
-}
-
 #[test]
 fn no_progress_bar_stays() {
     let koel = Koel::with_filter("alice\n");
@@ -32,7 +27,7 @@ fn no_progress_bar_stays() {
         ("koel add f.koel many.txt > printed", true, &["koel: line"]),
         ("koel remove g.koel many.txt > printed", true, &[]),
     ] {
-        let (screen, written) = on_terminal(&koel, script);
+        let (screen, written) = Terminal::start(&koel, script).finish();
         assert_eq!(written.contains(" left"), shown, "{script}: {written:?}");
         // Long messages are wrapped, or continue; the order of two programs is not known.
         let found = |line: &&str| screen.iter().any(|shown| shown.starts_with(line));

@@ -16,6 +16,7 @@ use anyhow::{Context as _, bail};
 use same_file::Handle;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
+use tempfile::{NamedTempFile, TempPath};
 
 use crate::{
     About, Build, Column, Machine, Measured, Scope, Table,
@@ -91,20 +92,6 @@ impl Record {
     }
 }
 
-/// A locked file. It is deleted when the lock is dropped.
-#[derive(Debug)]
-pub(crate) struct Lock {
-    path: PathBuf,
-    _file: File,
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // If the file stays, it does not stop the next run, because nothing locks it.
-        fs::remove_file(&self.path).ok();
-    }
-}
-
 /// Reads the results of the experiment with this name in a folder. Without a record, the list is empty.
 ///
 /// # Errors
@@ -139,14 +126,15 @@ impl ResultFiles {
 
     pub(crate) fn read(&self) -> anyhow::Result<Option<Record>> {
         let path = self.json();
-        read(&path)?.map(|text| parse(&text, damaged(&path))).transpose()
+        read(&path)?.map(|text| serde_json::from_str(&text).with_context(|| damaged(&path))).transpose()
     }
 
-    /// Locks the experiment in this folder.
+    /// Locks the experiment in this folder. The locked file is deleted on drop. If it stays, it does not stop the next run,
+    /// because nothing locks it.
     ///
     /// # Errors
     /// If another process has locked it.
-    pub(crate) fn lock(&self) -> anyhow::Result<Lock> {
+    pub(crate) fn lock(&self) -> anyhow::Result<NamedTempFile> {
         let path = self.file(".lock");
         let name = path.display();
         loop {
@@ -165,7 +153,8 @@ impl ResultFiles {
             // The process that had the lock may have deleted the file since it was opened here, and another may have created it.
             let is_same = || Ok::<_, io::Error>(Handle::from_file(file.try_clone()?)? == Handle::from_path(&path)?);
             if is_same().unwrap_or(false) {
-                return Ok(Lock { path, _file: file });
+                let path = TempPath::try_from_path(&path).with_context(|| format!("{name} could not be locked"))?;
+                return Ok(NamedTempFile::from_parts(file, path));
             }
         }
     }
@@ -268,7 +257,7 @@ pub(crate) fn read_all(folder: &Path, excluded: &[&str], damaged: impl Fn(&Path)
         let path = folder.join(format!("{name}.json"));
         let is_ours = |text: &String| order < ORDER.len() || text.contains(&format!("\"experiment\": \"{name}\""));
         if let Some(text) = read(&path)?.filter(is_ours) {
-            records.push(parse(&text, damaged(&path))?);
+            records.push(serde_json::from_str(&text).with_context(|| damaged(&path))?);
         }
     }
     Ok(records)
@@ -277,10 +266,6 @@ pub(crate) fn read_all(folder: &Path, excluded: &[&str], damaged: impl Fn(&Path)
 /// Returns the index of an experiment in [`ORDER`], or its length for other experiments.
 fn order_of(name: &str) -> usize {
     ORDER.iter().position(|&known| known == name).unwrap_or(ORDER.len())
-}
-
-fn parse(text: &str, damaged: String) -> anyhow::Result<Record> {
-    serde_json::from_str(text).context(damaged)
 }
 
 /// Returns the message about a record that a run cannot read.

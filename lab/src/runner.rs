@@ -21,12 +21,13 @@ use std::{
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use tempfile::NamedTempFile;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
     About, Build, Experiment, Fields, Findings, Interrupt, Interrupted, Machine, Measured, Scope, Signal, chart, counted,
     experiment::{Planned, Untyped, key},
-    record::{Lock, Picture, REMEDY, Record, ResultFiles, Run, damaged},
+    record::{Picture, REMEDY, Record, ResultFiles, Run, damaged},
     report,
 };
 
@@ -129,7 +130,7 @@ pub struct Plan<'a> {
     about: About,
     files: ResultFiles,
     /// While the plan exists, no other process can measure this experiment into this folder.
-    _lock: Lock,
+    _lock: NamedTempFile,
     cases: Vec<Planned>,
     /// The result of each case, if there is one.
     results: Vec<Option<Measured>>,

@@ -6,8 +6,7 @@ use clap::Args;
 use koel_lab::compare::{Compared, Comparison, Difference, Verdict};
 
 use crate::{
-    numbers::{self, Share},
-    terminal,
+    numbers, terminal,
     text::{counted, table as columns},
 };
 
@@ -42,7 +41,7 @@ pub(crate) struct Options {
 
     /// Treat times as equal if they differ by at most this share of the lower one
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = numbers::part, allow_hyphen_values = true)]
-    time_tolerance: Share,
+    time_tolerance: f64,
 
     /// Print JSON
     #[arg(long)]
@@ -51,7 +50,7 @@ pub(crate) struct Options {
 
 impl Options {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
-        let comparison = Comparison::new(&self.a, &self.b, self.time_tolerance.0)?;
+        let comparison = Comparison::new(&self.a, &self.b, self.time_tolerance)?;
         let text = if self.json { serde_json::to_string_pretty(&comparison)? + "\n" } else { text(&comparison)? };
         terminal::print(&text)?;
         let is_different = comparison.with(Verdict::Different).next().is_some();

@@ -44,11 +44,11 @@ Examples:
 pub(crate) struct Options {
     /// Bits of a fingerprint
     #[arg(long, value_name = "BITS", default_value = "12", value_parser = |text: &str| BITS.list(text), allow_hyphen_values = true)]
-    f: List<u32>,
+    f: Box<[u32]>,
 
     /// Slots per bucket
     #[arg(long, value_name = "SLOTS", default_value = "4", value_parser = |text: &str| SLOTS.list(text), allow_hyphen_values = true)]
-    b: List<u32>,
+    b: Box<[u32]>,
 
     /// The kinds of tables
     #[arg(long, value_name = "TABLES", default_value = "packed,single", value_delimiter = ',', value_parser = options::table())]
@@ -56,11 +56,11 @@ pub(crate) struct Options {
 
     /// Loads: items divided by slots, above 0 and at most 1
     #[arg(long, value_name = "LOADS", default_value = "0.95", value_parser = |text: &str| LOADS.list(text), allow_hyphen_values = true)]
-    load: List<f64>,
+    load: Box<[f64]>,
 
     /// Numbers of items
     #[arg(long, value_name = "ITEMS", default_value = "100000", value_parser = |text: &str| ITEMS.list(text), allow_hyphen_values = true)]
-    items: List<u64>,
+    items: Box<[u64]>,
 
     /// What to measure
     #[arg(long, value_name = "WHAT", default_value = "space,fpr", value_delimiter = ',', value_parser = measure())]
@@ -74,10 +74,10 @@ impl Options {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let grid = Grid {
             tables: self.table,
-            bucket_sizes: self.b.0,
-            fingerprint_bits: self.f.0,
-            loads: self.load.0,
-            items: self.items.0,
+            bucket_sizes: self.b.into_vec(),
+            fingerprint_bits: self.f.into_vec(),
+            loads: self.load.into_vec(),
+            items: self.items.into_vec(),
         };
         let lengths = [grid.bucket_sizes.len(), grid.fingerprint_bits.len(), grid.loads.len(), grid.items.len()];
         let combinations = lengths.into_iter().fold(grid.tables.len(), usize::saturating_mul);
@@ -117,10 +117,6 @@ fn measure() -> impl TypedValueParser<Value = Measure> {
 /// The maximum number of values of an option. No experiment has time for more.
 const MAX_VALUES: f64 = 1000.0;
 
-/// The values of an option, without duplicates, in the order given.
-#[derive(Clone, Debug, PartialEq)]
-struct List<T>(Vec<T>);
-
 /// The step from one value of a range to the next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
@@ -158,8 +154,9 @@ fn at_least_one(text: &str) -> Result<u64, String> {
 }
 
 impl<T: PartialEq + Display> ListParser<T> {
-    /// Parses a list of numbers and ranges, separated by commas.
-    fn list(&self, text: &str) -> Result<List<T>, String> {
+    /// Parses a list of numbers and ranges, separated by commas. Returns the values without duplicates, in the order given. (For clap,
+    /// a `Vec` would be the values of several options.)
+    fn list(&self, text: &str) -> Result<Box<[T]>, String> {
         let mut values: Vec<T> = Vec::new();
         for part in text.split(',').map(str::trim) {
             let parsed = match part.split_once("..") {
@@ -172,7 +169,7 @@ impl<T: PartialEq + Display> ListParser<T> {
                 }
             }
         }
-        if values.len() as f64 > MAX_VALUES { Err(too_many(text)) } else { Ok(List(values)) }
+        if values.len() as f64 > MAX_VALUES { Err(too_many(text)) } else { Ok(values.into()) }
     }
 
     fn parse_number(&self, text: &str) -> Result<T, String> {
@@ -238,7 +235,7 @@ mod tests {
 
     #[track_caller]
     fn parses<T: Debug + Display + PartialEq>(parser: &ListParser<T>, text: &str, values: &[T]) {
-        assert_eq!(parser.list(text).map(|list| list.0).as_deref(), Ok(values), "{text}");
+        assert_eq!(parser.list(text).as_deref(), Ok(values), "{text}");
     }
 
     #[test]

@@ -140,13 +140,14 @@ impl Output {
         &self.name
     }
 
-    /// Reports what was written, on standard output. If the filter itself went there, the report goes to standard error.
+    /// Reports what was written, on standard output. If the filter itself went there, the report goes to standard error. If printing
+    /// fails, the error says that the file was written nevertheless.
     pub(crate) fn report(&self, text: &str) -> anyhow::Result<()> {
         if matches!(self.kind, Kind::Stream(Stream::Stdout)) {
             terminal::say(format_args!("{text}"));
             return Ok(());
         }
-        terminal::report(text, &self.name)
+        terminal::print(text).with_context(|| format!("{} was written, but the report of it could not be", self.name))
     }
 
     /// Fails if the file that was locked is no longer at its path. Another command may then have locked another one.
@@ -347,24 +348,17 @@ impl Access {
 /// The time to wait for a lock in silence. Most commands take less.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A message that is printed later, unless this is dropped before.
-struct Notice {
-    /// Dropping it ends the thread that waits.
-    _cancel: Sender<()>,
-}
-
-impl Notice {
-    fn after(time: Duration, text: String) -> Self {
-        let (cancel, canceled) = mpsc::channel();
-        let wait = move || {
-            if canceled.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
-                terminal::say(format_args!("{text}"));
-            }
-        };
-        // Without a thread, the command waits in silence.
-        thread::Builder::new().spawn(wait).ok();
-        Self { _cancel: cancel }
-    }
+/// Prints a message after that time, unless the result is dropped before.
+fn say_later(text: String) -> Sender<()> {
+    let (cancel, canceled) = mpsc::channel();
+    let wait = move || {
+        if canceled.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            terminal::say(format_args!("{text}"));
+        }
+    };
+    // Without a thread, the command waits in silence.
+    thread::Builder::new().spawn(wait).ok();
+    cancel
 }
 
 /// The lock on a file, held until it is dropped.
@@ -415,7 +409,7 @@ impl Lock {
             let locked = match file.try_lock() {
                 Err(TryLockError::WouldBlock) => {
                     notice.get_or_insert_with(|| {
-                        Notice::after(PATIENCE, format!("koel: {name}: waiting for another command that is changing it\n"))
+                        say_later(format!("koel: {name}: waiting for another command that is changing it\n"))
                     });
                     file.lock()
                 }

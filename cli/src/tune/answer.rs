@@ -234,12 +234,16 @@ impl Advice<'_> {
             Rejected { name, reason: reason(rejection) }
         });
         let all: Vec<_> = filters.chain(others).collect();
-        let groups = all.chunk_by(|one, other| one.reason == other.reason).map(|group| Rejected {
-            name: group.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", "),
-            reason: group[0].reason.clone(),
+        let groups = all.chunk_by(|one, other| one.reason == other.reason).map(|group| {
+            let names: Vec<_> = group.iter().map(|one| one.name.as_str()).collect();
+            format!("- {}: {}.", names.join(", "), group[0].reason)
         });
-        let text = left_out(&groups.collect::<Vec<_>>(), if self.request.all { usize::MAX } else { SHOWN });
-        if text.is_empty() { text } else { format!("\n{text}") }
+        let mut lines: Vec<_> = groups.collect();
+        if !self.request.all && lines.len() > SHOWN {
+            let hidden = lines.split_off(SHOWN).len();
+            lines.push(format!("- {}: --all shows them.", counted(hidden, "further reason")));
+        }
+        if lines.is_empty() { String::new() } else { format!("\nLeft out:\n{}", paragraphs(&lines)) }
     }
 }
 
@@ -247,17 +251,6 @@ impl Advice<'_> {
 fn reason(rejection: &Rejection) -> String {
     let filters = format!("filters with {} per bucket", counted(rejection.bucket_size(), "slot"));
     rejection.reason().replacen("false-positive rate: ", "--fpr: ", 1).replacen("filters of this size", &filters, 1)
-}
-
-/// Formats a line for each of the first `most`, and one that counts the rest.
-fn left_out(rejected: &[Rejected], most: usize) -> String {
-    if rejected.is_empty() {
-        return String::new();
-    }
-    let lines = rejected.iter().take(most).map(|Rejected { name, reason }| format!("- {name}: {reason}."));
-    let hidden = rejected.len().saturating_sub(most);
-    let more = (hidden > 0).then(|| format!("- {}: --all shows them.", counted(hidden, "further reason")));
-    format!("Left out:\n{}", paragraphs(&lines.chain(more).collect::<Vec<_>>()))
 }
 
 impl Tune {

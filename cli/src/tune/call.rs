@@ -73,9 +73,12 @@ impl Call {
             Some(rate) => call.rate(rate),
             None => call.with(format!("--bits {bits}"), format!("fingerprint_bits({bits})")),
         };
-        let call = addressing.into_iter().fold(call.table(table).bucket_size(bucket_size), |call, addressing| {
-            call.with(format!("--addressing {addressing}"), format!("addressing(Addressing::{addressing:?})"))
-        });
+        let others = [
+            table.map(|table| (format!("--table {table}"), format!("table(TableKind::{table:?})"))),
+            bucket_size.map(|slots| (format!("--bucket-size {slots}"), format!("bucket_size({slots})"))),
+            addressing.map(|how| (format!("--addressing {how}"), format!("addressing(Addressing::{how:?})"))),
+        ];
+        let call = others.into_iter().flatten().fold(call, |call, (option, method)| call.with(option, method));
         ensure!(
             is_same(&table.into_iter().fold(builder, Builder::table)),
             "{} builds another filter; please report this",
@@ -115,14 +118,6 @@ impl Call {
     /// Adds a rate. `Debug` writes the shortest text that parses to exactly this number.
     fn rate(self, rate: f64) -> Self {
         self.with(format!("--fpr {rate:?}"), format!("false_positive_rate({rate:?})"))
-    }
-
-    fn table(self, table: Option<TableKind>) -> Self {
-        table.into_iter().fold(self, |call, table| call.with(format!("--table {table}"), format!("table(TableKind::{table:?})")))
-    }
-
-    fn bucket_size(self, slots: Option<u32>) -> Self {
-        slots.into_iter().fold(self, |call, slots| call.with(format!("--bucket-size {slots}"), format!("bucket_size({slots})")))
     }
 
     /// Returns the call in Rust.

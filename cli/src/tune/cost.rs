@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::trial::Trial;
 use crate::{
     experiment::FOLDER,
-    numbers::{self, Share},
+    numbers,
     text::{size, time},
 };
 
@@ -36,7 +36,7 @@ pub(super) struct Options {
     /// The share of lookups whose key is absent [default: the share in --queries or --trace, otherwise 50%]
     #[arg(long, value_name = "SHARE", value_parser = numbers::part, allow_hyphen_values = true)]
     #[arg(requires = "false_positive_cost")]
-    absent: Option<Share>,
+    absent: Option<f64>,
 
     /// The folder with this machine's times, which `koel experiment speed` measures
     #[arg(long, value_name = "FOLDER", default_value = FOLDER, requires = "false_positive_cost", conflicts_with = "keys")]
@@ -50,7 +50,7 @@ impl Options {
     /// Returns an error if there are neither times of the user's keys nor results of the experiment.
     pub(super) fn workload(&self, trial: Option<&Trial>, absent: Option<f64>) -> anyhow::Result<Option<Workload>> {
         let Some(false_positive) = self.false_positive_cost else { return Ok(None) };
-        let absent = self.absent.map(|share| share.0).or(absent).unwrap_or(ABSENT);
+        let absent = self.absent.or(absent).unwrap_or(ABSENT);
         let times = if trial.is_some() { None } else { Some(Times::read(&self.times)?) };
         Ok(Some(Workload { absent, false_positive, times }))
     }

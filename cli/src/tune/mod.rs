@@ -18,9 +18,7 @@ use koel::{
 use serde::Serialize;
 
 use crate::{
-    errors,
-    numbers::{self, Share},
-    options,
+    errors, numbers, options,
     terminal::{self, Stream},
     text::{counted, rounded_up, wrapped},
 };
@@ -82,7 +80,7 @@ pub(crate) struct Tune {
 
     /// Plan for this much more than --items, such as 50%, 0.5 or 1/2
     #[arg(long, value_name = "SHARE", value_parser = numbers::headroom, allow_hyphen_values = true)]
-    headroom: Option<Share>,
+    headroom: Option<f64>,
 
     /// The number of distinct keys; 0 without keys.
     #[arg(skip)]
@@ -193,7 +191,7 @@ impl Tune {
     /// Refuses parameters that no filter of any size can have.
     fn check(&self) -> anyhow::Result<()> {
         let items = self.items;
-        if self.headroom.is_some_and(|share| share.added_to(items).is_none()) {
+        if self.headroom.is_some_and(|share| numbers::with_share(items, share).is_none()) {
             bail!("--headroom: with {items} --items, that is more than the largest number, {}; give fewer items", usize::MAX);
         }
         let builder = self.table.into_iter().fold(CuckooFilter::builder().capacity(0), Builder::table);
@@ -225,7 +223,7 @@ impl Tune {
 
     /// Returns the number of items plus the headroom.
     fn planned(&self, items: usize) -> usize {
-        self.headroom.map_or(items, |share| share.added_to(items).unwrap_or(usize::MAX))
+        self.headroom.map_or(items, |share| numbers::with_share(items, share).unwrap_or(usize::MAX))
     }
 
     /// Returns the capacity that a filter is built for. Without a rate, it is all that its bytes hold.

@@ -12,8 +12,8 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use clap::{Args, builder::TypedValueParser};
-use koel::{ElasticBuilder, ElasticFilter, ParamError, hash::AnyHasher};
+use clap::Args;
+use koel::{ElasticBuilder, ElasticFilter, hash::AnyHasher};
 
 use self::{
     memory::Memory,
@@ -68,9 +68,11 @@ const CLOSED: u8 = 141;
 /// 141 if the reader of standard output has closed it: a filter in a file is then unchanged.
 #[derive(Args)]
 #[command(
-    mut_arg("short", |short| short.value_parser(short_lines()).help(
-        "What to do with a line that has no field N, such as an empty one [default: pass, and tell their number on standard error]"
-    )),
+    mut_arg("short", |short| format::short_of_lines(short, [
+        "Print it, as a new line that is not remembered",
+        "Leave it out",
+        "End with an error; the lines before it are remembered",
+    ])),
     after_help = "\
 Examples:
     printf 'alice\\nbob\\nalice\\n' | koel uniq
@@ -137,15 +139,6 @@ pub(crate) struct Uniq {
     format: Format,
 }
 
-/// Returns the parser of --short.
-fn short_lines() -> impl TypedValueParser<Value = Short> {
-    format::short([
-        (Short::Pass, "Print it, as a new line that is not remembered"),
-        (Short::Skip, "Leave it out"),
-        (Short::Error, "End with an error; the lines before it are remembered"),
-    ])
-}
-
 impl Uniq {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         if self.filter.as_ref().is_some_and(|filter| file::is_dash(filter)) {
@@ -184,7 +177,7 @@ impl Uniq {
                 Ok(mut items) => {
                     end = pass_lines(&mut items, &sieve);
                     items.hide_progress();
-                    notes.extend(items.short_lines().filter(|_| !self.format.has_short()));
+                    notes.extend(items.short_lines().filter(|_| self.format.short.is_none()));
                 }
                 Err(error) => end = End::Read(Err(error)),
             }
@@ -207,7 +200,8 @@ impl Uniq {
     fn open(&self) -> anyhow::Result<Memory> {
         let folder = self.filter.as_deref();
         if self.forget.is_none() && !folder.is_some_and(window::is_window) {
-            self.check_rate()?;
+            // Before a file is opened.
+            self.builder().params().map_err(|error| errors::growing(&error, ""))?;
             if let Some(path) = folder {
                 window::refuse_slice(path)?;
                 if path.is_dir() {
@@ -252,15 +246,6 @@ impl Uniq {
 
     fn builder(&self) -> ElasticBuilder<AnyHasher> {
         ElasticFilter::builder().hasher(AnyHasher::default()).false_positive_rate(self.fpr.unwrap_or(RATE))
-    }
-
-    /// Checks --fpr, before a file is opened.
-    fn check_rate(&self) -> anyhow::Result<()> {
-        let params = self.builder().params().map_err(|error| match error {
-            ParamError::FalsePositiveRate { given, min } => errors::rate(given, min, "a growing filter", ""),
-            error => errors::parameter(&error),
-        });
-        params.map(|_| ())
     }
 
     fn new_filter(&self) -> anyhow::Result<Growing> {

@@ -78,9 +78,12 @@ pub(super) fn pass_lines(items: &mut Items, sieve: &Mutex<Sieve>) -> End {
     loop {
         let advanced = items.advance_line();
         let mut sieve = lock(sieve);
+        // The filter was written because of a signal, which ends the process, so no line may be printed any more.
         if sieve.is_finished {
             drop(sieve);
-            wait_for_signal();
+            loop {
+                thread::park();
+            }
         }
         sieve.tally.lines += items.lines() - mem::replace(&mut lines, items.lines());
         sieve.tally.short += items.short() - mem::replace(&mut short, items.short());
@@ -101,13 +104,6 @@ pub(super) fn pass_lines(items: &mut Items, sieve: &Mutex<Sieve>) -> End {
         if let Err(error) = printed {
             return End::NotPrinted(error);
         }
-    }
-}
-
-/// Waits for the end of the process: the filter was written because of a signal, so no line may be printed any more.
-fn wait_for_signal() -> ! {
-    loop {
-        thread::park();
     }
 }
 
@@ -150,30 +146,24 @@ impl Sieve {
                 Select::AtEnd { lines, .. } => lines.as_mut().map_or(Ok(()), |lines| lines.push(items)).map(|()| false),
             };
         };
-        let filter = match &mut self.memory {
-            Memory::Filter { filter, .. } => filter,
-            Memory::Window(window) => {
+        let (is_changed, is_new, is_printed) = match (&mut self.memory, &mut self.select) {
+            (Memory::Window(window), _) => {
                 let is_new = window.see(item);
                 let is_new = is_new.map_err(|error| anyhow!(window::refused(&items.place(), &error)))?;
-                self.is_changed = true;
-                self.tally.new += u64::from(is_new);
-                self.tally.seen += u64::from(!is_new);
-                return Ok(is_new);
+                (true, is_new, is_new)
             }
-        };
-        let (is_changed, is_new, is_printed) = match &mut self.select {
-            Select::New => {
+            (Memory::Filter { filter, .. }, Select::New) => {
                 let is_new = filter.insert_unique(item).map_err(|error| refused(items, filter, &error))?;
                 (is_new, is_new, is_new)
             }
-            Select::Repeated => {
+            (Memory::Filter { filter, .. }, Select::Repeated) => {
                 let before = filter.count(item);
                 if before < 2 {
                     filter.insert(item).map_err(|error| refused(items, filter, &error))?;
                 }
                 (before < 2, before == 0, before == 1)
             }
-            Select::AtEnd { lines, of_this_run, .. } => {
+            (Memory::Filter { filter, .. }, Select::AtEnd { lines, of_this_run, .. }) => {
                 let is_new = filter.count(item) == 0;
                 let is_first = match of_this_run {
                     Some(run) => run.insert_unique(item).map_err(|error| refused(items, filter, &error))?,
@@ -278,10 +268,10 @@ impl Sieve {
         let name = self.memory.name().unwrap_or_else(|| String::from("not kept"));
         let (items, extent, rate) = self.memory.extent();
         let mut facts = vec![("lines", lines.to_string()), ("  new", new.to_string())];
-        let fate = match self.format.short_lines() {
-            Short::Pass => "counted as new",
-            Short::Skip => "left out",
-            Short::Error => "an error",
+        let fate = match self.format.short {
+            Some(Short::Pass) => "counted as new",
+            Some(Short::Skip) => "left out",
+            Some(Short::Error) | None => "an error",
         };
         facts.extend((short > 0).then(|| ("  short", format!("{short}, without the field of --key; {fate}"))));
         facts.push(("  seen before", seen.to_string()));

@@ -194,6 +194,13 @@ impl Run {
         self.status(0)
     }
 
+    /// Asserts success without a message, and returns standard output as text.
+    #[track_caller]
+    pub(crate) fn printed(&self) -> String {
+        self.ok();
+        self.text()
+    }
+
     /// Asserts an error: status 2, no output, and a message that begins with "koel: " and has all of these parts.
     #[track_caller]
     pub(crate) fn error(&self, parts: &[&str]) {
@@ -244,7 +251,12 @@ pub(crate) fn value_after<'a>(message: &'a str, words: &str) -> &'a str {
     rest.split([',', ';', ' ', '`', '\n']).next().unwrap_or_default()
 }
 
+/// Returns a line for each number of a range, with `words` before it.
+pub(crate) fn lines(words: &str, range: std::ops::Range<u32>) -> String {
+    range.fold(String::new(), |lines, number| lines + &format!("{words}{number}\n"))
+}
+
 /// Returns the numbers of a range, one per line.
 pub(crate) fn numbers(range: std::ops::Range<u32>) -> String {
-    range.fold(String::new(), |lines, number| lines + &format!("{number}\n"))
+    lines("", range)
 }

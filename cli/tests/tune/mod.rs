@@ -40,15 +40,6 @@ fn assert_legible(text: &str) {
     }
 }
 
-/// Asserts that there is a legible answer, with or without a filter.
-#[track_caller]
-fn assert_answers(options: &str) {
-    let run = tune(options);
-    assert!(run.stderr.is_empty() && run.status <= 1, "{options}: {}", run.stderr);
-    assert_legible(&run.text());
-    assert_eq!(run.text().contains("meets these requirements."), run.status == 1, "{options}");
-}
-
 /// Runs the command of an answer with the file `list`, and asserts that it builds the first candidate.
 #[track_caller]
 fn assert_builds(koel: &Koel, answer: &Value, list: &str) {

@@ -1,22 +1,15 @@
 //! `koel tune --trace`, which replays a log of operations.
 
-use std::ops::Range;
-
 use serde_json::{Value, json};
 
 use super::{assert_builds, assert_legible, list, number};
-use crate::common::Koel;
-
-/// Returns a line for each number of a range, with `words` before it.
-fn lines(words: &str, range: Range<u32>) -> String {
-    range.fold(String::new(), |lines, number| lines + &format!("{words} {number}\n"))
-}
+use crate::common::{Koel, lines};
 
 /// Returns a log that inserts `keys` keys and removes half of them. Before and after the removals, it queries four times as many.
 fn life(keys: u32) -> String {
-    let queries = lines("query key", 0..4 * keys);
-    let removed = lines("remove key", keys / 2..keys);
-    lines("insert key", 0..keys) + &queries + &removed + &queries + "remove key no\ninsert key 1\n"
+    let queries = lines("query key ", 0..4 * keys);
+    let removed = lines("remove key ", keys / 2..keys);
+    lines("insert key ", 0..keys) + &queries + &removed + &queries + "remove key no\ninsert key 1\n"
 }
 
 /// Returns the candidates that were replayed: those that the text shows.
@@ -50,11 +43,11 @@ fn a_log_is_counted_and_replayed() {
         assert!((100..=200).contains(&course.len()), "{}", course.len());
     }
     // The filter that the command builds has the same false positives.
-    koel.write("keys.txt", lines("key", 0..5000));
+    koel.write("keys.txt", lines("key ", 0..5000));
     assert_builds(&koel, &found, "keys.txt");
-    let count = |range| koel.feed(lines("key", range), "query f.koel --count").text().trim().parse::<u64>().expect("a number");
+    let count = |range| koel.feed(lines("key ", range), "query f.koel --count").text().trim().parse::<u64>().expect("a number");
     let before = count(5000..20_000);
-    koel.feed(lines("key", 2500..5000), "remove f.koel").ok();
+    koel.feed(lines("key ", 2500..5000), "remove f.koel").ok();
     assert_eq!(candidates[0]["replay"]["false_positives"], before + count(2500..20_000));
 }
 
@@ -62,8 +55,7 @@ fn a_log_is_counted_and_replayed() {
 fn the_text_has_one_row_per_filter_and_names_the_chart() {
     let koel = Koel::new();
     koel.write("log.txt", life(5000));
-    let run = koel.run("tune --trace log.txt --fpr 1% --out pictures");
-    run.ok();
+    let text = koel.run("tune --trace log.txt --fpr 1% --out pictures").printed();
     for part in [
         "1 removal of absent keys skipped",
         "packed f=10 b=4 *",
@@ -72,11 +64,11 @@ fn the_text_has_one_row_per_filter_and_names_the_chart() {
         "Picture: pictures/trace.svg\n",
         "koel build IN -o OUT --capacity 5000 --fpr 0.01",
     ] {
-        assert!(run.text().contains(part), "no {part}: {}", run.text());
+        assert!(text.contains(part), "no {part}: {text}");
     }
     let header = ["filter", "bytes", "load", "refused", "missed", "expected", "measured", "ns"];
-    assert!(run.text().lines().any(|line| line.split_whitespace().eq(header)), "{}", run.text());
-    assert_legible(&run.text());
+    assert!(text.lines().any(|line| line.split_whitespace().eq(header)), "{text}");
+    assert_legible(&text);
     assert!(koel.read("pictures/trace.svg").starts_with(b"<svg "));
 }
 

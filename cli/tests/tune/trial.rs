@@ -109,9 +109,8 @@ fn a_few_keys_are_enough() {
     assert_eq!([&found["trial"]["queries"]["present"], &found["trial"]["absent_keys"]], [1, 0]);
     let best = &found["candidates"][0]["measured"];
     assert!(best["false_positive_rate"].is_null() && best["absent_ns"].is_null() && best["fits"] == true, "{best}");
-    let run = koel.run("tune --keys one.txt --queries one.txt --fpr 0.01");
-    run.ok();
-    assert!(run.text().contains("\n1 query: 1 present (100 %), 0 absent") && run.text().contains("No query is absent"));
+    let text = koel.run("tune --keys one.txt --queries one.txt --fpr 0.01").printed();
+    assert!(text.contains("\n1 query: 1 present (100 %), 0 absent") && text.contains("No query is absent"));
 }
 
 #[test]
@@ -119,9 +118,7 @@ fn the_text_has_the_measurements() {
     let koel = Koel::new();
     koel.write("keys.txt", numbers(0..3000) + "5\n");
     koel.write("queries.txt", numbers(2000..9000) + "8000\n");
-    let run = koel.run("tune --keys keys.txt --queries queries.txt --fpr 0.01");
-    run.ok();
-    let text = run.text();
+    let text = koel.run("tune --keys keys.txt --queries queries.txt --fpr 0.01").printed();
     for part in [
         "Measured with 3001 keys, 3000 of them distinct, each stored once: 1 duplicate;\n  the most frequent key occurs 2 times.\n",
         "\n7001 queries: 1000 present (14.3 %), 6001 absent, 6000 of them distinct.\n",

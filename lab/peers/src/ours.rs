@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use anyhow::Context as _;
-use koel::{BuildError, Builder, CuckooFilter, ElasticBuilder, ElasticFilter, Insert, TableKind};
+use koel::{Builder, CuckooFilter, ElasticBuilder, ElasticFilter, Insert, TableKind};
 
 use crate::{
     measure::Contestant,
@@ -35,31 +35,23 @@ pub(crate) fn growing(rate: f64, items: usize) -> Vec<Contestant> {
         (first, tenth, false),
     ]
     .map(|(capacity, most, in_batches)| {
-        let facts = growing_facts("ElasticFilter", Family::Koel, rate, capacity, most);
-        contestant(facts, in_batches, move || build_growing(rate, capacity, most, ElasticBuilder::build))
+        let (facts, builder) = growing_plan("ElasticFilter", Family::Koel, rate, capacity, most);
+        contestant(facts, in_batches, move || Ok(builder.clone().build()?))
     });
     // Each call takes a lock, although there is only one thread.
-    let shared = contestant(growing_facts("SharedFilter", Family::Locked, rate, first, None), false, move || {
-        build_growing(rate, first, None, ElasticBuilder::build_shared)
-    });
+    let (facts, builder) = growing_plan("SharedFilter", Family::Locked, rate, first, None);
+    let shared = contestant(facts, false, move || Ok(builder.clone().build_shared()?));
     exclusive.into_iter().chain([shared]).collect()
 }
 
-/// Returns the facts of a growing filter. `capacity` and `most` are its `capacity` and `max_capacity`; `None` is the default.
-fn growing_facts(name: &str, family: Family, rate: f64, capacity: Option<usize>, most: Option<usize>) -> Facts {
+/// Returns the facts and the builder of a growing filter. `capacity` and `most` are its `capacity` and `max_capacity`; `None` is
+/// the default.
+fn growing_plan(name: &str, family: Family, rate: f64, capacity: Option<usize>, most: Option<usize>) -> (Facts, ElasticBuilder) {
     let part = |name, number: Option<usize>| number.map_or_else(String::new, |number| format!(", {name} {number}"));
-    Facts::new(&format!("koel {name}{}{}", part("capacity", capacity), part("max_capacity", most)), family, Some(rate))
-}
-
-fn build_growing<F>(
-    rate: f64,
-    capacity: Option<usize>,
-    most: Option<usize>,
-    build: fn(ElasticBuilder) -> Result<F, BuildError>,
-) -> anyhow::Result<F> {
+    let name = format!("koel {name}{}{}", part("capacity", capacity), part("max_capacity", most));
     let builder = ElasticFilter::builder().false_positive_rate(rate);
     let builder = capacity.into_iter().fold(builder, ElasticBuilder::capacity);
-    Ok(build(most.into_iter().fold(builder, ElasticBuilder::max_capacity))?)
+    (Facts::new(&name, family, Some(rate)), most.into_iter().fold(builder, ElasticBuilder::max_capacity))
 }
 
 /// Returns one of koel's filters, which takes single keys or batches of [`BATCH`] keys. `empty` returns the empty filter.

@@ -1,14 +1,17 @@
 //! Measures times, and detects whether other work on the processor disturbed them.
 //!
 //! Besides the clock, a [`Stopwatch`] reads the system's counters of other work on the processor, and times a
-//! [reference workload](Signals::reference) before and after. Linux counts how long the thread waited for a processor, how
+//! [reference workload](system::reference) before and after. Linux counts how long the thread waited for a processor, how
 //! often it was interrupted, and how long a hypervisor ran something else. Other systems have only the reference workload.
 
 mod system;
 
-use std::{hint::black_box, time::Duration};
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
 
-use system::System;
+use system::{Counters, System, reference};
 
 use crate::Quartiles;
 
@@ -21,29 +24,6 @@ const REFILL: Duration = Duration::from_micros(50);
 /// The assumed length of an interruption if the system does not report waiting times: the shortest slice of Linux's scheduler.
 const SLICE: Duration = Duration::from_millis(3);
 
-/// Cumulative counters of this thread. A counter is `None` if the system does not report it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counters {
-    /// The time in which the thread was ready to run, but another one ran.
-    waited: Option<Duration>,
-    /// The number of times that the thread was interrupted for another one.
-    interruptions: Option<u64>,
-    /// The time in which a hypervisor ran something else, summed over all processors.
-    stolen: Option<Duration>,
-}
-
-/// The source of a stopwatch's readings.
-trait Signals {
-    /// Returns the time since an arbitrary fixed point.
-    fn clock(&mut self) -> Duration;
-
-    /// Reads the counters of this thread.
-    fn counters(&mut self) -> Counters;
-
-    /// Runs the reference workload, which is always the same, and returns its time.
-    fn reference(&mut self) -> Duration;
-}
-
 /// A measured time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lap {
@@ -55,7 +35,7 @@ pub struct Lap {
 
 /// A stopwatch for work in one thread.
 pub struct Stopwatch {
-    signals: Box<dyn Signals>,
+    system: System,
     /// The shortest time of the reference workload so far.
     fastest: Duration,
 }
@@ -64,30 +44,29 @@ impl Stopwatch {
     /// Returns a stopwatch for this thread.
     #[must_use]
     pub fn new() -> Self {
-        let mut system = System::new();
         // The processor needs some time to reach its usual clock rate.
-        let fastest = (0..50).map(|_| system.reference()).min();
-        Self { signals: Box::new(system), fastest: fastest.unwrap_or(Duration::MAX) }
-    }
-
-    #[cfg(test)]
-    fn with(signals: impl Signals + 'static) -> Self {
-        Self { signals: Box::new(signals), fastest: Duration::MAX }
+        let fastest = (0..50).map(|_| reference()).min();
+        Self { system: System::new(), fastest: fastest.unwrap_or(Duration::MAX) }
     }
 
     /// Runs the work and measures how long it takes.
     pub fn time<T>(&mut self, work: impl FnOnce() -> T) -> (T, Lap) {
-        let reference = self.signals.reference();
-        let before = self.signals.counters();
-        let start = self.signals.clock();
+        let reference_before = reference();
+        let before = self.system.counters();
+        let start = Instant::now();
         let result = black_box(work());
-        let time = self.signals.clock().saturating_sub(start);
-        let after = self.signals.counters();
-        let slowest = reference.max(self.signals.reference());
-        self.fastest = self.fastest.min(reference);
+        let time = start.elapsed();
+        let after = self.system.counters();
+        (result, self.lap(time, [before, after], [reference_before, reference()]))
+    }
+
+    /// Returns the lap of this time, given the counters and the times of the reference workload before and after it.
+    fn lap(&mut self, time: Duration, [before, after]: [Counters; 2], references: [Duration; 2]) -> Lap {
+        self.fastest = self.fastest.min(references[0]);
+        let slowest = references[0].max(references[1]);
         let is_slow = slowest.as_secs_f64() > self.fastest.as_secs_f64() * MAX_SLOWDOWN;
         let is_interrupted = lost_time(before, after).as_secs_f64() > time.as_secs_f64() * MAX_LOST_SHARE;
-        (result, Lap { time, disturbed: is_slow || is_interrupted })
+        Lap { time, disturbed: is_slow || is_interrupted }
     }
 }
 
@@ -166,30 +145,16 @@ fn round_to_thousandths(ns: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::vec::IntoIter;
-
     use super::*;
 
-    /// Made-up signals, in microseconds. All work takes 1000 of them.
-    struct Fake {
-        clock: u64,
-        waited: IntoIter<u64>,
-        references: IntoIter<u64>,
-    }
-
-    impl Signals for Fake {
-        fn clock(&mut self) -> Duration {
-            self.clock += 1000;
-            Duration::from_micros(self.clock)
-        }
-
-        fn counters(&mut self) -> Counters {
-            Counters { waited: self.waited.next().map(Duration::from_micros), ..Counters::default() }
-        }
-
-        fn reference(&mut self) -> Duration {
-            Duration::from_micros(self.references.next().unwrap_or(0))
-        }
+    #[test]
+    fn laps_have_the_time_of_the_work() {
+        let millisecond = Duration::from_millis(1);
+        let (result, lap) = Stopwatch::new().time(|| {
+            std::thread::sleep(millisecond);
+            7
+        });
+        assert!(result == 7 && lap.time >= millisecond, "{lap:?}");
     }
 
     #[test]
@@ -205,12 +170,14 @@ mod tests {
             ([0, 0], [90, 100], true),
         ];
         for (waited, references, disturbed) in cases {
-            let waited = [[0, 0], waited].concat().into_iter();
-            let references = [[100, 100], references].concat().into_iter();
-            let mut watch = Stopwatch::with(Fake { clock: 0, waited, references });
-            assert!(!watch.time(|| ()).1.disturbed);
-            let lap = Lap { time: Duration::from_millis(1), disturbed };
-            assert_eq!(watch.time(|| 7), (7, lap));
+            let mut watch = Stopwatch { system: System::new(), fastest: Duration::MAX };
+            let time = Duration::from_millis(1);
+            let mut lap = |waited: [u64; 2], references: [u64; 2]| {
+                let counters = waited.map(|us| Counters { waited: Some(Duration::from_micros(us)), ..Counters::default() });
+                watch.lap(time, counters, references.map(Duration::from_micros))
+            };
+            assert!(!lap([0, 0], [100, 100]).disturbed);
+            assert_eq!(lap(waited, references), Lap { time, disturbed }, "{waited:?} {references:?}");
         }
     }
 

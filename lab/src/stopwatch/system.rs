@@ -1,37 +1,42 @@
-//! Reads the clock, the system's counters, and the time of the reference workload.
+//! Reads the system's counters, and the time of the reference workload.
 
 use std::{
     fs::File,
     hint::black_box,
     io::{Read as _, Seek as _},
+    marker::PhantomData,
     time::{Duration, Instant},
 };
 
-use super::{Counters, Signals};
+/// Cumulative counters of this thread. A counter is `None` if the system does not report it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counters {
+    /// The time in which the thread was ready to run, but another one ran.
+    pub(super) waited: Option<Duration>,
+    /// The number of times that the thread was interrupted for another one.
+    pub(super) interruptions: Option<u64>,
+    /// The time in which a hypervisor ran something else, summed over all processors.
+    pub(super) stolen: Option<Duration>,
+}
 
-/// The signals of this system. The files exist on Linux only, and stay open. The first two have the counters of the thread that
-/// opened them.
+/// The counters of this system. The files exist on Linux only, and stay open. The first two have the counters of the thread that
+/// opened them, so this must not be sent to another thread.
 pub(super) struct System {
-    start: Instant,
     schedstat: Option<File>,
     status: Option<File>,
     stat: Option<File>,
+    stays: PhantomData<*const ()>,
 }
 
 impl System {
     pub(super) fn new() -> Self {
         let [schedstat, status, stat] =
             ["/proc/thread-self/schedstat", "/proc/thread-self/status", "/proc/stat"].map(|path| File::open(path).ok());
-        Self { start: Instant::now(), schedstat, status, stat }
-    }
-}
-
-impl Signals for System {
-    fn clock(&mut self) -> Duration {
-        self.start.elapsed()
+        Self { schedstat, status, stat, stays: PhantomData }
     }
 
-    fn counters(&mut self) -> Counters {
+    /// Reads the counters of this thread.
+    pub(super) fn counters(&self) -> Counters {
         let mut buffer = [0; 4096];
         Counters {
             waited: self.schedstat.as_ref().and_then(|file| waited(text(file, &mut buffer)?)),
@@ -39,17 +44,18 @@ impl Signals for System {
             stolen: self.stat.as_ref().and_then(|file| stolen(text(file, &mut buffer)?)),
         }
     }
+}
 
-    /// Returns the fastest of three short loops, so that an interruption of one of them does not look like a slow processor.
-    /// The loops read no memory, so the contents of the caches stay.
-    fn reference(&mut self) -> Duration {
-        let once = |_| {
-            let start = Instant::now();
-            black_box(multiply());
-            start.elapsed()
-        };
-        (0..3).map(once).min().unwrap_or_default()
-    }
+/// Runs the reference workload, which is always the same, and returns its time: that of the fastest of three short loops, so that
+/// an interruption of one of them does not look like a slow processor. The loops read no memory, so the contents of the caches
+/// stay.
+pub(super) fn reference() -> Duration {
+    let once = |_| {
+        let start = Instant::now();
+        black_box(multiply());
+        start.elapsed()
+    };
+    (0..3).map(once).min().unwrap_or_default()
 }
 
 /// Does 20,000 multiplications, in four chains that a processor can execute in parallel.
@@ -101,6 +107,6 @@ mod tests {
 
     #[test]
     fn the_reference_takes_time() {
-        assert!(System::new().reference() > Duration::ZERO);
+        assert!(reference() > Duration::ZERO);
     }
 }
