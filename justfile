@@ -185,6 +185,17 @@ python-dask: python
         {{python}} -m pip install --quiet --disable-pip-version-check -r python/requirements-examples.txt \
         || target/wheel/venv/bin/python -m pytest -q -p no:cacheprovider python/tests/test_dask.py
 
+# For the figures of python/README.md: the wheel as users get it, and what it is compared with, in target/figures/venv.
+python-figures:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    folder=target/figures; unset CARGO_PROFILE_RELEASE_LTO; export CARGO_TARGET_DIR={{target}}/figures
+    {{python}} -m venv --clear $folder/venv; rm -rf $folder/dist
+    $folder/venv/bin/python -m pip install --quiet --disable-pip-version-check -r python/requirements.txt \
+        -r python/requirements-examples.txt -r python/requirements-figures.txt
+    $folder/venv/bin/maturin build --quiet --release --manifest-path python/Cargo.toml --interpreter $folder/venv/bin/python --out $folder/dist
+    $folder/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps $folder/dist/koel_filter-*.whl
+
 # Columns with pandas 2, which exports others than pandas 3: in an environment of its own, with the wheel of `python`.
 python-pandas: python
     @{{python}} -m venv --without-pip --clear target/wheel/pandas

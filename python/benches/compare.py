@@ -1,8 +1,9 @@
 """Compares koel with other filters for Python: prints Markdown tables for a page.
 
-python python/benches/compare.py [--items 1000000] [--rounds 5]
+just python-figures && target/figures/venv/bin/python python/benches/compare.py [--items 1000000] [--rounds 5]
 
-The other filters: pip install rbloom pybloomfiltermmap3 cuckoopy scalable-cuckoo-filter pyprobables
+`just python-figures` builds the wheel as users get it, and installs the other filters. The wheel of `just python`, for tests, is built
+without link-time optimization: batches take four times as long in it.
 
 Times are of one thread's processor time, so other programs matter little. In each round, all filters do one thing, one after the
 other, and then the next thing; a time is the median of the rounds, and a ratio the median of the ratios of a round. Python stores a
