@@ -3,7 +3,7 @@
 just python-figures && target/figures/venv/bin/python python/benches/compare.py [--items 1000000] [--rounds 5]
 
 `just python-figures` builds the wheel as users get it, and installs the other filters. The wheel of `just python`, for tests, is built
-without link-time optimization: batches take four times as long in it.
+without link-time optimization: batches take several times as long in it.
 
 Times are of one thread's processor time, so other programs matter little. In each round, all filters do one thing, one after the
 other, and then the next thing; a time is the median of the rounds, and a ratio the median of the ratios of a round. Python stores a
