@@ -25,7 +25,11 @@ use crate::{
     bits::{in_memory, index, wide},
     filter::{Combine, Core as _, InsertError, MergeError},
     storage::{OutOfMemory, collected},
-    table::{TableParams as _, copies::ExtraCopies, list::ClassKey},
+    table::{
+        TableParams as _,
+        copies::{ExtraCopies, MOST},
+        list::ClassKey,
+    },
 };
 
 /// Why partitions cannot be merged.
@@ -44,8 +48,9 @@ impl<E: Into<InsertError>> From<E> for Refused {
 /// The number of items after which a merge checks its limit, and of common items from which they are frequent.
 const CHECK_INTERVAL: u32 = 1 << 8;
 
-/// A table of which more than one item in this many is present is merged item by item, as with single insertions. Bucket by bucket,
-/// more copies would go into tables in some orders of merges than in others, and filters with equal content would differ in size.
+/// Of a table with at most one present item in this many, the present items are inserted one by one, and the others in bulk. With more
+/// of them, that would put more copies into tables in some orders of merges than in others, and filters with equal content would
+/// differ in size.
 const MANY_ONE_IN: usize = 64;
 
 /// A table is merged item by item if it would fill less than one in this many slots of ours, and if parts of it would.
@@ -292,6 +297,9 @@ impl Merging {
         let first = &mut self.partition.first;
         let Some((place, ours)) = first.table_for(&slots) else { return self.insert_each(theirs, &slots) };
         let (len, depth) = (slots.len(), ours.params().depth);
+        if len == 0 {
+            return Ok(());
+        }
         let deeper = u32::from(depth.saturating_sub(slots.depth()));
         let few_one_in = if deeper == 0 { FEW_ONE_IN } else { FEW_OF_PARTS_ONE_IN };
         if len >> deeper < ours.params().slots() / few_one_in {
@@ -308,7 +316,7 @@ impl Merging {
             };
             let present = slots.take_present(&ours, least_copies)?;
             if let Some(all) = all.filter(|_| len - slots.len() > len / MANY_ONE_IN) {
-                return self.insert_each(theirs, &all);
+                return self.insert_with_copies(theirs, &all, slots, present);
             }
             self.insert_slots(theirs, slots, true)?;
             return present.into_iter().try_for_each(|(key, copies)| self.insert(theirs, key, copies));
@@ -323,9 +331,37 @@ impl Merging {
         if !first.add_slots(place, &slots)? {
             return self.insert_each(theirs, &slots);
         }
-        self.has_new_items |= len > 0;
+        self.has_new_items = true;
         self.items += wide(len);
         Ok(())
+    }
+
+    /// Inserts the items of a table of which many are present: all of them one by one, or in bulk first those that are absent, and then
+    /// copies of the present ones.
+    ///
+    /// In bulk, copies are counted. So this is for partitions where single insertions count them, too, because copies are frequent, and
+    /// for filters that have most items in common: before the copies of these are frequent, those go into a table that find a free slot.
+    fn insert_with_copies(
+        &mut self,
+        theirs: &Generation,
+        all: &Slots,
+        absent: Slots,
+        present: Vec<(Key, u32)>,
+    ) -> Result<(), Refused> {
+        let (items, common, has_frequent_copies) = (wide(all.len()), wide(present.len()), self.partition.note_copies());
+        let copies = present.iter().map(|&(_, copies)| u64::from(copies)).sum();
+        let can_count_all = self.partition.first.extra_copies().saturating_add(copies) <= MOST.into();
+        if !can_count_all || !has_frequent_copies && !self.are_mostly_common(items, common) {
+            return self.insert_each(theirs, all);
+        }
+        self.insert_slots(theirs, absent, true)?;
+        (self.items, self.common) = (self.items + common, self.common + common);
+        Ok(self.partition.first.add_present(present, all.depth(), !has_frequent_copies)?)
+    }
+
+    /// Returns true if we had most of the items that have been inserted and of `items` more, of which `common` are present.
+    fn are_mostly_common(&self, items: u64, common: u64) -> bool {
+        self.common + common > self.items.midpoint(items).max(CHECK_INTERVAL.into())
     }
 
     /// Inserts items one by one.
@@ -361,7 +397,7 @@ impl Merging {
                 return if added > 0 { Ok(generation.add_copies(earlier, extra, added, usize::MAX)?) } else { Ok(()) };
             }
         }
-        let has_frequent_copies = self.partition.note_copies();
+        let (has_frequent_copies, are_mostly_common) = (self.partition.note_copies(), self.are_mostly_common(0, 0));
         let Some(generation) = self.partition.generations_mut().nth(number.into()) else { return Ok(()) };
         let is_present = generation.contains_exactly(key);
         self.has_new_items |= !is_present;
@@ -369,7 +405,6 @@ impl Merging {
         let new = self.how.added(|| if is_present { generation.count(key, 0) } else { 0 }, theirs);
         let mut added = new;
         (self.items, self.common) = (self.items + 1, self.common + u64::from(is_present));
-        let are_mostly_common = self.common > (self.items / 2).max(CHECK_INTERVAL.into());
         // As many copies go into tables as with single insertions, or nearly as many if the filters are nearly equal.
         let insert = |generation: &mut Generation| match is_present {
             true if are_mostly_common => generation.insert_copy(key),
@@ -414,5 +449,28 @@ impl Merging {
             }
         };
         if added > 0 { Ok(generation.add_copies(key, extra, added, usize::MAX)?) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ElasticFilter, bits::wide, table::steps};
+
+    /// Single insertions would move dozens of entries of a list for each item.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn copies_of_common_items_are_counted_in_bulk() {
+        let planned = |capacity| ElasticFilter::builder().capacity(capacity).max_capacity(capacity);
+        for builder in [ElasticFilter::builder(), planned(130_000), planned(300_000)] {
+            let mut filter = builder.false_positive_rate(0.001).build().expect("valid parameters");
+            filter.insert_iter(0..120_000_u64).expect("the filter grows");
+            let other = filter.clone();
+            for _ in 0..3 {
+                steps::taken();
+                filter.merge(&other).expect("there is room");
+                let (_, entries) = steps::taken();
+                assert!(entries <= 4 * wide(other.len()), "{entries} entries moved: {filter}");
+            }
+        }
     }
 }

@@ -524,7 +524,9 @@ impl List {
     fn set(&mut self, at: usize, key: ClassKey, count: u32) {
         let key_bytes = self.view().key_bytes;
         self.bytes[at * key_bytes..][..key_bytes].copy_from_slice(&key.to_le_bytes()[..key_bytes]);
-        self.set_count(at, count);
+        if self.count_bytes > 0 {
+            self.set_count(at, count);
+        }
     }
 
     #[inline(never)]

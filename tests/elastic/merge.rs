@@ -355,6 +355,63 @@ fn an_intersection_shrinks() {
     assert!(large.size_in_bytes() < 2 * alone.size_in_bytes(), "{large}; {alone}");
 }
 
+/// A merge adds the copies of common items: of all, of half or of few, whether they are the first copies or copies are frequent by then.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn a_merge_adds_the_copies_of_common_items() {
+    let builder = || ElasticFilter::builder().false_positive_rate(1e-6);
+    let builders = [
+        builder().max_capacity(200_000),
+        builder().capacity(30_000).max_capacity(30_000),
+        builder().capacity(60_000).max_capacity(60_000),
+        builder().capacity(100).max_capacity(60_000).partitions(4),
+    ];
+    for (builder, first) in builders.iter().flat_map(|builder| [0, 7000, 13_000].map(|first| (builder, first))) {
+        let (mut filter, other) = (filled(builder.clone(), 0..14_000), filled(builder.clone(), first..first + 14_000));
+        for times in 1..4 {
+            let len = filter.len();
+            filter.merge(&other).expect("there is room");
+            filter.assert_consistent();
+            assert_eq!(filter.len(), len + other.len());
+            // Few items look like another one.
+            let counts = (0..first + 14_000).map(|item| {
+                let expected = u32::from(item < 14_000) + if item < first { 0 } else { times };
+                (filter.count(&key(item)), expected)
+            });
+            assert!(counts.clone().all(|(count, expected)| count >= expected), "{filter}");
+            assert!(counts.filter(|(count, expected)| count > expected).count() <= 3, "{filter}");
+        }
+        assert!(ElasticFilter::from_bytes(&filter.to_bytes()).expect("a valid snapshot") == filter);
+        let mut items = (0..14_000).chain((first..first + 14_000).flat_map(|item| [item; 3]));
+        assert!(items.all(|item| filter.remove(&key(item))) && filter.is_empty(), "{filter}");
+    }
+}
+
+/// An item may have as many copies as can be counted, whatever other items both filters have.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn merges_count_copies_up_to_the_limit() {
+    let builder = || ElasticFilter::builder().false_positive_rate(1e-6).capacity(20_000).max_capacity(20_000);
+    let mut copies = filled(builder(), [0].into_iter());
+    (0..31).for_each(|_| copies.merge(&copies.clone()).expect("counted"));
+    assert!(copies.remove(&key(0)) && copies.remove(&key(0)));
+    copies.merge(&copies.clone()).expect("counted");
+    let (mut filter, other) = (filled(builder(), 0..9000), filled(builder(), 0..9000));
+    filter.merge(&copies).expect("counted");
+    for count in [u32::MAX - 2, u32::MAX - 1, u32::MAX] {
+        assert_eq!(filter.count(&key(0)), count);
+        let (before, merged) = (filter.to_bytes(), filter.merge(&other));
+        if count < u32::MAX {
+            merged.expect("counted");
+        } else {
+            let is_expected =
+                |error: &MergeError| matches!(error, MergeError::Insert(error) if error.kind() == InsertErrorKind::TooManyCopies);
+            assert!(merged.is_err_and(|error| is_expected(&error)) && filter.to_bytes() == before);
+        }
+    }
+    assert!((1..9000).all(|item| filter.count(&key(item)) >= 3));
+}
+
 #[test]
 fn a_merge_refused_for_any_reason_changes_nothing() {
     let builder = ElasticFilter::builder().false_positive_rate(1e-5).capacity(100);
