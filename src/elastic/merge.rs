@@ -19,15 +19,13 @@ use super::{
     partition::Partition,
     shard::Key,
 };
-#[cfg(feature = "std")]
-use crate::storage::reserved;
 use crate::{
     bits::{in_memory, index, wide},
     filter::{Combine, Core as _, InsertError, MergeError},
-    storage::{OutOfMemory, collected},
+    storage::{OutOfMemory, collected, reserved},
     table::{
         TableParams as _,
-        copies::{ExtraCopies, MOST},
+        copies::{Copies, ExtraCopies},
         list::ClassKey,
     },
 };
@@ -52,6 +50,9 @@ const CHECK_INTERVAL: u32 = 1 << 8;
 /// of them, that would put more copies into tables in some orders of merges than in others, and filters with equal content would
 /// differ in size.
 const MANY_ONE_IN: usize = 64;
+
+/// The number of entries of extra copies that are added at once.
+const ENTRIES: usize = 1 << 12;
 
 /// A table is merged item by item if it would fill less than one in this many slots of ours, and if parts of it would.
 const FEW_ONE_IN: usize = 32;
@@ -271,9 +272,10 @@ impl Merging {
             self.partition.push_generation(generation)?;
             self.has_new_items = true;
         }
+        let (is_first, is_sum) = (theirs.plan().number == 0, self.how == Combine::Sum);
         for (place, prefix) in theirs.places_bit_reversed() {
             match theirs.shard(place) {
-                Some(table) if theirs.plan().number == 0 && !theirs.has_extra_copies() => {
+                Some(table) if is_first && (is_sum || !theirs.has_extra_copies()) => {
                     self.insert_slots(theirs, Slots::of(&table, prefix)?, false)?;
                     self.check_limit()?;
                 }
@@ -282,13 +284,27 @@ impl Merging {
             }
         }
         // After all items, because lists do not tell extra bits apart, and some are tables by now.
-        for (class_key, extra, copies) in theirs.counted_with_extra_bits() {
-            self.insert_counted(theirs, class_key, extra, copies)?;
-        }
-        Ok(())
+        self.insert_entries(theirs)
     }
 
-    /// Inserts the items of a table of a first generation without extra copies, or some of them: those that we have not bucket by
+    /// Inserts the extra copies of a generation, whose items have been inserted: those of the first generation in a merge in bulk.
+    fn insert_entries(&mut self, theirs: &Generation) -> Result<(), Refused> {
+        let mut entries = theirs.extra_copy_list().into_iter().flat_map(Copies::iter);
+        if theirs.plan().number > 0 || self.how == Combine::Union {
+            return entries.try_for_each(|(entry, copies)| self.insert_counted(theirs, entry, copies));
+        }
+        loop {
+            let mut piece = reserved(ENTRIES)?;
+            piece.extend(entries.by_ref().take(ENTRIES));
+            if piece.is_empty() {
+                return Ok(());
+            }
+            self.partition.first.add_entries(piece)?;
+            self.check_limit()?;
+        }
+    }
+
+    /// Inserts the items of a table of a first generation, or some of them, without extra copies: those that we have not bucket by
     /// bucket, which takes a fraction of the time, and the others one by one. They go into a table of ours with the same prefix or a
     /// shorter one. If it has no room, it splits first, as with single insertions, and if ours are deeper, the items are divided
     /// among them. If there is a list, or if the items are so few that reading a table of ours takes longer than inserting them,
@@ -349,9 +365,7 @@ impl Merging {
         present: Vec<(Key, u32)>,
     ) -> Result<(), Refused> {
         let (items, common, has_frequent_copies) = (wide(all.len()), wide(present.len()), self.partition.note_copies());
-        let copies = present.iter().map(|&(_, copies)| u64::from(copies)).sum();
-        let can_count_all = self.partition.first.extra_copies().saturating_add(copies) <= MOST.into();
-        if !can_count_all || !has_frequent_copies && !self.are_mostly_common(items, common) {
+        if !has_frequent_copies && !self.are_mostly_common(items, common) {
             return self.insert_each(theirs, all);
         }
         self.insert_slots(theirs, absent, true)?;
@@ -382,12 +396,12 @@ impl Merging {
         Ok(InsertError::check_budget(more, 0)?)
     }
 
-    /// Inserts an item of a generation, of which that has `stored` copies in its table or list, and all copies that it counts
-    /// beside the table.
+    /// Inserts an item of a generation, of which that has `stored` copies in its table or list. A union inserts all copies that it counts
+    /// beside the table, too, since the number of all decides.
     fn insert(&mut self, theirs: &Generation, key: Key, stored: u32) -> Result<(), Refused> {
         self.check()?;
         let (plan, number, class_key) = (theirs.plan(), theirs.plan().number, theirs.plan().class_key(key));
-        let counted = || theirs.entries_of(class_key);
+        let counted = || theirs.entries_of(class_key).take(if self.how == Combine::Union { usize::MAX } else { 0 });
         let sum = |sum: u32, (_, copies)| sum.saturating_add(copies);
         for generation in self.partition.generations_mut().take(number.into()) {
             let earlier = plan.earlier(key, generation.plan());
@@ -429,15 +443,19 @@ impl Merging {
         Ok(())
     }
 
-    /// Inserts copies that a generation has counted with extra bits. Its other copies of the item have been inserted.
-    fn insert_counted(&mut self, theirs: &Generation, class_key: ClassKey, extra: u32, copies: u32) -> Result<(), Refused> {
+    /// Inserts the copies of an entry of extra copies, whose item is there. A union has inserted those without extra bits with the item, and
+    /// all of them with an item of an earlier generation.
+    fn insert_counted(&mut self, theirs: &Generation, entry: ClassKey, copies: u32) -> Result<(), Refused> {
         self.check()?;
-        let (plan, number) = (theirs.plan(), theirs.plan().number);
-        let Some(key) = plan.item_of(class_key) else { return Ok(()) };
-        let is_earlier = |generation: &Generation| generation.contains_exactly(plan.earlier(key, generation.plan()));
-        if self.partition.generations().take(number.into()).any(is_earlier) {
-            // All copies are there.
-            return Ok(());
+        let (plan, number, is_sum) = (theirs.plan(), theirs.plan().number, self.how == Combine::Sum);
+        let (class_key, extra) = plan.entry_parts(entry);
+        let Some(key) = plan.item_of(class_key).filter(|_| is_sum || extra > 0) else { return Ok(()) };
+        for generation in self.partition.generations_mut().take(number.into()) {
+            let earlier = plan.earlier(key, generation.plan());
+            if generation.contains_exactly(earlier) {
+                let extra = generation.plan().extra(earlier);
+                return if is_sum { Ok(generation.add_copies(earlier, extra, copies, usize::MAX)?) } else { Ok(()) };
+            }
         }
         let Some(generation) = self.partition.generations_mut().nth(number.into()) else { return Ok(()) };
         let added = match self.how {

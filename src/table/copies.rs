@@ -236,6 +236,9 @@ impl Copies {
     /// take more.
     const MEAN: usize = 128;
 
+    /// If less than one entry for this many of a list is added at once, each is inserted: writing the list would take longer.
+    const FEW_ONE_IN: usize = 16;
+
     /// Creates an empty list. Allocates nothing.
     pub fn new(keys: ClassKeys) -> Self {
         Self { keys, bucket_share: u64::MAX / keys.buckets, lists: Vec::new(), entries: 0, total: 0 }
@@ -441,7 +444,7 @@ impl Copies {
     }
 
     /// Adds copies of items in the order of their keys, which differ. Each list is written once, in a fraction of the time that single
-    /// additions take. There are at most [`MOST`] copies in all. If it fails, some have been added.
+    /// additions of many take. There are at most [`MOST`] copies in all. If it fails, some have been added.
     pub fn add_sorted(&mut self, mut added: &[(ClassKey, u32)]) -> Result<(), OutOfMemory> {
         if self.entries == 0 {
             *self = Self::from_sorted(self.keys, &added.iter().copied())?;
@@ -451,6 +454,11 @@ impl Copies {
         while let Some(&(first, _)) = added.first() {
             let at = self.list_of(first).0;
             let (here, rest) = added.split_at(added.partition_point(|&(key, _)| self.list_of(key).0 == at));
+            if here.len() < self.lists[at].len() / Self::FEW_ONE_IN {
+                here.iter().try_for_each(|&(key, copies)| self.add(key, copies).map(|_| ()))?;
+                added = rest;
+                continue;
+            }
             let mut present = self.lists[at].iter().peekable();
             merged.clear();
             reserve(&mut merged, present.len() + here.len())?;

@@ -355,7 +355,8 @@ fn an_intersection_shrinks() {
     assert!(large.size_in_bytes() < 2 * alone.size_in_bytes(), "{large}; {alone}");
 }
 
-/// A merge adds the copies of common items: of all, of half or of few, whether they are the first copies or copies are frequent by then.
+/// A merge adds the copies of common items: of all, of half or of few, whether they are the first copies or copies are frequent by then,
+/// and also if the other filter counts copies beside its tables, for one in five of its items or for all.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 fn a_merge_adds_the_copies_of_common_items() {
@@ -366,8 +367,11 @@ fn a_merge_adds_the_copies_of_common_items() {
         builder().capacity(60_000).max_capacity(60_000),
         builder().capacity(100).max_capacity(60_000).partitions(4),
     ];
-    for (builder, first) in builders.iter().flat_map(|builder| [0, 7000, 13_000].map(|first| (builder, first))) {
-        let (mut filter, other) = (filled(builder.clone(), 0..14_000), filled(builder.clone(), first..first + 14_000));
+    let shares = [0, 7000, 13_000].into_iter().flat_map(|first| [(first, 0), (first, 3000), (first, 14_000)]);
+    for (builder, (first, doubled)) in builders.iter().flat_map(|builder| shares.clone().map(move |share| (builder, share))) {
+        let (mut filter, mut other) = (filled(builder.clone(), 0..14_000), filled(builder.clone(), first..first + 14_000));
+        other.merge(&filled(builder.clone(), first..first + doubled)).expect("there is room");
+        let in_other = |item: u64| u32::from(item >= first) + u32::from((first..first + doubled).contains(&item));
         for times in 1..4 {
             let len = filter.len();
             filter.merge(&other).expect("there is room");
@@ -375,14 +379,15 @@ fn a_merge_adds_the_copies_of_common_items() {
             assert_eq!(filter.len(), len + other.len());
             // Few items look like another one.
             let counts = (0..first + 14_000).map(|item| {
-                let expected = u32::from(item < 14_000) + if item < first { 0 } else { times };
+                let expected = u32::from(item < 14_000) + times * in_other(item);
                 (filter.count(&key(item)), expected)
             });
             assert!(counts.clone().all(|(count, expected)| count >= expected), "{filter}");
             assert!(counts.filter(|(count, expected)| count > expected).count() <= 3, "{filter}");
         }
         assert!(ElasticFilter::from_bytes(&filter.to_bytes()).expect("a valid snapshot") == filter);
-        let mut items = (0..14_000).chain((first..first + 14_000).flat_map(|item| [item; 3]));
+        let copies = |item: u64| u32::from(item < 14_000) + 3 * in_other(item);
+        let mut items = (0..first + 14_000).flat_map(|item| (0..copies(item)).map(move |_| item));
         assert!(items.all(|item| filter.remove(&key(item))) && filter.is_empty(), "{filter}");
     }
 }

@@ -114,7 +114,10 @@ fn lists_become_tables_and_tables_become_lists() {
 #[cfg_attr(miri, ignore = "takes too long")]
 fn lists_and_tables_can_be_merged() {
     for builder in tiny() {
-        for (ours, theirs) in [(3, 5), (60, 70), (200, 180), (15, 90), (400, 15), (15, 400), (400, 500), (0, 12), (120, 0)] {
+        let sizes = [(3, 5), (60, 70), (200, 180), (15, 90), (400, 15), (15, 400), (400, 500), (200, 900), (0, 12), (120, 0)];
+        let copies = [(2, 10), (2, 0), (10, 0), (0, 10), (0, 0)];
+        for ((ours, theirs), (more_of_ours, more_of_theirs)) in sizes.into_iter().flat_map(|size| copies.map(|more| (size, more)))
+        {
             let filled = |from: u64, items: u64, more: u64| {
                 let mut filter = builder.clone().build().expect("valid parameters");
                 filter.insert_iter((from..from + items).map(key)).expect("the filter grows");
@@ -123,7 +126,7 @@ fn lists_and_tables_can_be_merged() {
                     .expect("copies are always accepted");
                 filter
             };
-            let (one, other) = (filled(0, ours, 2), filled(ours / 2, theirs, 10));
+            let (one, other) = (filled(0, ours, more_of_ours), filled(ours / 2, theirs, more_of_theirs));
             let (mut sum, mut union) = (one.clone(), one.clone());
             sum.merge(&other).expect("the filter grows");
             union.union(&other).expect("the filter grows");
@@ -132,11 +135,8 @@ fn lists_and_tables_can_be_merged() {
             assert_eq!(sum.len(), one.len() + other.len());
             for n in 0..ours + theirs {
                 let [here, there] = [&one, &other].map(|filter| filter.count(&key(n)));
-                assert!(
-                    sum.count(&key(n)) >= here.max(there) && union.count(&key(n)) >= here.max(there),
-                    "{n} of {ours}, {theirs}"
-                );
-                assert!(here.min(there) == 0 || sum.count(&key(n)) > here.max(there), "{n} of {ours}, {theirs}");
+                let case = format!("{n} of {ours} and {theirs}, {more_of_ours} and {more_of_theirs} more");
+                assert!(sum.count(&key(n)) >= here + there && union.count(&key(n)) >= here.max(there), "{case}");
             }
             let read = ElasticFilter::from_bytes(&sum.to_bytes()).expect("a valid snapshot");
             assert!(same_bits(&read, &sum));

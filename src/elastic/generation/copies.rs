@@ -100,13 +100,6 @@ impl Generation {
         })
     }
 
-    /// Returns all entries with extra bits: the class key of the item, these bits, and the number of copies.
-    pub fn counted_with_extra_bits(&self) -> impl Iterator<Item = (ClassKey, u32, u32)> {
-        let entries = self.copies.list().into_iter().flat_map(Copies::iter);
-        let parts = entries.map(|(entry, copies)| (self.plan.entry_parts(entry), copies));
-        parts.filter(|&((_, extra), _)| extra > 0).map(|((class_key, extra), copies)| (class_key, extra, copies))
-    }
-
     fn entry_keys(&self, class_key: ClassKey) -> Range<ClassKey> {
         self.plan.entry_key(class_key, 0)..self.plan.entry_key(class_key + 1, 0)
     }
@@ -226,10 +219,10 @@ impl Generation {
         Ok(())
     }
 
-    /// Adds copies of different items that tables have, and whose streams have the first `depth` bits in common. If `stores` is true,
-    /// those go into a table for which one of the item's buckets has a free slot. The others are counted; there must be at most
-    /// [`MOST`](copies::MOST) then. On failure, some have been added.
-    pub fn add_present(&mut self, mut added: Vec<(Key, u32)>, depth: u8, stores: bool) -> Result<(), OutOfMemory> {
+    /// Adds copies of different items that this generation has, and whose streams have the first `depth` bits in common. If `stores` is
+    /// true, those go into a table for which one of the item's buckets has a free slot. The others are counted. On failure, some have
+    /// been added.
+    pub fn add_present(&mut self, mut added: Vec<(Key, u32)>, depth: u8, stores: bool) -> Result<(), InsertError> {
         if stores {
             added.retain_mut(|(key, copies)| {
                 while *copies > 0 && self.insert_copy(*key) {
@@ -240,10 +233,28 @@ impl Generation {
         }
         let mut entries = reserved(added.len())?;
         entries.extend(added.into_iter().map(|(key, copies)| (self.plan.entry_key(self.plan.class_key(key), 0), copies)));
-        let entries = in_order(entries, self.plan.entry_keys().bits() - u32::from(depth))?;
+        self.add_entries(in_order(entries, self.plan.entry_keys().bits() - u32::from(depth))?)
+    }
+
+    /// Adds entries of extra copies in order, whose items this generation has: beside its tables in bulk, and to its lists one by one. On
+    /// failure, some have been added.
+    pub fn add_entries(&mut self, mut entries: Vec<(ClassKey, u32)>) -> Result<(), InsertError> {
+        let copies = entries.iter().map(|&(_, copies)| u64::from(copies)).sum();
+        let can_count_all = self.extra_copies().saturating_add(copies) <= copies::MOST.into();
+        let mut added = Ok(());
+        entries.retain(|&(entry, copies)| {
+            let (class_key, extra) = self.plan.entry_parts(entry);
+            let Some(key) = self.plan.item_of(class_key) else { return false };
+            let is_in_bulk = can_count_all && self.pool.list(self.place(key.stream)).is_none();
+            if !is_in_bulk && added.is_ok() {
+                added = self.add_copies(key, extra, copies, usize::MAX);
+            }
+            is_in_bulk
+        });
+        added?;
         let added = self.copies.list_or_new(self.plan.entry_keys())?.add_sorted(&entries);
         self.copies.drop_empty();
-        added
+        Ok(added?)
     }
 
     /// Removes one copy of an item: one that was counted with the same extra bits, or with unknown ones, before the table's. If only
