@@ -43,7 +43,7 @@ impl<E: Into<InsertError>> From<E> for Refused {
     }
 }
 
-/// The number of items after which a merge checks its limit, and of common items from which they are frequent.
+/// The number of items after which a merge checks its limit.
 const CHECK_INTERVAL: u32 = 1 << 8;
 
 /// Of a table with at most one present item in this many, the present items are inserted one by one, and the others in bulk. With more
@@ -185,8 +185,7 @@ impl Partition {
         let is_other_copied = how == Combine::Sum && self.first.table_len() < other.first.table_len();
         let (copied, inserted) = if is_other_copied { (other, self) } else { (self, other) };
         let partition = Self::with_first(copied.first.normalized(self.dispatch())?);
-        let mut merging =
-            Merging { partition, how, max_charge, until_check: 1, has_new_items: is_other_copied, items: 0, common: 0 };
+        let mut merging = Merging { partition, how, max_charge, until_check: 1, has_new_items: is_other_copied };
         merging.insert_all(&inserted.first)?;
         for at in 0..self.later.len().max(other.later.len()) {
             let [ours, theirs] = [self, other].map(|partition| partition.later.get(at));
@@ -259,9 +258,6 @@ struct Merging {
     until_check: u32,
     /// True if a generation has items that this filter has not.
     has_new_items: bool,
-    /// The number of items that have been inserted, and of those that both filters have.
-    items: u64,
-    common: u64,
 }
 
 impl Merging {
@@ -348,7 +344,6 @@ impl Merging {
             return self.insert_each(theirs, &slots);
         }
         self.has_new_items = true;
-        self.items += wide(len);
         Ok(())
     }
 
@@ -356,7 +351,7 @@ impl Merging {
     /// copies of the present ones.
     ///
     /// In bulk, copies are counted. So this is for partitions where single insertions count them, too, because copies are frequent, and
-    /// for filters that have most items in common: before the copies of these are frequent, those go into a table that find a free slot.
+    /// for tables of which we have most items: until copies are frequent, those of such items go into a table that find a free slot.
     fn insert_with_copies(
         &mut self,
         theirs: &Generation,
@@ -364,18 +359,12 @@ impl Merging {
         absent: Slots,
         present: Vec<(Key, u32)>,
     ) -> Result<(), Refused> {
-        let (items, common, has_frequent_copies) = (wide(all.len()), wide(present.len()), self.partition.note_copies());
-        if !has_frequent_copies && !self.are_mostly_common(items, common) {
+        let has_frequent_copies = self.partition.note_copies();
+        if !has_frequent_copies && present.len() < absent.len() {
             return self.insert_each(theirs, all);
         }
         self.insert_slots(theirs, absent, true)?;
-        (self.items, self.common) = (self.items + common, self.common + common);
         Ok(self.partition.first.add_present(present, all.depth(), !has_frequent_copies)?)
-    }
-
-    /// Returns true if we had most of the items that have been inserted and of `items` more, of which `common` are present.
-    fn are_mostly_common(&self, items: u64, common: u64) -> bool {
-        self.common + common > self.items.midpoint(items).max(CHECK_INTERVAL.into())
     }
 
     /// Inserts items one by one.
@@ -411,20 +400,16 @@ impl Merging {
                 return if added > 0 { Ok(generation.add_copies(earlier, extra, added, usize::MAX)?) } else { Ok(()) };
             }
         }
-        let (has_frequent_copies, are_mostly_common) = (self.partition.note_copies(), self.are_mostly_common(0, 0));
+        let has_frequent_copies = self.partition.note_copies();
         let Some(generation) = self.partition.generations_mut().nth(number.into()) else { return Ok(()) };
         let is_present = generation.contains_exactly(key);
         self.has_new_items |= !is_present;
         let theirs = counted().filter(|&(extra, _)| extra == 0).fold(stored, sum);
         let new = self.how.added(|| if is_present { generation.count(key, 0) } else { 0 }, theirs);
         let mut added = new;
-        (self.items, self.common) = (self.items + 1, self.common + u64::from(is_present));
-        // As many copies go into tables as with single insertions, or nearly as many if the filters are nearly equal.
-        let insert = |generation: &mut Generation| match is_present {
-            true if are_mostly_common => generation.insert_copy(key),
-            true => generation.insert_even_if_full(key),
-            false => generation.insert(key),
-        };
+        // As many copies go into tables as with single insertions.
+        let insert =
+            |generation: &mut Generation| if is_present { generation.insert_even_if_full(key) } else { generation.insert(key) };
         while added > 0 && !has_frequent_copies && insert(generation) {
             added -= 1;
         }
