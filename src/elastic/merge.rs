@@ -20,7 +20,7 @@ use super::{
     shard::Key,
 };
 use crate::{
-    bits::{in_memory, index, wide},
+    bits::{in_memory, index, low_half, wide},
     filter::{Combine, Core as _, InsertError, MergeError},
     storage::{OutOfMemory, collected, reserved},
     table::{
@@ -50,9 +50,6 @@ const CHECK_INTERVAL: u32 = 1 << 8;
 /// of them, that would put more copies into tables in some orders of merges than in others, and filters with equal content would
 /// differ in size.
 const MANY_ONE_IN: usize = 64;
-
-/// The number of entries of extra copies that are added at once.
-const ENTRIES: usize = 1 << 12;
 
 /// A table is merged item by item if it would fill less than one in this many slots of ours, and if parts of it would.
 const FEW_ONE_IN: usize = 32;
@@ -283,25 +280,25 @@ impl Merging {
         self.insert_entries(theirs)
     }
 
-    /// Inserts the extra copies of a generation, whose items have been inserted: those of the first generation in a merge in bulk.
+    /// Inserts the extra copies of a generation, whose items have been inserted: list by list, where single insertions would count them.
     fn insert_entries(&mut self, theirs: &Generation) -> Result<(), Refused> {
-        let mut entries = theirs.extra_copy_list().into_iter().flat_map(Copies::iter);
-        if theirs.plan().number > 0 || self.how == Combine::Union {
-            return entries.try_for_each(|(entry, copies)| self.insert_counted(theirs, entry, copies));
-        }
-        loop {
-            let mut piece = reserved(ENTRIES)?;
-            piece.extend(entries.by_ref().take(ENTRIES));
-            if piece.is_empty() {
-                return Ok(());
+        let is_first_of_sum = theirs.plan().number == 0 && self.how == Combine::Sum;
+        // In the order of keys, the first lists would become long before others split them.
+        for list in theirs.extra_copy_list().into_iter().flat_map(Copies::lists) {
+            if is_first_of_sum && self.partition.note_copies() {
+                let mut entries = reserved(list.len())?;
+                entries.extend(list.iter());
+                self.partition.first.add_entries(entries)?;
+                self.check_limit()?;
+            } else {
+                list.iter().try_for_each(|(entry, copies)| self.insert_counted(theirs, entry, copies))?;
             }
-            self.partition.first.add_entries(piece)?;
-            self.check_limit()?;
         }
+        Ok(())
     }
 
     /// Inserts the items of a table of a first generation, or some of them, without extra copies: those that we have not bucket by
-    /// bucket, which takes a fraction of the time, and the others one by one. They go into a table of ours with the same prefix or a
+    /// bucket, which takes a fraction of the time, and the others one by one or, in a merge, in bulk. They go into a table of ours with the same prefix or a
     /// shorter one. If it has no room, it splits first, as with single insertions, and if ours are deeper, the items are divided
     /// among them. If there is a list, or if the items are so few that reading a table of ours takes longer than inserting them,
     /// all are inserted one by one.
@@ -385,8 +382,8 @@ impl Merging {
         Ok(InsertError::check_budget(more, 0)?)
     }
 
-    /// Inserts an item of a generation, of which that has `stored` copies in its table or list. A union inserts all copies that it counts
-    /// beside the table, too, since the number of all decides.
+    /// Inserts an item of a generation, of which that has `stored` copies in its table or list. A union inserts all copies that the
+    /// other generation counts beside the table, too, since the number of all decides.
     fn insert(&mut self, theirs: &Generation, key: Key, stored: u32) -> Result<(), Refused> {
         self.check()?;
         let (plan, number, class_key) = (theirs.plan(), theirs.plan().number, theirs.plan().class_key(key));
@@ -417,8 +414,11 @@ impl Merging {
         let is_stored = is_present || added < new && (added > 1 || has_frequent_copies);
         if added > 0 && is_stored {
             generation.add_copies(key, 0, added, usize::MAX)?;
-        } else if added > 0 && !generation.add(key, added, false, usize::MAX)? && !generation.insert_even_if_full(key) {
-            return Err(Refused::Full);
+        } else if added > 0 && !generation.add(key, added, false, usize::MAX)? {
+            if !generation.insert_even_if_full(key) {
+                return Err(Refused::Full);
+            }
+            generation.add_copies(key, 0, added - 1, usize::MAX)?;
         }
         // Copies that are counted with their extra bits come on top of those whose extra bits are unknown. In a union, the other
         // filter may have counted the same copies without them.
@@ -442,9 +442,13 @@ impl Merging {
                 return if is_sum { Ok(generation.add_copies(earlier, extra, copies, usize::MAX)?) } else { Ok(()) };
             }
         }
+        let has_frequent_copies = self.partition.note_copies();
         let Some(generation) = self.partition.generations_mut().nth(number.into()) else { return Ok(()) };
         let added = match self.how {
-            Combine::Sum => copies,
+            Combine::Sum => {
+                let stored = |_: &u32| extra == 0 && !has_frequent_copies && generation.insert_even_if_full(key);
+                copies - low_half(wide((0..copies).take_while(stored).count()))
+            }
             Combine::Union => {
                 let others = generation.count(key, 0);
                 let own = generation.count(key, extra) - others;

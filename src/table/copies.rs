@@ -236,7 +236,7 @@ impl Copies {
     /// take more.
     const MEAN: usize = 128;
 
-    /// If less than one entry for this many of a list is added at once, each is inserted: writing the list would take longer.
+    /// If fewer entries are added at once than one in this many that a list has, each is inserted: writing the list would take longer.
     const FEW_ONE_IN: usize = 16;
 
     /// Creates an empty list. Allocates nothing.
@@ -370,6 +370,11 @@ impl Copies {
         (at, index(product(spread << bits, wide(self.lists[at].len())).0))
     }
 
+    /// Returns the lists, each of which has about as many entries, so that any number of them is spread over all keys.
+    pub fn lists(&self) -> impl Iterator<Item = &List> {
+        self.lists.iter()
+    }
+
     fn in_order(&self) -> impl Iterator<Item = &List> + Clone {
         (0..self.ranges()).filter_map(|range| self.lists.get(self.list_of_range(range)?))
     }
@@ -443,8 +448,8 @@ impl Copies {
         Ok(is_added)
     }
 
-    /// Adds copies of items in the order of their keys, which differ. Each list is written once, in a fraction of the time that single
-    /// additions of many take. There are at most [`MOST`] copies in all. If it fails, some have been added.
+    /// Adds copies of items in the order of their keys, which differ. Each list is written once, unless few are added to it, in a
+    /// fraction of the time that single additions take. There are at most [`MOST`] copies in all. If it fails, some have been added.
     pub fn add_sorted(&mut self, mut added: &[(ClassKey, u32)]) -> Result<(), OutOfMemory> {
         if self.entries == 0 {
             *self = Self::from_sorted(self.keys, &added.iter().copied())?;

@@ -2,6 +2,7 @@
 
 use crate::common::key;
 use koel::{ElasticBuilder, ElasticFilter, InsertErrorKind, MergeError};
+use std::iter;
 
 fn filled(builder: ElasticBuilder, items: impl Iterator<Item = u64>) -> ElasticFilter {
     let mut filter = builder.build().expect("valid parameters");
@@ -389,6 +390,35 @@ fn a_merge_adds_the_copies_of_common_items() {
         let copies = |item: u64| u32::from(item < 14_000) + 3 * in_other(item);
         let mut items = (0..first + 14_000).flat_map(|item| (0..copies(item)).map(move |_| item));
         assert!(items.all(|item| filter.remove(&key(item))) && filter.is_empty(), "{filter}");
+    }
+}
+
+/// Items for which only slots beyond the plan are left keep all their copies.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn a_merge_into_full_tables_keeps_all_copies() {
+    let builder = || ElasticFilter::builder().false_positive_rate(0.001).capacity(15_000).max_capacity(15_000);
+    let mut filter = filled(builder(), 0..16_050);
+    let other = filled(builder(), (16_050..16_060).flat_map(|item| [item; 3]));
+    filter.merge(&other).expect("there are slots");
+    assert_eq!(filter.len(), 16_080);
+    assert!((16_050..16_060).all(|item| filter.count(&key(item)) >= 3));
+}
+
+/// A merge with a filter that has copies takes little more memory than single insertions do.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn a_merge_of_copies_takes_little_more_memory_than_insertions() {
+    let builder = || ElasticFilter::builder().false_positive_rate(0.001);
+    for builder in [builder(), builder().capacity(60_000).max_capacity(60_000)] {
+        for copies in [2, 3, 10] {
+            let doubled = || (50_000..60_000).flat_map(|item| iter::repeat_n(item, copies));
+            let mut merged = filled(builder.clone(), 0..50_000);
+            merged.merge(&filled(builder.clone(), doubled())).expect("there is room");
+            let inserted = filled(builder.clone(), (0..50_000).chain(doubled()));
+            let bytes = [&merged, &inserted].map(ElasticFilter::size_in_bytes);
+            assert!(merged.len() == inserted.len() && bytes[0] * 10 <= bytes[1] * 11, "{bytes:?}: {merged}; {inserted}");
+        }
     }
 }
 
