@@ -46,9 +46,8 @@ impl<E: Into<InsertError>> From<E> for Refused {
 /// The number of items after which a merge checks its limit.
 const CHECK_INTERVAL: u32 = 1 << 8;
 
-/// Of a table with at most one present item in this many, the present items are inserted one by one, and the others in bulk. With more
-/// of them, that would put more copies into tables in some orders of merges than in others, and filters with equal content would
-/// differ in size.
+/// A merge treats a table as one with copies if more than one item in this many is present. If it always added absent items in bulk, more
+/// copies would go into tables in some orders of merges than in others, and filters with equal content would differ in size.
 const MANY_ONE_IN: usize = 64;
 
 /// A table is merged item by item if it would fill less than one in this many slots of ours, and if parts of it would.
