@@ -116,7 +116,8 @@ struct Header {
 impl Header {
     fn decode(bytes: [u8; HEADER]) -> Self {
         let pick = |at: usize, len: usize| usize::from(bytes[at]) % len;
-        let capacity = [1, 2, 10, 30, 100, 300, 1000, 3000][pick(2, 8)];
+        // The last plan has shards of more than 4096 slots. Smaller ones are never full.
+        let capacity = [1, 2, 10, 30, 100, 300, 1000, 3000, 12_000, 12_000][pick(2, 10)];
         let times = [Some(2), Some(2), Some(3), Some(4), Some(8), Some(32), Some(128), None][pick(3, 8)];
         Self {
             rate: match bytes[0] {
@@ -141,7 +142,7 @@ impl Header {
                     Universe::Multiples,
                 ][pick(5, 7)],
             },
-            items: [40, 300, 3000, 30_000][pick(6, 4)],
+            items: if capacity < 10_000 { [40, 300, 3000, 30_000][pick(6, 4)] } else { 30_000 },
         }
     }
 
@@ -234,6 +235,8 @@ enum Operation {
     Insert(Form, Range),
     /// Several copies of a few items.
     InsertCopies(Form, Range),
+    /// Inserts other items until there are this many percent of `max_capacity`.
+    Fill(u8),
     /// Merges each filter this many times with a copy of itself.
     Double(u8),
     InsertUnique(Form, Range),
@@ -260,6 +263,11 @@ enum Operation {
     RereadOne(u8),
     /// Replaces the second side by a merge of filters that several workers fill.
     Workers(u8, Range),
+    /// Replaces the second side by a filter with copies of some items, and merges or unites that into the first side.
+    AddCopies {
+        is_union: bool,
+        range: Range,
+    },
     /// Limits the memory to this many bytes more than the filters take.
     Limit(usize),
     NoLimit,
@@ -274,7 +282,9 @@ impl Operation {
         let short = Range { len: 1 + len % 5, ..range };
         let form = [Form::One, Form::Batch, Form::Iterator, Form::Unordered][usize::from(b % 4)];
         match kind % 64 {
-            0..20 => Self::Insert(form, range),
+            0..17 => Self::Insert(form, range),
+            17 => Self::Fill(85 + a % 40),
+            18 | 19 => Self::AddCopies { is_union: b % 4 == 0, range },
             20..23 => Self::InsertCopies(form, short),
             23 => Self::Double(1 + a % 20),
             24..27 => Self::InsertUnique(form, range),
@@ -695,7 +705,8 @@ impl State {
             Operation::Insert(form, range) if has_room => self.insert(form, self.keys(range)),
             Operation::InsertUnique(form, range) if has_room => self.insert_unique(form, &self.keys(range)),
             Operation::Insert(..) | Operation::InsertUnique(..) => {}
-            Operation::InsertCopies(form, range) => self.insert_copies(form, range),
+            Operation::InsertCopies(form, range) => self.insert(form, self.copies(range, self.size.copies)),
+            Operation::Fill(percent) => self.fill(percent),
             Operation::Double(times) => self.double(times),
             Operation::Remove(form, range) => self.remove(form, &self.keys(range)),
             Operation::KeepEveryNth(n) => self.keep_every_nth(n),
@@ -712,6 +723,7 @@ impl State {
             Operation::Reread(which) => self.sides[0].reread(self.format(which)),
             Operation::RereadOne(which) => self.sides[0].reread_one(self.format(which)),
             Operation::Workers(workers, range) => self.fill_by_workers(workers, &self.keys(range)),
+            Operation::AddCopies { is_union, range } => self.add_copies(is_union, range),
             Operation::Limit(more) => {
                 let largest = self.sides[0].own().map(|filter| filter.size_in_bytes()).max().unwrap_or(0);
                 self.sides[0].set_limit(largest + more);
@@ -722,10 +734,20 @@ impl State {
         }
     }
 
-    fn insert_copies(&mut self, form: Form, Range { first, len }: Range) {
-        let copies = [2, 3, 5, 8, 20, 100, 500, 3000][index(first % 8)].min(self.size.copies as u64 / len);
-        let numbers = (0..copies * len).map(|n| (first + n / copies) % self.header.items).collect();
-        self.insert(form, self.keys_of(numbers));
+    /// Returns several copies of each item in a range, at most this many in all.
+    fn copies(&self, Range { first, len }: Range, most: usize) -> Keys {
+        let copies = [2, 3, 5, 8, 20, 100, 500, 3000][index(first % 8)].min(most as u64 / len);
+        self.keys_of((0..copies * len).map(|n| (first + n / copies) % self.header.items).collect())
+    }
+
+    /// A planned filter is full a few percent beyond its plan, and then begins another generation.
+    fn fill(&mut self, percent: u8) {
+        let Some(max_capacity) = self.header.max_capacity else { return };
+        let model = &self.sides[0].model;
+        let target = (max_capacity * usize::from(percent) / 100).min(self.size.items);
+        let missing = target.saturating_sub(model.copies.len());
+        let absent = (0..self.header.items).filter(|&number| model.count(self.hash(number)) == 0);
+        self.insert(Form::Batch, self.keys_of(absent.take(missing).collect()));
     }
 
     fn keep_every_nth(&mut self, n: u8) {
@@ -1006,6 +1028,18 @@ impl State {
         self.sides[1] = Side::new(on_kernels(&merged), usize::MAX, model);
     }
 
+    /// Merges or unites a new filter with copies of some items into the first side's filters.
+    fn add_copies(&mut self, is_union: bool, range: Range) {
+        let keys = self.copies(Range { len: range.len.min(self.size.items as u64), ..range }, self.size.copies.min(1 << 14));
+        let (mut filter, mut model) = (self.header.builder().build().expect("valid parameters"), Model::default());
+        // Chosen items are refused after long eviction walks: the first one is enough.
+        for hash in keys.hashes.into_iter().take_while(|&hash| filter.insert(&Prehashed(hash)).is_ok()) {
+            model.add(hash, 1);
+        }
+        self.sides[1] = Side::new(on_kernels(&filter), usize::MAX, model);
+        if is_union { self.union() } else { self.merge(ElasticFilter::merge, SharedFilter::merge, |one, other| one + other) }
+    }
+
     /// Returns how many of this number of items may be confused with others, at this many times the promised rate.
     fn most_confused(&self, times: f64, items: usize) -> f64 {
         // At a limit, only items that are confused with others are accepted.
@@ -1099,6 +1133,16 @@ impl State {
         }
     }
 
+    /// Asserts that filters without items equal new ones. If new ones have several tables, a list may take the place of one whose
+    /// shard had chosen items. That takes less memory.
+    fn verify_drained(&mut self) {
+        if self.empty.shards() == self.header.partitions || !self.header.universe.is_chosen() {
+            assert!(self.sides[0].filters[0].to_bytes() == self.empty.to_bytes(), "a drained filter differs from a new one");
+        }
+        let Own(drained) = self.sides[0].copy() else { return };
+        assert!(drained == self.empty && drained.charged_bytes() <= self.empty.charged_bytes(), "a drained filter is larger");
+    }
+
     /// Removes all items from both sides, and asserts that the filters equal new ones.
     fn finish(mut self) {
         for _ in 0..2 {
@@ -1117,7 +1161,7 @@ impl State {
             }
             self.verify();
             self.sides[0].each(Filter::shrink);
-            assert!(self.sides[0].filters[0].to_bytes() == self.empty.to_bytes(), "a drained filter differs from a new one");
+            self.verify_drained();
             self.sides.swap(0, 1);
         }
     }
