@@ -444,6 +444,47 @@ fn merges_around_the_plan_keep_all_copies() {
     assert!(beyond > 50, "{beyond}");
 }
 
+/// A filter that had more items, and gave them up in any order, merges as one that never had them: into the same shards, of the same
+/// size. A list may be left where new filters have a table.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn items_removed_before_a_merge_leave_no_trace() {
+    let builder = |capacity, partitions| {
+        let builder = ElasticFilter::builder().false_positive_rate(1e-6).capacity(capacity).max_capacity(48_000);
+        builder.partitions(partitions)
+    };
+    for builder in [builder(100, 1), builder(12_000, 1), builder(12_000, 2), builder(40_000, 1)] {
+        let all = filled(builder.clone(), 0..40_000);
+        for few in [0, 10, 2000, 9000] {
+            let new = filled(builder.clone(), 0..few);
+            let mut removed = all.clone();
+            assert!((few..40_000).all(|item| removed.remove(&key(item))));
+            // Removes the items of one shard after those of another.
+            let mut intersection = all.clone();
+            intersection.intersect(&new).expect("equal parameters");
+            for mut had_more in [removed, intersection] {
+                assert_eq!(had_more.len() as u64, few);
+                for shrinks in [false, true] {
+                    if shrinks {
+                        had_more.shrink();
+                    }
+                    for added in [0, 20, 9000] {
+                        let added = filled(builder.clone(), 50_000..50_000 + added);
+                        let merged = |into: &ElasticFilter, other: &ElasticFilter| {
+                            let mut sum = into.clone();
+                            sum.merge(other).expect("there is room");
+                            sum.assert_consistent();
+                            (sum.len(), sum.shards(), sum.charged_bytes(), sum.false_positive_rate().to_bits())
+                        };
+                        assert_eq!(merged(&had_more, &added), merged(&new, &added), "{few}: {had_more}; {new}; {added}");
+                        assert_eq!(merged(&added, &had_more), merged(&added, &new), "{few}: {had_more}; {new}; {added}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// A merge with a filter that has copies takes little more memory than single insertions do.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]

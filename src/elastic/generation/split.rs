@@ -171,11 +171,16 @@ impl Generation {
         }
     }
 
+    /// Returns false if new filters have a table in this place, however few items it has. Only the lists of two halves that are merged
+    /// later may make a list of it, since a removal must not raise the charge.
+    fn may_be_list(&self, place: Place) -> bool {
+        self.plan.begins_as_list() || self.pool.depth(place) > self.plan.min_depth
+    }
+
     /// Replaces a table with few items by a list, if there is memory.
     fn list_again(&mut self, place: Place) {
-        let depth = self.pool.depth(place);
-        let may_be_list = self.plan.begins_as_list() || depth > self.plan.min_depth;
-        if may_be_list && self.items(place) <= self.plan.list_again_at(depth) && self.pool.list(place).is_none() {
+        let list_again_at = self.plan.list_again_at(self.pool.depth(place));
+        if self.may_be_list(place) && self.items(place) <= list_again_at && self.pool.list(place).is_none() {
             _ = self.table_to_list(place);
         }
     }
@@ -321,7 +326,7 @@ impl Generation {
 
     /// Returns a copy with this kernel. It has the shards that a generation has into which the same items have been inserted,
     /// unless memory is short: merges all siblings that fit into one table, and replaces tables with few items by lists, and
-    /// longer lists by tables.
+    /// longer lists, and those in the place of a new filter's tables, by tables.
     pub fn normalized(&self, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
         let (mut copy, most) = (Self { dispatch, ..self.try_clone()? }, index(self.plan.full_at(0).into()));
         for depth in (copy.plan.min_depth + 1..=copy.global_depth()).rev() {
@@ -335,7 +340,9 @@ impl Generation {
         let mut entry = 0;
         while let Some(&place) = copy.directory.entries().get(entry) {
             match copy.pool.list(place) {
-                Some(list) if list.len() > copy.plan.list_capacity() => _ = copy.list_to_table(place, None, usize::MAX),
+                Some(list) if list.len() > copy.plan.list_capacity() || !copy.may_be_list(place) => {
+                    _ = copy.list_to_table(place, None, usize::MAX);
+                }
                 _ => copy.list_again(place),
             }
             let place = copy.directory.entries()[entry];
