@@ -2,7 +2,12 @@
 
 #![allow(unsafe_code, reason = "mapped files and Python's buffers are borrowed memory")]
 
-use std::{fs::File, io::ErrorKind, path::Path, slice};
+use std::{
+    fs::File,
+    io::{self, ErrorKind},
+    path::Path,
+    slice,
+};
 
 use memmap2::Mmap;
 use numpy::{PyArray1, PyArrayMethods as _, PyUntypedArrayMethods as _};
@@ -45,8 +50,12 @@ impl AsRef<[u8]> for Data {
 }
 
 impl Data {
-    /// Maps a file for reading.
+    /// Maps a file for reading. A pipe is refused before it is opened, since that waits until somebody writes into it.
     pub fn map(py: Python<'_>, path: &Path) -> PyResult<Self> {
+        if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            let reason = "a pipe or device cannot be mapped; read it with load, or give a view its bytes";
+            return Err(os_error(&io::Error::new(ErrorKind::InvalidInput, reason), path));
+        }
         // SAFETY: the documentation of `FilterView` demands that files are replaced, as `save` does, and not overwritten.
         let map = py.detach(|| File::open(path).and_then(|file| unsafe { Mmap::map(&file) }));
         // Mapping a folder fails with another reason.

@@ -153,6 +153,16 @@ def test_files(tmp_path):
             broken(tmp_path / "empty")
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_views_of_pipes_are_refused(tmp_path):
+    """To open a pipe that nobody writes into would take forever."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in [tmp_path / "pipe", "/dev/null"]:
+        with pytest.raises(OSError, match="cannot be mapped; read it with load") as refused:
+            koel.FilterView(path)
+        assert (refused.value.errno, refused.value.filename) == (errno.EINVAL, str(path))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the commands are those of Linux")
 def test_files_that_change_under_a_view(tmp_path):
     """README.md is right about tools, and about the end of a process whose file becomes shorter."""
