@@ -193,6 +193,7 @@ impl Partition {
             }
             theirs.map_or(Ok(()), |theirs| merging.insert_all(theirs))?;
         }
+        merging.partition.generations_mut().for_each(Generation::normalize_lists);
         merging.partition.drop_empty_generations();
         merging.check_limit()?;
         Ok(merging.partition)

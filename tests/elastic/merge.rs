@@ -444,6 +444,40 @@ fn merges_around_the_plan_keep_all_copies() {
     assert!(beyond > 50, "{beyond}");
 }
 
+/// Up to the plan, which shards there are, and which of them are lists, depends on the distinct items alone. Filters of different sizes
+/// are merged, whose lists and tables meet at all depths.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn merged_filters_have_the_shards_of_single_insertions() {
+    let plans = [(1e-8, 1, 4), (0.05, 1, 1), (1e-6, 1, 1), (1e-3, 20_000, 1), (1e-3, 100, 2)];
+    for (rate, capacity, partitions) in plans {
+        let builder = ElasticFilter::builder().false_positive_rate(rate).capacity(capacity).partitions(partitions);
+        let builder = builder.max_capacity(1_000_000);
+        let facts = |filter: &ElasticFilter| {
+            filter.assert_consistent();
+            (filter.shards(), filter.charged_bytes(), filter.false_positive_rate().to_bits())
+        };
+        // Shards of the larger filters have a table's items, half of that, or a little more than a quarter.
+        for large in [7000, 12_000, 17_000, 19_500, 23_000, 31_000, 39_000, 46_000, 70_000, 93_000] {
+            let theirs = filled(builder.clone(), 200_000..200_000 + large);
+            for small in [0, 700, 3000, 11_000] {
+                let ours = filled(builder.clone(), 0..small);
+                let mut inserted = theirs.clone();
+                inserted.insert_iter((0..small).map(key)).expect("the filter grows");
+                for (into, other) in [(&ours, &theirs), (&theirs, &ours)] {
+                    let (mut sum, mut union) = (into.clone(), into.clone());
+                    sum.merge(other).expect("there is room");
+                    union.union(other).expect("there is room");
+                    assert_eq!(facts(&sum), facts(&inserted), "{large} and {small}: {sum}; {inserted}");
+                    // A union has items once that look alike.
+                    let is_exact = union.len() == inserted.len();
+                    assert!(!is_exact || facts(&union) == facts(&inserted), "{large} and {small}: {union}; {inserted}");
+                }
+            }
+        }
+    }
+}
+
 /// A filter that had more items, and gave them up in any order, merges as one that never had them: into the same shards, of the same
 /// size. A list may be left where new filters have a table.
 #[test]

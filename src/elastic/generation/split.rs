@@ -325,8 +325,7 @@ impl Generation {
     }
 
     /// Returns a copy with this kernel. It has the shards that a generation has into which the same items have been inserted,
-    /// unless memory is short: merges all siblings that fit into one table, and replaces tables with few items by lists, and
-    /// longer lists, and those in the place of a new filter's tables, by tables.
+    /// unless memory is short: merges all siblings that fit into one table, and makes each shard a list or a table as a split does.
     pub fn normalized(&self, dispatch: Dispatch) -> Result<Self, OutOfMemory> {
         let (mut copy, most) = (Self { dispatch, ..self.try_clone()? }, index(self.plan.full_at(0).into()));
         for depth in (copy.plan.min_depth + 1..=copy.global_depth()).rev() {
@@ -337,17 +336,22 @@ impl Generation {
                 }
             }
         }
-        let mut entry = 0;
-        while let Some(&place) = copy.directory.entries().get(entry) {
-            match copy.pool.list(place) {
-                Some(list) if list.len() > copy.plan.list_capacity() || !copy.may_be_list(place) => {
-                    _ = copy.list_to_table(place, None, usize::MAX);
-                }
-                _ => copy.list_again(place),
-            }
-            let place = copy.directory.entries()[entry];
-            entry += 1 << (copy.global_depth() - copy.pool.depth(place));
-        }
+        copy.normalize_lists();
         Ok(copy)
+    }
+
+    /// Makes each shard a list or a table as its depth and number of items demand. Lists may otherwise be longer, and are left in the
+    /// place of a new filter's tables.
+    pub fn normalize_lists(&mut self) {
+        let mut entry = 0;
+        while let Some(&place) = self.directory.entries().get(entry) {
+            let most = self.plan.list_again_at(self.pool.depth(place));
+            match self.pool.list(place) {
+                Some(list) if list.len() > most || !self.may_be_list(place) => _ = self.list_to_table(place, None, usize::MAX),
+                _ => self.list_again(place),
+            }
+            let place = self.directory.entries()[entry];
+            entry += 1 << (self.global_depth() - self.pool.depth(place));
+        }
     }
 }
