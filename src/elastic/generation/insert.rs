@@ -121,10 +121,12 @@ impl Generation {
             }
         }
         let may_add_generation = self.justifies_generation();
-        if may_add_generation && !self.may_split(place) && self.is_full(place) {
-            return Ok(false);
-        }
-        if self.insert_at(place, key, true) || self.replace_second_copy(place, key, LONG_SEARCH, budget)? {
+        // Rather than fill a shard beyond its load, a generation is added, but not for copies: these leave the table first.
+        let may_overfill = !may_add_generation || self.may_split(place) || !self.is_full(place);
+        let may_move_copies = may_overfill || self.has_copies_to_move(place, key);
+        if may_overfill && self.insert_at(place, key, true)
+            || may_move_copies && self.replace_second_copy(place, key, LONG_SEARCH, budget)?
+        {
             return Ok(true);
         }
         if may_add_generation { Ok(false) } else { Err(InsertError::of(InsertErrorKind::Crowded)) }
