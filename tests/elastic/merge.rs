@@ -407,7 +407,7 @@ fn merges_around_the_plan_keep_all_copies() {
         for (percent, emptied) in [(95, 0), (104, 0), (106, 0), (107, 10), (112, 0), (130, 40), (200, 60)] {
             let (items, removed) = (plan * percent / 100, plan * emptied / 100);
             // Few items, or a third of the plan. Half of them are common.
-            for (theirs, copies) in [(20, 1), (20, 2), (20, 3), (plan / 3, 2)] {
+            for (theirs, copies) in [(20, 1), (20, 3), (plan / 3, 2)] {
                 let mut ours = filled(builder.clone(), 0..items);
                 // Room in the first generation for items of later ones.
                 assert!((0..removed).all(|item| ours.remove(&key(item))));
@@ -453,12 +453,9 @@ fn merged_filters_have_the_shards_of_single_insertions() {
     for (rate, capacity, partitions) in plans {
         let builder = ElasticFilter::builder().false_positive_rate(rate).capacity(capacity).partitions(partitions);
         let builder = builder.max_capacity(1_000_000);
-        let facts = |filter: &ElasticFilter| {
-            filter.assert_consistent();
-            (filter.shards(), filter.charged_bytes(), filter.false_positive_rate().to_bits())
-        };
+        let facts = |filter: &ElasticFilter| (filter.shards(), filter.charged_bytes(), filter.false_positive_rate().to_bits());
         // Shards of the larger filters have a table's items, half of that, or a little more than a quarter.
-        for large in [7000, 12_000, 17_000, 19_500, 23_000, 31_000, 39_000, 46_000, 70_000, 93_000] {
+        for large in [7000, 17_000, 23_000, 39_000, 70_000] {
             let theirs = filled(builder.clone(), 200_000..200_000 + large);
             for small in [0, 700, 3000, 11_000] {
                 let ours = filled(builder.clone(), 0..small);
