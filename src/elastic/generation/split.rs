@@ -171,8 +171,8 @@ impl Generation {
         }
     }
 
-    /// Returns false if new filters have a table in this place, however few items it has. Only the lists of two halves that are merged
-    /// later may make a list of it, since a removal must not raise the charge.
+    /// Returns false if new filters have a table in this place. It then stays one, however few items it has. (Removals that merge the
+    /// lists of its two halves leave a list even there, since a table would raise the charge.)
     fn may_be_list(&self, place: Place) -> bool {
         self.plan.begins_as_list() || self.pool.depth(place) > self.plan.min_depth
     }
