@@ -33,9 +33,9 @@ const SWEEP_ONE_IN: u64 = 8;
 /// The same ratio for a shard that cannot be split, where the alternative is a further generation.
 const SWEEP_ONE_IN_AT_MAX_DEPTH: u64 = 1 << 6;
 
-/// Before a generation is added, copies are counted in this many buckets. A planned shard has at most 2¹⁸ slots, and room for one in 90
-/// items more than planned. So copies are in its way only if at least that many items have some, about 45 in these buckets.
-const MANY_BUCKETS: u64 = 1 << 10;
+/// Before a generation is added, copies are looked for in this many buckets. A planned shard has at most 2¹⁸ slots, and room for one in 90
+/// items more than planned. So copies are in its way only if at least that many items have some, about 90 in these buckets.
+const MANY_BUCKETS: u64 = 1 << 11;
 
 /// A table that may split is taken to have few copies if none are in this many buckets.
 const SAMPLE_BUCKETS: u64 = 6;
@@ -327,15 +327,29 @@ impl Generation {
     /// are beyond chance.
     pub(super) fn copies_around(&self, place: Place, key: Key, is_present: bool) -> Around {
         let none = Around { repeated: 0, are_beyond_chance: false, are_many: false };
-        let Some((layout, _)) = self.pool.layout_and_table(place) else { return none };
-        let by_chance = |items: u64| repeated_by_chance(items, layout.params);
+        let Some((layout, table)) = self.pool.layout_and_table(place) else { return none };
+        let slots = |bucket| layout.slots(self.dispatch, table, bucket);
+        let by_chance = |items: u64| (2 * items * u64::from(layout.params.bucket_size())) >> layout.params.stored_bits();
         let most_by_chance = by_chance(PIECE_BUCKETS * u64::from(layout.params.bucket_size()));
-        let may_split = self.may_split(place);
         let first = key.buckets.0 / PIECE_BUCKETS * PIECE_BUCKETS;
-        let (repeated, all) = self.repeated(place, first, PIECE_BUCKETS, &|bucket, repeated| {
+        let may_split = self.may_split(place);
+        let (mut repeated, mut all) = (0, 0);
+        for bucket in first..layout.params.buckets().min(first + PIECE_BUCKETS) {
+            let here = slots(bucket);
+            for fingerprint in fingerprints(&here) {
+                let (value, alternate) = (fingerprint.wide(), layout.params.alternate(bucket, fingerprint));
+                let is_repeated_here = here.iter().filter(|&&other| other == value).count() > 1;
+                repeated += u64::from(is_repeated_here || alternate != bucket && slots(alternate).contains(&value));
+                all += 1;
+            }
             // Counting takes as long as a split.
-            may_split && repeated == 0 && bucket + 1 == first + SAMPLE_BUCKETS || is_present && repeated > 2 + 2 * most_by_chance
-        });
+            if may_split && repeated == 0 && bucket + 1 == first + SAMPLE_BUCKETS {
+                return none;
+            }
+            if is_present && repeated > 2 + 2 * most_by_chance {
+                break;
+            }
+        }
         let one_in = if may_split { SWEEP_ONE_IN } else { SWEEP_ONE_IN_AT_MAX_DEPTH };
         // A repeated item has a first copy as well, so half of `repeated` are second copies.
         Around {
@@ -345,43 +359,24 @@ impl Generation {
         }
     }
 
-    /// Returns true if this generation has copies beside its tables, or the table has more than chance explains.
+    /// Returns true if this generation has copies beside its tables, or more buckets of the table have an item twice than chance explains.
+    /// Both copies of an item are in one bucket about half of the time, and reading only that is faster than finding the other half.
     pub(super) fn has_copies_to_move(&self, place: Place, key: Key) -> bool {
-        let Some((layout, _)) = self.pool.layout_and_table(place) else { return false };
+        let Some((layout, table)) = self.pool.layout_and_table(place) else { return false };
         self.has_extra_copies() || {
-            let first = key.buckets.0.min(layout.params.buckets().saturating_sub(MANY_BUCKETS));
-            let (repeated, all) = self.repeated(place, first, MANY_BUCKETS, &|_, _| false);
-            let by_chance = repeated_by_chance(all, layout.params);
-            // Items that look alike by chance do so in pairs, so the variance of their number is twice its mean.
-            repeated > by_chance + 4 * (2 * by_chance).isqrt() + 2
+            let buckets = layout.params.buckets();
+            let first = key.buckets.0.min(buckets.saturating_sub(MANY_BUCKETS));
+            let is_twice = |&bucket: &u64| {
+                let here = layout.slots(self.dispatch, table, bucket);
+                // Equal fingerprints are neighbors.
+                here.windows(2).any(|pair| pair[0] == pair[1] && pair[0] != 0)
+            };
+            let twice = wide((first..buckets.min(first + MANY_BUCKETS)).filter(is_twice).count());
+            let pairs = u64::from(layout.params.bucket_size() * (layout.params.bucket_size() - 1) / 2);
+            let by_chance = (MANY_BUCKETS * pairs) >> layout.params.stored_bits();
+            twice > by_chance + 4 * by_chance.isqrt() + 2
         }
     }
-
-    /// Returns how many items in these buckets have another copy in the table, and the number of all items there. Stops after a bucket
-    /// if `ends` says so, given its number and how many items were repeated so far.
-    fn repeated(&self, place: Place, first: u64, buckets: u64, ends: &dyn Fn(u64, u64) -> bool) -> (u64, u64) {
-        let (mut repeated, mut all) = (0, 0);
-        let Some((layout, table)) = self.pool.layout_and_table(place) else { return (repeated, all) };
-        let slots = |bucket| layout.slots(self.dispatch, table, bucket);
-        for bucket in first..layout.params.buckets().min(first + buckets) {
-            let here = slots(bucket);
-            for fingerprint in fingerprints(&here) {
-                let (value, alternate) = (fingerprint.wide(), layout.params.alternate(bucket, fingerprint));
-                let is_repeated_here = here.iter().filter(|&&other| other == value).count() > 1;
-                repeated += u64::from(is_repeated_here || alternate != bucket && slots(alternate).contains(&value));
-                all += 1;
-            }
-            if ends(bucket, repeated) {
-                break;
-            }
-        }
-        (repeated, all)
-    }
-}
-
-/// Returns how many of this number of items are expected to look like another one by chance.
-fn repeated_by_chance(items: u64, params: ShardParams) -> u64 {
-    (2 * items * u64::from(params.bucket_size())) >> params.stored_bits()
 }
 
 /// The items near a bucket that have another copy in the table.

@@ -123,7 +123,9 @@ impl Generation {
         let may_add_generation = self.justifies_generation();
         // Rather than fill a shard beyond its load, a generation is added, but not for copies: these leave the table first.
         let may_overfill = !may_add_generation || self.may_split(place) || !self.is_full(place);
-        let may_move_copies = may_overfill || self.has_copies_to_move(place, key);
+        // A budget that has no room for one more copy has none for a generation either. Such refusals do not take long.
+        let is_affordable = self.charge_for_copies(1) - self.charge_for_copies(0) <= budget;
+        let may_move_copies = may_overfill || is_affordable && self.has_copies_to_move(place, key);
         if may_overfill && self.insert_at(place, key, true)
             || may_move_copies && self.replace_second_copy(place, key, LONG_SEARCH, budget)?
         {
