@@ -116,7 +116,7 @@ struct Header {
 impl Header {
     fn decode(bytes: [u8; HEADER]) -> Self {
         let pick = |at: usize, len: usize| usize::from(bytes[at]) % len;
-        // The last plan has shards of more than 4096 slots. Smaller ones are never full.
+        // Without growth, a plan of 12,000 items has shards of more than 4096 slots. Smaller ones are never full.
         let capacity = [1, 2, 10, 30, 100, 300, 1000, 3000, 12_000, 12_000][pick(2, 10)];
         let times = [Some(2), Some(2), Some(3), Some(4), Some(8), Some(32), Some(128), None][pick(3, 8)];
         Self {

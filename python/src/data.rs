@@ -50,7 +50,7 @@ impl AsRef<[u8]> for Data {
 }
 
 impl Data {
-    /// Maps a file for reading. A pipe is refused before it is opened, since that waits until somebody writes into it.
+    /// Maps a file for reading. Refuses pipes without opening them, because opening a pipe waits for a writer.
     pub fn map(py: Python<'_>, path: &Path) -> PyResult<Self> {
         if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
             let reason = "a pipe or device cannot be mapped; read it with load, or give a view its bytes";

@@ -444,8 +444,7 @@ fn merges_around_the_plan_keep_all_copies() {
     assert!(beyond > 50, "{beyond}");
 }
 
-/// Up to the plan, which shards there are, and which of them are lists, depends on the distinct items alone. Filters of different sizes
-/// are merged, whose lists and tables meet at all depths.
+/// Up to the plan, which shards there are, and which of them are lists, depends on the distinct items alone.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]
 fn merged_filters_have_the_shards_of_single_insertions() {
@@ -454,7 +453,7 @@ fn merged_filters_have_the_shards_of_single_insertions() {
         let builder = ElasticFilter::builder().false_positive_rate(rate).capacity(capacity).partitions(partitions);
         let builder = builder.max_capacity(1_000_000);
         let facts = |filter: &ElasticFilter| (filter.shards(), filter.charged_bytes(), filter.false_positive_rate().to_bits());
-        // Shards of the larger filters have a table's items, half of that, or a little more than a quarter.
+        // The shards of these filters have different depths, and some are lists.
         for large in [7000, 17_000, 23_000, 39_000, 70_000] {
             let theirs = filled(builder.clone(), 200_000..200_000 + large);
             for small in [0, 700, 3000, 11_000] {

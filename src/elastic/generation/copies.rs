@@ -33,8 +33,8 @@ const SWEEP_ONE_IN: u64 = 8;
 /// The same ratio for a shard that cannot be split, where the alternative is a further generation.
 const SWEEP_ONE_IN_AT_MAX_DEPTH: u64 = 1 << 6;
 
-/// Before a generation is added, copies are looked for in this many buckets. A planned shard has at most 2¹⁸ slots, and room for one in 90
-/// items more than planned. So copies are in its way only if at least that many items have some, about 90 in these buckets.
+/// Before a generation is added, copies are looked for in this many buckets. A planned shard of n items has a margin of 6/√n, and at most
+/// 2¹⁸ slots. So copies are in its way only if at least one in 86 items has some: 95 in these buckets.
 const MANY_BUCKETS: u64 = 1 << 11;
 
 /// A table that may split is taken to have few copies if none are in this many buckets.
@@ -360,7 +360,7 @@ impl Generation {
     }
 
     /// Returns true if this generation has copies beside its tables, or more buckets of the table have an item twice than chance explains.
-    /// Both copies of an item are in one bucket about half of the time, and reading only that is faster than finding the other half.
+    /// Copies of an item are often in one bucket. To look for others in the other bucket of every item takes many times as long.
     pub(super) fn has_copies_to_move(&self, place: Place, key: Key) -> bool {
         let Some((layout, table)) = self.pool.layout_and_table(place) else { return false };
         self.has_extra_copies() || {
