@@ -287,17 +287,24 @@ impl GenerationPlan {
         self.whole.slots() / denominator * numerator
     }
 
-    /// Returns how many items match an absent item on average in a shard with this many items, if lookups compare this many bits of
-    /// the stream besides the low fingerprint.
-    fn matches(&self, items: usize, compared_bits: u8) -> f64 {
+    /// Returns how many items match an absent item on average in a shard with this many items, if lookups compare low fingerprints.
+    fn matches(&self, items: usize) -> f64 {
         let load = items as f64 / self.whole.slots() as f64;
-        mean_matches(self.whole.low_bits.into(), BUCKET_SIZE, load) / (1_u64 << compared_bits) as f64
+        mean_matches(self.whole.low_bits.into(), BUCKET_SIZE, load)
+    }
+
+    /// Returns an upper bound of how many items do if lookups compare all known bits of the stream besides.
+    fn matches_in_known_bits(&self, depth: u8, items: usize) -> f64 {
+        let compared_bits = self.known_bits() - depth;
+        // The prefixes of such shards do not include the whole quarter.
+        let factor = if depth < 2 && compared_bits > 0 { STAGGERED_MATCHES } else { 1.0 };
+        factor * self.matches(items) / (1_u64 << compared_bits) as f64
     }
 
     /// Returns an upper bound of the false-positive rate of an item list. An absent item is found if it has the same low
     /// fingerprint, buckets and known stream bits as a listed one.
     pub fn list_false_positive_rate(&self, depth: u8, items: usize) -> f64 {
-        (STAGGERED_MATCHES * self.matches(items, self.known_bits() - depth)).min(1.0)
+        self.matches_in_known_bits(depth, items).min(1.0)
     }
 
     /// Returns the probability that a shard of this depth with this many items finds an absent item. `times` is the ratio of items,
@@ -305,12 +312,7 @@ impl GenerationPlan {
     ///
     /// Lookups compare low fingerprints in the first generation, and all known bits in later ones.
     pub fn false_positive_rate(&self, depth: u8, items: usize, times: f64) -> f64 {
-        let matches = match (self.number, depth) {
-            (0, _) => self.matches(items, 0),
-            // The shard's prefix does not include the whole quarter.
-            (_, 0 | 1) => STAGGERED_MATCHES * self.matches(items, self.known_bits() - depth),
-            _ => self.matches(items, self.known_bits() - depth),
-        };
+        let matches = if self.number == 0 { self.matches(items) } else { self.matches_in_known_bits(depth, items) };
         rate_beside_copies(matches, times)
     }
 

@@ -576,6 +576,39 @@ mod chosen {
         sweep.finish();
     }
 
+    /// Where no table holds the items of a shard, its list has no more of them than a table has slots: lists of all shards that are
+    /// as long as possible keep the promised rate.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn hashes_that_no_table_holds_keep_the_promised_rate() {
+        const ITEMS: usize = 6000;
+        let mut sweep = Sweep::default();
+        for rate in [0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-6, 1e-8] {
+            for (capacity, max_capacity) in [(1, 64), (1, 150), (100, 300), (100, 1000), (500, 3000), (1000, 1000), (0, 100_000)]
+            {
+                for prefix_bits in [0, 2, 4, 6] {
+                    let mut filter = planned(rate, capacity, max_capacity).build().expect("valid parameters");
+                    let plan = Plan::of(&filter);
+                    let bucket = plan.m / 3;
+                    let fingerprints = plan.fingerprints_of_one_pair(bucket);
+                    let prefixes = (0..1_u64 << 14).flat_map(|rest| (0..1 << prefix_bits).map(move |first| first << 14 | rest));
+                    let hashes = prefixes.flat_map(|prefix| fingerprints.iter().map(move |&t| (prefix, t)));
+                    let hashes = hashes.filter_map(|(prefix, t)| plan.hash(bucket, t, [prefix, 14 + prefix_bits]));
+                    let (mut highest, mut accepted) = (0.0_f64, 0);
+                    for (n, hash) in hashes.take(ITEMS).enumerate() {
+                        accepted += usize::from(filter.insert(&Prehashed(hash)).is_ok());
+                        if n % 50 == 0 {
+                            highest = highest.max(filter.false_positive_rate());
+                        }
+                    }
+                    let case = format!("{capacity} to {max_capacity}, {prefix_bits} bits, {accepted} accepted: {filter}");
+                    sweep.at_most(highest / rate, 1.0, format_args!("the rate over {rate:e}, planned for {case}"));
+                }
+            }
+        }
+        sweep.finish();
+    }
+
     /// Returns hashes whose keys are the greatest ones: by the stream, then by the smaller bucket. No more than eight have the same
     /// stream, so that tables have room for them.
     fn greatest(plan: &Plan, number: usize) -> Vec<Prehashed<u64>> {

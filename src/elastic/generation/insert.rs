@@ -31,10 +31,8 @@ const ALLOWED_ENTRIES: u64 = 1 << 10;
 /// A generation that may have at most this many slots may be followed by another one at any load.
 const SMALL_GENERATION_SLOTS: u64 = 1 << 14;
 
-/// A list that cannot become a table, because its items were chosen, takes this many times as many items as other lists.
-const CHOSEN_LIST_FACTOR: usize = 4;
-
-/// The number of times that such a list tries to become a table while it grows by as many items as other lists have.
+/// The number of times that a list of chosen items, which cannot become a table, tries to become one while it grows by as many items
+/// as other lists have.
 const CHOSEN_LIST_ATTEMPTS: usize = 8;
 
 impl Generation {
@@ -171,7 +169,8 @@ impl Generation {
         let (capacity, depth, len) = (self.plan.list_capacity(), self.pool.depth(place), self.items(place));
         // A list of chosen items tries to become a table now and then, because each attempt takes as long as many insertions.
         let is_due = len >= capacity && (len - capacity).is_multiple_of((capacity / CHOSEN_LIST_ATTEMPTS).max(1));
-        let is_longest = len >= CHOSEN_LIST_FACTOR * capacity;
+        // With more items than a table has slots, the rates of all shards could add up to more than the promised one.
+        let is_longest = len >= self.plan.whole.slots();
         if (is_due || is_longest) && self.pool.list(place).is_some_and(|list| list.get(class_key) == 0) {
             if self.list_to_table(place, Some(key), budget)? {
                 return if copies > 1 { self.add_copies(key, 0, copies - 1, budget) } else { Ok(()) };
