@@ -298,10 +298,10 @@ impl Merging {
     }
 
     /// Inserts the items of a table of a first generation, or some of them, without extra copies: those that we have not bucket by
-    /// bucket, which takes a fraction of the time, and the others one by one or, in a merge, in bulk. They go into a table of ours with the same prefix or a
-    /// shorter one. If it has no room, it splits first, as with single insertions, and if ours are deeper, the items are divided
-    /// among them. If there is a list, or if the items are so few that reading a table of ours takes longer than inserting them,
-    /// all are inserted one by one.
+    /// bucket, which takes a fraction of the time, and the others one by one or, in a merge, in bulk. They go into a table of ours
+    /// with the same prefix or a shorter one. If it has no room, it splits first, as with single insertions, and if ours are deeper,
+    /// the items are divided among them. If there is a list, or if the items are so few that reading a table of ours takes longer
+    /// than inserting them, all are inserted one by one.
     fn insert_slots(&mut self, theirs: &Generation, mut slots: Slots, are_absent: bool) -> Result<(), Refused> {
         let first = &mut self.partition.first;
         let Some((place, ours)) = first.table_for(&slots) else { return self.insert_each(theirs, &slots) };
@@ -428,8 +428,8 @@ impl Merging {
         Ok(())
     }
 
-    /// Inserts the copies of an entry of extra copies, whose item is there. A union has inserted those without extra bits with the item, and
-    /// all of them with an item of an earlier generation.
+    /// Inserts the copies of an entry of extra copies, whose item is there. A union has inserted those without extra bits with the
+    /// item, and all of them with an item of an earlier generation.
     fn insert_counted(&mut self, theirs: &Generation, entry: ClassKey, copies: u32) -> Result<(), Refused> {
         self.check()?;
         let (plan, number, is_sum) = (theirs.plan(), theirs.plan().number, self.how == Combine::Sum);
