@@ -159,6 +159,7 @@ impl Facts {
         let in_journals = in_journals.len();
         facts.object["items_in_journals"] = json!(in_journals);
         if in_journals > 0 {
+            facts.summary = format!("{} and {in_journals} more in journals", facts.summary);
             facts = facts.with("  in journals", &format!("{in_journals} more, which will be in a filter"), json!({}));
         }
         facts

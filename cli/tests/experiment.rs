@@ -48,6 +48,8 @@ fn errors_come_before_any_measurement() {
     koel.given("experiment sweep --quick --out .").refuses(&[
         ("--f 20..6", &["--f", "20..6", "give 6..20"]),
         ("--b", &["--b", "value is required"]),
+        ("--b 0", &["none of the combinations", "bucket size: 0 given, but the packed table takes 4"]),
+        ("--f 0", &["none of the combinations", "fingerprint bits: 0 given"]),
         ("--b 17..20", &["none of the combinations", "bucket size: 17 given, but the packed table takes 4"]),
         ("--load 0", &["--load", "'0'", "above 0 and at most 1"]),
         ("--items 0", &["--items", "nearest that works is 1"]),

@@ -80,12 +80,25 @@ fn write_protected_files_are_not_replaced() {
     fs::set_permissions(koel.path("closed"), Permissions::from_mode(0o555)).unwrap();
     // The superuser can write to protected files, so the test then checks nothing.
     if fs::write(koel.path("closed/probe"), "").is_err() {
-        koel.run("add f.koel --item b").error(&["f.koel: cannot be written", "Permission denied"]);
-        koel.feed("a\n", "build - -o f.koel").error(&["f.koel: cannot be written", "Permission denied"]);
+        koel.run("add f.koel --item b").error(&["f.koel: cannot be written", "Permission denied", "change its permissions"]);
+        koel.feed("a\n", "build - -o f.koel").error(&[
+            "f.koel: cannot be written",
+            "Permission denied",
+            "change its permissions",
+        ]);
         koel.feed("a\n", "build - -o closed/f.koel").error(&["closed/f.koel", "permission denied", "another"]);
         assert!(koel.read("f.koel") == before);
     }
     fs::set_permissions(koel.path("closed"), Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A folder that has no room for new files is not called missing.
+#[test]
+#[cfg(target_os = "linux")]
+fn folders_without_new_files_are_named() {
+    let koel = Koel::with_filter("a\n");
+    koel.feed("a\n", "build - -o /proc/f.koel").error(&["/proc/f.koel: no file can be created in the folder /proc", "another"]);
+    koel.feed("a\n", "build - -o /proc/none/f.koel").error(&["there is no folder /proc/none; make it first"]);
 }
 
 #[test]

@@ -275,6 +275,7 @@ fn a_full_disk_loses_no_line() {
     assert_eq!(run.status(0), b"x\ny\n2\n");
     assert!(run.stderr.contains("20270115T080000Z-300s.koel: ") && run.stderr.contains("File too large"), "{}", run.stderr);
     assert_eq!(facts(&koel, "seen")["items_in_journals"], 2);
+    assert!(koel.run("verify seen").text().contains(" 5000 items and 2 more in journals, "));
     assert_eq!(feed(&koel, "x\ny\n4000\nz\n", &at(400, 0)).ok(), b"z\n");
     // The journal cannot be written beyond the limit.
     let run = koel.shell(&format!("ulimit -f 8; seq 9000 20000 | {{ {} || echo $? >&2; }}", at(400, 0)));

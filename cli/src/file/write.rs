@@ -131,7 +131,7 @@ impl Output {
             (None, None) if path.file_name().is_none() => bail!("'{name}': has no file name; give the name of the file to write"),
             _ => {}
         }
-        check_folder(&name, path)?;
+        check_folder(&name, path, access)?;
         let lock = Lock::wait(path, access)?;
         Ok(Self { name, access, kind: Kind::Regular(path.to_owned(), lock) })
     }
@@ -269,16 +269,20 @@ pub(crate) fn ignore_file_size_limit() {
 }
 
 /// Checks that a file can be created in the folder of `path`. Reading the items may take hours, so this must fail early.
-fn check_folder(name: &str, path: &Path) -> anyhow::Result<()> {
+fn check_folder(name: &str, path: &Path, access: Access) -> anyhow::Result<()> {
     let target = target(path);
     let folder = folder(&target);
     let Err(error) = tempfile::tempfile_in(folder) else { return Ok(()) };
     // The error's own message would name a temporary file.
-    let (folder, kind) = (folder.display(), error.kind());
-    if kind == ErrorKind::NotFound {
+    let (is_there, folder, kind) = (folder.is_dir(), folder.display(), error.kind());
+    if kind == ErrorKind::NotFound && !is_there {
         bail!("{name}: there is no folder {folder}; make it first");
     }
-    bail!("{name}: no file can be created in the folder {folder}: {kind}; give a name in another one")
+    let remedy = match access {
+        Access::Update { may_be_new: false } => "allow that, or copy the filter to another one",
+        _ => "give a name in another one",
+    };
+    bail!("{name}: no file can be created in the folder {folder}: {kind}; {remedy}")
 }
 
 /// Follows the links at `path`, whose target need not exist.
@@ -403,6 +407,9 @@ impl Lock {
                         Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                         created => (created.with_context(|| format!("{name}: cannot be created"))?, Some(target)),
                     }
+                }
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                    bail!("{name}: cannot be written: {error}; change its permissions, or give another file")
                 }
                 opened => (opened.with_context(|| format!("{name}: cannot be written"))?, None),
             };

@@ -142,7 +142,8 @@ impl Case {
         // A quotient such as 950/0.95 may be slightly above 1000.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of slots, positive")]
         let slots = (self.items as f64 / self.load * (1.0 - 1e-12)).ceil() as u64;
-        slots.max(1).div_ceil(u64::from(self.b)).div_ceil(2) * 2
+        // Buckets without slots are refused later, with the reason.
+        slots.max(1).div_ceil(u64::from(self.b.max(1))).div_ceil(2) * 2
     }
 
     fn slots(&self) -> u64 {
