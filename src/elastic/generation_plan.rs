@@ -34,6 +34,9 @@ const SPLIT_LOAD: (usize, usize) = (15, 16);
 /// the same time.
 const MAX_DEPTH_LOAD: (usize, usize) = (31, 32);
 
+/// The highest load factor of large shards.
+pub(super) const HIGHEST_LOAD: (usize, usize) = (49, 50);
+
 /// The fewest slots of a large shard.
 const LARGE_SHARD_SLOTS: usize = 1 << 12;
 
@@ -269,6 +272,11 @@ impl GenerationPlan {
             false if self.whole.slots() < LARGE_SHARD_SLOTS => usize::MAX,
             false => self.share(MAX_DEPTH_LOAD).max(index(fitting_items(self.whole.buckets.into(), self.whole.low_bits.into()))),
         })
+    }
+
+    /// Returns the most items of a shard. The rates of large ones are planned for a lower load than 1.
+    pub fn most_items(&self) -> usize {
+        if self.whole.slots() < LARGE_SHARD_SLOTS { self.whole.slots() } else { self.share(HIGHEST_LOAD) }
     }
 
     /// Returns the item count up to which a shard is underfull.

@@ -59,7 +59,7 @@ impl Elastic {
     pub fn combine(&mut self, other: &Self, how: Combine) -> Result<(), MergeError> {
         let partitions = self.partitions.iter().zip(&other.partitions);
         self.partitions = merged(partitions, how, self.budget()).map_err(|refused| {
-            let items = self.len().saturating_add(other.len());
+            let items = [self.len().saturating_add(other.len()), self.table_len().saturating_add(other.table_len())];
             merge_error(refused, items, &self.params, |error| self.with_limit(error))
         })?;
         Ok(())
@@ -82,7 +82,7 @@ impl Shared {
         let locked = merged(partitions, how, self.budget())
             .and_then(|partitions| Ok(add_locks(partitions, reserved(self.partitions.len())?)));
         self.partitions = locked.map_err(|refused| {
-            let items = self.len().saturating_add(other.len());
+            let items = [self.len().saturating_add(other.len()), self.table_len().saturating_add(other.table_len())];
             merge_error(refused, items, &self.params, |error| self.with_limit(error))
         })?;
         Ok(())
@@ -144,21 +144,27 @@ impl ElasticParams {
 fn merged<L: Deref<Target = Partition>>(
     pairs: impl ExactSizeIterator<Item = (L, L)>,
     how: Combine,
-    mut budget: usize,
+    budget: usize,
 ) -> Result<Vec<Partition>, Refused> {
-    collected(pairs.map(|(ours, theirs)| {
-        let max_charge = ours.charged_bytes().saturating_add(budget);
+    let mut rest = budget;
+    let partitions = collected(pairs.map(|(ours, theirs)| {
+        let max_charge = ours.charged_bytes().saturating_add(rest);
         let partition = ours.merged(&theirs, how, max_charge)?;
-        budget = max_charge.saturating_sub(partition.charged_bytes());
+        rest = max_charge.saturating_sub(partition.charged_bytes());
         Ok(partition)
-    }))
+    }));
+    partitions.map_err(|refused| match refused {
+        // The error states the bytes beyond the budget.
+        Refused::Insertion(error) => Refused::Insertion(error.within(budget, usize::MAX)),
+        Refused::Full => Refused::Full,
+    })
 }
 
-/// Returns the error of a failed merge. `items` is the number of items in both filters. `with_limit` adds the filter's limit to an
-/// insertion error.
+/// Returns the error of a failed merge. `items` and `in_tables` are the numbers of items in both filters, the latter without extra
+/// copies. `with_limit` adds the filter's limit to an insertion error.
 fn merge_error(
     refused: Refused,
-    items: usize,
+    [items, in_tables]: [usize; 2],
     params: &ElasticParams,
     with_limit: impl FnOnce(InsertError) -> InsertError,
 ) -> MergeError {
@@ -167,7 +173,7 @@ fn merge_error(
         Refused::Full => MergeError::MaxCapacity {
             items,
             max_capacity: params.max_capacity(),
-            needed: params.sufficient_capacity(wide(items)).map(in_memory),
+            needed: params.sufficient_capacity(params.most_distinct(wide(in_tables)).min(wide(items))).map(in_memory),
         },
     }
 }

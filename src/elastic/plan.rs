@@ -4,7 +4,7 @@
 use core::iter;
 
 use super::{
-    generation_plan::{GenerationPlan, fitting_items, inserted_stream_bits},
+    generation_plan::{GenerationPlan, HIGHEST_LOAD, fitting_items, inserted_stream_bits},
     shard::{BUCKET_SIZE, MAX_UPPER_BITS, ShardParams},
     stream::Shares,
 };
@@ -252,7 +252,8 @@ const SMALL_FILTER_ITEMS: u64 = 1 << 12;
 /// average. This is at least the false-positive rate, and halves with each bit of the fingerprint. Small filters have so few tables
 /// that all may be full, so their load is taken as 1.
 fn matches_when_full(f: u32, items: u64) -> f64 {
-    mean_matches(f, BUCKET_SIZE, if items < SMALL_FILTER_ITEMS { 1.0 } else { 0.98 })
+    let highest = HIGHEST_LOAD.0 as f64 / HIGHEST_LOAD.1 as f64;
+    mean_matches(f, BUCKET_SIZE, if items < SMALL_FILTER_ITEMS { 1.0 } else { highest })
 }
 
 /// Returns the lowest false-positive rate of a filter for `items` items with low fingerprints of `f` bits. Returns infinity if
@@ -316,6 +317,13 @@ impl ElasticParams {
             partitions: Some(self.partitions()),
         };
         request.params().ok().map(|_| capacity)
+    }
+
+    /// Returns an upper bound of the distinct items of which this many are in tables or lists. The others look equal to one of these,
+    /// and are counted as its copies: at most as many of all as absent items are found. A twentieth more is for chance.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is positive, and larger numbers saturate")]
+    pub(crate) fn most_distinct(&self, in_tables: u64) -> u64 {
+        (1.05 * in_tables as f64 / (1.0 - self.false_positive_rate)) as u64 + 1
     }
 
     /// Returns the plan of the generation with this number.

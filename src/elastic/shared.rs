@@ -515,13 +515,13 @@ impl Shared {
     pub fn budget(&self) -> usize {
         match self.max_bytes() {
             usize::MAX => usize::MAX,
-            max_bytes => max_bytes.saturating_sub(self.charged_bytes()),
+            max_bytes => max_bytes.saturating_sub(self.published_charge()),
         }
     }
 
     /// Adds the filter's charge and limit to an error.
     pub fn with_limit(&self, error: InsertError) -> InsertError {
-        error.within(self.charged_bytes(), self.max_bytes())
+        error.within(self.published_charge(), self.max_bytes())
     }
 
     /// Removes a hash from its locked partition.
@@ -543,6 +543,12 @@ impl Shared {
 
     /// Returns the bytes that the filter is charged against its limit.
     pub fn charged_bytes(&self) -> usize {
+        let charges = self.partitions.iter().map(|partition| partition.read().charged_bytes());
+        charges.fold(FILTER_BYTES, usize::saturating_add)
+    }
+
+    /// Returns the same without locks. It may be too high as long as there is no limit.
+    fn published_charge(&self) -> usize {
         let published = self.partitions.iter().map(|partition| partition.charged_bytes.load(Ordering::Relaxed));
         published.fold(FILTER_BYTES, usize::saturating_add)
     }

@@ -52,7 +52,7 @@ pub enum InsertErrorKind {
     TooManyCopies,
     /// The filter would take more bytes than [`max_bytes`](crate::ElasticBuilder::max_bytes).
     Limit {
-        /// The number of bytes that the filter would take.
+        /// A number of bytes that the filter would take, at least: more may be needed for the same item, and for others of a merge.
         needed: usize,
         /// The limit in bytes.
         max_bytes: usize,

@@ -199,7 +199,9 @@ macro_rules! lookups {
             /// Returns the expected false-positive rate ε at the current load, 0 to 1
             /// ([`Params::false_positive_rate_at`](crate::Params::false_positive_rate_at)). With copies beside the table, it
             /// returns an upper bound. For a growing filter, it returns the mean over all shards, weighted by each shard's share
-            /// of the hashes, in time proportional to the number of shards.
+            /// of the hashes, in time proportional to the number of shards. The formula is for items that were inserted whether or
+            /// not the filter seemed to contain them. Where each of them looked new, as for `insert_unique` and unions, the rate is
+            /// about ε/2 of itself higher, but not higher than the promised one.
             #[must_use]
             pub fn false_positive_rate(&self) -> f64 {
                 self.core.false_positive_rate()

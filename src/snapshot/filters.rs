@@ -158,9 +158,10 @@ macro_rules! reads {
         impl $filter {
             /// Reads a filter from the bytes of one snapshot, with nothing after it.
             ///
-            /// Safe for untrusted input: validates everything. A fixed filter allocates no more memory than the input is long, a
-            /// growing filter a few times as much plus 32 MiB. Takes time proportional to the input. A snapshot has no memory
-            /// limit: [`set_max_bytes`](crate::ElasticFilter::set_max_bytes) sets it again.
+            /// Safe for untrusted input: validates everything. A fixed filter allocates no more memory than the input is long, and
+            /// meanwhile 5/4 of the bytes of its extra copies again; a growing filter takes a few times as much as the input plus
+            /// 32 MiB. Takes time proportional to the input. A snapshot has no memory limit:
+            /// [`set_max_bytes`](crate::ElasticFilter::set_max_bytes) sets it again.
             ///
             /// # Errors
             /// If the bytes are not a valid snapshot of this type of filter; the error says what is wrong and at which offset. If
@@ -181,9 +182,9 @@ macro_rules! reads {
             /// Reads one snapshot from a reader, and not one byte more, so that other data may follow.
             ///
             /// Safe for untrusted input: validates everything, as [`from_bytes`](Self::from_bytes) does. Memory grows with the
-            /// bytes that arrive, not with what the header claims: it exceeds them by at most a quarter plus 32 KiB. If the
-            /// allocator can grow memory in place or by remapping pages, as on Linux, reading a filter of any size takes at most 1
-            /// MiB besides the filter itself.
+            /// bytes that arrive, not with what the header claims: it exceeds them by at most a quarter plus 32 KiB, and for a fixed
+            /// filter by 5/4 of the bytes of its extra copies. If the allocator can grow memory in place or by remapping pages, as
+            /// on Linux, reading a filter of any size without extra copies takes at most 1 MiB besides the filter itself.
             ///
             /// Reads in large pieces, so the reader needs no buffer. At the end of a stream of snapshots, the error has the kind
             /// [`Length`](crate::SnapshotErrorKind::Length) and the offset 0.

@@ -58,7 +58,7 @@ impl Generation {
                 Contents::Copies(copies) => generation.set_extra_copies(&copies.iter())?,
             }
             if number + 1 == shards {
-                reading.allow_directory(depth)?;
+                reading.allow_directory(depth, reading.input.offset)?;
                 generation.make_directory(depth)?;
             }
         }

@@ -270,20 +270,27 @@ impl<'r, 's> Reading<'r, 's> {
 
     /// Skips all bodies of a partition. Fails as [`allow_directory`](Self::allow_directory) does.
     pub fn skip(&mut self, listing: &Listing) -> Result<(), SnapshotError> {
+        let mut end = self.input.offset;
         self.input.skip(listing.rest)?;
         let params = self.header.fields;
-        listing.generations(&params).try_for_each(|generation| self.allow_directory(generation.depth))
+        listing.generations(&params).try_for_each(|generation| {
+            let (shards, copies) = generation.records.split_at(generation.records.partition_point(Record::is_shard));
+            end = end.saturating_add(generation.bytes(shards));
+            self.allow_directory(generation.depth, end)?;
+            end = end.saturating_add(generation.bytes(copies));
+            Ok(())
+        })
     }
 
-    /// Fails if a directory of this depth and those before it would take far more memory than the bytes that have arrived. Call it
-    /// after the tables to which the directory leads.
-    pub fn allow_directory(&mut self, depth: u8) -> Result<(), SnapshotError> {
+    /// Fails if a directory of this depth and those before it would take far more memory than the bytes up to `end`, where the shards
+    /// end to which it leads. They must have arrived.
+    pub fn allow_directory(&mut self, depth: u8, end: u64) -> Result<(), SnapshotError> {
         self.directories = self.directories.saturating_add(wide(size_of::<u32>()) << depth);
-        if self.directories <= DIRECTORY_ALLOWANCE.max(self.input.offset) {
+        if self.directories <= DIRECTORY_ALLOWANCE.max(end) {
             return Ok(());
         }
         let message = text!("shards of depth {} need a directory that is far larger than the filter");
-        Err(SnapshotError::new(Kind::Shards, self.input.offset, message, [depth.into()]))
+        Err(SnapshotError::new(Kind::Shards, end, message, [depth.into()]))
     }
 }
 
@@ -323,9 +330,7 @@ impl Listing {
     fn decode(params: &ElasticParams, list: &[u8], partition: u64, section: &Section, start: u64) -> Result<Self, SnapshotError> {
         let records = records(params, list, start + wide(SECTION_BYTES))?;
         let mut listing = Self { records, partition, start, rest: 0, items: section.items };
-        let in_generation = |ListedGeneration { plan, records, .. }: ListedGeneration<'_>| {
-            records.iter().map(|record| record.padded_bytes(&plan)).fold(0, u64::saturating_add)
-        };
+        let in_generation = |generation: ListedGeneration<'_>| generation.bytes(generation.records);
         listing.rest = listing.generations(params).map(in_generation).fold(0, u64::saturating_add);
         // If the sum saturated, adding the records overflows, so no length in the header is accepted.
         let expected = listing.rest.checked_add(wide(list.len()));
@@ -366,6 +371,11 @@ impl<'a> ListedGeneration<'a> {
         let plan = params.generation(records[0].generation);
         let depth = records.iter().map(|record| record.depth).max().unwrap_or(plan.min_depth);
         Self { plan, depth, records }
+    }
+
+    /// Returns the bytes of the bodies with these of the records.
+    fn bytes(&self, records: &[Record]) -> u64 {
+        records.iter().map(|record| record.padded_bytes(&self.plan)).fold(0, u64::saturating_add)
     }
 }
 

@@ -252,6 +252,23 @@ fn chosen_items_take_little_memory() {
     assert_eq!(filter.len() + crowded + refused, hashes.len() + 2000);
 }
 
+/// Without a limit, removals need not add up the charge, but it is the same as that of the filter without locks.
+#[cfg(feature = "std")]
+#[test]
+fn a_shared_filter_is_charged_as_one_without_locks() {
+    for limit in [usize::MAX, 1 << 24] {
+        let builder = ElasticFilter::builder().false_positive_rate(0.001).partitions(4).max_bytes(limit);
+        let shared = builder.build_shared().expect("valid parameters");
+        shared.insert_iter(0..60_000_u64).expect("the filter grows");
+        let before = shared.charged_bytes();
+        assert!((0..60_000_u64).all(|n| shared.remove(&n)));
+        let after = shared.charged_bytes();
+        assert!(after < before / 10, "{after} after {before} bytes");
+        let elastic = shared.into_elastic().unwrap_or_else(|_| panic!("nobody else has the filter"));
+        assert_eq!(elastic.charged_bytes(), after);
+    }
+}
+
 /// A filter, its clone and its reloaded copy refuse the same items under the same limit, and never exceed it.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]

@@ -94,12 +94,21 @@ fn a_merge_obeys_the_limit_of_the_filter_it_changes() {
         let before = limited.to_bytes();
         let error = limited.merge(&large).unwrap_err();
         let MergeError::Insert(error) = error else { panic!("{error}") };
+        let InsertErrorKind::Limit { needed, .. } = error.kind() else { panic!("{error}") };
+        assert!(error.to_string().contains(&format!("limit is {max_bytes}")), "{error}");
         assert!(
-            matches!(error.kind(), InsertErrorKind::Limit { .. }) && error.to_string().contains(&format!("limit is {max_bytes}")),
-            "{error}"
+            (max_bytes + 1..=whole.charged_bytes()).contains(&needed),
+            "{error}, and the whole takes {}",
+            whole.charged_bytes()
         );
         assert_eq!(limited.to_bytes(), before);
     }
+    // What other partitions need counts, too.
+    let in_two = builder.clone().partitions(2);
+    let (mut limited, other) = (filled(in_two.clone(), 0..1000), filled(in_two, 1000..4000));
+    limited.set_max_bytes(limited.charged_bytes() + 5000);
+    let Err(MergeError::Insert(error)) = limited.merge(&other) else { panic!("{limited}") };
+    assert!(matches!(error.kind(), InsertErrorKind::Limit { needed, max_bytes } if needed > max_bytes), "{error}");
     let mut limited = small.clone();
     limited.set_max_bytes(2 * large.size_in_bytes());
     limited.merge(&large).unwrap();
@@ -150,6 +159,97 @@ fn the_remedy_of_a_refused_merge_works_for_copies() {
         }
     }
     assert!(refused > 12, "{refused}");
+}
+
+/// Copies need no capacity, so a remedy that counts them could not be followed.
+#[test]
+fn the_remedy_of_a_refused_merge_does_not_count_copies() {
+    for (rate, most) in [(0.001, 300), (0.1, 340), (0.5, 700)] {
+        let builder = |max| ElasticFilter::builder().false_positive_rate(rate).capacity(max).max_capacity(max);
+        let pair = |max| {
+            let mut left = filled(builder(max), 0..100);
+            for _ in 0..25 {
+                let copy = left.clone();
+                left.merge(&copy).unwrap();
+            }
+            (left, filled(builder(max), 100..200))
+        };
+        let (mut left, right) = pair(100);
+        let Err(MergeError::MaxCapacity { items, needed, .. }) = left.merge(&right) else { continue };
+        let needed = needed.unwrap();
+        assert!(items as u64 == (100 << 25) + 100 && (101..=most).contains(&needed), "{items} items, {needed} at {rate}");
+        let (mut left, right) = pair(needed);
+        left.merge(&right).unwrap();
+    }
+}
+
+/// Merges do not fill tables beyond the load that rates are planned for. The rate is the lowest that fingerprints of 8 bits keep.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn merges_into_a_full_filter_keep_the_promised_rate() {
+    const PLAN: usize = 5000;
+    let rate = 8.0 * 0.98 / 255.0 * 1.0323;
+    let builder = ElasticFilter::builder().false_positive_rate(rate).capacity(PLAN).max_capacity(PLAN);
+    let (mut filter, mut items) = (builder.clone().build().unwrap(), (0..).map(key));
+    while filter.buckets_per_lookup() == 2 {
+        filter.insert(&items.next().unwrap()).unwrap();
+    }
+    let (mut merged, mut refused) = (0, 0);
+    while refused < 200 {
+        let mut one = builder.clone().build().unwrap();
+        one.insert(&items.next().unwrap()).unwrap();
+        let is_merged = filter.merge(&one).is_ok();
+        (merged, refused) = if is_merged { (merged + 1, 0) } else { (merged, refused + 1) };
+    }
+    assert!(merged > 20, "{merged} items were merged");
+    for n in 0..9 * PLAN {
+        filter.insert(&items.next().unwrap()).unwrap();
+        assert!(n % 1000 > 0 || filter.false_positive_rate() <= rate, "{filter}, {rate} promised");
+    }
+}
+
+/// Beyond the plan, an item's extra bits tell its copies from other items that match it. They stay when shards become lists.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn counts_beyond_the_plan_do_not_change_by_merging_an_empty_filter() {
+    for (plan, rate, removed) in [(160, 0.1, 100), (160, 0.1, 130), (1000, 0.1, 700), (1000, 0.03, 800), (4000, 0.1, 3000)] {
+        let builder = ElasticFilter::builder().false_positive_rate(rate).capacity(1).max_capacity(plan);
+        let (items, others) = (removed..120 * plan as u64, 1 << 32..(1 << 32) + 100 * plan as u64);
+        let mut filter = builder.clone().build().unwrap();
+        filter.insert_iter(0..items.end).unwrap();
+        assert!((0..removed).all(|n| filter.remove(&n)));
+        let counts = |filter: &ElasticFilter| items.clone().map(|n| filter.count(&n)).collect::<Vec<_>>();
+        let mut merged = filter.clone();
+        merged.merge(&builder.clone().build().unwrap()).unwrap();
+        let case = format!("planned for {plan}, a rate of {rate}");
+        assert!(counts(&merged) == counts(&filter) && merged.distinct() == filter.distinct(), "{case}");
+        merged.assert_consistent();
+        // Nor are items that follow taken for copies of earlier ones.
+        let early = |filter: &ElasticFilter| (removed..plan as u64).map(|n| u64::from(filter.count(&n))).sum::<u64>();
+        // For that, a list has to become a table. A refused insertion changes nothing.
+        for more in [0, 10, 100, 1000, 10_000] {
+            let mut limited = merged.clone();
+            limited.set_max_bytes(merged.charged_bytes() + more);
+            for item in others.clone().take(3000) {
+                let before = limited.clone();
+                if limited.insert(&item).is_err() {
+                    assert!(
+                        limited.to_bytes() == before.to_bytes() && limited.charged_bytes() == before.charged_bytes(),
+                        "{case}"
+                    );
+                }
+            }
+        }
+        for filter in [&mut filter, &mut merged] {
+            filter.insert_iter(others.clone()).unwrap();
+        }
+        assert!(early(&merged) as f64 <= 1.05 * early(&filter) as f64 + 2.0, "{}, {}: {case}", early(&merged), early(&filter));
+        merged.assert_consistent();
+        assert_eq!(ElasticFilter::from_bytes(&merged.to_bytes()).unwrap(), merged);
+        assert!(items.chain(others).all(|n| merged.remove(&n)), "{case}");
+        assert!(merged.is_empty());
+        merged.assert_consistent();
+    }
 }
 
 /// Items that one filter has in its first generation, and the other in a later one, are moved to the first.

@@ -76,6 +76,45 @@ fn directories_are_limited_by_the_size_of_the_input() {
     assert_eq!(ElasticFilter::from_bytes(&alone).expect("a valid snapshot").to_bytes(), alone);
 }
 
+/// Returns a snapshot of three generations: two of empty lists down to depth 22, and one of a list with 1,000 keys of `key_bytes` bytes.
+fn deep_lists(key_bytes: usize) -> Vec<u8> {
+    const DEPTH: u8 = 22;
+    const KEYS: usize = 1000;
+    let sum = |seed: u64, bytes: &[u8]| xxh3_64_with_seed(bytes, seed).to_le_bytes();
+    let mut bytes = deep(0, 2, true);
+    bytes.truncate(HEADER);
+    let (seed, mut list) = (u64::from_le_bytes(bytes[56..64].try_into().expect("eight bytes")), Vec::new());
+    let keys = vec![0; (KEYS * key_bytes).next_multiple_of(8)];
+    let depths = (1..=DEPTH).map(|depth| (depth, (1_u32 << depth) - 2)).chain([(DEPTH, (1 << DEPTH) - 1)]);
+    let shards = (0..2).flat_map(|generation| depths.clone().map(move |(depth, prefix)| (generation, depth, prefix, 0)));
+    for (generation, depth, prefix, entries) in shards.chain([(2, 0, 0, KEYS)]) {
+        list.extend([generation, depth, 1, 0]);
+        list.extend(prefix.to_le_bytes());
+        list.extend((entries as u64).to_le_bytes());
+        list.extend(sum(0, &keys[..entries * key_bytes]));
+    }
+    let numbers = [KEYS, list.len() / 24, list.len() + keys.len()];
+    let section: Vec<u8> = numbers.iter().flat_map(|&number| (number as u64).to_le_bytes()).collect();
+    let checksum = sum(seed, &[&section[..], &list].concat());
+    bytes.extend([&section[..], &checksum, &list, &keys, &sum(seed, &checksum)].concat());
+    bytes
+}
+
+/// Views skip the bodies that filters read, and refuse the same directories at the same offset: behind the shards of their generation,
+/// whatever follows these.
+#[test]
+fn views_and_filters_allow_the_same_directories() {
+    let mut refused = 0;
+    for bytes in (1..=12).map(deep_lists) {
+        let view = ElasticView::over(&bytes).map(drop).unwrap_err();
+        let read = ElasticFilter::read_from(&bytes[..]).map(drop).unwrap_err();
+        assert_eq!((view.kind(), view.offset(), view.to_string()), (read.kind(), read.offset(), read.to_string()));
+        // The other snapshots have keys of a wrong length.
+        refused += usize::from(view.to_string().contains("shards of depth 22 need a directory"));
+    }
+    assert_eq!(refused, 1);
+}
+
 /// Returns a snapshot with one shard of two buckets and one item, which claims that the shard may be split 27 times.
 fn splitting() -> Vec<u8> {
     const LOW_BITS: u8 = 5;

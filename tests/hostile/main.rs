@@ -339,6 +339,25 @@ fn a_stream_is_allocated_as_its_bytes_arrive() {
     }
 }
 
+/// While a list of extra copies is read, it is held twice: as it arrived, and as it is kept.
+#[test]
+fn extra_copies_are_held_twice_while_they_are_read() {
+    for (bits, copies) in [(8, 2), (8, 4), (13, 4), (13, 300)] {
+        let builder = CuckooFilter::builder().capacity(40_000).fingerprint_bits(bits);
+        let mut filter = builder.build().expect("valid parameters");
+        let empty = filter.to_bytes().len();
+        for _ in 0..copies {
+            filter.insert_iter(0..40_000_u32).expect("copies are counted");
+        }
+        let bytes = filter.to_bytes();
+        let again = (bytes.len() - empty) / 4 * 5;
+        assert!(again > empty, "{again} bytes of copies, {empty} without them");
+        let from_slice = within(bytes.len() + again, || CuckooFilter::from_bytes(&bytes));
+        let from_stream = within(bytes.len() / 4 * 5 + SOME + again, || CuckooFilter::read_from(&bytes[..]));
+        assert!(from_slice.is_ok_and(|read| read == filter) && from_stream.is_ok_and(|read| read == filter));
+    }
+}
+
 /// A writer that counts bytes and discards them.
 struct Nowhere(usize);
 

@@ -171,7 +171,7 @@ impl Generation {
         let (place, class_key) = (self.place(key.stream), self.plan.class_key(key));
         if let Some(list) = self.pool.list(place) {
             let is_present = list.get(class_key) > 0;
-            return if is_present { self.count_in_list(place, class_key, copies, budget).map(|()| true) } else { Ok(false) };
+            return if is_present { self.add_copies(key, extra, copies, budget).map(|()| true) } else { Ok(false) };
         }
         // An item with an entry is in its table. Otherwise, the table's buckets arrive meanwhile.
         self.prefetch(key);
@@ -185,10 +185,21 @@ impl Generation {
     /// [Counts](Self::add_if_present) copies of an item that the generation has.
     pub fn add_copies(&mut self, key: Key, extra: u32, copies: u32, budget: usize) -> Result<(), InsertError> {
         let (place, class_key) = (self.place(key.stream), self.plan.class_key(key));
-        if self.pool.list(place).is_some() {
+        let (entry, is_in_list) = (self.plan.entry_key(class_key, extra), self.pool.list(place).is_some());
+        if is_in_list && extra == 0 {
             return self.count_in_list(place, class_key, copies, budget);
         }
-        self.add_at(self.copies.find(self.plan.entry_key(class_key, extra)), key, extra, copies, budget)
+        self.add_at(self.copies.find(entry), key, extra, copies, budget)?;
+        if !is_in_list {
+            return Ok(());
+        }
+        // A list has no room for extra bits, without which items that match this one by chance would be taken for its copies.
+        let for_entry = self.charge_for_copies(1) - self.charge_for_copies(0);
+        let is_table = self.list_to_table(place, None, budget.saturating_sub(for_entry));
+        if !matches!(is_table, Ok(true)) {
+            self.copies.take(entry, copies);
+        }
+        if is_table? { Ok(()) } else { self.count_in_list(place, class_key, copies, budget) }
     }
 
     /// Counts copies of an item in a table, whose entry was found there.

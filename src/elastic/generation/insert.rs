@@ -21,9 +21,18 @@ use crate::{
     table::{CopyPolicy, LONG_SEARCH, PIECE_BUCKETS, SHORT_SEARCH, TableParams as _, list::ClassKey},
 };
 
-/// The most directory entries per shard. Uniform hashes need a few. Chosen hashes can make one shard far deeper than the others,
-/// and without this limit, the directory would grow exponentially with its depth.
-const MAX_ENTRIES_PER_SHARD: u64 = 64;
+/// The most directory entries per shard. Uniform hashes need two. Chosen hashes can make one shard far deeper than the others, and
+/// without this limit, the directory would grow exponentially with its depth. Small directories may have more.
+///
+/// In a snapshot, a shard takes at least 24 bytes. So after a split, directories with four entries of 4 bytes for each do not exceed what
+/// a reader allows.
+const MAX_ENTRIES_PER_SHARD: u64 = 4;
+
+/// The most entries per shard of a small directory. With so many, the other items of a crowded shard get shards of their own.
+const MAX_ENTRIES_PER_SHARD_OF_SMALL: u64 = 64;
+
+/// The most entries of all partitions' small directories in a generation.
+const SMALL_DIRECTORIES_ENTRIES: u64 = 1 << 18;
 
 /// The number of directory entries that is allowed with any number of shards.
 const ALLOWED_ENTRIES: u64 = 1 << 10;
@@ -34,6 +43,12 @@ const SMALL_GENERATION_SLOTS: u64 = 1 << 14;
 /// The number of times that a list of chosen items, which cannot become a table, tries to become one while it grows by as many items
 /// as other lists have.
 const CHOSEN_LIST_ATTEMPTS: usize = 8;
+
+/// Returns the most entries that splits give the directory of a partition with this many shards.
+pub(super) fn most_entries(shards: u64, partition_bits: u8) -> u64 {
+    let small = (shards * MAX_ENTRIES_PER_SHARD_OF_SMALL).min(SMALL_DIRECTORIES_ENTRIES >> partition_bits);
+    small.max(shards * MAX_ENTRIES_PER_SHARD).max(ALLOWED_ENTRIES)
+}
 
 impl Generation {
     /// Inserts copies of an item, and grows if necessary. The first copy is stored, and the others are counted; with `looks_first`,
@@ -92,10 +107,11 @@ impl Generation {
         Ok(self.insert_at(place, key, false))
     }
 
-    /// Inserts an item into its shard even if that is full, as long as there is a slot for it. Returns false, and changes nothing,
-    /// if there is none.
+    /// Inserts an item into its shard even if that is full, as long as there is a slot for it, and the rate allows more items. Returns
+    /// false, and changes nothing, if not.
     pub fn insert_even_if_full(&mut self, key: Key) -> bool {
-        self.insert_at(self.place(key.stream), key, true)
+        let place = self.place(key.stream);
+        self.items(place) < self.plan.most_items() && self.insert_at(place, key, true)
     }
 
     /// Inserts a new item into a table that is full or has no slot for it. Up to `around` second copies near its bucket can leave
@@ -153,7 +169,7 @@ impl Generation {
 
     /// Returns the greatest depth to which a shard may split.
     fn max_split_depth(&self) -> u8 {
-        let entries = wide(self.shards()).saturating_mul(MAX_ENTRIES_PER_SHARD).max(ALLOWED_ENTRIES);
+        let entries = most_entries(wide(self.shards()), self.plan.shares.partition_bits());
         #[expect(clippy::cast_possible_truncation, reason = "below 64")]
         let depth = entries.ilog2() as u8;
         self.plan.max_depth.min(self.global_depth().max(depth))
@@ -238,7 +254,8 @@ impl Generation {
         Ok(true)
     }
 
-    /// Replaces a table with few items by a list. On failure, nothing changes.
+    /// Replaces a table with few items by a list, unless copies of an item are counted with extra bits, for which a list has no room. On
+    /// failure, nothing changes.
     pub(super) fn table_to_list(&mut self, place: Place) -> Result<(), OutOfMemory> {
         let Some((shard, prefix)) = self.pool.shard(self.dispatch, place) else { return Ok(()) };
         let (mut list, mut added) = (List::new(self.plan.key_bytes()), Ok(true));
@@ -251,6 +268,9 @@ impl Generation {
         let has_extra_copies = self.has_extra_copies();
         for at in (0..list.len()).filter(|_| has_extra_copies) {
             let Some((class_key, copies)) = list.view().get_at(at) else { break };
+            if self.entries_of(class_key).any(|(extra, _)| extra > 0) {
+                return Ok(());
+            }
             list.add(class_key, self.extra_copies_of(class_key).min(u32::MAX - copies), u32::MAX)?;
         }
         self.pool.reserve_lists(1)?;

@@ -351,3 +351,17 @@ fn shards_store_every_bit_of_64() {
         }
     }
 }
+
+/// After splits, whatever the items, readers accept the directories: they take at most 16 MiB, or as much as the snapshot is long, even
+/// if all shards are empty lists, of which it has records of 24 bytes.
+#[test]
+fn snapshots_have_directories_that_readers_allow() {
+    const GENERATIONS: u64 = 5;
+    for partition_bits in 0..=8 {
+        for shards in (0..27).flat_map(|bits| [1 << bits, 3 << bits, (1 << bits) + 1]) {
+            let all = GENERATIONS << partition_bits;
+            let (directories, records) = (4 * all * super::insert::most_entries(shards, partition_bits), 24 * all * shards);
+            assert!(directories <= records.max(16 << 20), "{shards} shards in each of 2^{partition_bits} partitions");
+        }
+    }
+}
