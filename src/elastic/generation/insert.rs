@@ -21,7 +21,7 @@ use crate::{
     table::{CopyPolicy, LONG_SEARCH, PIECE_BUCKETS, SHORT_SEARCH, TableParams as _, list::ClassKey},
 };
 
-/// The most directory entries per shard. Uniform hashes need two. Chosen hashes can make one shard far deeper than the others, and
+/// The most directory entries per shard. Uniform hashes need fewer. Chosen hashes can make one shard far deeper than the others, and
 /// without this limit, the directory would grow exponentially with its depth. Small directories may have more.
 ///
 /// In a snapshot, a shard takes at least 24 bytes. So after a split, directories with four entries of 4 bytes for each do not exceed what
