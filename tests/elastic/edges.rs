@@ -581,11 +581,11 @@ mod chosen {
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
     fn hashes_that_no_table_holds_keep_the_promised_rate() {
-        const ITEMS: usize = 3000;
+        const ITEMS: usize = 6000;
         let mut sweep = Sweep::default();
         for rate in [0.5, 0.01, 1e-3, 1e-6, 1e-8] {
             for (capacity, max_capacity) in [(1, 64), (1, 150), (100, 1000), (1000, 1000), (0, 100_000)] {
-                for prefix_bits in [0, 2, 4] {
+                for prefix_bits in [0, 2, 4, 6] {
                     let mut filter = planned(rate, capacity, max_capacity).build().expect("valid parameters");
                     let plan = Plan::of(&filter);
                     let bucket = plan.m / 3;
