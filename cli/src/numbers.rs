@@ -52,47 +52,53 @@ fn number_with_letter(text: &str) -> Option<Decimal> {
     quantity(text, LETTERS.iter().chain([&ONE]))
 }
 
-/// Parses a whole number of type `T`. `expected` returns the message about what the option takes.
-fn whole<T: TryFrom<u128>>(text: &str, expected: impl FnOnce() -> String) -> Result<T, String> {
+/// Parses a whole number of type `T`, at least `least`. `expected` returns the message about what the option takes.
+fn whole<T: TryFrom<u128>>(text: &str, least: u32, expected: impl FnOnce() -> String) -> Result<T, String> {
     let Some(number) = number_with_letter(text) else { return Err(expected()) };
-    let below = number.floor();
+    let (least, below) = (Decimal::from(least), number.floor());
     if below != number {
-        return Err(format!("it is not a whole number; the nearest are {below} and {}", below + Decimal::ONE));
+        let nearest = if below < least { format!("is {least}") } else { format!("are {below} and {}", below + Decimal::ONE) };
+        return Err(format!("it is not a whole number; the nearest {nearest}"));
     }
-    number.to_u128().and_then(|number| T::try_from(number).ok()).ok_or_else(expected)
+    let number = if number < least { None } else { number.to_u128() };
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(expected)
 }
 
 /// Parses a count of anything.
 pub(crate) fn count<T: TryFrom<u128>>(text: &str) -> Result<T, String> {
-    whole(text, || format!("it takes a whole number from 0 to {}, such as 1000000, 1e6 or 1M", usize::MAX))
+    count_from(0, text)
+}
+
+/// Parses a count that is at least `least`.
+pub(crate) fn count_from<T: TryFrom<u128>>(least: u32, text: &str) -> Result<T, String> {
+    whole(text, least, || format!("it takes a whole number from {least} to {}, such as 1000000, 1e6 or 1M", usize::MAX))
 }
 
 /// Parses a number of bits. The library checks the limits of each table.
 pub(crate) fn bits(text: &str) -> Result<u32, String> {
-    whole(text, || String::from("it takes a whole number from 2 to 32, such as 13"))
+    whole(text, 0, || String::from("it takes a whole number from 2 to 32, such as 13"))
 }
 
 /// Parses a number of slots. The library checks the limits of each table.
 pub(crate) fn slots(text: &str) -> Result<u32, String> {
-    whole(text, || String::from("it takes a whole number from 1 to 16, such as 4"))
+    whole(text, 0, || String::from("it takes a whole number from 1 to 16, such as 4"))
 }
 
 /// Parses the number of a field, counted from 1.
 pub(crate) fn field(text: &str) -> Result<usize, String> {
-    let expected = || String::from("it takes the number of a field, 1 for the first one");
-    whole(text, expected).and_then(|number| if number > 0 { Ok(number) } else { Err(expected()) })
+    whole(text, 1, || String::from("it takes the number of a field, 1 for the first one"))
 }
 
 /// Parses a number of threads.
 pub(crate) fn threads(text: &str) -> Result<usize, String> {
     let expected = || format!("it takes a whole number from 1 to {MAX_THREADS}, such as 2");
-    whole(text, expected).and_then(|number| if (1..=MAX_THREADS).contains(&number) { Ok(number) } else { Err(expected()) })
+    whole(text, 1, expected).and_then(|number| if number <= MAX_THREADS { Ok(number) } else { Err(expected()) })
 }
 
 /// Parses a seed: a whole number, or `0x` and hexadecimal digits.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     let expected = || format!("it takes a whole number from 0 to {}, or 0x and up to 16 hexadecimal digits", u64::MAX);
-    let Some(digits) = text.strip_prefix("0x") else { return whole(text, expected) };
+    let Some(digits) = text.strip_prefix("0x") else { return whole(text, 0, expected) };
     u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+')).ok_or_else(expected)
 }
 
@@ -240,6 +246,9 @@ mod tests {
         {
             refuses(count::<u64>, &format!("it is not a whole number; the nearest are {below} and {above}"), text);
         }
+        refuses(|text| count_from::<u64>(1, text), "it is not a whole number; the nearest is 1", "0.5|1e-20");
+        refuses(|text| count_from::<u64>(1, text), "the nearest are 1 and 2", "1.5");
+        refuses(|text| count_from::<u64>(1, text), "it takes a whole number from 1 to", "0|-1");
     }
 
     #[test]
@@ -248,6 +257,7 @@ mod tests {
         parses(slots, &[(16, "1_6")]);
         parses(threads, &[(4000, "4k")]);
         refuses(threads, "from 1 to 4096", "0|4097|4.1k");
+        refuses(field, "1 for the first one", "0|-1|1,2");
         refuses(bits, "from 2 to 32", "4294967296");
         parses(seed, &[(1337, "1337"), (1000, "1e3"), (u64::MAX, "0xFFFFFFFFFFFFFFFF"), (0xdead_beef, "0xdeadbeef")]);
         refuses(seed, "hexadecimal", "|0x|0x+1|0x_1|-1|18446744073709551616|0x10000000000000000|0x1k|one");

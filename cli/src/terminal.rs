@@ -44,6 +44,14 @@ impl Stream {
         }
         Ok(())
     }
+
+    pub(crate) fn is_terminal(self) -> bool {
+        match self {
+            Self::Stdin => io::stdin().is_terminal(),
+            Self::Stdout => io::stdout().is_terminal(),
+            Self::Stderr => io::stderr().is_terminal(),
+        }
+    }
 }
 
 /// Returns whether what is printed on standard output cannot appear on the terminal, among the lines of a progress bar: it is

@@ -57,3 +57,22 @@ fn no_progress_bar_stays_after_a_signal() {
         assert!(screen.len() == counts && screen.iter().all(is_count), "{command}: {screen:?}, {written:?}");
     }
 }
+
+#[test]
+fn filters_are_not_written_to_a_terminal() {
+    let koel = Koel::with_filter("alice\n");
+    koel.write("names.txt", "bob\n");
+    for (script, stream) in [
+        ("koel build names.txt -o -", "output"),
+        ("koel build names.txt -o /dev/stdout", "output"),
+        ("koel merge f.koel f.koel -o /dev/stderr", "error"),
+        ("koel convert f.koel -o - --to go", "output"),
+    ] {
+        let (screen, written) = Terminal::start(&koel, &format!("{script}; echo $?")).finish();
+        let expected = format!("koel: standard {stream}: is a terminal, and filters are binary; redirect it to a file or a pipe");
+        // Long lines are wrapped, perhaps at a space.
+        assert_eq!(screen.concat().replace(' ', ""), format!("{expected}2").replace(' ', ""), "{script}: {written:?}");
+    }
+    koel.shell("koel build names.txt -o - > g.koel").status(0);
+    koel.run("query g.koel --item bob").ok();
+}

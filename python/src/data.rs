@@ -11,7 +11,10 @@ use std::{
 
 use memmap2::Mmap;
 use numpy::{PyArray1, PyArrayMethods as _, PyUntypedArrayMethods as _};
-use pyo3::{exceptions::PyTypeError, prelude::*};
+use pyo3::{
+    exceptions::{PyBufferError, PyTypeError, PyValueError},
+    prelude::*,
+};
 
 use crate::{
     error::{os_error, type_error},
@@ -70,6 +73,12 @@ impl Data {
         let mut array = array.map_err(|error| match buffer.get_type().name() {
             Ok(class) if error.is_instance_of::<PyTypeError>(buffer.py()) => {
                 type_error(format!("{class} given; give {expected}"))
+            }
+            // numpy raises both.
+            Ok(class)
+                if error.is_instance_of::<PyBufferError>(buffer.py()) || error.is_instance_of::<PyValueError>(buffer.py()) =>
+            {
+                PyBufferError::new_err(format!("the bytes of this {class} are not contiguous; give bytes(x)"))
             }
             _ => error,
         })?;

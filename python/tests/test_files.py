@@ -123,10 +123,15 @@ def test_buffers():
     assert view == filter and "alice" in view
     for buffer in (memoryview(data), np.frombuffer(data, "uint8"), memoryview(bytearray(data)).toreadonly()):
         assert koel.FilterView(buffer) == filter == koel.CuckooFilter.from_bytes(buffer)
-    for wrong in (1, None, memoryview(data)[::2]):
-        for read in (koel.FilterView, koel.CuckooFilter.from_bytes):
-            with pytest.raises((TypeError, ValueError, BufferError), match="bytes-like|contiguous"):
+    twice = np.repeat(np.frombuffer(data, "uint8"), 2)
+    for read in (koel.FilterView, koel.CuckooFilter.from_bytes):
+        for wrong in (1, None):
+            with pytest.raises(TypeError, match="bytes-like"):
                 read(wrong)
+        for wrong in (memoryview(twice)[::2], twice[::2]):
+            with pytest.raises(BufferError, match=r"^the bytes of this (memoryview|ndarray) are not contiguous; give bytes\(x\)$"):
+                read(wrong)
+            assert read(bytes(wrong)) == filter
 
 
 def test_files(tmp_path):
@@ -144,7 +149,7 @@ def test_files(tmp_path):
         with pytest.raises(FileNotFoundError, match="missing") as refused:
             call(missing)
         assert (refused.value.errno, refused.value.filename) == (errno.ENOENT, str(missing))
-        with pytest.raises(IsADirectoryError if call != filter.save else OSError) as refused:
+        with pytest.raises(IsADirectoryError) as refused:
             call(tmp_path)
         assert refused.value.filename == str(tmp_path)
     for broken in (koel.FilterView, koel.CuckooFilter.load):

@@ -39,10 +39,14 @@ pub(crate) fn replace_with(
     let fail = |message, reason: io::Error| save_error(reason.kind(), path, message, Some(reason));
     let target = follow_links(path).map_err(|error| fail("cannot be written", error))?;
     let old = fs::metadata(&target).ok();
-    if old.as_ref().is_some_and(|old| !old.is_file()) {
+    if let Some(old) = old.as_ref().filter(|old| !old.is_file()) {
         // Renaming over a device or a pipe would destroy it.
-        let message = "is not a regular file and cannot be replaced; give another path";
-        return Err(save_error(ErrorKind::InvalidInput, path, message, None));
+        let (kind, message) = if old.is_dir() {
+            (ErrorKind::IsADirectory, "is a folder; give the name of a file in it")
+        } else {
+            (ErrorKind::InvalidInput, "is not a regular file and cannot be replaced; give another path")
+        };
+        return Err(save_error(kind, path, message, None));
     }
     let message = if old.is_some() { "cannot be written; the old file is unchanged" } else { "cannot be written" };
     Temporary::beside(&target, old.is_some())

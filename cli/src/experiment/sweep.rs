@@ -139,18 +139,11 @@ struct ListParser<T> {
 const BITS: ListParser<u32> = ListParser { number: numbers::bits, step: Step::Plus(1.0), places: 0 };
 const SLOTS: ListParser<u32> = ListParser { number: numbers::slots, step: Step::Plus(1.0), places: 0 };
 const LOADS: ListParser<f64> = ListParser { number: load, step: Step::Plus(0.05), places: 9 };
-const ITEMS: ListParser<u64> = ListParser { number: at_least_one, step: Step::Times(10.0), places: 0 };
+const ITEMS: ListParser<u64> = ListParser { number: |text| numbers::count_from(1, text), step: Step::Times(10.0), places: 0 };
 
 fn load(text: &str) -> Result<f64, String> {
     let expected = || String::from("it takes a load above 0 and at most 1, such as 0.95");
     numbers::rate(text).ok().filter(|load| *load > 0.0 && *load <= 1.0).ok_or_else(expected)
-}
-
-fn at_least_one(text: &str) -> Result<u64, String> {
-    match numbers::count(text)? {
-        0 => Err(String::from("there must be at least one item; the nearest that works is 1")),
-        items => Ok(items),
-    }
 }
 
 impl<T: PartialEq + Display> ListParser<T> {

@@ -91,6 +91,9 @@ impl Output {
         if let Some(Descriptor::Own(number @ 1..=2)) = descriptor {
             let stream = if number == 1 { Stream::Stdout } else { Stream::Stderr };
             stream.check()?;
+            if access == Access::Replace && stream.is_terminal() {
+                bail!("{}: is a terminal, and filters are binary; redirect it to a file or a pipe", stream.name());
+            }
             return Ok(Self { name: stream.name().to_owned(), access, kind: Kind::Stream(stream) });
         }
         let metadata = match fs::metadata(path) {
