@@ -253,6 +253,7 @@ impl GenerationPlan {
     }
 
     /// Returns the number of items from which a list becomes a table: those for which a table takes less memory.
+    #[inline(never)]
     pub fn list_capacity(&self) -> usize {
         let by_memory = self.shard(self.min_depth).table_bytes() / usize::from(self.key_bytes());
         by_memory.min(self.share(SPLIT_LOAD)).max(self.whole.slots() / 4).max(1)
@@ -260,6 +261,7 @@ impl GenerationPlan {
 
     /// Returns the number of items up to which a table of this depth becomes a list when it is made by a split, or by a merge of
     /// filters. Removals, which use it with any greater depth, replace a table later, so that it does not change back and forth.
+    #[inline(never)]
     pub fn list_again_at(&self, depth: u8) -> usize {
         let most = if self.allows_lists() { self.list_capacity() } else { 0 };
         if depth <= MAX_LIST_DEPTH { most } else { most / LIST_AGAIN_DIVISOR }

@@ -199,7 +199,7 @@ impl Level {
 
     /// Returns the bytes that a table is charged against a memory limit: those of the table and of an entry in each list of blocks.
     /// The charge of a level depends on its number of tables alone, so that filters with equal content are charged the same.
-    fn charge_per_table(&self) -> usize {
+    pub fn charge_per_table(&self) -> usize {
         self.stride.saturating_add(self.unit + BLOCK_ENTRY_BYTES + size_of::<u32>())
     }
 

@@ -653,6 +653,83 @@ mod chosen {
         sweep.finish();
     }
 
+    /// Few items with many copies make all counts of a list long. Where a table splits, its parts become lists only if these take no
+    /// more.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn splits_into_lists_with_long_counts_obey_the_limit() {
+        let (mut sweep, mut refused) = (Sweep::default(), 0);
+        for (rate, max_capacity, doublings) in [(0.01, 100_000, 17), (0.5, 100_000, 17), (0.03, 20_000, 17), (0.03, 8000, 9)] {
+            let builder = ElasticFilter::builder().false_positive_rate(rate).max_capacity(max_capacity);
+            let mut filter = builder.build().expect("valid parameters");
+            filter.insert_iter((0..16).map(key)).expect("the filter grows");
+            for _ in 0..doublings {
+                let copy = filter.clone();
+                filter.merge(&copy).expect("copies are added");
+            }
+            for limit in (6000..20_000).step_by(140) {
+                let mut filter = filter.clone();
+                filter.set_max_bytes(limit);
+                let is_refused = (16..5000).any(|n| filter.insert(&key(n)).is_err());
+                refused += u32::from(is_refused);
+                let (size, charge) = (filter.size_in_bytes(), filter.charged_bytes());
+                let case = format!("a rate of {rate}, {max_capacity} items, counts of {doublings} bits, a limit of {limit}");
+                sweep.check(size <= charge, format_args!("{size} bytes, charged {charge}: {case}"));
+                sweep.check(charge <= limit, format_args!("charged {charge} of {limit}: {case}"));
+                filter.assert_consistent();
+            }
+        }
+        assert!(refused > 200, "{refused}");
+        sweep.finish();
+    }
+
+    /// A list whose sibling becomes underfull is joined with it, unless chosen items of one pair of buckets are in both. Then it is a
+    /// list again, however long it has become.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn lists_that_cannot_be_joined_with_tables_stay_lists() {
+        for (list, table) in [(200, 150), (500, 400)] {
+            let mut filter = builder(0.001).build().expect("valid parameters");
+            let (plan, mut random) = (Plan::of(&filter), SplitMix64(1));
+            let bucket = plan.m / 3;
+            let crowd = plan.fingerprints_of_one_pair(bucket);
+            // The items of each of eight shards.
+            let mut item = |shard: u64| {
+                let hashes = || {
+                    let (bucket, t, rest) = (random.below(plan.m), 1 + random.below(4000), random.below(256));
+                    plan.hash(bucket, t, [shard << 8 | rest, 11])
+                };
+                Prehashed(std::iter::repeat_with(hashes).flatten().next().expect("most hashes exist"))
+            };
+            let mut shards: Vec<Vec<_>> = (0..8).map(|shard| (0..1000).map(|_| item(shard)).collect()).collect();
+            for n in 0..1000 {
+                filter.insert_iter(shards.iter().map(|items| items[n])).expect("the filter grows");
+            }
+            shards[0].drain(150..).for_each(|item| assert!(filter.remove(&item)));
+            let chosen = |shard: u64, range: std::ops::Range<usize>| {
+                let hash = |&t: &u64| Prehashed(plan.hash(bucket, t, [shard << 8, 11]).expect("a hash exists"));
+                crowd[range].iter().map(hash).collect::<Vec<_>>()
+            };
+            filter.insert_iter(chosen(0, 0..5)).expect("there is room");
+            shards[0].extend((150..list).map(|_| item(0)));
+            filter.insert_iter(shards[0][150..].iter().copied()).expect("there is room");
+            let removed = shards[1].split_off(995);
+            removed.iter().for_each(|item| assert!(filter.remove(item)));
+            filter.insert_iter(chosen(1, 5..10)).expect("there is room");
+            while shards[1].len() > table {
+                let charge = filter.charged_bytes();
+                assert!(shards[1].pop().is_some_and(|item| filter.remove(&item)));
+                assert!(filter.charged_bytes() <= charge, "{} items: {} after {charge}", shards[1].len(), filter.charged_bytes());
+            }
+            filter.assert_consistent();
+            let (size, charge) = (filter.size_in_bytes(), filter.charged_bytes());
+            filter.shrink();
+            assert!(filter.charged_bytes() <= charge && filter.size_in_bytes() <= size, "{size}, {charge}: {filter}");
+            assert!(shards.iter().flatten().all(|item| filter.contains(item)));
+            filter.assert_consistent();
+        }
+    }
+
     /// Fills a filter with items, some of which have copies. Returns all keys in it.
     fn filled_with_copies(builder: ElasticBuilder, [items, copied, copies]: [u64; 3]) -> (ElasticFilter, Vec<u64>) {
         let mut filter = builder.build().expect("valid parameters");

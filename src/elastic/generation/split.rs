@@ -18,6 +18,7 @@ use crate::{
     elastic::{directory::Directory, pool::EMPTY_LIST_BYTES, stream::Window},
     filter::InsertError,
     storage::OutOfMemory,
+    table::copies::Copies,
 };
 
 /// Returns the depths of the parts into which a shard splits, with the number of parts of each.
@@ -37,16 +38,19 @@ impl Generation {
         act: impl FnOnce(&mut Self, Place) -> bool,
     ) -> Result<bool, InsertError> {
         let from = self.pool.depth(place);
-        InsertError::check_budget(self.charge_for_splits(from, depth), budget)?;
+        let charge = self.charge_for_splits(from, depth);
+        InsertError::check_budget(charge, budget)?;
         // The stream bits between the shard's prefix and that of a part.
         let bits_to = |depth: u8| low_half(Window::new(from.into(), (depth - from).into()).extract(stream));
         self.pool.add_levels(&self.plan, depth, self.pool.tables())?;
         let reserved = parts(from, depth).try_for_each(|(depth, tables)| self.pool.reserve(depth, tables));
+        let mut with_lists = Ok(());
         let is_split = reserved.and_then(|()| self.directory.deepened(depth)).map(|deeper| {
-            // Nothing fails from here on.
             let part = self.push_part(place, depth, bits_to(depth));
-            let is_done = act(self, part);
+            with_lists = self.check_lists(place, part, charge, budget);
+            let is_done = with_lists.is_ok() && act(self, part);
             if is_done {
+                // Nothing fails from here on.
                 if let Some(deeper) = deeper {
                     self.directory = deeper;
                 }
@@ -60,6 +64,7 @@ impl Generation {
             (from + 1..=depth).for_each(|depth| self.pool.free_empty_blocks(depth, &mut |_, _, _| ()));
             self.pool.drop_unused_levels();
         }
+        with_lists?;
         Ok(is_split?)
     }
 
@@ -88,6 +93,29 @@ impl Generation {
         let directory = if depth > self.global_depth() { Directory::<Place>::bytes_at_depth(depth) } else { 0 };
         let charges = parts(from, depth).map(|(depth, tables)| self.pool.charge_for_more(&self.plan, depth, tables));
         charges.fold(directory, usize::saturating_add)
+    }
+
+    /// Checks the budget once more, for the parts of `whole` that become lists after a split. These have few items, but where some have
+    /// many copies, all counts are long, and lists may be charged more than tables. `part` is the part to which an item is added, and
+    /// `charge` that of all parts as tables.
+    #[inline(never)]
+    fn check_lists(&self, whole: Place, part: Place, charge: usize, budget: usize) -> Result<(), InsertError> {
+        let [(from, items), (depth, own)] = [whole, part].map(|place| {
+            let record = self.pool.record(place);
+            (record.depth(), record.items())
+        });
+        // Counts in lists include the copies in the table, so that 0, 1 or more bytes become 1, 2 or 4.
+        let count_bytes = 1 << self.copies.list().map_or(0, Copies::count_bytes).min(2);
+        let mut needed = charge;
+        for part in from..=depth {
+            // There is no part of depth `from`: that is the turn of the one with the new item. Each other part has some of the other
+            // items.
+            let (depth, items) = if part == from { (depth, own + 1) } else { (part, items - own) };
+            let entries = items.min(self.plan.list_again_at(depth));
+            let list = EMPTY_LIST_BYTES + List::bytes_for(self.plan.key_bytes(), entries, count_bytes);
+            needed = needed.saturating_add(list.saturating_sub(self.pool.level(depth).charge_per_table()));
+        }
+        InsertError::check_budget(needed.saturating_sub(self.pool.level(from).charge_per_table()), budget)
     }
 
     /// Adds a shard of this depth with the items of `whole` whose upper bits begin with `bits`. Room must be reserved. The
@@ -178,6 +206,7 @@ impl Generation {
     }
 
     /// Replaces a table with few items by a list, if there is memory.
+    #[inline(never)]
     fn list_again(&mut self, place: Place) {
         let list_again_at = self.plan.list_again_at(self.pool.depth(place));
         if self.may_be_list(place) && self.items(place) <= list_again_at && self.pool.list(place).is_none() {
@@ -218,7 +247,8 @@ impl Generation {
         if !is_merged.unwrap_or(false)
             && let Some(table) = half(self)
         {
-            self.list_again(table);
+            // However long it was.
+            _ = self.table_to_list(table);
         }
         // Shards have moved, even if the two are not merged.
         true
