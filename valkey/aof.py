@@ -10,7 +10,7 @@ FROM is the folder `appendonlydir` of a server that has been stopped, or of a co
 changed. TO is new. All other commands are copied byte for byte, and a summary is printed. The file must
 contain commands only: before, run CONFIG SET aof-use-rdb-preamble no and BGREWRITEAOF.
 
-Exit code: 0 if the copy is complete, 2 if there is none.
+Exit code: 0 if the copy is complete; 1 if it is, but has no filter of a key that was given; 2 if there is no copy.
 """
 
 import argparse
@@ -56,7 +56,7 @@ class Choice:
         self.left_out, self.copied = collections.Counter(), 0
         self.database, self.values = b"0", {}
         self.notes = {}
-        """What becomes of keys that were not named: ordered, each once."""
+        """The last that became of each key that was not named."""
 
     def instead(self, words):
         """Returns the commands that take the place of this one: `[words]` if it stays."""
@@ -89,30 +89,45 @@ class Choice:
         elif name == b"SWAPDB" and len(words) > 2:
             swapped = {words[1]: words[2], words[2]: words[1]}
             self.values = {(swapped.get(database, database), key): state for (database, key), state in self.values.items()}
+        elif name in (b"MSET", b"MSETNX"):
+            for key in words[1::2]:
+                self.values.pop((self.database, key), None)
         elif name not in EXPIRY:
             # Only a new value of another type takes other commands.
             self.values.pop(place, None)
         return [words]
 
     def choose_filter(self, name, words, place):
-        state = self.values.get(place, COMPLETE)
+        state = self.values.get(place)
         self.missing.discard(words[1])
-        if words[1] in self.keys or state == LEFT_OUT:
+        if words[1] in self.keys:
             self.values[place] = LEFT_OUT
             return []
         if name == b"CF.UNION":
-            states = [self.values.get((self.database, source)) for source in words[2:]]
-            sources = [source for source, state in zip(words[2:], states) if state != LEFT_OUT]
-            if not sources and place not in self.values:
+            return self.choose_union(words, place)
+        if name == b"RESTORE" or state is None:
+            self.values[place] = COMPLETE
+        elif state == LEFT_OUT:
+            return []
+        return [words]
+
+    def choose_union(self, words, place):
+        """A union goes on without the sources that are left out. A destination that is left out is created by the first union with
+        another source."""
+        destination = words[1]
+        states = {key: self.values.get((self.database, key)) for key in words[1:]}
+        if LEFT_OUT not in states.values() and INCOMPLETE not in states.values():
+            self.values[place] = COMPLETE
+            return [words]
+        sources = [source for source in words[2:] if source != destination and states[source] != LEFT_OUT]
+        if not sources and states[destination] in (None, LEFT_OUT):
+            if states[destination] is None:
                 self.note(place, "is left out, too: it was a union of such filters only")
-                self.values[place] = LEFT_OUT
-                return []
-            if INCOMPLETE in states or LEFT_OUT in states:
-                self.note(place, "is incomplete: it was a union with a filter that is left out; fill it again")
-                state = INCOMPLETE
-                words = [*words[:2], *sources]
-        self.values[place] = state
-        return [words] if len(words) > 2 or name != b"CF.UNION" else []
+            self.values[place] = LEFT_OUT
+            return []
+        self.note(place, "is incomplete: it was a union with a filter that is left out; fill it again")
+        self.values[place] = INCOMPLETE
+        return [[*words[:2], *sources]] if sources else []
 
     def choose_copy(self, name, words, place):
         """COPY, RENAME or MOVE of a filter that is left out is replaced by the removal of what was there before."""
@@ -128,6 +143,7 @@ class Choice:
         self.values.pop(target, None)
         if state is None:
             return [words]
+        self.missing.discard(key)
         self.values[target] = LEFT_OUT if key in self.keys else state
         if key not in self.keys and state == LEFT_OUT:
             self.note(target, "is left out, too: it was a copy of such a filter, or had its name before")
@@ -144,7 +160,7 @@ class Choice:
 
     def note(self, place, text):
         database, key = (word.decode("utf-8", "backslashreplace") for word in place)
-        self.notes[f'the key "{key}" of database {database} {text}'] = None
+        self.notes[place] = f'the key "{key}" of database {database} {text}'
 
 
 def encode(words):
@@ -228,7 +244,7 @@ def main():
             remove(options.target)
         return 2
     names = ", ".join(f"{count} {name}" for name, count in sorted(choice.left_out.items()))
-    print(f"{choice.copied} commands copied; left out: {names or 'none'}", *choice.notes, sep="\n")
+    print(f"{choice.copied} commands copied; left out: {names or 'none'}", *choice.notes.values(), sep="\n")
     for key in sorted(choice.missing):
         print(f"--without-key: {key!r} given, but no command in these files is of a filter with this key", file=sys.stderr)
     return 1 if choice.missing else 0

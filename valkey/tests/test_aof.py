@@ -9,7 +9,7 @@ import sys
 
 import redis
 
-from filters import add_all, all_exist, chunks_of, fixture_named, items, load, states
+from filters import add_all, all_exist, chunks_of, fixture_named, info, items, load, states
 from servers import ROOT
 from test_imports import remaining
 from test_loading import CHARACTERS, LOG, exit_code, warning, write_log
@@ -195,6 +195,59 @@ def test_what_depends_on_a_filter_that_is_left_out(start):
         assert call("KEYS", "*") == []
         call("SELECT", 3)
         assert [call("CF.EXISTS", "third", item) for item in ("3", "4")] == [0, 1]
+
+
+def test_unions_without_a_filter_that_is_left_out(start):
+    """A union goes on without it, however its destination came to be, and names that have new values are not left out."""
+    server = start(*LOG)
+    with server.connect() as call:
+        call("CF.INSERT", "other", "ITEMS", *items("other-", 5))
+        other = call("DUMP", "other")
+    server.stop()
+    commands = [
+        *(("CF.ADD", "seen", item) for item in items("seen-", 3)), *(("CF.ADD", "other", item) for item in items("other-", 5)),
+        # A missing destination that is its own source.
+        ("CF.UNION", "only", "only", "seen"), ("CF.ADD", "only", "lost"),
+        # Other sources follow, also on a copy.
+        ("CF.UNION", "both", "both", "seen"), ("CF.UNION", "both", "seen"), ("CF.UNION", "both", "both", "other"),
+        ("CF.ADD", "both", "own"), ("CF.UNION", "both", "both", "seen"),
+        ("COPY", "seen", "copy"), ("CF.UNION", "copy", "seen"), ("CF.UNION", "copy", "other", "both"),
+        # New values.
+        ("COPY", "seen", "restored"), ("RESTORE", "restored", 0, other, "REPLACE"), ("CF.ADD", "restored", "new"),
+        ("CF.UNION", "incomplete", "seen", "other"), ("RESTORE", "incomplete", 0, other, "REPLACE"), ("CF.UNION", "whole", "incomplete"),
+        ("COPY", "seen", "text"), ("MSET", "unrelated", 1, "text", "value"), ("RENAME", "text", "renamed"),
+    ]  # fmt: skip
+    write_log(server, commands)
+    server.start()
+    server.stop()
+    output = replace(server, "--without-key", "seen")
+    server.start()
+    expected = [("only", "left out, too"), ("both", "incomplete"), ("copy", "incomplete"), ("restored", "left out, too")]
+    expected += [("incomplete", "incomplete"), ("text", "left out, too")]
+    for line, (key, state) in zip(output.splitlines()[1:], expected, strict=True):
+        assert line.startswith(f'the key "{key}" of database 0 is {state}'), line
+    with server.connect() as call:
+        filters = {b"other": 5, b"both": 6, b"copy": 6, b"restored": 6, b"incomplete": 5, b"whole": 5}
+        assert set(call("KEYS", "*")) == {*filters, b"unrelated", b"renamed"}
+        assert {key: info(call, key)["Number of items inserted"] for key in filters} == filters
+        for key in filters:
+            all_exist(call, key, items("other-", 5))
+        assert [call("CF.EXISTS", key, "own") for key in ("both", "copy")] == [1, 1]
+        assert call("CF.EXISTS", "restored", "new") == 1
+        same(call("GET", "renamed"), b"value")
+
+
+def test_a_key_that_only_a_renaming_names(start):
+    server = start(*LOG)
+    with server.connect() as call:
+        call("CF.ADD", "late", "a")
+        call("RENAME", "late", "seen")
+        call("SET", "text", "t")
+    server.stop()
+    replace(server, "--without-key", "seen")
+    server.start()
+    with server.connect() as call:
+        assert call("KEYS", "*") == [b"text"]
 
 
 def test_nothing_else_changes(start):
