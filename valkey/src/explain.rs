@@ -73,9 +73,9 @@ pub(crate) fn refused(refusal: Refusal, plan: &Plan, limit: Limit) -> Failure {
             "Filter is full: its capacity is {} distinct items, and EXPANSION 0; reserve one that expands",
             plan.capacity
         )),
-        Refusal::Limit => Failure::new(format_args!(
-            "Maximum expansions reached: the filter may take {} bytes; raise koel.max-bytes with CONFIG SET, or remove items and \
-             call CF.COMPACT",
+        Refusal::Limit { needed } => Failure::new(format_args!(
+            "Maximum expansions reached: the filter would take {needed} bytes or more, and koel.max-bytes is {}; raise it with CONFIG \
+             SET, or remove items and call CF.COMPACT",
             limit.bytes()
         )),
         Refusal::Growth => Failure::new(

@@ -65,7 +65,7 @@ impl Filter {
         let params = plan.builder().params().map_err(|error| explain::impossible(&plan, &error))?;
         let (bytes, most) = (params.size_in_bytes(), limit.bytes());
         if bytes > most {
-            counts::count_refusals(Refusal::Limit, 1);
+            counts::count_refusals(Refusal::Limit { needed: bytes as u64 }, 1);
             return Err(Failure::new(format_args!(
                 "ERR Insufficient memory to create filter: it takes {bytes} bytes, and koel.max-bytes is {most}; {}, or raise \
                  koel.max-bytes with CONFIG SET",
@@ -150,8 +150,9 @@ impl Filter {
             Some(own) => own,
             none => {
                 let params = plan.builder().params().map_err(|_| Refusal::Growth)?;
-                if params.size_in_bytes() > limit.bytes() {
-                    return Err(Refusal::Limit);
+                let needed = params.size_in_bytes();
+                if needed > limit.bytes() {
+                    return Err(Refusal::Limit { needed: needed as u64 });
                 }
                 let own = ElasticFilter::new(params, Xxh3).map_err(|_| Refusal::OutOfMemory)?;
                 self.plan = plan;
@@ -354,9 +355,9 @@ impl Filter {
                  filter from the original items",
             ));
         };
-        let (bytes, most) = (own.size_in_bytes(), limit.bytes());
+        let (bytes, most) = (own.charged_bytes(), limit.bytes());
         if bytes > most {
-            counts::count_refusals(Refusal::Limit, 1);
+            counts::count_refusals(Refusal::Limit { needed: bytes as u64 }, 1);
             return Err(Failure::new(format_args!(
                 "ERR Insufficient memory to create filter: it takes {bytes} bytes, and koel.max-bytes is {most}; raise it with CONFIG SET"
             )));
@@ -426,13 +427,13 @@ impl Filter {
         })
     }
 
-    /// Returns the bytes that `koel.max-bytes` limits. They are equal for all filters with the same content, while `size_in_bytes`
-    /// depends on how a filter came to its content.
+    /// Returns the bytes that `koel.max-bytes` limits, and those of an imported filter. They are equal for all filters with the same
+    /// content, while `size_in_bytes` depends on how a filter came to its content.
     pub(crate) fn charged_bytes(&self) -> u64 {
         let own = self.own.as_ref().map_or(0, ElasticFilter::charged_bytes) as u64;
         let imported_bytes =
             |imported: &RedisBloomFilter| imported.slots() as u64 + imported.sub_filters() as u64 * SUB_FILTER_BYTES;
-        size_of::<Self>() as u64 + own + self.imported.as_deref().map_or(0, imported_bytes)
+        own + self.imported.as_deref().map_or(0, imported_bytes)
     }
 
     /// Returns the memory in bytes, including the struct.
@@ -638,7 +639,8 @@ mod tests {
         let refused = (0..100_000_u32).find(|n| filter.insert(&n.to_le_bytes(), limit).is_err()).unwrap();
         assert!(filter.own.as_ref().unwrap().table_bytes() <= limit.bytes());
         let before = filter.own.as_ref().unwrap().to_bytes();
-        assert_eq!(filter.insert(&refused.to_le_bytes(), limit), Err(Refusal::Limit));
+        let refusal = filter.insert(&refused.to_le_bytes(), limit);
+        assert!(matches!(refusal, Err(Refusal::Limit { needed }) if needed > limit.bytes() as u64), "{refusal:?}");
         assert!(before == filter.own.as_ref().unwrap().to_bytes());
         assert!(filter.insert(&refused.to_le_bytes(), Limit::None).is_ok());
     }

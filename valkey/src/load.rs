@@ -77,7 +77,7 @@ impl Load {
             })?;
             let (slots, most) = (loader.slots(), limit.bytes());
             if slots > most as u64 {
-                counts::count_refusals(Refusal::Limit, 1);
+                counts::count_refusals(Refusal::Limit { needed: slots }, 1);
                 return Err(Failure::new(format_args!(
                     "Couldn't create filter! It takes {slots} bytes, and koel.max-bytes is {most}; raise it with CONFIG SET"
                 )));
@@ -130,8 +130,9 @@ impl Load {
         }
     }
 
-    /// Returns the filter. Takes the chunks away, so that their memory is freed while they are read.
-    pub(crate) fn finish(&mut self) -> Result<Filter, Failure> {
+    /// Returns the filter. Takes the chunks away, so that their memory is freed while they are read. They have fewer bytes than the
+    /// filter takes, so it may exceed the limit although they do not.
+    pub(crate) fn finish(&mut self, limit: Limit) -> Result<Filter, Failure> {
         match mem::replace(&mut self.chunks, Chunks::Own(Pieces::new())) {
             Chunks::RedisBloom(loader) => {
                 let imported = loader.finish().map_err(chunk_error)?;
@@ -139,6 +140,7 @@ impl Load {
             }
             Chunks::Own(pieces) => {
                 let (own, imported) = pieces.finish().map_err(chunk_error)?;
+                check_bytes(own.charged_bytes() as u64, limit)?;
                 let imported = imported.map(boxed).transpose()?;
                 Ok(Filter::from_parts(plan_of_snapshot(&own, self.plan), Some(own), imported, self.deleted))
             }
@@ -152,6 +154,18 @@ impl Load {
         };
         size_of::<Self>() + heap_bytes
     }
+}
+
+/// Fails if a filter that takes at least these bytes exceeds the limit.
+fn check_bytes(needed: u64, limit: Limit) -> Result<(), Failure> {
+    let most = limit.bytes();
+    if needed <= most as u64 {
+        return Ok(());
+    }
+    counts::count_refusals(Refusal::Limit { needed }, 1);
+    Err(Failure::new(format_args!(
+        "Couldn't load chunk! The filter takes {needed} bytes or more, and koel.max-bytes is {most}; raise it with CONFIG SET"
+    )))
 }
 
 fn chunk_error(error: SnapshotError) -> Failure {
@@ -187,13 +201,7 @@ impl Pieces {
                 self.received
             )));
         }
-        let most = limit.bytes();
-        if self.received + length > most as u64 {
-            counts::count_refusals(Refusal::Limit, 1);
-            return Err(Failure::new(format_args!(
-                "Couldn't load chunk! The filter takes more than the {most} bytes of koel.max-bytes; raise it with CONFIG SET"
-            )));
-        }
+        check_bytes(self.received + length, limit)?;
         let snapshot_start = if self.received > 0 { self.snapshot_start } else { find_snapshot(bytes)? };
         // The part of this chunk that belongs to the imported filter.
         let skipped =

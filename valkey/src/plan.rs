@@ -77,7 +77,8 @@ impl Plan {
         self.builder().params().ok().map(|params| params.size_in_bytes() as u64)
     }
 
-    /// Returns advice for the case that an empty filter takes more than this many bytes.
+    /// Returns advice for the case that an empty filter takes more than this many bytes: a capacity that fits, but not always the
+    /// largest, since a few capacities take less than the ones before.
     pub(crate) fn remedy(&self, bytes: u64) -> Remedy {
         let (mut fits, mut exceeds) = (0, self.capacity);
         while exceeds - fits > 1 {
@@ -111,18 +112,19 @@ impl Plan {
     }
 }
 
-/// A message that names the largest capacity that fits.
+/// A message that names a capacity that fits.
 pub(crate) struct Remedy {
     fits: i64,
 }
 
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if CAPACITIES.contains(&self.fits) {
-            write!(f, "reserve a capacity of at most {}", self.fits)
-        } else {
-            f.write_str("no capacity fits")
+        if self.fits < *USUAL_CAPACITIES.start() {
+            return f.write_str("no capacity fits");
         }
+        write!(f, "reserve a capacity of {}", self.fits)?;
+        // The option may demand more.
+        if self.fits < 2 * BUCKET_SIZES.end() { f.write_str(" without BUCKETSIZE") } else { Ok(()) }
     }
 }
 

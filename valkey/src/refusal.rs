@@ -30,8 +30,10 @@ impl Limit {
 pub(crate) enum Refusal {
     /// The filter would exceed its capacity in distinct items, and must not expand.
     Capacity,
-    /// The filter would exceed its limit of bytes.
-    Limit,
+    /// The filter would exceed its limit of bytes: it would take at least this many.
+    Limit {
+        needed: u64,
+    },
     /// The filter cannot grow any further.
     Growth,
     OutOfMemory,
@@ -43,7 +45,7 @@ impl Refusal {
     /// The reasons that INFO counts, with the names of their fields.
     pub(crate) const COUNTED: [(&CStr, Self); 4] = [
         (c"refused_capacity", Self::Capacity),
-        (c"refused_max_bytes", Self::Limit),
+        (c"refused_max_bytes", Self::Limit { needed: 0 }),
         (c"refused_growth", Self::Growth),
         (c"refused_out_of_memory", Self::OutOfMemory),
     ];
@@ -52,7 +54,7 @@ impl Refusal {
     pub(crate) fn of(kind: InsertErrorKind) -> Self {
         match kind {
             InsertErrorKind::TooManyCopies => Self::Copies,
-            InsertErrorKind::Limit { .. } => Self::Limit,
+            InsertErrorKind::Limit { needed, .. } => Self::Limit { needed: needed as u64 },
             InsertErrorKind::OutOfMemory { .. } => Self::OutOfMemory,
             _ => Self::Growth,
         }
@@ -62,7 +64,7 @@ impl Refusal {
     pub(crate) fn counter(self) -> usize {
         match self {
             Self::Capacity => 0,
-            Self::Limit => 1,
+            Self::Limit { .. } => 1,
             Self::Growth | Self::Copies => 2,
             Self::OutOfMemory => 3,
         }

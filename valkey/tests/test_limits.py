@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from filters import add_all, all_exist, exist, info, insert, is_refused, items, refused
+from filters import add_all, all_exist, dump, exist, info, insert, is_refused, items, load, refused
 from servers import MODULE
 from wire import Refusal, same
 
@@ -68,7 +68,7 @@ def test_refused_reservations_name_a_capacity_that_fits(call, name, value, rest)
     """A reservation beyond `maxmemory` or `koel.max-bytes` is refused. The error names a capacity that fits, and it does."""
     call("CONFIG", "SET", name, value)
     error = refused("ERR Insufficient memory to create filter: it takes", call, "CF.RESERVE", "f", 100_000_000, *rest)
-    fits = int(re.search("reserve a capacity of at most ([0-9]+)", error)[1])
+    fits = int(re.search("reserve a capacity of ([0-9]+),", error)[1])
     assert name in error and fits > 1_000_000
     refused("ERR Insufficient memory", call, "CF.RESERVE", "f", fits + fits // 8, *rest)
     # The used memory varies slightly from command to command.
@@ -135,8 +135,10 @@ def test_memory_of_a_filter_that_grows(call, call3):
     call("CONFIG", "SET", "koel.max-bytes", "64kb")
     members = items("item-", 80_000)
     results = insert(call, "f", members, 100)
-    assert set(results) == {1, -1} and info(call, "f")["Size"] < (64 << 10) * 1.3
-    refused("Maximum expansions reached", *refused_command(call, members))
+    assert set(results) == {1, -1} and info(call, "f")["Size"] <= 64 << 10
+    error = refused("Maximum expansions reached: the filter would take", *refused_command(call, members))
+    needed, limit = map(int, re.search("take ([0-9]+) bytes or more, and koel.max-bytes is ([0-9]+);", error).groups())
+    assert limit == 64 << 10 < needed < 2 * limit
     same(call3("CF.INSERT", "f", "ITEMS", refused_command(call, members)[-1]), [False])
     added = [item for item, result in zip(members, results) if result == 1]
     all_exist(call, "f", added)
@@ -144,6 +146,50 @@ def test_memory_of_a_filter_that_grows(call, call3):
     call("CONFIG", "SET", "koel.max-bytes", "1gb")
     add_all(call, "f", [item for item, result in zip(members, results) if result == -1])
     all_exist(call, "f", members)
+
+
+@pytest.mark.parametrize("max_bytes", [50_459, 65_537, 300_000])
+def test_no_filter_is_larger_than_its_limit(call, max_bytes):
+    """Neither one that is filled, nor one that is loaded or united. The size that the limit must have is in the error, or in CF.INFO."""
+    members = items("item-", 3 * max_bytes // 2)
+    call("CONFIG", "SET", "koel.max-bytes", max_bytes)
+    insert(call, "f", members)
+    assert max_bytes // 2 < info(call, "f")["Size"] <= max_bytes
+    call("CONFIG", "SET", "koel.max-bytes", "1gb")
+    for key, copies in (("distinct", 1), ("copies", 3)):
+        for _ in range(copies):
+            add_all(call, key, members[:20_000])
+        size, chunks = info(call, key)["Size"], dump(call, key)
+        length = sum(len(data) for _, data in chunks)
+        assert length < size
+        call("CONFIG", "SET", "koel.max-bytes", size - 1)
+        refused("ERR Insufficient memory to create filter", call, "CF.UNION", "united", key)
+        call("CONFIG", "SET", "koel.max-bytes", length)
+        for chunk in chunks[:-1]:
+            same(call("CF.LOADCHUNK", "loaded", *chunk), "OK")
+        error = refused("Couldn't load chunk! The filter takes ", call, "CF.LOADCHUNK", "loaded", *chunks[-1])
+        assert f"takes {size} bytes or more, and koel.max-bytes is {length};" in error
+        same(call("EXISTS", "loaded", "united"), 0)
+        call("CONFIG", "SET", "koel.max-bytes", size)
+        same(call("CF.UNION", "united", key), "OK")
+        load(call, "loaded", chunks)
+        same(info(call, "loaded")["Size"], size)
+        same(info(call, "united")["Size"], size)
+        call("DEL", "loaded", "united")
+        call("CONFIG", "SET", "koel.max-bytes", "1gb")
+
+
+@pytest.mark.parametrize("bucket_size", [[], ["BUCKETSIZE", 1], ["BUCKETSIZE", 255]])
+@pytest.mark.parametrize("max_bytes", [1024, 2500, 6000, 700_000])
+def test_a_capacity_that_is_named_can_be_reserved(call, max_bytes, bucket_size):
+    call("CONFIG", "SET", "koel.max-bytes", max_bytes)
+    options = ["EXPANSION", 0, "ERROR", 1e-6]
+    error = refused("ERR Insufficient memory to create filter", call, "CF.RESERVE", "f", 10_000_000, *bucket_size, *options)
+    fits = re.search("; (reserve a capacity of ([0-9]+)( without BUCKETSIZE)?|no capacity fits), or raise koel.max-bytes", error)
+    if fits[2]:
+        same(call("CF.RESERVE", "f", fits[2], *([] if fits[3] else bucket_size), *options), "OK")
+    else:
+        refused("ERR Insufficient memory to create filter", call, "CF.RESERVE", "f", 4, *options)
 
 
 def refused_command(call, members):

@@ -26,6 +26,16 @@ def test_copies(call):
     assert digest(call, "new") == before
 
 
+def test_the_destination_keeps_its_expiry(call):
+    add_all(call, "a", [b"x"])
+    add_all(call, "b", [b"y"])
+    same(call("PEXPIRE", "a", 1 << 40), 1)
+    same(call("CF.UNION", "a", "b"), "OK")
+    assert call("CF.EXISTS", "a", "y") == 1 and 1 << 39 < call("PTTL", "a") <= 1 << 40
+    same(call("CF.UNION", "new", "a"), "OK")
+    same(call("PTTL", "new"), -1)
+
+
 def test_many_copies(call):
     """The result is the larger number, for any numbers of copies in either filter."""
     numbers = {"x": (9, 1), "y": (3, 17), "z": (1000, 999), "w": (0, 500), "v": (500, 0), "u": (60, 60)}

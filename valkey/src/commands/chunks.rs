@@ -7,6 +7,7 @@ use crate::{
     dump::{MAX_CHUNK_BYTES, Position},
     load::{Load, is_first},
     plan::{Word, integer},
+    refusal::Limit,
     reply::{Failure, Outcome, Reply, reserved},
     server::{About, Access, Argument, Command, Context, Found, Key, Text, boxed},
     stored::Stored,
@@ -153,19 +154,19 @@ impl Command for LoadChunk {
                 context.replicate_as(c"CF.LOADCHUNK", &arguments[1..4], words.each_ref().map(Word::as_ref), iter::empty());
             }
         }
-        finish(context, &mut key, arguments[1])?;
+        finish(context, &mut key, arguments[1], limit)?;
         Ok(Reply::Done)
     }
 }
 
-/// Makes the filter visible if it is complete. Deletes the key if the dump turns out to be damaged.
-fn finish(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>) -> Result<(), Failure> {
+/// Makes the filter visible if it is complete. Deletes the key if the dump turns out to be damaged, or the filter too large.
+fn finish(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>, limit: Limit) -> Result<(), Failure> {
     let Found::Value(stored) = key.get_mut() else { return Ok(()) };
     let Stored::Load(load) = stored else { return Ok(()) };
     if !load.is_complete() {
         return Ok(());
     }
-    match load.finish() {
+    match load.finish(limit) {
         Ok(filter) => *stored = Stored::Filter(filter),
         Err(failure) => {
             key.delete();

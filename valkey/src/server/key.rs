@@ -88,8 +88,13 @@ impl<V: Value> Key<'_, V> {
         }
     }
 
-    /// Replaces the value of the key. Returns an error if there is no memory for it.
+    /// Replaces the value of the key, which keeps its expiry if it has a value of this type. Returns an error if there is no memory
+    /// for the value.
     pub(crate) fn set(&mut self, value: V) -> Result<(), Failure> {
+        if let Found::Value(old) = self.get_mut() {
+            *old = value;
+            return Ok(());
+        }
         let value = Box::into_raw(boxed(value)?).cast();
         // SAFETY: the key is open for writing; the server frees the old value.
         unsafe { (server().ModuleTypeSetValue)(self.raw, V::handle().raw(), value) };
