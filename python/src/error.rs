@@ -89,8 +89,8 @@ impl IntoPyErr for MergeError {
     fn into_py_err(self) -> PyErr {
         match self {
             Self::OutOfMemory(error) => error.into_py_err(),
-            Self::Insert(error) => error.into_py_err(),
-            Self::Full { .. } | Self::MaxCapacity { .. } => {
+            Self::Insert(error) if error.kind() != InsertErrorKind::TooManyCopies => error.into_py_err(),
+            Self::Insert(_) | Self::Full { .. } | Self::MaxCapacity { .. } => {
                 with_attribute(classes::FullError::new_err(self.to_string()), |error| error.setattr("position", 0))
             }
             error => PyValueError::new_err(error.to_string()),

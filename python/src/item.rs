@@ -153,6 +153,12 @@ pub fn at(py: Python<'_>, error: PyErr, position: usize) -> PyErr {
     with_note(py, error, &place)
 }
 
+/// Returns true for an array of numpy whose elements are Python's objects, or strings of any length.
+fn has_objects(array: &Bound<'_, PyAny>) -> bool {
+    let kind = array.getattr("dtype").and_then(|dtype| dtype.getattr("kind")?.extract::<String>());
+    kind.is_ok_and(|kind| kind == "O" || kind == "T")
+}
+
 /// Returns the error for an object that has no bytes.
 #[cold]
 fn not_an_item(item: &Bound<'_, PyAny>) -> PyErr {
@@ -164,6 +170,8 @@ fn not_an_item(item: &Bound<'_, PyAny>) -> PyErr {
         "NoneType" | "NAType" | "NaTType" => "leave it out, or pass a string that stands for it",
         "UUID" => "pass x.bytes or str(x)",
         "void" => "pass x.tobytes()",
+        // The bytes of such an array are addresses.
+        "ndarray" if has_objects(item) => "pass tuple(x.tolist()); for an array of items, call update or contains_batch",
         "ndarray" => "pass x.tobytes(); for an array of items, call update or contains_batch",
         "set" | "frozenset" => "pass tuple(sorted(x)); for a batch of items, call update or contains_batch",
         class if class.ends_with("Scalar") => "pass x.as_py()",

@@ -4,7 +4,7 @@ use std::{path::PathBuf, str::FromStr};
 
 use koel::{ParamError, TableKind};
 use pyo3::{
-    exceptions::{PyTypeError, PyValueError},
+    exceptions::{PyOverflowError, PyTypeError, PyValueError},
     prelude::*,
     types::{PyBytes, PyFloat, PyString},
 };
@@ -76,7 +76,14 @@ pub fn rate(given: &Given<'_>) -> PyResult<Option<f64>> {
     let read = |given: &Bound<'_, PyAny>| {
         given.extract().map_err(|error: PyErr| {
             let is_type = error.is_instance_of::<PyTypeError>(given.py());
-            if is_type { wrong_type("false_positive_rate", given, "give a float between 0 and 1, such as 0.001") } else { error }
+            if is_type {
+                wrong_type("false_positive_rate", given, "give a float between 0 and 1, such as 0.001")
+            } else if error.is_instance_of::<PyOverflowError>(given.py()) {
+                let reason = error.value(given.py());
+                PyValueError::new_err(format!("false_positive_rate: {reason}; give one between 0 and 1, such as 0.001"))
+            } else {
+                error
+            }
         })
     };
     given.as_ref().map(read).transpose()

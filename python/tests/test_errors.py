@@ -30,6 +30,7 @@ RUST = re.compile(r"::|max bytes|false-positive rate:|fingerprint bits|bucket si
         (koel.CuckooFilter, {**SIZED, "false_positive_rate": "0.1"}, TypeError, "false_positive_rate: str given; give a float"),
         (koel.CuckooFilter, {**SIZED, "false_positive_rate": 1.5}, ValueError, "false_positive_rate: 1.5 given, .* below 1"),
         (koel.CuckooFilter, {"capacity": 10, "false_positive_rate": 0}, ValueError, "false_positive_rate: 0 given"),
+        (koel.CuckooFilter, {**SIZED, "false_positive_rate": 10**400}, ValueError, "false_positive_rate: int too large .*; give one"),
         (koel.CuckooFilter, {}, ValueError, "neither capacity nor buckets given"),
         (koel.CuckooFilter, {**SIZED, "buckets": 2}, ValueError, "both capacity and buckets given"),
         (koel.CuckooFilter, {"capacity": 10}, ValueError, "neither false_positive_rate nor fingerprint_bits given"),

@@ -328,6 +328,7 @@ class Fields:
         (UUIDS[0], ["x.bytes", "str(x)"]),
         (pyarrow.scalar("a"), ["x.as_py()"]),
         (pyarrow.scalar(b"a"), ["x.as_py()"]),
+        (numpy.array(["a", 5], dtype=object), ["tuple(x.tolist())"]),
         ({2, 1}, ["tuple(sorted(x))"]),
         (2**64, ["str(n)"]),
         (decimal.Decimal("1.5"), ["str(x)"]),

@@ -332,6 +332,9 @@ impl fmt::Display for MergeError {
                 }?;
                 f.write_str(", or insert the items of one into the other")
             }
+            Self::Insert(error) if error.kind() == InsertErrorKind::TooManyCopies => f.write_str(
+                "an item would have more than 4294967295 copies, and no more are counted; union keeps the larger number of copies",
+            ),
             Self::Insert(error) => error.fmt(f),
             Self::OutOfMemory(_) => f.write_str("the copy on which a merge works cannot be allocated"),
         }

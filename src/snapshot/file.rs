@@ -48,7 +48,8 @@ pub(crate) fn replace_with(
         };
         return Err(save_error(kind, path, message, None));
     }
-    let message = if old.is_some() { "cannot be written; the old file is unchanged" } else { "cannot be written" };
+    let has_content = old.as_ref().is_some_and(|old| old.len() > 0);
+    let message = if has_content { "cannot be written; the old file is unchanged" } else { "cannot be written" };
     Temporary::beside(&target, old.is_some())
         .and_then(|temporary| {
             write(&temporary.file)?;
