@@ -13,7 +13,7 @@ use crate::{
     errors::Inserting,
     file::{self, Output, Snapshot},
     items::{ItemArgs, Items},
-    terminal, window,
+    terminal,
 };
 
 /// Add items to a filter.
@@ -87,7 +87,7 @@ impl Edit {
         if file::is_dash(path) {
             bail!("standard input: cannot be replaced by the changed filter; give a file");
         }
-        window::refuse_slice(path)?;
+        file::slice::refuse_window(path)?;
         let output = Output::existing(path)?;
         if items.path().is_some_and(|items| output.is_file_of(items)) {
             bail!("{}: cannot be both the filter and the items; give another file for one of them", output.name());

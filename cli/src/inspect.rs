@@ -12,7 +12,7 @@ use crate::{
     facts::{self, Facts},
     file, options,
     terminal::{self, Stream},
-    window::{self, Contents},
+    window::Contents,
 };
 
 /// Show a filter's parameters and how full it is.
@@ -67,7 +67,7 @@ impl Info {
 /// Reads and checks a filter, or a folder of filters that forget.
 fn load(path: &Path) -> anyhow::Result<Facts> {
     // The file is read, not mapped, because an I/O error in a map would kill this process.
-    if window::is_window(path) {
+    if file::slice::is_window(path) {
         return Ok(Facts::window(&Contents::read(path)?));
     }
     file::load(path).map(|(filter, bytes)| Facts::stored(&filter, bytes))

@@ -128,6 +128,17 @@ impl Merge {
                      build all of them with `koel build --capacity {needed}` or more{more}; nothing was written"
                 )
             }
+            MergeError::MaxCapacity { items, max_capacity, needed, .. } => {
+                let build = match needed {
+                    Some(needed) => format!("`koel build --grow --capacity {needed} --max-capacity {needed}` or more"),
+                    None => String::from("a higher `koel build --fpr`"),
+                };
+                let more = if later > 0 { ", and with more for those that follow" } else { "" };
+                anyhow::anyhow!(
+                    "{all} and {name}: {items} items do not fit into one filter, planned for at most {max_capacity}; build all of them \
+                     with {build}{more}; nothing was written"
+                )
+            }
             MergeError::Insert(error) if error.kind() == InsertErrorKind::TooManyCopies => anyhow::anyhow!(
                 "{all} and {name}: together, they have more than {} copies of an item, and no more are counted; with --union, copies \
                  are not added up; nothing was written",

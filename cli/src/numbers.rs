@@ -113,8 +113,13 @@ pub(crate) fn items(text: &str) -> Result<usize, String> {
 /// Returns `number` plus this share of it, rounded up. Returns `None` if the sum does not fit a `usize`.
 pub(crate) fn with_share(number: usize, share: f64) -> Option<usize> {
     // Rounding may put a product just above the whole number that it should be.
-    let more = share * number as f64 * (1.0 - 4.0 * f64::EPSILON);
-    more.ceil().to_usize()?.checked_add(number)
+    let more = share * number as f64;
+    (more - (4.0 * f64::EPSILON * more).min(0.5)).ceil().to_usize()?.checked_add(number)
+}
+
+/// Parses a number in any of these notations.
+pub(crate) fn number(text: &str) -> Option<f64> {
+    number_with_letter(text).and_then(|number| number.to_f64()).or_else(|| fraction(text))
 }
 
 /// Parses a percentage, a ratio or a decimal, to the nearest `f64`.
@@ -306,6 +311,8 @@ mod tests {
             ("33.3%", 1_000_000_000_000_000, Some(1_333_000_000_000_000)),
             ("1/3", 10, Some(14)),
             ("1000%", 0, Some(0)),
+            ("50%", 4_000_000_000_000_000, Some(6_000_000_000_000_000)),
+            ("50%", 10_000_000_000_000_000_000, Some(15_000_000_000_000_000_000)),
             ("200%", usize::MAX / 2, None),
         ] {
             assert_eq!(headroom(text).map(|share| with_share(number, share)), Ok(sum), "{text} of {number}");

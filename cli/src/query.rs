@@ -17,7 +17,7 @@ use crate::{
     format::{self, Format, Short},
     items::{ItemArgs, Items},
     terminal::{self, Out, Stream},
-    window::{self, Contents},
+    window::Contents,
 };
 
 /// Print the items that may be in a filter.
@@ -25,8 +25,8 @@ use crate::{
 /// An item that was added is always printed. Any other item is printed by mistake at the filter's false-positive rate, which
 /// `koel info` shows. Exit status: 0 if an item was selected, 1 if none was, 2 on error.
 ///
-/// The last of several files is the list of items, unless it is a koel snapshot. With several filters, the names of those that
-/// have an item are printed before it, as grep prints file names. With --key, whole lines are printed.
+/// The last of several files is the list of items, unless it is a koel snapshot or a folder of `koel uniq --forget`. With several
+/// filters, the names of those that have an item are printed before it, as grep prints file names. With --key, whole lines are printed.
 ///
 /// A filter in a file is mapped into memory, not read, so a large filter answers as soon as a small one. Then only the header is
 /// checked, and damage after it may cause wrong results. --verify checks everything first; `koel verify` does so once for many
@@ -114,7 +114,7 @@ impl Query {
             Stream::Stdout.check()?;
         }
         let open = |path: &PathBuf| {
-            let contains: Lookup = if window::is_window(path) {
+            let contains: Lookup = if file::slice::is_window(path) {
                 let contents = Contents::read(path)?;
                 Box::new(move |item| contents.contains(item))
             } else {
@@ -142,7 +142,7 @@ impl Query {
 
     /// Removes the list of items from the files and returns it: the last of several files, unless it is a koel snapshot or a folder.
     fn take_list(&mut self) -> Option<PathBuf> {
-        let is_list = |last: &mut PathBuf| !file::is_snapshot_file(last) && !window::is_window(last);
+        let is_list = |last: &mut PathBuf| !file::is_snapshot_file(last) && !file::slice::is_window(last);
         if self.items.is_empty() && self.files.len() > 1 { self.files.pop_if(is_list) } else { None }
     }
 

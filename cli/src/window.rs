@@ -27,7 +27,10 @@ use koel::{BuildError, ElasticFilter, InsertError, InsertErrorKind, ParamError, 
 
 use crate::{
     errors::{self, Inserting},
-    file::{self, Growing, Output, Snapshot},
+    file::{
+        self, Growing, Output, Snapshot,
+        slice::{LAST_SECOND, Part, format_time},
+    },
     terminal,
     text::rounded_up,
 };
@@ -40,9 +43,6 @@ const FILTERS: usize = 13;
 
 /// The name of the file that is locked while a folder changes.
 const LOCK: &str = "lock";
-
-/// The last second of a year with four digits.
-const LAST_SECOND: u64 = 253_402_300_799;
 
 /// Settings for tests, from environment variables that only builds with debug assertions read: the clock, and the step at which the
 /// run aborts.
@@ -83,44 +83,6 @@ impl Trial {
 /// A time after which lines are forgotten: that of whole slices.
 fn forget_after(slice: u64) -> impl std::fmt::Display {
     humantime::format_duration(Duration::from_secs(SLICES * slice))
-}
-
-fn format_time(second: u64) -> impl std::fmt::Display {
-    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(second.min(LAST_SECOND)))
-}
-
-/// The kinds of files that a slice has.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Filter,
-    Journal,
-}
-
-impl Part {
-    const fn ending(self) -> &'static str {
-        match self {
-            Self::Filter => "s.koel",
-            Self::Journal => "s.hashes",
-        }
-    }
-
-    /// Returns the name of a file of the slice that begins at the second `start`, with the length `slice`.
-    fn name(self, start: u64, slice: u64) -> String {
-        format!("{}-{slice}{}", format_time(start).to_string().replace(['-', ':'], ""), self.ending())
-    }
-
-    /// Returns the part, the begin and the length that a file's name has.
-    fn parse(name: &str) -> Option<(Self, u64, u64)> {
-        let (time, rest) = name.split_once('-')?;
-        let find = |part: Self| Some((part, rest.strip_suffix(part.ending())?.parse().ok()?));
-        let (part, slice) = find(Self::Filter).or_else(|| find(Self::Journal))?;
-        let digits = |from: usize, to: usize| time.get(from..to);
-        let (date, clock) = ([digits(0, 4)?, digits(4, 6)?, digits(6, 8)?], [digits(9, 11)?, digits(11, 13)?, digits(13, 15)?]);
-        let time = humantime::parse_rfc3339(&format!("{}T{}Z", date.join("-"), clock.join(":"))).ok()?;
-        let start = time.duration_since(UNIX_EPOCH).ok()?.as_secs();
-        // Any other spelling is not a name of ours.
-        (slice > 0 && part.name(start, slice) == name).then_some((part, start, slice))
-    }
 }
 
 /// The files of a folder.
@@ -164,27 +126,6 @@ impl Listing {
     fn with(&self, part: Part) -> Vec<u64> {
         self.slices.iter().filter(|(_, parts)| parts.contains(&part)).map(|(&start, _)| start).collect()
     }
-}
-
-/// Returns whether a path leads to a folder with filters of `koel uniq --forget`.
-pub(crate) fn is_window(path: &Path) -> bool {
-    let is_part = |entry: fs::DirEntry| Part::parse(&entry.file_name().to_string_lossy()).is_some();
-    fs::read_dir(path).is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_part)))
-}
-
-/// Fails if a path leads to a folder of `koel uniq --forget`, or to a slice in it, whose changes a run would undo.
-pub(crate) fn refuse_slice(path: &Path) -> anyhow::Result<()> {
-    if is_window(path) {
-        bail!("{}: is a folder of `koel uniq --forget`, which no other command changes; build another filter", path.display());
-    }
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if Part::parse(&name).is_some() {
-        bail!(
-            "{}: has the name of a file that only `koel uniq --forget` changes; copy it to one with another name, and change that",
-            path.display()
-        );
-    }
-    Ok(())
 }
 
 /// The lines of one slice of time.
@@ -619,28 +560,5 @@ impl Contents {
     pub(crate) fn contains(&self, line: &[u8]) -> bool {
         let key = Prehashed::of(&AnyHasher::default(), 0, line);
         self.in_journals.contains(&key.0) || self.filters.iter().any(|filter| filter.contains(&key))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_slices_have_their_times() {
-        let name = Part::Filter.name(1_795_869_600, 300);
-        assert_eq!(name, "20261128T124000Z-300s.koel");
-        assert!(Part::parse(&name) == Some((Part::Filter, 1_795_869_600, 300)));
-        assert!(Part::parse("20261128T124000Z-300s.hashes") == Some((Part::Journal, 1_795_869_600, 300)));
-        for other in [
-            "",
-            "lock",
-            "20261128T124000Z-0s.koel",
-            "20261128T124000Z-0300s.koel",
-            "20261328T124000Z-300s.koel",
-            "2026-300s.koel",
-        ] {
-            assert!(Part::parse(other).is_none(), "{other}");
-        }
     }
 }

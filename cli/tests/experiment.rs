@@ -156,6 +156,28 @@ fn the_same_command_continues_after_ctrl_c_or_a_kill() {
     assert_eq!(koel.shell("ls -A parts").text(), koel.shell("ls -A whole").text());
 }
 
+/// Results are written before charts. Only if they have been, the message says so.
+#[test]
+fn results_are_kept_if_a_chart_cannot_be_written() {
+    let koel = Koel::new();
+    let args = "--f 8,12 --items 100 --measure space --out out";
+    std::fs::create_dir_all(koel.path("out/sweep-space-by-f.svg")).expect("a folder");
+    let run = sweep(&koel, args);
+    assert_eq!(run.status, 2);
+    let message = "out/sweep-space-by-f.svg could not be written: Is a directory (os error 21); the results so far are in out, and the \
+                   same command continues\n";
+    assert!(run.stderr.ends_with(message), "{}", run.stderr);
+    assert!(!run.stderr.contains(".tmp"), "{}", run.stderr);
+    assert_eq!(record(&koel, "out/sweep")["measured"].as_array().map(Vec::len), Some(4));
+    std::fs::remove_dir(koel.path("out/sweep-space-by-f.svg")).expect("a folder");
+    assert!(sweep(&koel, args).text().contains("out/report.html"));
+    std::fs::remove_file(koel.path("out/sweep.json")).expect("a file");
+    std::fs::create_dir(koel.path("out/sweep.json")).expect("a folder");
+    let refused = sweep(&koel, args);
+    assert_eq!(refused.status, 2);
+    assert!(!refused.stderr.contains("the results so far"), "{}", refused.stderr);
+}
+
 #[test]
 fn sweep_has_one_row_per_combination_and_lists_those_left_out() {
     let koel = Koel::new();

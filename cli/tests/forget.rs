@@ -172,6 +172,43 @@ fn another_time_or_rate_or_folder_is_refused() {
         koel.run(&format!("{command} seen --item a"))
             .error(&["seen: is a folder of `koel uniq --forget`, which no other command changes"]);
     }
+    // No other command writes to the folder, or to its files.
+    let names = || {
+        let names = std::fs::read_dir(koel.path("seen")).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+        names.map(|name| name.into_string().expect("UTF-8")).collect::<Vec<_>>()
+    };
+    let files = names();
+    let slice = files.iter().find(|name| name.strip_suffix(".koel").is_some()).expect("a slice");
+    let before = koel.read(&format!("seen/{slice}"));
+    for command in [
+        "build list -o",
+        "build list --grow -o",
+        "merge file.koel file.koel -o",
+        "convert file.koel --to koel -o",
+        "uniq list --filter",
+        "add --item a",
+        "man",
+    ] {
+        for (path, message) in [
+            ("seen", "is a folder of `koel uniq --forget`, which no other command changes; give the name of another filter"),
+            (
+                &format!("seen/{slice}"),
+                "is in a folder of `koel uniq --forget`, which no other command changes; give a name in another folder",
+            ),
+            ("seen/new.koel", "is in a folder of `koel uniq --forget`"),
+            (slice, "has the name of a file that only `koel uniq --forget` changes; give another name, such as that of a copy"),
+        ] {
+            if command != "uniq list --filter" || path != "seen" {
+                koel.run(&format!("{command} {path}")).error(&[path, message]);
+            }
+        }
+    }
+    assert!(koel.read(&format!("seen/{slice}")) == before && names() == files);
+    koel.run("uniq list --filter seen").status(1);
+    koel.shell(&format!("cd seen && koel convert {slice} --to koel -o - > ../converted.koel")).status(0);
+    assert!(koel.read("converted.koel") == before);
+    std::fs::copy(koel.path(&format!("seen/{slice}")), koel.path("copy.koel")).expect("a copy");
+    koel.run("add copy.koel --item b").ok();
     // The lowest rate that the message names is possible.
     let low = koel.run("uniq list --filter lowest --forget 1h --fpr 1e-9");
     let lowest = value_after(&low.stderr, "keeps rates from ");

@@ -128,6 +128,12 @@ fn a_byte_order_mark_is_skipped_with_a_warning() {
     assert_eq!(run.status, 0, "{}", run.stderr);
     assert!(run.stderr.contains("byte-order mark") && run.stderr.contains("--binary"), "{}", run.stderr);
     assert_eq!(koel.run("query f.koel --item alice --item bob").ok(), b"alice\nbob\n");
+    for format in ["--csv", "--delimiter ,"] {
+        let run = koel.feed("\u{feff}\u{feff}a,b\nc,d\n", &format!("uniq --key 1 --keys-only {format}"));
+        assert_eq!(run.status(0), "\u{feff}a\nc\n".as_bytes(), "{format}");
+        let run = koel.feed("\u{feff}a,b\nc,d\n", &format!("uniq --key 1 --keys-only --binary {format}"));
+        assert_eq!(run.ok(), "\u{feff}a\nc\n".as_bytes(), "{format}");
+    }
     koel.feed(marked, "build - -o f.koel --binary").ok();
     assert_eq!(koel.run("query f.koel --item alice --item bob").ok(), b"bob\n");
 }

@@ -91,6 +91,27 @@ fn filters_with_other_parameters_are_refused() {
 }
 
 /// Copies of common items take no room. So a refusal counts distinct items, and names a capacity that works.
+/// The message names all filters, and building them as it says works.
+#[test]
+fn growing_filters_without_room_for_each_other_name_the_capacity() {
+    let koel = Koel::new();
+    let build = |capacity: &str| {
+        for (name, first) in [("a", 0), ("b", 1000), ("c", 2000)] {
+            let plan = format!("build - -o {name} --grow --fpr 0.01 --capacity {capacity} --max-capacity {capacity}");
+            koel.feed(numbers(first..first + 300), &plan).ok();
+        }
+    };
+    build("300");
+    let refused = koel.run("merge a b c -o all");
+    refused.error(&["a and b: ", "planned for at most 300; build all of them with `koel build --grow", "nothing was written"]);
+    assert!(refused.stderr.contains(" or more, and with more for those that follow;"), "{}", refused.stderr);
+    build(value_after(&refused.stderr, "--max-capacity "));
+    let refused = koel.run("merge a b c -o all");
+    refused.error(&["a, b and c: 900 items do not fit"]);
+    build(value_after(&refused.stderr, "--max-capacity "));
+    koel.run("merge a b c -o all").ok();
+}
+
 #[test]
 fn copies_are_added_up_or_united() {
     let koel = Koel::new();

@@ -17,7 +17,9 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         // These are the permissions of an ordinary new file, since the umask applies.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut file = builder.tempfile_in(target.parent().unwrap_or(Path::new(".")))?;
+        let created = builder.tempfile_in(target.parent().unwrap_or(Path::new(".")));
+        // The error's own message would name the temporary file.
+        let mut file = created.map_err(|error| io::Error::from(error.kind()))?;
         file.write_all(bytes)?;
         file.as_file().sync_data()?;
         file.persist(&target)?;

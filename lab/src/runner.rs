@@ -95,16 +95,21 @@ pub fn run(program: &str, plans: Vec<Plan<'_>>, settings: &Settings) -> anyhow::
     let folder = settings.folder.display();
     let remedy = if settings.again { "the same command without --again continues" } else { "the same command continues" };
     let kept = format!("the results so far are in {folder}, and {remedy}");
+    // Not if even the first results could not be written.
+    let explain = |error, files: &ResultFiles, run: &Run| {
+        let is_kept = files.read().is_ok_and(|record| record.is_some_and(|record| record.run.started == run.started));
+        if is_kept { anyhow!("{error:#}; {kept}") } else { error }
+    };
     let mut ended = Ok(Outcome::Complete);
     let mut plans = plans.into_iter();
     for plan in plans.by_ref() {
         say(format_args!("{}\n", announcement(&plan)));
-        let name = plan.name();
-        ended = plan.run(&interrupt).map_err(|error| anyhow!("{error:#}; {kept}"));
+        let (name, files, run) = (plan.name(), plan.files.clone(), plan.record.run.clone());
+        ended = plan.run(&interrupt).map_err(|error| explain(error, &files, &run));
         if !matches!(ended, Ok(Outcome::Complete)) {
             break;
         }
-        for warning in ResultFiles::new(&settings.folder, name).read()?.into_iter().flat_map(|record| record.warnings) {
+        for warning in files.read()?.into_iter().flat_map(|record| record.warnings) {
             say(format_args!("{name}: {warning}\n"));
         }
     }
@@ -293,6 +298,9 @@ impl<'a> Plan<'a> {
     fn write(&mut self) -> anyhow::Result<()> {
         let (complete, measured) = (self.cases_left() == 0, self.results.iter().flatten().cloned().collect::<Vec<_>>());
         let Findings { mut charts, tables, warnings } = self.experiment.findings(&measured)?;
+        // First, since the run continues from the record if nothing else can be written.
+        self.record.measured.clone_from(&measured);
+        self.files.write(&self.record)?;
         let mut pictures = Vec::new();
         for chart in &mut charts {
             if !complete {

@@ -206,9 +206,9 @@ impl<T: PartialEq + Display> ListParser<T> {
 /// Parses the step of a range: a number to add, or `x` and a number to multiply by.
 fn parse_step(part: &str, text: &str) -> Result<Step, String> {
     let (factor, digits) = text.trim().strip_prefix('x').map_or((false, text.trim()), |digits| (true, digits));
-    match digits.parse::<f64>() {
-        Ok(number) if factor && number.is_finite() && number > 1.0 => Ok(Step::Times(number)),
-        Ok(number) if !factor && number.is_finite() && number > 0.0 => Ok(Step::Plus(number)),
+    match numbers::number(digits) {
+        Some(number) if factor && number > 1.0 => Ok(Step::Times(number)),
+        Some(number) if !factor && number > 0.0 => Ok(Step::Plus(number)),
         _ => Err(format!(
             "the step '{text}' of the range {part} is not valid; give a number above 0 to add, as in 6..20:2, or x and a number above 1 \
              to multiply by, as in 1000..1000000:x10"
@@ -247,6 +247,9 @@ mod tests {
         parses(&ITEMS, "1000..1000000", &[1000, 10_000, 100_000, 1_000_000]);
         parses(&ITEMS, "1000..5000:x2", &[1000, 2000, 4000, 5000]);
         parses(&ITEMS, "1..4:x1.1", &[1, 2, 3, 4]);
+        parses(&ITEMS, "1M..2M:500k", &[1_000_000, 1_500_000, 2_000_000]);
+        parses(&ITEMS, "10..1000:x1e1", &[10, 100, 1000]);
+        parses(&LOADS, "5%..35%:15%", &[0.05, 0.2, 0.35]);
     }
 
     #[test]

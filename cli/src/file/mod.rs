@@ -1,6 +1,7 @@
 //! Filters in files. Everything read is validated, and files are replaced atomically.
 
 mod read;
+pub(crate) mod slice;
 mod write;
 
 use std::{

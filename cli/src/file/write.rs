@@ -14,7 +14,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use koel::{CuckooFilter, hash::Hasher, redisbloom::RedisBloomFilter};
 
-use super::{Snapshot, folder, is_same_file, read};
+use super::{Snapshot, folder, is_same_file, read, slice::refuse_window};
 use crate::terminal::{self, Stream};
 
 /// The place that a filter is written to.
@@ -35,6 +35,9 @@ pub(crate) struct OutputArgs {
 
 impl OutputArgs {
     pub(crate) fn open(&self) -> anyhow::Result<Output> {
+        if !super::is_dash(&self.output) {
+            refuse_window(&self.output)?;
+        }
         Output::new(&self.output)
     }
 }

@@ -144,6 +144,9 @@ impl Tune {
         Stream::Stdout.check()?;
         let keys = self.files.keys()?;
         let trace = self.replay.read(&self.files.format)?;
+        if keys.is_none() && self.files.format.has_key() {
+            bail!("--key: takes a field of each line of --keys; give --keys, too, or leave --key out");
+        }
         self.set_items(keys.as_ref(), trace.as_ref())?;
         self.check()?;
         let advice = self.advice(keys, trace.as_ref())?;
@@ -217,7 +220,7 @@ impl Tune {
         match (nearest, least, self.bytes) {
             (_, Some(least), Some(most)) if least > most => format!("{why}; give --fpr {MAX_RATE} and --bytes {least}"),
             (Some(nearest), ..) => format!("{why}; the nearest that works is {nearest}"),
-            (None, ..) => format!("{why}; change the other options, too"),
+            (None, ..) => format!("{why}; give --fpr {MAX_RATE}, and then what the command names besides"),
         }
     }
 

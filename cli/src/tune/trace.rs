@@ -400,11 +400,12 @@ impl<'a> Replays<'a> {
         let queries = trace.present_queries + trace.absent_queries;
         let present = percent(trace.present_queries as f64 / queries.max(1) as f64, 1);
         let mut notes = vec![format!(
-            "Replayed {} of {}: {}, {queries} queries ({present} for present keys), {}. At most {} at a time, at most {} of them \
+            "Replayed {} of {}: {}, {} ({present} for present keys), {}. At most {} at a time, at most {} of them \
              distinct, and at most {} of one key.",
             counted(trace.operations.len(), "operation"),
             self.log,
             counted(trace.insertions, "insertion"),
+            if queries == 1 { String::from("1 query") } else { format!("{queries} queries") },
             counted(trace.removals, "removal"),
             counted(trace.most_items, "item"),
             trace.most_distinct_items,

@@ -27,7 +27,7 @@ use crate::{
     items::{self, Items},
     numbers,
     terminal::{self, Closed, Out, Stream},
-    window::{self, Limits, Window},
+    window::{Limits, Window},
 };
 
 /// The false-positive rate of a new filter if --fpr is not given.
@@ -39,7 +39,7 @@ const CLOSED: u8 = 141;
 /// Print each line once, when it is seen for the first time.
 ///
 /// The lines need not be sorted, and each is printed as it arrives; with --key, each line whose fields are new. A filter remembers the
-/// lines in 5 to 8 bytes each, however long they are. With --filter, it remembers them from one run to the next, in a file. The first
+/// lines in 4 to 8 bytes each, however long they are. With --filter, it remembers them from one run to the next, in a file. The first
 /// run creates it; it grows, and is a koel snapshot like any other.
 ///
 /// --repeated prints a line when it is seen for the second time, and then never again. --unique and --count need the last line to know
@@ -199,11 +199,11 @@ impl Uniq {
     /// Opens what remembers the lines.
     fn open(&self) -> anyhow::Result<Memory> {
         let folder = self.filter.as_deref();
-        if self.forget.is_none() && !folder.is_some_and(window::is_window) {
+        if self.forget.is_none() && !folder.is_some_and(file::slice::is_window) {
             // Before a file is opened.
             self.builder().params().map_err(|error| errors::growing(&error, ""))?;
             if let Some(path) = folder {
-                window::refuse_slice(path)?;
+                file::slice::refuse_window(path)?;
                 if path.is_dir() {
                     bail!(
                         "{}: is a folder; give --forget and a time to remember lines in it, or the name of a file in it",

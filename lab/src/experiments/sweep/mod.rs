@@ -5,7 +5,7 @@ mod charts;
 #[cfg(test)]
 mod tests;
 
-use koel::{Builder, CuckooFilter, TableKind, tuning};
+use koel::{Builder, CuckooFilter, ParamError, TableKind, tuning};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -157,7 +157,10 @@ impl Case {
 
     /// Returns the reason why there is no such filter, or `None` if it is possible.
     fn reason_left_out(&self) -> Option<String> {
-        self.builder().params().err().map(|error| error.to_string())
+        self.builder().params().err().map(|error| match error {
+            ParamError::Buckets { .. } => String::from("the table has too many buckets; give fewer --items, or a higher --load"),
+            error => error.to_string(),
+        })
     }
 
     fn predicted(&self) -> f64 {
