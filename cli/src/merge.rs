@@ -102,6 +102,7 @@ impl Merge {
                  {theirs}; build both with the same `koel build {option}` and other options"
             )
         };
+        let more = if later > 0 { ", and with more for those that follow" } else { "" };
         done.map_err(|error| match error {
             MergeError::DifferentParams { ours, theirs, .. } => anyhow::anyhow!(
                 "{first} and {name}: only filters with the same parameters can be merged, but the first has a {ours}, and the second a \
@@ -122,7 +123,6 @@ impl Merge {
                  build both with the same `koel build --hasher`"
             ),
             MergeError::Full { items, slots, capacity, needed, .. } => {
-                let more = if later > 0 { ", and with more for those that follow" } else { "" };
                 anyhow::anyhow!(
                     "{all} and {name}: {items} distinct items do not fit into one filter of {slots} slots, planned for {capacity}; \
                      build all of them with `koel build --capacity {needed}` or more{more}; nothing was written"
@@ -133,7 +133,6 @@ impl Merge {
                     Some(needed) => format!("`koel build --grow --capacity {needed} --max-capacity {needed}` or more"),
                     None => String::from("a higher `koel build --fpr`"),
                 };
-                let more = if later > 0 { ", and with more for those that follow" } else { "" };
                 anyhow::anyhow!(
                     "{all} and {name}: {items} items do not fit into one filter, planned for at most {max_capacity}; build all of them \
                      with {build}{more}; nothing was written"

@@ -653,8 +653,8 @@ mod chosen {
         sweep.finish();
     }
 
-    /// Few items with many copies make all counts of a list long. Where a table splits, its parts become lists only if these take no
-    /// more.
+    /// Few items with many copies make all counts of a list long. A table whose parts would be such lists splits only if these are within
+    /// the limit.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
     fn splits_into_lists_with_long_counts_obey_the_limit() {

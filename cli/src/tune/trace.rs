@@ -405,7 +405,7 @@ impl<'a> Replays<'a> {
             counted(trace.operations.len(), "operation"),
             self.log,
             counted(trace.insertions, "insertion"),
-            if queries == 1 { String::from("1 query") } else { format!("{queries} queries") },
+            counted(queries, "query"),
             counted(trace.removals, "removal"),
             counted(trace.most_items, "item"),
             trace.most_distinct_items,

@@ -96,8 +96,8 @@ impl Generation {
     }
 
     /// Checks the budget once more, for the parts of `whole` that become lists after a split. These have few items, but where some have
-    /// many copies, all counts are long, and lists may be charged more than tables. `part` is the part to which an item is added, and
-    /// `charge` that of all parts as tables.
+    /// many copies, all counts are long, and lists may be charged more than tables. Parts with more items are counted as if they were the
+    /// longest lists. `part` is the part to which an item is added, and `charge` that of all parts as tables.
     #[inline(never)]
     fn check_lists(&self, whole: Place, part: Place, charge: usize, budget: usize) -> Result<(), InsertError> {
         let [(from, items), (depth, own)] = [whole, part].map(|place| {
