@@ -6,7 +6,8 @@ python3 benches/code_size.py --update    writes today's sizes into the file
 
 The programs are in benches/code_size, and are built with link-time optimization and one codegen unit, without unwinding and
 symbols. A size is the number of bytes of code and data beyond those of the program `empty`. The WebAssembly module and the
-firmware are measured whole.
+firmware are measured whole. Panics name source files: their paths begin at this checkout or at cargo's folder, so that sizes do not
+depend on where these are.
 """
 
 import os
@@ -84,7 +85,9 @@ def target():
 def build(*arguments):
     manifest = ["--manifest-path", PACKAGE / "Cargo.toml", "--target-dir", target()]
     command = ["cargo", "build", "--quiet", "--locked", *manifest, *arguments]
-    subprocess.run([str(word) for word in command], cwd=ROOT, check=True)
+    folders = [ROOT, Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo").absolute()]
+    flags = "\x1f".join(f"--remap-path-prefix={folder}=" for folder in folders)
+    subprocess.run([str(word) for word in command], cwd=ROOT, check=True, env={**os.environ, "CARGO_ENCODED_RUSTFLAGS": flags})
 
 
 def sections(path):
