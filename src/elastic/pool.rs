@@ -289,12 +289,16 @@ impl Pool {
         shrink_to(&mut self.levels, 0);
     }
 
-    /// Shortens the blocks of this level to at most `tables`, rounded up to a power of two. It must have no blocks yet.
+    /// Shortens the blocks of this level, if it is to have tables, to this many, rounded up to a power of two. Half of all places remain
+    /// enough for as many tables as the level may ever have. It must have no blocks yet.
     pub fn shorten_blocks(&mut self, depth: u8, tables: usize) {
-        let level = self.level_of(depth);
-        let level = &mut self.levels[level];
-        level.log2_per_block =
-            level.log2_per_block.min(low_byte(index(tables.max(1).next_power_of_two().trailing_zeros().into())));
+        if tables > 0 {
+            let log2_tables = low_byte(index(tables.next_power_of_two().trailing_zeros().into()));
+            let least = depth.saturating_sub(31_u8.saturating_sub(self.places.start_bits));
+            let level = self.level_of(depth);
+            let level = &mut self.levels[level];
+            level.log2_per_block = level.log2_per_block.min(log2_tables.max(least));
+        }
     }
 
     /// Returns the depth of the deepest shard.
@@ -567,6 +571,7 @@ impl Pool {
     }
 
     /// Returns what a shard is charged: its table and its entries in lists of blocks, or its list.
+    #[inline(never)]
     pub fn charge_of(&self, place: Place) -> usize {
         let list = self.list(place).map(|list| EMPTY_LIST_BYTES.saturating_add(list.needed_bytes()));
         list.unwrap_or_else(|| self.level(self.depth(place)).charge_per_table())
@@ -835,6 +840,25 @@ mod tests {
             let (block, start) = pool.places.split(pool.place_of_table(plan.max_depth, last));
             assert_eq!((block, start), (last / per_block, pool.levels[level].unit + last % per_block * stride));
             assert!(block * per_block * stride + start > 1 << 40);
+        }
+    }
+
+    /// Readers make blocks for the tables that a snapshot has. Even if these are few, there are places for all that the levels may have
+    /// later. Shards are disjoint, so they need at most as many blocks as all tables of one level, and one more for each other level.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    #[cfg(target_pointer_width = "64")]
+    fn short_blocks_leave_places_for_all_tables() {
+        for max_capacity in [1_000_000, 16_000_000, 50_000_000, 100_000_000, 10_000_000_000, 800_000_000_000] {
+            let plan = plan(ElasticRequest { max_capacity: Some(max_capacity), ..ElasticRequest::default() });
+            for tables in [0, 1, 3, 8, 1000] {
+                let mut pool = Pool::new(&plan);
+                pool.add_levels(&plan, plan.max_depth, usize::MAX).unwrap();
+                (plan.min_depth..=plan.max_depth).for_each(|depth| pool.shorten_blocks(depth, tables));
+                let all = pool.levels.iter().map(|level| level.blocks_for(1 << level.layout.params.depth)).max().unwrap_or(0);
+                let blocks = wide(all + pool.levels.len());
+                assert!(blocks << pool.places.start_bits <= u32::MAX.into(), "{blocks} blocks for {max_capacity} items");
+            }
         }
     }
 

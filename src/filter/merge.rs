@@ -48,7 +48,8 @@ macro_rules! merges {
             /// [`merge`](Self::merge).
             ///
             /// With probability ε, this filter already finds an item of `other` that it does not have. That item is not stored, as
-            /// with [`insert_unique`](Self::insert_unique): it is found, but removing it removes the item that it collides with.
+            /// with [`insert_unique`](Self::insert_unique): it is found, but removing it removes the item that it collides with. Beyond
+            /// the maximum capacity of a growing filter, it may be this filter's item of the two that is not stored.
             ///
             /// # Errors
             /// The same as for [`merge`](Self::merge). This filter is then unchanged, bit for bit.

@@ -352,6 +352,29 @@ fn copies_count_toward_the_memory_limit() {
     assert!(refused.iter().all(|&times| times > 100), "{refused:?}");
 }
 
+/// Beyond the plan, a copy of an item whose list must become a table takes the first entry and the table. An insertion stays within each
+/// limit between the charges before and after it, or changes nothing.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn copies_beyond_the_plan_count_toward_the_memory_limit() {
+    let mut filter = ElasticFilter::builder().false_positive_rate(0.001).max_capacity(2000).build().unwrap();
+    filter.insert_iter(0..5000u64).unwrap();
+    // The first items are in the first generation, and the last ones in a later one.
+    (1..3000u64).for_each(|item| assert!(filter.remove(&item)));
+    let before = filter.charged_bytes();
+    let mut unlimited = filter.clone();
+    unlimited.insert(&0u64).unwrap();
+    assert!(unlimited.buckets_per_lookup() > 2 && unlimited.charged_bytes() > before + 500, "the list has become a table");
+    for limit in before..=unlimited.charged_bytes() {
+        let mut limited = filter.clone();
+        limited.set_max_bytes(limit);
+        let result = limited.insert(&0u64);
+        assert!(limited.charged_bytes() <= limit, "{} bytes, {limit} allowed", limited.charged_bytes());
+        assert_eq!(result.is_ok(), limit >= unlimited.charged_bytes(), "{limit} allowed");
+        assert!(result.is_ok() || same_bits(&limited, &filter));
+    }
+}
+
 /// A reloaded filter of any growing type accepts and refuses the same items as before once the limit is set again.
 #[test]
 #[cfg(feature = "std")]

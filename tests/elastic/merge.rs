@@ -660,6 +660,31 @@ fn merges_count_copies_up_to_the_limit() {
     assert!((1..9000).all(|item| filter.count(&key(item)) >= 3));
 }
 
+/// Also if the copies are in a list of the first generation here, and in a later generation there.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+#[cfg(target_pointer_width = "64")]
+fn merges_count_copies_in_lists_and_later_generations_up_to_the_limit() {
+    let builder = || ElasticFilter::builder().false_positive_rate(0.001).max_capacity(2000);
+    let doubled = |mut filter: ElasticFilter| {
+        (0..31).for_each(|_| filter.merge(&filter.clone()).expect("counted"));
+        filter
+    };
+    let mut early = doubled(filled(builder(), [9000].into_iter()));
+    let mut late = filled(builder(), 0..10_000);
+    (0..9000).chain(9001..10_000).for_each(|item| assert!(late.remove(&key(item))));
+    let late = doubled(late);
+    assert_eq!([early.count(&key(9000)), late.count(&key(9000))], [1 << 31; 2]);
+    let before = early.to_bytes();
+    assert!(early.merge(&late).is_err() && early.to_bytes() == before);
+    assert!(early.remove(&key(9000)));
+    early.merge(&late).expect("counted");
+    assert_eq!((early.count(&key(9000)), early.len()), (u32::MAX, u32::MAX as usize));
+    early.insert_iter((20_000..25_000).map(key)).expect("other items");
+    assert!(early.insert(&key(9000)).is_err_and(|error| error.kind() == InsertErrorKind::TooManyCopies));
+    assert_eq!(early.len(), u32::MAX as usize + 5000);
+}
+
 #[test]
 fn a_merge_refused_for_any_reason_changes_nothing() {
     let builder = ElasticFilter::builder().false_positive_rate(1e-5).capacity(100);

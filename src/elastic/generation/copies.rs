@@ -15,7 +15,7 @@ use core::ops::Range;
 use super::{Generation, Key, Place};
 use crate::{
     bits::{index, low_half, low_word, mask, wide},
-    elastic::{lookup::Shards as _, shard::ShardParams},
+    elastic::{directory::ShardBytes, lookup::Shards as _, shard::ShardParams},
     filter::{InsertError, InsertErrorKind},
     storage::{OutOfMemory, reserved},
     table::{
@@ -98,10 +98,16 @@ impl Generation {
         let keys = self.entry_keys(class_key);
         let mut next = keys.start;
         core::iter::from_fn(move || {
-            let (key, copies) = self.copies.list()?.next(next).filter(|(key, _)| *key < keys.end)?;
+            let (key, copies) = self.next_entry(next, keys.end)?;
             next = key + 1;
             Some((low_half(low_word(key - keys.start)), copies))
         })
+    }
+
+    /// Returns the first entry with a key in this range, and the number of its copies.
+    #[inline(never)]
+    fn next_entry(&self, start: ClassKey, end: ClassKey) -> Option<(ClassKey, u32)> {
+        self.copies.list()?.next(start).filter(|(key, _)| *key < end)
     }
 
     fn entry_keys(&self, class_key: ClassKey) -> Range<ClassKey> {
@@ -117,7 +123,7 @@ impl Generation {
     pub fn take_from_each_entry(&mut self, class_key: ClassKey, surplus: impl Fn(u32) -> u32) {
         let keys = self.entry_keys(class_key);
         let mut next = keys.start + 1;
-        while let Some((entry, copies)) = self.copies.list().and_then(|list| list.next(next)).filter(|(key, _)| *key < keys.end) {
+        while let Some((entry, copies)) = self.next_entry(next, keys.end) {
             self.copies.take(entry, surplus(copies));
             next = entry + 1;
         }
@@ -189,12 +195,12 @@ impl Generation {
         if is_in_list && extra == 0 {
             return self.count_in_list(place, class_key, copies, budget);
         }
+        let for_entry = if is_in_list { self.charge_for_copies(1) - self.charge_for_copies(0) } else { 0 };
         self.add_at(self.copies.find(entry), key, extra, copies, budget)?;
         if !is_in_list {
             return Ok(());
         }
         // A list has no room for extra bits, without which items that match this one by chance would be taken for its copies.
-        let for_entry = self.charge_for_copies(1) - self.charge_for_copies(0);
         let is_table = self.list_to_table(place, None, budget.saturating_sub(for_entry));
         if !matches!(is_table, Ok(true)) {
             self.copies.take(entry, copies);
@@ -202,20 +208,31 @@ impl Generation {
         if is_table? { Ok(()) } else { self.count_in_list(place, class_key, copies, budget) }
     }
 
-    /// Counts copies of an item in a table, whose entry was found there.
+    /// Counts copies of an item, whose entry was found there, beside the tables.
     fn add_at(&mut self, found: Found, key: Key, extra: u32, copies: u32, budget: usize) -> Result<(), InsertError> {
         if !found.is_present() && budget < usize::MAX {
             InsertError::check_budget(self.charge_for_copies(1) - self.charge_for_copies(0), budget)?;
         }
         // An item has no more copies than all items have. Looking up the others of this one takes as long as counting it.
-        let most = if self.extra_copies().saturating_add(copies.into()) <= copies::MOST.into() {
-            u32::MAX
-        } else {
-            u32::MAX - (self.count(key, extra) - self.copies.get(self.plan.entry_key(self.plan.class_key(key), extra)))
-        };
+        let all = self.extra_copies().saturating_add(self.pool.copies_in_lists()).saturating_add(copies.into());
+        let most = if all <= copies::MOST.into() { u32::MAX } else { u32::MAX - self.others(key, extra) };
         let added = self.copies.list_or_new(self.plan.entry_keys())?.add_at(found, copies, most);
         self.copies.drop_empty();
         if added? { Ok(()) } else { Err(InsertError::of(InsertErrorKind::TooManyCopies)) }
+    }
+
+    /// Returns the most copies that an item, which is in a table or a list, may have besides those with these extra bits. Copies with
+    /// unknown ones may be those of any item that the known ones tell apart.
+    #[cold]
+    #[inline(never)]
+    fn others(&self, key: Key, extra: u32) -> u32 {
+        let class_key = self.plan.class_key(key);
+        let stored = match self.shard_of(key.stream) {
+            ShardBytes::Table(layout, table) => layout.count(self.dispatch, table, key),
+            ShardBytes::List(list) => list.get(class_key),
+        };
+        let counted = self.entries_of(class_key).filter(|&(other, _)| (other == 0) != (extra == 0)).map(|(_, copies)| copies);
+        stored.saturating_add(counted.max().unwrap_or(0))
     }
 
     /// Counts copies of items beside the tables, which have the items. On failure, nothing changes.
@@ -254,22 +271,31 @@ impl Generation {
     /// Adds entries of extra copies in order, whose items this generation has: beside its tables in bulk, and to its lists one by one. On
     /// failure, some have been added.
     pub fn add_entries(&mut self, mut entries: Vec<(ClassKey, u32)>) -> Result<(), InsertError> {
+        self.add_each(&mut entries, true)?;
+        // A list may have become a table, whose copies are counted among these.
         let copies = entries.iter().map(|&(_, copies)| u64::from(copies)).sum();
-        let can_count_all = self.extra_copies().saturating_add(copies) <= copies::MOST.into();
+        if self.extra_copies().saturating_add(copies) > copies::MOST.into() {
+            return self.add_each(&mut entries, false);
+        }
+        let added = self.copies.list_or_new(self.plan.entry_keys())?.add_sorted(&entries);
+        self.copies.drop_empty();
+        Ok(added?)
+    }
+
+    /// Adds entries one by one, and removes these from `entries`: all, or only those of items in lists.
+    #[inline(never)]
+    fn add_each(&mut self, entries: &mut Vec<(ClassKey, u32)>, only_in_lists: bool) -> Result<(), InsertError> {
         let mut added = Ok(());
         entries.retain(|&(entry, copies)| {
             let (class_key, extra) = self.plan.entry_parts(entry);
             let Some(key) = self.plan.item_of(class_key) else { return false };
-            let is_in_bulk = can_count_all && self.pool.list(self.place(key.stream)).is_none();
-            if !is_in_bulk && added.is_ok() {
+            let is_left = only_in_lists && self.pool.list(self.place(key.stream)).is_none();
+            if !is_left && added.is_ok() {
                 added = self.add_copies(key, extra, copies, usize::MAX);
             }
-            is_in_bulk
+            is_left
         });
-        added?;
-        let added = self.copies.list_or_new(self.plan.entry_keys())?.add_sorted(&entries);
-        self.copies.drop_empty();
-        Ok(added?)
+        added
     }
 
     /// Removes one copy of an item: one that was counted with the same extra bits, or with unknown ones, before the table's. If only

@@ -104,18 +104,23 @@ impl Generation {
             let record = self.pool.record(place);
             (record.depth(), record.items())
         });
-        // Counts in lists include the copies in the table, so that 0, 1 or more bytes become 1, 2 or 4.
-        let count_bytes = 1 << self.copies.list().map_or(0, Copies::count_bytes).min(2);
         let mut needed = charge;
         for part in from..=depth {
             // There is no part of depth `from`: that is the turn of the one with the new item. Each other part has some of the other
             // items.
             let (depth, items) = if part == from { (depth, own + 1) } else { (part, items - own) };
-            let entries = items.min(self.plan.list_again_at(depth));
-            let list = EMPTY_LIST_BYTES + List::bytes_for(self.plan.key_bytes(), entries, count_bytes);
+            let list = self.charge_for_list(items.min(self.plan.list_again_at(depth)));
             needed = needed.saturating_add(list.saturating_sub(self.pool.level(depth).charge_per_table()));
         }
         InsertError::check_budget(needed.saturating_sub(self.pool.level(from).charge_per_table()), budget)
+    }
+
+    /// Returns the most that a list is charged which replaces a table with this many items.
+    #[inline(never)]
+    fn charge_for_list(&self, items: usize) -> usize {
+        // Counts in lists include the copies in the table, so that 0, 1 or more bytes become 1, 2 or 4.
+        let count_bytes = 1 << self.copies.list().map_or(0, Copies::count_bytes).min(2);
+        EMPTY_LIST_BYTES + List::bytes_for(self.plan.key_bytes(), items, count_bytes)
     }
 
     /// Adds a shard of this depth with the items of `whole` whose upper bits begin with `bits`. Room must be reserved. The
@@ -189,12 +194,16 @@ impl Generation {
         (are_whole && halves.iter().map(|&half| self.items(half)).sum::<usize>() <= most).then_some(halves)
     }
 
-    /// Merges a shard that has become underfull with its sibling, or replaces the only shard by a list, if there is memory.
+    /// Merges a shard that has become underfull with its sibling, or replaces it by a list, if there is memory and neither raises the
+    /// charge.
     #[cold]
     #[inline(never)]
     pub(super) fn shrink_shard(&mut self, place: Place) {
         let is_merged = self.merge_with_sibling(place, 2 * index(self.merge_at.into()));
-        if !is_merged.unwrap_or(true) && self.items(place) <= self.plan.list_again_at(u8::MAX) {
+        if !is_merged.unwrap_or(true)
+            && self.items(place) <= self.plan.list_again_at(u8::MAX)
+            && self.charge_for_list(self.items(place)) <= self.pool.charge_of(place)
+        {
             self.list_again(place);
         }
     }
@@ -315,41 +324,36 @@ impl Generation {
     pub fn merge_all_siblings(&mut self) {
         let most = self.plan.shrink_at();
         for depth in (self.plan.min_depth + 1..=self.global_depth()).rev() {
-            let frees_memory = self.merging_tables_frees_memory(depth, most);
-            for prefix in (0..1 << depth).step_by(2) {
-                let Some(halves) = self.halves(depth, prefix, most) else { continue };
-                if halves.iter().all(|&half| self.pool.list(half).is_some()) {
-                    _ = self.merge_with_sibling(halves[0], most);
-                } else if frees_memory {
-                    _ = self.merge_halves(halves, most);
+            let pairs = (0..1 << depth).step_by(2);
+            let tables = pairs.clone().filter_map(|prefix| self.halves(depth, prefix, most));
+            let wholes = tables.filter(|halves| halves.iter().all(|&half| self.pool.list(half).is_none())).count();
+            let frees_memory = wholes > 0 && self.merging_frees_memory(depth, 2 * wholes, wholes, None);
+            // Some pairs of tables may turn out not to fit into one. What lists then need has to be free without them.
+            for are_tables in [true, false] {
+                for prefix in pairs.clone() {
+                    let Some(halves) = self.halves(depth, prefix, most) else { continue };
+                    _ = match halves.map(|half| self.pool.list(half)) {
+                        [None, None] if are_tables && frees_memory => self.merge_tables(halves),
+                        [Some(_), Some(_)] if !are_tables => self.merge_with_sibling(halves[0], most),
+                        [Some(list), None] | [None, Some(list)]
+                            if !are_tables && self.merging_frees_memory(depth, 1, 1, Some(list)) =>
+                        {
+                            self.merge_halves(halves, most)
+                        }
+                        _ => continue,
+                    };
                 }
             }
         }
     }
 
-    /// Returns true if merging all pairs of halves with a table raises neither the size nor the charge.
-    fn merging_tables_frees_memory(&self, depth: u8, most: usize) -> bool {
-        let (mut wholes, mut tables, mut lists, mut counted) = (0, 0, 0, 0);
-        for halves in (0..1 << depth).step_by(2).filter_map(|prefix| self.halves(depth, prefix, most)) {
-            match halves.map(|half| self.pool.list(half)) {
-                [Some(_), Some(_)] => {}
-                halves => {
-                    wholes += 1;
-                    tables += halves.iter().filter(|list| list.is_none()).count();
-                    for list in halves.into_iter().flatten() {
-                        lists += EMPTY_LIST_BYTES + list.size_in_bytes();
-                        counted += list.iter().filter(|&(_, copies)| copies > 1).count();
-                    }
-                }
-            }
-        }
-        if wholes == 0 {
-            return false;
-        }
-        let copies = if counted > 0 { self.charge_for_copies(counted) } else { 0 };
+    /// Returns true if replacing this many tables, and a list, by `wholes` tables raises neither the size nor the charge.
+    fn merging_frees_memory(&self, depth: u8, tables: usize, wholes: usize, list: Option<&List>) -> bool {
+        let counted = list.map_or(0, |list| list.iter().filter(|&(_, copies)| copies > 1).count());
+        let (list, copies) = (list.map_or(0, |list| EMPTY_LIST_BYTES + list.size_in_bytes()), self.charge_for_copies(counted));
         let [size, charge] = self.pool.merged_bytes(depth, tables, wholes);
         let is_less = |[freed, taken]: [usize; 2], copies_before: usize| {
-            taken.saturating_add(copies.saturating_sub(copies_before)) <= freed + lists
+            taken.saturating_add(if counted > 0 { copies.saturating_sub(copies_before) } else { 0 }) <= freed + list
         };
         is_less(size, self.copies.size_in_bytes()) && is_less(charge, self.charge_for_copies(0))
     }

@@ -4,6 +4,7 @@ use alloc::{format, vec, vec::Vec};
 
 use super::{
     super::{
+        directory::DepthLayout,
         plan::ElasticParams,
         shard::{Shard, ShardMut, ShardParams},
     },
@@ -243,6 +244,120 @@ fn only_the_shard_of_chosen_items_stays_a_list() {
     assert!(inserted.iter().all(|&key| generation.contains_exactly(key)));
     let (tables, lists) = (generation.pool.tables(), generation.pool.lists_len());
     assert!(tables >= 10 && lists <= 2, "{tables} tables, {lists} lists, depth {}", generation.global_depth());
+}
+
+/// Many copies make all counts of lists long, so that a list may take more than the table of a deep shard.
+#[test]
+#[cfg_attr(miri, ignore = "takes too long")]
+fn removals_beside_many_copies_never_raise_the_charge() {
+    let params = ElasticParams::planned(0.1, 1000, 100_000);
+    let mut generation = Generation::new(params.generation(0), Dispatch::best()).expect("memory is available");
+    let keys: Vec<Key> = keys(&params).take(100_000).collect();
+    for &key in &keys {
+        assert!(generation.insert(key) || generation.add(key, 1, false, usize::MAX).expect("memory is available"));
+    }
+    generation.add_copies(keys[0], 0, 70_000, usize::MAX).expect("memory is available");
+    let neighbors: Vec<Key> =
+        keys[1..].iter().copied().filter(|key| generation.place(key.stream) == generation.place(keys[0].stream)).collect();
+    let mut charge = generation.charged_bytes();
+    for key in neighbors {
+        assert!(generation.remove(key, 0));
+        let after = generation.charged_bytes();
+        assert!(
+            after <= charge,
+            "{after} bytes after {charge}, {} items in the shard",
+            generation.items(generation.place(key.stream))
+        );
+        charge = after;
+    }
+    generation.assert_consistent(&params.generation(0), Dispatch::best());
+}
+
+/// Returns the table of a shard of this depth with these items.
+fn table_of(plan: &GenerationPlan, depth: u8, keys: &[Key]) -> Vec<u8> {
+    let layout = DepthLayout::new(plan, depth);
+    let mut bytes = vec![0; layout.params.padded_bytes()];
+    for key in keys {
+        let insertion = key.insertion(&layout.params, layout.upper, CopyPolicy::Continue);
+        assert!(Dispatch::best().change_deep(&layout.geometry, &mut bytes, insertion), "there is room");
+    }
+    bytes
+}
+
+/// Two tables whose items were chosen so that no table holds all of them stay two. What merging them would have freed is not spent for
+/// lists.
+#[test]
+fn shrinking_beside_tables_that_cannot_be_merged_does_not_raise_the_charge() {
+    let params = ElasticParams::planned(0.001, 1000, 1_000_000);
+    let plan = params.generation(0);
+    let at = |prefix: u64, key: Key| Key { stream: prefix << 62 | key.stream >> 2, ..key };
+    let lows = (1..1 << plan.whole.low_bits).filter_map(Fingerprint::new);
+    let keys_of_buckets = lows.map(|low| Key { buckets: (2, plan.whole.alternate(2, low)), low, stream: 0 });
+    let chosen: Vec<Key> = keys_of_buckets.filter(|key| key.buckets.1 == 5).take(10).collect();
+    let others: Vec<Key> = keys(&params).take(405).collect();
+    let mut generation = Generation::with_levels(plan, &[2, 2, 2].into_iter(), Dispatch::best()).expect("memory is available");
+    let mut push = |prefix: u32, keys: &[Key]| {
+        let keys: Vec<Key> = keys.iter().map(|&key| at(prefix.into(), key)).collect();
+        let items = u32::try_from(keys.len()).expect("a table");
+        generation.push_table(2, prefix, items, &table_of(&plan, 2, &keys)).expect("memory is available");
+    };
+    push(0, &chosen[..5]);
+    push(1, &chosen[5..]);
+    push(3, &others[5..]);
+    let mut list = List::new(plan.key_bytes());
+    for &key in &others[..5] {
+        assert!(list.add(plan.class_key(at(2, key)), 1, u32::MAX).expect("memory is available"));
+    }
+    generation.push_list(2, 2, list).expect("memory is available");
+    generation.make_directory(2).expect("memory is available");
+    generation.assert_consistent(&plan, Dispatch::best());
+    let (charge, shards) = (generation.charged_bytes(), generation.shards());
+    generation.merge_all_siblings();
+    generation.assert_consistent(&plan, Dispatch::best());
+    assert!(generation.charged_bytes() <= charge, "{} bytes after {charge}", generation.charged_bytes());
+    assert_eq!((generation.shards(), generation.item_count()), (shards, 415));
+}
+
+/// Copies with unknown extra bits may be those of an item with known ones.
+#[test]
+fn an_item_has_at_most_as_many_copies_as_a_count_holds() {
+    let too_many =
+        |result: Result<(), InsertError>| matches!(result.expect_err("too many copies").kind(), InsertErrorKind::TooManyCopies);
+    let (params, mut generation) = empty_generation();
+    let key = keys(&params).next().expect("a key");
+    assert!(generation.insert(key) && generation.plan.extra_bits > 2);
+    generation.add_copies(key, 5, 1 << 31, usize::MAX).expect("there is room");
+    assert!(too_many(generation.add_copies(key, 0, 1 << 31, usize::MAX)));
+    generation.add_copies(key, 0, (1 << 31) - 2, usize::MAX).expect("there is room");
+    assert!(too_many(generation.add_copies(key, 5, 1, usize::MAX)) && too_many(generation.add_copies(key, 0, 1, usize::MAX)));
+    generation.add_copies(key, 6, 1 << 31, usize::MAX).expect("another item");
+    generation.assert_consistent(&params.generation(0), Dispatch::best());
+}
+
+/// The copies of an item count, too, if its list becomes a table meanwhile.
+#[test]
+fn copies_from_lists_count_toward_the_limit() {
+    let params = empty_generation().0;
+    let plan = params.generation(0);
+    let mut keys: Vec<Key> = keys(&params).take(2).collect();
+    keys.sort_unstable_by_key(|&key| plan.class_key(key));
+    let new = || {
+        let mut generation = Generation::new(plan, Dispatch::best()).expect("memory is available");
+        for (key, copies) in keys.iter().zip([1, u32::MAX - 1]) {
+            assert!(generation.add(*key, copies, false, usize::MAX).expect("memory is available"));
+        }
+        generation
+    };
+    let entry = |key: usize, extra| plan.entry_key(plan.class_key(keys[key]), extra);
+    for copies in 1..=3 {
+        let mut generation = new();
+        let added = generation.add_entries(vec![(entry(0, 5), 10), (entry(1, 0), copies)]);
+        assert!(if copies == 1 { added.is_ok() } else { matches!(added.unwrap_err().kind(), InsertErrorKind::TooManyCopies) });
+        generation.assert_consistent(&plan, Dispatch::best());
+        let mut generation = new();
+        assert_eq!(generation.add_copies(keys[1], 5, copies, usize::MAX).is_ok(), copies == 1);
+        generation.assert_consistent(&plan, Dispatch::best());
+    }
 }
 
 /// Checks that a large shard that cannot be split is full before eviction walks become long: at the item count that it is planned
