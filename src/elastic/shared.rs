@@ -29,8 +29,8 @@ use crate::{
 };
 
 /// An [`ElasticFilter`] that many threads can read and write at the same time. All methods take `&self`, except
-/// [`merge`](SharedFilter::merge), [`union`](SharedFilter::union), [`intersect`](SharedFilter::intersect) and
-/// [`set_kernel`](SharedFilter::set_kernel).
+/// [`merge`](SharedFilter::merge), [`union`](SharedFilter::union), [`intersect`](SharedFilter::intersect),
+/// [`set_kernel`](SharedFilter::set_kernel) and [`into_elastic`](SharedFilter::into_elastic).
 ///
 /// Build it with [`ElasticBuilder::build_shared`](super::ElasticBuilder::build_shared), or convert an `ElasticFilter` with
 /// [`ElasticFilter::into_shared`]. It grows, and keeps its false-positive rate, as an `ElasticFilter` does.

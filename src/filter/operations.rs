@@ -60,8 +60,8 @@ macro_rules! lookups {
 
             /// Looks up each item, as [`contains`](Self::contains) does, and writes the result for `items[i]` to `found[i]`.
             ///
-            /// With the vector kernels, this is two to three times as fast as single lookups, because the memory accesses of many
-            /// items overlap (docs/PERFORMANCE.md).
+            /// With the vector kernels, an item takes a fifth to nine tenths of the time of a single lookup, because the memory
+            /// accesses of many items overlap (docs/PERFORMANCE.md).
             ///
             /// # Panics
             /// If the slices differ in length.

@@ -18,10 +18,10 @@
 //! - Lookups and counts return what RedisBloom returns, false positives included. Unchanged chunks are written back byte for byte.
 //!   After removals, the chunks equal those that RedisBloom would write.
 //! - Items are bytes, as on the server: the argument of `CF.ADD`. Write a number in decimal digits.
-//! - A filter that has not grown converts to a [`CuckooFilter`](crate::CuckooFilter), and back
-//!   ([`to_filter`](RedisBloomFilter::to_filter), [`from_filter`](RedisBloomFilter::from_filter)).
-//! - A filter that has grown accepts no insertions: its chunks have 8 bits of each item's hash, too few for a table of another size.
-//!   Insert new items into an [`ElasticFilter`](crate::ElasticFilter) beside this one.
+//! - A `RedisBloomFilter` accepts no insertions. One that has not grown converts to a [`CuckooFilter`](crate::CuckooFilter), which
+//!   does, and back ([`to_filter`](RedisBloomFilter::to_filter), [`from_filter`](RedisBloomFilter::from_filter)). The chunks of one
+//!   that has grown have 8 bits of each item's hash, too few for a table of another size: insert new items into an
+//!   [`ElasticFilter`](crate::ElasticFilter) beside it.
 //! - Safe for untrusted input: reading validates everything, and allocates memory only for bytes that exist.
 
 mod convert;
