@@ -88,6 +88,12 @@ impl FilterCounts {
         self.items
     }
 
+    /// Records that the filter has no imported part any more.
+    pub(crate) fn imported_is_gone(&mut self) {
+        IMPORTED.fetch_sub(self.is_imported.into(), Relaxed);
+        self.is_imported = false;
+    }
+
     /// Records that items were inserted and removed.
     pub(crate) fn change(&mut self, inserted: u64, removed: u64) {
         self.items = self.items + inserted - removed;

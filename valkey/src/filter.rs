@@ -339,12 +339,25 @@ impl Filter {
         let is_removed = from_own || self.imported.as_mut().is_some_and(|imported| imported.remove(item));
         if is_removed {
             self.record_change(0, 1);
+            self.drop_empty_imported();
         }
         // Other threads only free memory, so what a compaction frees always shows.
         if (allocation_count(), allocated_bytes()) != (allocations, bytes) {
             self.record_memory();
         }
         is_removed
+    }
+
+    /// Drops an imported filter whose last item has been removed. It then has the own one alone, which is in snapshots and unions, unless
+    /// there is no memory for it.
+    fn drop_empty_imported(&mut self) {
+        // The number in its header may be wrong.
+        let has_imported_items = self.items() > self.own.as_ref().map_or(0, ElasticFilter::len) as u64;
+        if self.imported.is_some() && !has_imported_items && self.own_for_insert(Limit::None).is_ok() {
+            let deleted = self.imported.take().map_or(0, |imported| imported.deleted());
+            self.deleted = self.deleted.saturating_add(deleted);
+            self.counted.imported_is_gone();
+        }
     }
 
     /// Returns an error if the filter cannot be part of a union: it has an imported part, or exceeds the limit.

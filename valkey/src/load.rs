@@ -110,6 +110,12 @@ impl Load {
         }
     }
 
+    /// Returns true if this is the next chunk of a dump of koel's. It may begin like a first one, where a snapshot follows an imported
+    /// filter.
+    pub(crate) fn expects(&self, iterator: i64, bytes: &[u8]) -> bool {
+        matches!(&self.chunks, Chunks::Own(pieces) if pieces.received > 0 && pieces.position(iterator, bytes).is_some())
+    }
+
     /// Takes the next chunk. An error changes nothing.
     pub(crate) fn push(&mut self, iterator: i64, bytes: &[u8], limit: Limit) -> Result<(), Failure> {
         match &mut self.chunks {
@@ -187,11 +193,16 @@ impl Pieces {
         Self { tag: 0, bytes: VecDeque::new(), received: 0, snapshot_start: 0, extent: SnapshotExtent::new() }
     }
 
+    /// Returns the position of a chunk, if the chunk is the next one.
+    fn position(&self, iterator: i64, bytes: &[u8]) -> Option<Position> {
+        let position = Position::from_iterator(iterator)?;
+        let is_next = position.offset == self.received + bytes.len() as u64;
+        (is_next && (self.received == 0 || position.tag == self.tag)).then_some(position)
+    }
+
     fn push(&mut self, iterator: i64, bytes: &[u8], limit: Limit) -> Result<(), Failure> {
         let length = bytes.len() as u64;
-        let position = Position::from_iterator(iterator).ok_or_else(|| Failure::new("Invalid position"))?;
-        let is_next = position.offset == self.received + length;
-        if !is_next || self.received > 0 && position.tag != self.tag {
+        let Some(position) = self.position(iterator, bytes) else {
             // Reports a damaged header rather than the position: that helps more, and RedisBloom does so, too.
             if self.received == 0 && bytes.starts_with(&SNAPSHOT_MAGIC) {
                 self.extent.clone().push(bytes).map_err(first_chunk_error)?;
@@ -200,7 +211,7 @@ impl Pieces {
                 "Invalid position: {iterator} does not follow byte {}; give the chunks of one dump in order, each once",
                 self.received
             )));
-        }
+        };
         check_bytes(self.received + length, limit)?;
         let snapshot_start = if self.received > 0 { self.snapshot_start } else { find_snapshot(bytes)? };
         // The part of this chunk that belongs to the imported filter.

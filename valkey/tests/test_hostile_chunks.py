@@ -5,8 +5,10 @@ import random
 import pytest
 
 from filters import (
-    add_all, chunks_of, dump, exist, fixture_named, fixtures, is_refused, items, load, make_large, refused,
+    add_all, chunks_of, dump, exist, fixture_named, fixtures, is_refused, items, joined_bytes, load, make_large, refused,
 )
+from test_replication import follow, wait_for_sync
+from test_words import built
 from wire import Refusal, same
 
 # The last one is for a later chunk of a missing key, as in RedisBloom.
@@ -108,6 +110,41 @@ def test_a_damaged_last_chunk_drops_the_load(call):
     load(call, "f", chunks[:1])
     damaged = [(at, flipped(data, 4 * len(data))) for at, data in chunks[1:]]
     assert not try_to_load(call, "f", damaged) and is_invisible(call, "f")
+
+
+def test_a_load_that_fails_reaches_neither_replicas_nor_the_file(start, tmp_path):
+    """With the chunk that ends the load, a replica would panic, and the server could not start again."""
+    primary = start("appendonly yes", tcp=True)
+    replica = start("propagation-error-behavior panic-on-replicas", tcp=True)
+    follow(primary, replica)
+    with primary.connect() as call:
+        add_all(call, "small", items("item-", 2000))
+        make_large(call, "large")
+        (iterator, data), large = *dump(call, "small"), dump(call, "large")
+        assert not try_to_load(call, "f", [(iterator, flipped(data, 8 * len(data) - 1))])
+        fixed = built(tmp_path, "--capacity", "1000")
+        refused(ERRORS, call, "CF.LOADCHUNK", "g", len(fixed), fixed)
+        # Replicas have the chunks before that one, and delete the key.
+        assert not try_to_load(call, "h", [*large[:-1], (large[-1][0], flipped(large[-1][1], 0))])
+        load(call, "i", large[:1])
+        assert not try_to_load(call, "i", [(iterator, flipped(data, 8 * len(data) - 1))])
+        load(call, "whole", large)
+    wait_for_sync(primary, replica)
+    primary.restart()
+    for server in (primary, replica):
+        with server.connect() as call:
+            same(sorted(call("KEYS", "*")), [b"large", b"small", b"whole"])
+
+
+def test_a_chunk_may_begin_where_the_snapshot_does(call):
+    """It begins like a first chunk, but continues a load."""
+    load(call, "f", chunks_of(fixture_named("rb_b4_n4000.chunks")))
+    add_all(call, "f", items("new-", 2000))
+    chunks = dump(call, "f")
+    data = joined_bytes(chunks)
+    (first, head), start = chunks[0], data.index(b"KOEL\r\n\x1a\n")
+    load(call, "g", [(first - len(head) + start, data[:start]), (first - len(head) + len(data), data[start:])])
+    assert dump(call, "g") == chunks
 
 
 def test_a_refused_chunk_changes_nothing(call):

@@ -223,6 +223,26 @@ def test_the_koel_command_agrees_with_the_server(call, fixture, tmp_path):
     assert result.stdout.splitlines() == expected, result.stderr
 
 
+def test_an_imported_part_without_items_is_dropped(call):
+    """The filter is then koel's alone, whether it had new items or not."""
+    fixture = fixture_named("rb_b4_n4000.chunks")
+    for new in ([], ["new"]):
+        call("DEL", "f", "g")
+        load(call, "f", chunks_of(fixture))
+        call.pipeline([("CF.ADD", "f", item) for item in new])
+        removals = [("CF.DEL", "f", item) for item in remaining(fixture)]
+        assert all(call.pipeline(removals[1:]))
+        before = info(call, "f")
+        assert call(*removals[0]) == 1 and before["Imported items"] == 1
+        after = info(call, "f")
+        assert after["Imported items"] == 0 and after["Number of items deleted"] == before["Number of items deleted"] + 1
+        assert b"koel_filters_with_imported_items:0" in call("INFO", "koel") and exist(call, "f", new) == [1] * len(new)
+        load(call, "g", dump(call, "f"))
+        call("CF.ADD", "f", "later")
+        call("CF.UNION", "f", "f")
+        assert snapshot(call, "f")
+
+
 def test_new_items_go_into_the_same_filter_everywhere(start):
     """An own filter beside an imported one is sized by the items present at that moment, no matter where the imported one was
     read from."""

@@ -127,8 +127,8 @@ impl Command for LoadChunk {
         let chunk = arguments[3].bytes();
         let limit = super::limit(context);
         let mut key = context.write::<Stored>(arguments[1]);
-        let is_first = is_first(iterator, chunk);
-        match key.get_mut() {
+        let (is_first, was_empty) = (is_first(iterator, chunk), key.is_empty());
+        let options = match key.get_mut() {
             Found::Other => return Err(Failure::wrong_type()),
             Found::Value(Stored::Filter(_)) if is_first => return Err(Failure::exists()),
             // RedisBloom's message, which its clients compare.
@@ -138,9 +138,9 @@ impl Command for LoadChunk {
             }
             // Only the first chunk takes options.
             Found::Value(Stored::Load(_)) if !is_first && arguments.len() > 4 => return Ok(Reply::WrongArity),
-            Found::Value(Stored::Load(load)) if !is_first => {
+            Found::Value(Stored::Load(load)) if !is_first || arguments.len() == 4 && load.expects(iterator, chunk) => {
                 load.push(iterator, chunk, limit)?;
-                context.replicate();
+                None
             }
             Found::Nothing | Found::Value(Stored::Load(_)) => {
                 let words = &arguments[4..];
@@ -151,28 +151,34 @@ impl Command for LoadChunk {
                 let load = Load::start(iterator, chunk, options.plan, options.deleted.unsigned_abs(), limit)?;
                 let words = load.plan.chunk_options(load.deleted);
                 key.set(Stored::Load(boxed(load)?))?;
+                Some(words)
+            }
+        };
+        // A chunk with which the load fails is not replicated: an append-only file with it could not be loaded.
+        if let Err(failure) = finish(&mut key, limit) {
+            key.delete();
+            if !was_empty {
+                context.replicate_as(c"DEL", &arguments[1..2], [], iter::empty());
+            }
+            return Err(failure);
+        }
+        match options {
+            None => context.replicate(),
+            Some(words) => {
                 context.replicate_as(c"CF.LOADCHUNK", &arguments[1..4], words.each_ref().map(Word::as_ref), iter::empty());
             }
         }
-        finish(context, &mut key, arguments[1], limit)?;
         Ok(Reply::Done)
     }
 }
 
-/// Makes the filter visible if it is complete. Deletes the key if the dump turns out to be damaged, or the filter too large.
-fn finish(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>, limit: Limit) -> Result<(), Failure> {
-    let Found::Value(stored) = key.get_mut() else { return Ok(()) };
-    let Stored::Load(load) = stored else { return Ok(()) };
-    if !load.is_complete() {
-        return Ok(());
-    }
-    match load.finish(limit) {
-        Ok(filter) => *stored = Stored::Filter(filter),
-        Err(failure) => {
-            key.delete();
-            context.replicate_as(c"DEL", &[name], [], iter::empty());
-            return Err(failure);
-        }
+/// Makes the filter visible if it is complete. Fails if the dump turns out to be damaged, or the filter too large.
+fn finish(key: &mut Key<'_, Stored>, limit: Limit) -> Result<(), Failure> {
+    if let Found::Value(stored) = key.get_mut()
+        && let Stored::Load(load) = stored
+        && load.is_complete()
+    {
+        *stored = Stored::Filter(load.finish(limit)?);
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ impl Command for Reserve {
         categories: c"write fast cuckoo",
         arity: -3,
         summary: c"Creates an empty cuckoo filter for a number of items",
-        complexity: c"O(n), where n is the number of tables: one for 15,000 items or more",
+        complexity: c"O(n), where n is the number of tables, each for some hundred items or more",
         access: Access::Insert,
         arguments: &[
             Argument::integer(c"capacity"),
