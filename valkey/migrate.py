@@ -43,8 +43,8 @@ EXPIRY_COMMANDS = {b"PEXPIREAT", b"EXPIREAT", b"PEXPIRE", b"EXPIRE", b"PERSIST"}
 CHANGED_KEYS = {b"RENAME": slice(1, 3), b"RENAMENX": slice(1, 3), b"COPY": slice(2, 3)}
 """Where the keys are that a command changes; of others, only the first key."""
 ALL_KEY_COMMANDS = {b"FLUSHDB", b"FLUSHALL", b"SWAPDB"}
-UNBOUND_COMMANDS = {b"PING", b"MULTI", b"EXEC", b"PUBLISH", b"SPUBLISH"}
-"""Commands in the stream for which no database is selected."""
+UNBOUND_COMMANDS = {b"SELECT", b"PING", b"MULTI", b"EXEC", b"PUBLISH", b"SPUBLISH"}
+"""Commands in the stream that change no key, and need no selected database."""
 RDB_HEAD = 4096
 """The bytes of an RDB file in which its fields are."""
 BATCH = 512
@@ -177,14 +177,20 @@ class Connection:
 
 
 class Stream(threading.Thread):
-    """The source's replication stream. Commands wait in `queue`, each with the offset after it."""
+    """The source's replication stream. Commands wait in `queue`, each with the place after it and the number of its bytes. A place is
+    an offset, and the database that is selected there."""
 
     def __init__(self, source, most_queued):
         super().__init__(daemon=True)
         self.source, self.most_queued = source, most_queued
-        self.queue, self.queued, self.failure = collections.deque(), 0, None
-        self.offset = self.applied = self.acknowledged = 0
-        self.database, self.has_begun, self.lock = None, False, threading.Lock()
+        self.queue, self.failure = collections.deque(), None
+        self.put = self.taken = 0  # Bytes of the queue. Each number is written by one thread only.
+        self.place = self.applied = (0, None)
+        self.acknowledged, self.has_begun, self.lock = 0, False, threading.Lock()
+
+    @property
+    def queued(self):
+        return self.put - self.taken
 
     def open(self, position):
         """Continues after a position (replication id, offset, database), or begins if it is None. Returns false if the source
@@ -198,10 +204,9 @@ class Stream(threading.Thread):
         words = self.reply().split()
         if words[0] == b"+CONTINUE" and position:
             self.id = words[1] if len(words) > 1 else position[0]
-            self.offset, self.database = int(position[1]), int(position[2])
+            self.place = (int(position[1]), int(position[2]) if int(position[2]) >= 0 else None)
         elif words[0] == b"+FULLRESYNC" and not position:
-            self.id, self.offset = words[1], int(words[2])
-            self.database = stream_database(self.skip_file())
+            self.id, self.place = words[1], (int(words[2]), stream_database(self.skip_file()))
         elif words[0] == b"+FULLRESYNC":
             return False
         else:
@@ -209,7 +214,7 @@ class Stream(threading.Thread):
                 f"{self.source.name} refuses PSYNC: {b' '.join(words).decode(errors='replace')}; grant +psync and +replconf, or let "
                 "the application write to both servers (docs/VALKEY.md)"
             )
-        self.applied = self.offset
+        self.applied = self.place
         self.source.socket.settimeout(120)
         self.acknowledge()
         self.start()
@@ -256,23 +261,26 @@ class Stream(threading.Thread):
             word = self.source.bytes(int(line[1:]) + 2)
             read += len(line) + len(word)
             words.append(word[:-2])
-        name, offset = words[0].upper(), self.offset + read
+        name, (offset, database) = words[0].upper(), self.place
         if name == b"SELECT":
-            self.database = int(words[1])
-        elif name == b"REPLCONF":
+            database = int(words[1])
+        place = (offset + read, database)
+        if name == b"REPLCONF":
             self.acknowledge()
-        elif self.database is None and name not in UNBOUND_COMMANDS:
+        elif name in UNBOUND_COMMANDS:
+            pass
+        elif database is None:
             raise Failure(f"{self.source.name} does not tell for which database its writes are; give the address of its primary as the source")
-        elif name not in UNBOUND_COMMANDS and (self.database == self.source.database or name in ALL_KEY_COMMANDS):
-            self.queue.append((offset, name, words))
-            self.queued += read
+        elif database == self.source.database or name in ALL_KEY_COMMANDS:
+            self.queue.append((place, read, name, words))
+            self.put += read
             if self.queued > self.most_queued:
                 raise Failure(
                     f"{self.queued} bytes of writes wait to be replayed, and --most-queued is {self.most_queued}: the source is written "
                     "faster than the target takes it. Migrate fewer keys at a time with --match, or when there is less to do"
                 )
         self.has_begun = True
-        self.offset = offset  # Set last: `take_batch` relies on all earlier commands being in the queue.
+        self.place = place  # Set last: `take_batch` relies on all earlier commands being in the queue.
         self.acknowledge(1)
 
     def acknowledge(self, seconds=0):
@@ -283,21 +291,25 @@ class Stream(threading.Thread):
             if time.monotonic() - self.acknowledged < seconds:
                 return
             self.acknowledged = time.monotonic()
-            self.source.send([("REPLCONF", "ACK", self.applied)])
+            self.source.send([("REPLCONF", "ACK", self.applied[0])])
 
     def take_batch(self, limit):
-        """Returns at most `limit` commands, and an offset. All commands up to that offset have been returned."""
+        """Returns at most `limit` commands, and a place. All commands up to it have been returned."""
         self.acknowledge(1 if self.has_begun else 0.05)
-        offset, batch = self.offset, []
+        place, batch = self.place, []
         while self.queue and len(batch) < limit:
             batch.append(self.queue.popleft())
-            self.queued -= sum(map(len, batch[-1][2]))
+            self.taken += batch[-1][1]
         if self.failure and not batch:
             raise self.failure
-        return batch, batch[-1][0] if len(batch) == limit else max(offset, batch[-1][0] if batch else 0)
+        if batch and (len(batch) == limit or batch[-1][0][0] > place[0]):
+            place = batch[-1][0]
+        return batch, place
 
     def position(self):
-        return b"%b %d %d" % (self.id, self.applied, self.source.database if self.database is None else self.database)
+        """Returns where the next run goes on. A primary does not repeat the SELECT of an earlier write to it."""
+        offset, database = self.applied
+        return b"%b %d %d" % (self.id, offset, -1 if database is None else database)
 
 
 class Target:
@@ -492,16 +504,16 @@ class Migration:
 
     def replay(self):
         """Replays one batch of writes. Returns true if there are no more."""
-        batch, end_offset = self.stream.take_batch(BATCH)
+        batch, end = self.stream.take_batch(BATCH)
         commands_of = {}
-        for offset, name, words in batch:
+        for (offset, _), _, name, words in batch:
             for entry, command in self.translate(name, words, offset):
                 if entry.is_copied and not entry.problem and offset > entry.offset:
                     commands_of.setdefault(entry, []).append((offset, name, command))
         for entry, commands in commands_of.items():
             self.apply(entry, commands)
-        if end_offset > self.stream.applied:
-            self.stream.applied = end_offset
+        if end[0] > self.stream.applied[0]:
+            self.stream.applied = end
             self.target.call(self.progress, "HSET", self.progress, "place", self.stream.position())
         return len(batch) < BATCH
 
@@ -592,7 +604,7 @@ class Migration:
 
     def make_visible(self, entry):
         entry.is_live = True
-        commands = [("SET", entry.state, self.state(entry, max(entry.offset, self.stream.applied)))]
+        commands = [("SET", entry.state, self.state(entry, max(entry.offset, self.stream.applied[0])))]
         if self.target.call(entry.key, "EXISTS", entry.shadow):
             renamed, _ = self.target.transaction(entry.key, [("RENAMENX", entry.shadow, entry.key), *commands])
             if renamed != 1:
@@ -645,7 +657,7 @@ class Migration:
             say(f"caught up: {moved} filters are at {self.target.first.name}, and follow the source. Let the writers change over now")
         idle = self.options.until_idle
         return idle is not None and time.monotonic() - self.last_write > idle and \
-            int(self.source.info("replication")["master_repl_offset"]) <= self.stream.applied
+            int(self.source.info("replication")["master_repl_offset"]) <= self.stream.applied[0]
 
     def report_progress(self, has_all):
         now = time.monotonic()

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,6 +19,7 @@ from filters import add_all, all_exist, chunks_of, exist, fixture_named, info, i
 from proxy import Proxy
 from servers import ROOT, Server, found, free_port, wait_until
 from test_imports import remaining
+from wire import encode
 from workers import Worker
 
 SCRIPT = ROOT / "valkey/migrate.py"
@@ -557,3 +559,57 @@ def test_an_append_only_file_of_redisbloom_opens(start_redisbloom, start):
         assert call("GET", "text") == b"no filter"
         call("BGREWRITEAOF")
         wait_until(lambda: b"aof_rewrite_in_progress:0" in call("INFO", "persistence"))
+
+
+def stream_of(*commands, database=b"0"):
+    """Returns a stream that goes on behind offset 100 in this database, and has these commands to read."""
+    connection = migrate.Connection.__new__(migrate.Connection)
+    connection.name, connection.database, connection.socket, connection.call = "source", 0, Mock(), Mock()
+    connection.stream = io.BufferedReader(io.BytesIO(b"".join([b"+CONTINUE id\r\n", *[encode(*command) for command in commands]])))
+    stream = migrate.Stream(connection, 1 << 20)
+    stream.start = Mock()
+    assert stream.open([b"id", b"100", database])
+    return stream
+
+
+def test_a_position_has_the_database_of_its_offset():
+    """The reader may have read a SELECT of a later offset. A primary does not repeat it after +CONTINUE."""
+    commands = [("CF.ADD", "f", "a"), ("CF.ADD", "f", "b"), ("SELECT", 1), ("CF.ADD", "f", "c")]
+    stream = stream_of(*commands)
+    for _ in commands[:2]:
+        stream.read_command()
+    batch, end = stream.take_batch(10)
+    stream.read_command()
+    stream.applied = end
+    length = len(encode(*commands[0]))
+    assert len(batch) == 2 and stream.position() == b"id %d 0" % (100 + 2 * length)
+    # The end of a full batch.
+    stream = stream_of(*commands)
+    for _ in commands:
+        stream.read_command()
+    _, stream.applied = stream.take_batch(1)
+    assert stream.position() == b"id %d 0" % (100 + length)
+    _, stream.applied = stream.take_batch(10)
+    assert stream.position() == b"id %d 1" % (100 + sum(len(encode(*command)) for command in commands))
+
+
+def test_a_position_without_a_database():
+    """A replica as the source may not tell which one is selected. The next run must not take it for its own."""
+    stream = stream_of(("PING",), ("CF.ADD", "f", "a"), database=b"-1")
+    stream.read_command()
+    _, stream.applied = stream.take_batch(10)
+    assert stream.position() == b"id %d -1" % (100 + len(encode("PING")))
+    with pytest.raises(migrate.Failure, match="does not tell for which database"):
+        stream.read_command()
+
+
+def test_bytes_that_wait_are_counted():
+    commands = [("CF.ADD", "f", "a"), ("SET", "text", "value"), ("CF.INSERT", "f", "ITEMS", *range(100))]
+    stream = stream_of(*commands)
+    for _ in commands:
+        stream.read_command()
+    assert stream.queued == sum(len(encode(*command)) for command in commands)
+    stream.take_batch(1)
+    assert stream.queued == sum(len(encode(*command)) for command in commands[1:])
+    stream.take_batch(10)
+    assert stream.queued == 0
