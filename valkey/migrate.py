@@ -38,6 +38,8 @@ REDISBLOOM, KOEL = FILTER_TYPES = (b"MBbloomCF", b"koel-cuck")
 OTHER_TYPES = {b"MBbloom--": "BF.*", b"CMSk-TYPE": "CMS.*", b"TopK-TYPE": "TOPK.*", b"TDIS-TYPE": "TDIGEST.*"}
 """RedisBloom's other types, with their commands."""
 SUFFIX = b":koel-migrate"
+COPIED, RENAMING, LIVE = b"copied", b"renaming", b"live"
+"""What has become of a filter, as its state at the target says: it has a shadow key, is being made visible, or is visible."""
 REPLAYED_COMMANDS = {b"CF.ADD", b"CF.ADDNX", b"CF.INSERT", b"CF.INSERTNX", b"CF.DEL", b"CF.COMPACT", b"CF.RESERVE"}
 EXPIRY_COMMANDS = {b"PEXPIREAT", b"EXPIREAT", b"PEXPIRE", b"EXPIRE", b"PERSIST"}
 CHANGED_KEYS = {b"RENAME": slice(1, 3), b"RENAMENX": slice(1, 3), b"COPY": slice(2, 3)}
@@ -420,7 +422,9 @@ class Migration:
             key = name[len(b"key:"):]
             entry = self.filters[key] = Filter(key)
             offset, _, phase = (self.target.call(key, "GET", entry.state) or b"0 ").partition(b" ")
-            entry.offset, entry.is_live, entry.is_copied = int(offset), phase == b"live", phase in (b"live", b"copied")
+            if phase == RENAMING:
+                phase = COPIED if self.target.call(key, "EXISTS", entry.shadow) else LIVE
+            entry.offset, entry.is_live, entry.is_copied = int(offset), phase == LIVE, phase in (LIVE, COPIED)
             (self.ready if entry.is_copied else self.waiting).append(entry if entry.is_copied else key)
         return position
 
@@ -437,7 +441,9 @@ class Migration:
         if kind not in FILTER_TYPES:
             if kind != b"none":
                 return self.fail(entry, f"it is of the type {kind.decode()} now")
-            return self.store(entry)  # It was removed meanwhile. If the source creates it again, that is replayed.
+            # It was removed meanwhile. If the source creates it again, that is replayed.
+            self.target.call(key, "DEL", entry.shadow)
+            return self.store(entry)
         fields = {decode(name): value for name, value in zip(rest[0][::2], rest[0][1::2])}
         if len(rest) == 1:
             return self.fail(
@@ -492,7 +498,7 @@ class Migration:
         self.ready.append(entry)
 
     def state(self, entry, offset):
-        return b"%d %b" % (offset, b"live" if entry.is_live else b"copied")
+        return b"%d %b" % (offset, LIVE if entry.is_live else COPIED)
 
     def fail(self, entry, reason):
         """Gives up a filter, which the next run copies again."""
@@ -511,7 +517,9 @@ class Migration:
                 if entry.is_copied and not entry.problem and offset > entry.offset:
                     commands_of.setdefault(entry, []).append((offset, name, command))
         for entry, commands in commands_of.items():
-            self.apply(entry, commands)
+            # A later command of this batch may have deleted the filter's state, which `apply` would write again.
+            if entry.is_copied and not entry.problem:
+                self.apply(entry, commands)
         if end[0] > self.stream.applied[0]:
             self.stream.applied = end
             self.target.call(self.progress, "HSET", self.progress, "place", self.stream.position())
@@ -603,15 +611,15 @@ class Migration:
                 self.make_visible(entry)
 
     def make_visible(self, entry):
-        entry.is_live = True
-        commands = [("SET", entry.state, self.state(entry, max(entry.offset, self.stream.applied[0])))]
-        if self.target.call(entry.key, "EXISTS", entry.shadow):
-            renamed, _ = self.target.transaction(entry.key, [("RENAMENX", entry.shadow, entry.key), *commands])
+        key, offset = entry.key, max(entry.offset, self.stream.applied[0])
+        if self.target.call(key, "EXISTS", entry.shadow):
+            # If this run is killed now, the shadow key tells the next one whether it was renamed.
+            self.target.transaction(key, [("SET", entry.state, b"%d %b" % (offset, RENAMING))])
+            (renamed,) = self.target.batch(key, [("RENAMENX", entry.shadow, key)])
             if renamed != 1:
-                entry.is_live = False
-                self.fail(entry, "meanwhile somebody else made this key at the target; delete it there, or leave it out by --match")
-        else:
-            self.target.transaction(entry.key, commands)
+                return self.fail(entry, "meanwhile somebody else made this key at the target; delete it there, or leave it out by --match")
+        entry.is_live = True
+        self.target.transaction(key, [("SET", entry.state, self.state(entry, offset))])
 
     # The whole.
 

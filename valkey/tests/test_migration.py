@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -203,6 +204,38 @@ def proxy():
         one.close()
 
 
+@pytest.fixture
+def begin(monkeypatch):
+    """Begins a migration whose steps the test takes, so that it decides which writes are in one batch."""
+    begun = []
+
+    def start(source, target, *options):
+        monkeypatch.setattr(sys, "argv", ["migrate.py", url(source), url(target), *options])
+        migration = migrate.Migration(migrate.parse_options())
+        begun.append(migration.stream.source.socket)
+        assert migration.stream.open(migration.resume() or None)
+        migration.target.call(migration.progress, "HSET", migration.progress, "place", migration.stream.position())
+        migration.find()
+        return migration
+
+    yield start
+    for one in begun:
+        one.shutdown(socket.SHUT_RDWR)
+
+
+def copy_all(migration):
+    while migration.waiting:
+        migration.copy(migration.filters[migration.waiting.popleft()])
+
+
+def replay_all(migration, source):
+    """Replays in one batch what the source has written until now."""
+    with source.connect() as call:
+        offset = offsets(call)[0]
+    wait_until(lambda: migration.stream.acknowledge(0.05) or migration.stream.place[0] >= offset)
+    assert migration.replay()
+
+
 def skip_all_but_the_oldest_and_the_newest(binary):
     if binary is not found()[0] and not binary.is_at_least(valkey=(9, 0)):
         pytest.skip("testing the oldest and the newest server suffices")
@@ -317,6 +350,89 @@ def test_commands_that_cannot_be_replayed(old, server, call):
         Run(old, server, "--until-idle", "0.1").end()
         all_exist(call, "own", items("early-", 3000) + ["renamed"])
         assert numbers_of_items(call, "own") == numbers_of_items(call_source, "own")
+
+
+@pytest.mark.parametrize("is_visible", [True, False])
+def test_writes_before_a_command_that_cannot_be_replayed(start_redisbloom, server, call, begin, is_visible):
+    """The filter's state is deleted, and the writes of the same batch do not create it again: the next run copies the filter."""
+    old = start_redisbloom(*OPTIONS)
+    with old.connect() as call_source:
+        add_all(call_source, "f", items("n", 100))
+        other = call_source("DUMP", "f")
+        migration = begin(old, server)
+        copy_all(migration)
+        if is_visible:
+            migration.switch_over()
+        call_source("MULTI")
+        call_source("CF.ADD", "f", "x")
+        if is_visible:
+            call_source("RENAME", "f", "g")
+            call_source("RENAME", "g", "f")
+        else:
+            call_source("RESTORE", "f", 0, other, "REPLACE")
+        call_source("EXEC")
+        replay_all(migration, old)
+        assert call("KEYS", "*:state") == [] and call("EXISTS", "f") == is_visible
+        call("DEL", "f")
+        Run(old, server, "--until-idle", "0.1").end()
+        all_exist(call, "f", items("n", 100))
+        assert numbers_of_items(call, "f") == numbers_of_items(call_source, "f")
+
+
+def test_a_filter_that_gets_another_name_before_it_is_visible(start_redisbloom, server, call, begin):
+    old = start_redisbloom(*OPTIONS)
+    with old.connect() as call_source:
+        add_all(call_source, "tmp", items("n", 100))
+        migration = begin(old, server)
+        copy_all(migration)
+        call_source("MULTI")
+        call_source("CF.ADD", "tmp", "x")
+        call_source("RENAME", "tmp", "f")
+        call_source("EXEC")
+        replay_all(migration, old)
+        copy_all(migration)
+        migration.switch_over()
+        assert call("EXISTS", "tmp") == 0
+        all_exist(call, "f", [*items("n", 100), b"x"])
+        assert migration.report() == 0
+
+
+def test_what_is_left_of_a_filter_that_was_removed(start_redisbloom, server, call):
+    """A run that is killed while it loads a filter leaves a key for the next one to delete."""
+    old = start_redisbloom(*OPTIONS)
+    call("HSET", b"koel-migrate:%b:0" % old.address.encode(), "key:f", "")
+    call("CF.ADD", "{f}:koel-migrate", "a")
+    Run(old, server, "--until-idle", "0.1").end()
+    assert call("KEYS", "*") == []
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_a_run_that_is_killed_while_it_makes_a_filter_visible(start_redisbloom, server, call, begin, is_taken):
+    """The next run knows whose key it is."""
+    old = start_redisbloom(*OPTIONS)
+    with old.connect() as call_source:
+        call_source("CF.ADD", "f", "a")
+        migration = begin(old, server)
+        copy_all(migration)
+        if is_taken:
+            call("SET", "f", "mine")
+        send = migration.target.batch
+
+        def send_and_die(key, commands):
+            replies = send(key, commands)
+            if any(words[0] == "RENAMENX" for words in commands):
+                raise KeyboardInterrupt
+            return replies
+
+        migration.target.batch = send_and_die
+        with pytest.raises(KeyboardInterrupt):
+            migration.switch_over()
+        call_source("CF.ADD", "f", "b")
+        output = Run(old, server, "--until-idle", "0.1").end(is_taken)
+        if is_taken:
+            assert "b'f' is not right at the target: meanwhile somebody else made this key" in output and call("GET", "f") == b"mine"
+        else:
+            all_exist(call, "f", [b"a", b"b"])
 
 
 def test_filters_that_others_are_made_of(start, server, call):
