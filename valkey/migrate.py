@@ -42,8 +42,15 @@ COPIED, RENAMING, LIVE = b"copied", b"renaming", b"live"
 """What has become of a filter, as its state at the target says: it has a shadow key, is being made visible, or is visible."""
 REPLAYED_COMMANDS = {b"CF.ADD", b"CF.ADDNX", b"CF.INSERT", b"CF.INSERTNX", b"CF.DEL", b"CF.COMPACT", b"CF.RESERVE"}
 EXPIRY_COMMANDS = {b"PEXPIREAT", b"EXPIREAT", b"PEXPIRE", b"EXPIRE", b"PERSIST"}
-CHANGED_KEYS = {b"RENAME": slice(1, 3), b"RENAMENX": slice(1, 3), b"COPY": slice(2, 3)}
-"""Where the keys are that a command changes; of others, only the first key."""
+CHANGED_KEYS = {
+    b"RENAME": slice(1, 3), b"RENAMENX": slice(1, 3), b"COPY": slice(2, 3), b"BITOP": slice(2, 3),
+    b"MSET": slice(1, None, 2), b"MSETNX": slice(1, None, 2), b"MSETEX": slice(2, None, 2),
+}
+"""Where the keys are that a command changes; others change only the first key."""
+STORING_COMMANDS = {b"SORT", b"GEORADIUS", b"GEORADIUSBYMEMBER"}
+"""Commands that change the key behind STORE or STOREDIST."""
+MADE_KEY = {b"RENAME": 2, b"RENAMENX": 2, b"COPY": 2, b"RESTORE": 1, b"MOVE": 1}
+"""Where the key is that may become a filter."""
 ALL_KEY_COMMANDS = {b"FLUSHDB", b"FLUSHALL", b"SWAPDB"}
 UNBOUND_COMMANDS = {b"SELECT", b"PING", b"MULTI", b"EXEC", b"PUBLISH", b"SPUBLISH"}
 """Commands in the stream that change no key, and need no selected database."""
@@ -273,7 +280,7 @@ class Stream(threading.Thread):
             pass
         elif database is None:
             raise Failure(f"{self.source.name} does not tell for which database its writes are; give the address of its primary as the source")
-        elif database == self.source.database or name in ALL_KEY_COMMANDS:
+        elif changes(self.source.database, database, name, words):
             self.queue.append((place, read, name, words))
             self.put += read
             if self.queued > self.most_queued:
@@ -389,7 +396,7 @@ class Migration:
 
     def find(self):
         """Adds all filters of the source to the list. Returns how many are new. Records keys of RedisBloom's other types."""
-        cursor, found = b"0", 0
+        cursor, found, self.others = b"0", 0, {}
         while True:
             cursor, keys = self.source.call("SCAN", cursor, "MATCH", self.options.match, "COUNT", 1000)
             kinds = self.source.pipeline([("TYPE", key) for key in keys]) if keys else []
@@ -562,7 +569,7 @@ class Migration:
         key = words[1] if len(words) > 1 else b""
         if name.startswith(b"CF.") and key not in self.filters and not is_internal(key) and matches(self.options.match, key):
             self.add(key)  # A new filter, whose dump will contain the writes until then.
-        made = words[2] if name in CHANGED_KEYS else key if name == b"RESTORE" else b""
+        made = words[MADE_KEY[name]] if name in MADE_KEY else b""
         if made and made not in self.filters and not is_internal(made) and matches(self.options.match, made):
             if self.source.call("TYPE", made) in FILTER_TYPES:
                 self.add(made)
@@ -585,8 +592,10 @@ class Migration:
                 "key at the target and run this again"
             )
             return []
-        affected_keys = words[CHANGED_KEYS.get(name, slice(1, 2))]
-        for other in list(self.filters.values()) if name in ALL_KEY_COMMANDS else [self.filters[key] for key in affected_keys if key in self.filters]:
+        if name == b"SWAPDB":
+            self.find()  # The other database may have filters.
+        for key in list(self.filters) if name in ALL_KEY_COMMANDS else filter(self.filters.get, changed_keys(name, words)):
+            other = self.filters[key]
             if other.is_copied and offset > other.offset:
                 self.invalidate(other, name.decode())
         return []
@@ -726,6 +735,27 @@ class Migration:
             self.target.batch(entry.key, [("DEL", entry.state), ("DEL", entry.shadow)])
         self.target.call(self.progress, "DEL", self.progress)
         return 0
+
+
+def changes(database, selected, name, words):
+    """Returns true if a command that runs while `selected` is the database may change keys of `database`."""
+    if name == b"FLUSHALL":
+        return True
+    if name == b"SWAPDB":
+        return database in map(int, words[1:3])
+    if name == b"MOVE":
+        return database in (selected, int(words[2]))
+    if name == b"COPY":
+        options = [word.upper() for word in words[3:]]
+        return database == (int(words[4 + options.index(b"DB")]) if b"DB" in options else selected)
+    return database == selected
+
+
+def changed_keys(name, words):
+    """Returns the keys that a command changes, if it does not change all."""
+    if name in STORING_COMMANDS:
+        return [key for word, key in zip(words, words[1:]) if word.upper() in (b"STORE", b"STOREDIST")]
+    return words[CHANGED_KEYS.get(name, slice(1, 2))]
 
 
 def stream_database(head):

@@ -457,6 +457,80 @@ def test_filters_that_others_are_made_of(start, server, call):
         assert call("EXISTS", "text", "more text") == 0
 
 
+def test_commands_that_reach_other_databases(start, server, call):
+    """Only those matter that change a key of the database that moves, whichever database is selected."""
+    source = start(*OPTIONS)
+    with source.connect() as call_source:
+        for key in ("f", "g"):
+            call_source("CF.ADD", key, "a")
+        run = Run(source, server)
+        run.wait_for("caught up")
+        call_source("COPY", "f", "g", "DB", 1)
+        call_source("SELECT", 1)
+        for key in ("moved", "copied"):
+            call_source("CF.ADD", key, "elsewhere")
+        call_source("MOVE", "moved", 0)
+        call_source("COPY", "copied", "copy", "DB", 0)
+        call_source("FLUSHDB")
+        call_source("SWAPDB", 1, 2)
+        call_source("SELECT", 0)
+        call_source("CF.ADD", "f", "last")
+        wait_until(lambda: call("CF.EXISTS", "f", "last"))
+        assert "4 filters moved" in run.end_after(source)
+        for key in ("f", "g", "moved", "copy"):
+            assert call("CF.SNAPSHOT", key) == call_source("CF.SNAPSHOT", key)
+
+
+def test_filters_that_another_database_brings(start, server, call):
+    source = start(*OPTIONS)
+    with source.connect() as call_source:
+        run = Run(source, server)
+        run.wait_for("caught up")
+        call_source("SELECT", 1)
+        call_source("CF.ADD", "f", "a")
+        call_source("SWAPDB", 0, 1)
+        call_source("SELECT", 0)
+        wait_until(lambda: call("CF.EXISTS", "f", "a"))
+        assert "1 filters moved" in run.end_after(source)
+
+
+@pytest.mark.parametrize("command", [
+    ("FLUSHDB",), ("SWAPDB", 1, 0), ("MOVE", "f", 1), ("MSET", "a", 1, "f", 2), ("SORT", "numbers", "STORE", "f"), ("BITOP", "NOT", "f", "text"),
+], ids=lambda command: command[0])
+def test_commands_that_change_a_visible_filter(start, server, call, command):
+    """The report names the filter, and the command."""
+    source = start(*OPTIONS)
+    with source.connect() as call_source:
+        call_source("CF.ADD", "f", "a")
+        call_source("RPUSH", "numbers", 1, 2)
+        call_source("SET", "text", "x")
+        run = Run(source, server)
+        run.wait_for("caught up")
+        call_source(*command)
+        assert f"b'f' is not right at the target: {command[0]} changed it" in run.end_after(source, 1)
+
+
+@pytest.mark.parametrize("words, keys", [
+    ("SET f 1", "f"), ("RENAME f g", "f g"), ("RENAMENX f g", "f g"), ("COPY f g REPLACE", "g"), ("MOVE f 1", "f"), ("MSET f 1 g 2", "f g"),
+    ("MSETNX f 1 g 2", "f g"), ("MSETEX 2 f 1 g 2", "f g"), ("BITOP AND f a b", "f"), ("SORT a STORE f", "f"), ("SORT a by store:* limit 0 5 store f", "f"),
+    ("GEORADIUS a 1 1 1 m STORE f STOREDIST g", "f g"), ("GEORADIUSBYMEMBER a m 1 m STORE f", "f"), ("ZUNIONSTORE f 1 a", "f"), ("MULTI", ""),
+])
+def test_the_keys_that_a_command_changes(words, keys):
+    name, *rest = words.encode().split()
+    assert migrate.changed_keys(name, [name, *rest]) == keys.encode().split()
+
+
+@pytest.mark.parametrize("words, selected, is_ours", [
+    ("CF.ADD f a", 3, True), ("CF.ADD f a", 0, False), ("FLUSHALL", 0, True), ("FLUSHDB", 3, True), ("FLUSHDB", 0, False),
+    ("SWAPDB 3 5", 0, True), ("SWAPDB 5 3", 0, True), ("SWAPDB 5 6", 3, False), ("MOVE f 3", 0, True), ("MOVE f 5", 3, True),
+    ("MOVE f 5", 0, False), ("COPY f g", 3, True), ("COPY f g", 0, False), ("COPY f g DB 5", 3, False), ("COPY f g replace db 3", 0, True),
+    ("COPY DB DB REPLACE", 3, True), ("COPY f g DB 5 REPLACE", 0, False),
+])
+def test_the_databases_that_a_command_changes(words, selected, is_ours):
+    name, *rest = words.encode().split()
+    assert migrate.changes(3, selected, name, [name, *rest]) == is_ours
+
+
 def test_chunks_that_redisbloom_does_not_replicate(old, server, call):
     """While CF.LOADCHUNK writes a filter of RedisBloom, the script cannot know when it is complete."""
     fixture = fixture_named("rb_grown_e2.chunks")
