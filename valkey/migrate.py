@@ -40,7 +40,9 @@ OTHER_TYPES = {b"MBbloom--": "BF.*", b"CMSk-TYPE": "CMS.*", b"TopK-TYPE": "TOPK.
 SUFFIX = b":koel-migrate"
 COPIED, RENAMING, LIVE = b"copied", b"renaming", b"live"
 """What has become of a filter, as its state at the target says: it has a shadow key, is being made visible, or is visible."""
+REMOVING_COMMANDS = {b"DEL", b"UNLINK"}
 REPLAYED_COMMANDS = {b"CF.ADD", b"CF.ADDNX", b"CF.INSERT", b"CF.INSERTNX", b"CF.DEL", b"CF.COMPACT", b"CF.RESERVE"}
+INSERT_OPTIONS = {option[:1]: option for option in (b"CAPACITY", b"ERROR", b"NOCREATE", b"ITEMS")}
 EXPIRY_COMMANDS = {b"PEXPIREAT", b"EXPIREAT", b"PEXPIRE", b"EXPIRE", b"PERSIST"}
 CHANGED_KEYS = {
     b"RENAME": slice(1, 3), b"RENAMENX": slice(1, 3), b"COPY": slice(2, 3), b"BITOP": slice(2, 3),
@@ -381,6 +383,7 @@ class Migration:
         self.progress = b"koel-migrate:%b:%d" % (self.source.name.encode(), self.source.database)
         self.filters, self.waiting, self.ready, self.stopping = {}, collections.deque(), [], threading.Event()
         self.counts, self.sample = collections.Counter(), {}
+        self.rate = [b"ERROR", str(options.error_rate).encode()] if options.error_rate else []
         self.bytes = self.probed = 0
         self.lost, self.refusals, self.others = [], {}, {}
         self.last_write = self.last_report = self.began = time.monotonic()
@@ -481,16 +484,16 @@ class Migration:
         return self.store(entry)
 
     def load(self, entry, kind, fields, chunks):
-        rate = ("ERROR", self.options.error_rate) if self.options.error_rate and kind == REDISBLOOM else ()
+        options = self.rate
         self.target.call(entry.key, "DEL", entry.shadow)
         if not chunks:
             slots = max(fields["Number of buckets"] * fields["Bucket size"], 2 * fields["Bucket size"])
             words = ("BUCKETSIZE", fields["Bucket size"], "EXPANSION", fields["Expansion rate"])
-            self.target.call(entry.key, "CF.RESERVE", entry.shadow, slots, *words, *rate)
+            self.target.call(entry.key, "CF.RESERVE", entry.shadow, slots, *words, *options)
         if kind == KOEL and not fields.get("Imported items"):
-            rate = ("EXPANSION", fields["Expansion rate"])
+            options = ("EXPANSION", fields["Expansion rate"])
         for at in range(0, len(chunks), 2):
-            self.target.call(entry.key, "CF.LOADCHUNK", entry.shadow, chunks[at], chunks[at + 1], *(rate if at == 0 else ()))
+            self.target.call(entry.key, "CF.LOADCHUNK", entry.shadow, chunks[at], chunks[at + 1], *(options if at == 0 else ()))
 
     def exist(self, key, name, items):
         parts = [items[at:at + 500] for at in range(0, len(items), 500)]
@@ -520,9 +523,9 @@ class Migration:
         batch, end = self.stream.take_batch(BATCH)
         commands_of = {}
         for (offset, _), _, name, words in batch:
-            for entry, command in self.translate(name, words, offset):
+            for entry, command, items in self.translate(name, words, offset):
                 if entry.is_copied and not entry.problem and offset > entry.offset:
-                    commands_of.setdefault(entry, []).append((offset, name, command))
+                    commands_of.setdefault(entry, []).append((offset, name, command, items))
         for entry, commands in commands_of.items():
             # A later command of this batch may have deleted the filter's state, which `apply` would write again.
             if entry.is_copied and not entry.problem:
@@ -535,9 +538,9 @@ class Migration:
     def apply(self, entry, commands):
         entry.offset = commands[-1][0]
         replies = self.target.transaction(
-            entry.key, [command for _, _, command in commands] + [("SET", entry.state, self.state(entry, entry.offset))]
+            entry.key, [command for _, _, command, _ in commands] + [("SET", entry.state, self.state(entry, entry.offset))]
         )
-        for (_, name, command), reply in zip(commands, replies):
+        for (_, name, _, items), reply in zip(commands, replies):
             self.counts[name.decode()] += 1
             is_refused = isinstance(reply, Refusal)
             if is_refused or isinstance(reply, list) and -1 in reply:
@@ -546,15 +549,12 @@ class Migration:
                 self.refusals[reason] = (count + 1, (name.decode(), entry.key))
             if name in REPLAYED_COMMANDS:
                 self.last_write = time.monotonic()
-                self.sample_items(entry, name, command, reply)
+                self.sample_items(entry, name, items, reply)
+            elif name in REMOVING_COMMANDS:
+                self.sample = {at: True for at in self.sample if at[0] != entry.key}
 
-    def sample_items(self, entry, name, command, reply):
+    def sample_items(self, entry, name, items, reply):
         """Records some items that must be present at the end."""
-        if name in (b"CF.RESERVE", b"CF.COMPACT"):
-            return
-        items = command[2:3]
-        if name in (b"CF.INSERT", b"CF.INSERTNX"):
-            items = command[[word.upper() for word in command].index(b"ITEMS") + 1:]
         for at, item in enumerate(items):
             answer = reply[at] if isinstance(reply, list) else reply
             if name == b"CF.DEL":
@@ -565,7 +565,7 @@ class Migration:
                 self.sample[entry.key, item] = True
 
     def translate(self, name, words, offset):
-        """Translates a command for the target. Returns a list of filters and the commands to send."""
+        """Translates a command for the target. Returns a list of filters, the commands to send, and the items in them."""
         key = words[1] if len(words) > 1 else b""
         if name.startswith(b"CF.") and key not in self.filters and not is_internal(key) and matches(self.options.match, key):
             self.add(key)  # A new filter, whose dump will contain the writes until then.
@@ -573,18 +573,14 @@ class Migration:
         if made and made not in self.filters and not is_internal(made) and matches(self.options.match, made):
             if self.source.call("TYPE", made) in FILTER_TYPES:
                 self.add(made)
-        if name in (b"DEL", b"UNLINK"):
-            batch = [self.filters[key] for key in words[1:] if key in self.filters]
-            for entry in batch:
-                self.sample = {at: True for at in self.sample if at[0] != entry.key}
-            return [(entry, (b"DEL", entry.name())) for entry in batch]
+        if name in REMOVING_COMMANDS:
+            return [(self.filters[key], (b"DEL", self.filters[key].name()), []) for key in words[1:] if key in self.filters]
         entry = self.filters.get(key)
         if entry and name in REPLAYED_COMMANDS:
-            more = (b"ERROR", str(self.options.error_rate).encode()) if name == b"CF.RESERVE" and self.options.error_rate else ()
-            more = () if b"ERROR" in [word.upper() for word in words[3:]] else more
-            return [(entry, (words[0], entry.name(), *words[2:], *more))]
+            name, arguments, items = self.replayed(name, words)
+            return [(entry, (name, entry.name(), *arguments), items)]
         if entry and name in EXPIRY_COMMANDS:
-            return [(entry, (words[0], entry.name(), *words[2:]))]
+            return [(entry, (name, entry.name(), *words[2:]), [])]
         if entry and name == b"CF.LOADCHUNK" and not entry.problem and self.source.call("TYPE", key) == REDISBLOOM:
             # Even a dump from now on may be of half a filter.
             self.fail(
@@ -599,6 +595,17 @@ class Migration:
             if other.is_copied and offset > other.offset:
                 self.invalidate(other, name.decode())
         return []
+
+    def replayed(self, name, words):
+        """Returns the command that has the same effect at the target, its arguments after the key, and the items in them."""
+        if name in (b"CF.INSERT", b"CF.INSERTNX"):
+            return name, *insertion(words, self.rate)
+        if name in (b"CF.ADD", b"CF.ADDNX") and self.rate:
+            # It may create the filter, and takes no ERROR itself.
+            return name.replace(b"ADD", b"INSERT"), [*self.rate, b"ITEMS", *words[2:]], words[2:]
+        if name == b"CF.RESERVE" and b"ERROR" not in [word.upper() for word in words[3:]]:
+            return name, words[2:] + self.rate, []
+        return name, words[2:], words[2:] if name in (b"CF.ADD", b"CF.ADDNX", b"CF.DEL") else []
 
     def invalidate(self, entry, reason):
         """Handles a command that cannot be replayed. The key is copied again, if possible."""
@@ -735,6 +742,20 @@ class Migration:
             self.target.batch(entry.key, [("DEL", entry.state), ("DEL", entry.shadow)])
         self.target.call(self.progress, "DEL", self.progress)
         return 0
+
+
+def insertion(words, rate):
+    """Returns the arguments after the key of CF.INSERT or CF.INSERTNX, and the items in them. The options are in full: RedisBloom reads
+    only the first letter, and replicates what it was sent. `rate` has the option ERROR, unless it is empty."""
+    rest, options = words[2:], []
+    while rest:
+        option = INSERT_OPTIONS.get(rest[0][:1].upper(), rest[0])
+        if option == b"ITEMS":
+            return [*([] if b"ERROR" in options else rate), *options, option, *rest[1:]], rest[1:]
+        count = 1 if option == b"NOCREATE" else 2
+        options += [option, *rest[1:count]]
+        rest = rest[count:]
+    return options, []
 
 
 def changes(database, selected, name, words):

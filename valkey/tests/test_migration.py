@@ -435,6 +435,86 @@ def test_a_run_that_is_killed_while_it_makes_a_filter_visible(start_redisbloom, 
             all_exist(call, "f", [b"a", b"b"])
 
 
+def test_abbreviated_options(start_redisbloom, server, call):
+    """RedisBloom reads only the first letter of an option of CF.INSERT, and replicates it as it is."""
+    old = start_redisbloom(*OPTIONS)
+    with old.connect() as call_source:
+        for key in ("f", "items"):
+            call_source("CF.ADD", key, "a")
+        run = Run(old, server)
+        run.wait_for("caught up")
+        for key in ("f", "items"):
+            for command in (("CF.INSERT", key, "ITEMS", "b"), ("CF.INSERT", key, "cap", 5000, "Item", "items", "c"), ("CF.INSERTNX", key, "n", "i", "d")):
+                call_source(*command)
+        call_source("DEL", "f")
+        call_source("CF.INSERT", "f", "C", 5000, "I", "e")
+        wait_until(lambda: call("CF.EXISTS", "f", "e") or run.process.poll() is not None)
+        assert "5 of 5 sampled items" in run.end_after(old)
+        all_exist(call, "items", [b"a", b"b", b"items", b"c", b"d"])
+        assert numbers_of_items(call, "items") == 5 and numbers_of_items(call, "f") == 1 and info(call, "f")["Capacity"] == 5000
+
+
+def test_items_that_are_removed_with_their_filter(start_redisbloom, server, call, begin):
+    """They are not missing at the end, even if the same batch adds and removes them."""
+    old = start_redisbloom(*OPTIONS)
+    with old.connect() as call_source:
+        call_source("CF.ADD", "f", "a")
+        migration = begin(old, server)
+        copy_all(migration)
+        migration.switch_over()
+        for command in (("CF.ADD", "f", "b"), ("UNLINK", "f"), ("CF.ADD", "f", "c")):
+            call_source(*command)
+        replay_all(migration, old)
+        assert list(migration.sample) == [(b"f", b"c")] and migration.report() == 0
+
+
+@pytest.mark.parametrize("words, arguments, items", [
+    ("CF.INSERT items ITEMS a b", "ITEMS a b", "a b"),
+    ("CF.INSERT f cap 5 nope it ERROR", "CAPACITY 5 NOCREATE ITEMS ERROR", "ERROR"),
+    ("CF.INSERTNX f error 0.1 ITEMS i", "ERROR 0.1 ITEMS i", "i"),
+    # The target refuses these.
+    ("CF.INSERT f CAPACITY", "CAPACITY", ""), ("CF.INSERT f new a ITEMS b", "NOCREATE a ITEMS b", ""), ("CF.INSERT f x a", "x a", ""),
+])
+def test_the_items_of_an_insertion(words, arguments, items):
+    words = words.encode().split()
+    assert migrate.insertion(words, []) == (arguments.encode().split(), items.encode().split())
+    rate = b"ERROR 0.0001 " if items and b"0.1" not in words else b""
+    assert migrate.insertion(words, [b"ERROR", b"0.0001"]) == ((rate + arguments.encode()).split(), items.encode().split())
+
+
+def test_the_error_rate_of_filters_that_are_created_again(start_redisbloom, server, call):
+    old, keys = start_redisbloom(*OPTIONS), ["CF.ADD", "CF.ADDNX", "CF.INSERT", "CF.INSERTNX", "CF.RESERVE"]
+    with old.connect() as call_source:
+        for key in keys:
+            call_source("CF.ADD", key, "a")
+        run = Run(old, server, "--error-rate", "0.0001")
+        run.wait_for("caught up")
+        call_source("DEL", *keys)
+        for key in keys:
+            call_source(key, key, *([100] if key == "CF.RESERVE" else ["ITEMS", "b"] if "INSERT" in key else ["b"]))
+        call_source("CF.ADD", "CF.ADD", "b")
+        call_source("CF.ADDNX", "CF.ADDNX", "b")
+        output = run.end_after(old)
+        assert "2 CF.ADD, 2 CF.ADDNX, 1 CF.INSERT, 1 CF.INSERTNX, 1 CF.RESERVE" in output and "4 of 4 sampled items" in output
+    assert [info(call, key)["Error rate"] for key in keys] == [b"0.0001"] * 5
+    assert [numbers_of_items(call, key) for key in keys] == [2, 1, 1, 1, 0]
+
+
+def test_the_error_rate_of_imported_filters(start, server, call):
+    """With koel as the source, the rate is that of the filter for new items, as with RedisBloom."""
+    source, fixture = start(*OPTIONS), fixture_named("rb_b4_n4000.chunks")
+    with source.connect() as call_source:
+        for key in ("imported", "mixed"):
+            load(call_source, key, chunks_of(fixture))
+        call_source("CF.ADD", "mixed", "a")
+        call_source("CF.RESERVE", "own", 1000, "ERROR", 0.001)
+        call_source("CF.ADD", "own", "a")
+    Run(source, server, "--until-idle", "0.1", "--error-rate", "0.0001").end()
+    # A koel filter that has items keeps its rate.
+    assert [info(call, key)["Error rate"] for key in ("imported", "mixed", "own")] == [b"0.0001", b"0.01", b"0.001"]
+    all_exist(call, "imported", remaining(fixture))
+
+
 def test_filters_that_others_are_made_of(start, server, call):
     """With koel as the source: a union and a copy change only their destination, which is moved, too."""
     source = start(tcp=True)
