@@ -14,10 +14,11 @@ repeats no write, as long as the source's replication backlog (repl-backlog-size
 
 URLs: redis://[user[:password]@]host[:port][/database], rediss://… with TLS, unix:///path/of/socket[?db=n]. Passwords may also be
 given in SOURCE_PASSWORD and TARGET_PASSWORD. If the target is a cluster, its MOVED replies are followed. If the source is a
-cluster, run this program once for each of its primaries.
+cluster, run this program once for each of its primaries, or once for a replica of each.
 
 The user of the source needs: +psync +replconf +info +scan +type +eval +cf.info +cf.scandump +cf.exists +pttl +time +select,
-and ~* for the keys; also +cf.snapshot if the source has koel. Use a replica as the source to keep dumps off its primary.
+and ~* for the keys; also +cf.snapshot if the source has koel, and +readonly if it is a replica in a cluster. Use a replica as the
+source to keep dumps off its primary. The rights at the target are those of the user mover in valkey/deploy/users.acl.
 
 Exit code: 0 if all checks passed, 1 if some failed (the report says which), 2 if the migration could not continue.
 """
@@ -397,13 +398,28 @@ class Migration:
         if self.source.info("server").get("run_id") == self.target.first.info("server").get("run_id"):
             raise Failure("source and target are the same server; give two")
 
+    def prepare_source(self):
+        """Lets a replica in a cluster tell of its keys. Otherwise, it redirects to its primary."""
+        if self.source.info("cluster").get("cluster_enabled") == "1" and self.source.info("replication").get("role") == "slave":
+            self.source.call("READONLY")
+
+    def types(self, keys):
+        """Returns the types of keys of the source."""
+        kinds = self.source.pipeline([("TYPE", key) for key in keys]) if keys else []
+        for key, kind in zip(keys, kinds):
+            if isinstance(kind, Refusal):
+                remedy = "grant the rights that --help names, or leave such keys out by --match"
+                if str(kind).startswith(("MOVED", "ASK")):
+                    remedy = "run this again when no slots of the source's cluster move"
+                raise Failure(f"{self.source.name} does not tell the type of {key!r}: {kind}; {remedy}")
+        return kinds
+
     def find(self):
         """Adds all filters of the source to the list. Returns how many are new. Records keys of RedisBloom's other types."""
         cursor, found, self.others = b"0", 0, {}
         while True:
             cursor, keys = self.source.call("SCAN", cursor, "MATCH", self.options.match, "COUNT", 1000)
-            kinds = self.source.pipeline([("TYPE", key) for key in keys]) if keys else []
-            for key, kind in zip(keys, kinds):
+            for key, kind in zip(keys, self.types(keys)):
                 if kind in FILTER_TYPES and key not in self.filters and not is_internal(key):
                     self.add(key)
                     found += 1
@@ -571,7 +587,7 @@ class Migration:
             self.add(key)  # A new filter, whose dump will contain the writes until then.
         made = words[MADE_KEY[name]] if name in MADE_KEY else b""
         if made and made not in self.filters and not is_internal(made) and matches(self.options.match, made):
-            if self.source.call("TYPE", made) in FILTER_TYPES:
+            if self.types([made])[0] in FILTER_TYPES:
                 self.add(made)
         if name in REMOVING_COMMANDS:
             return [(self.filters[key], (b"DEL", self.filters[key].name()), []) for key in words[1:] if key in self.filters]
@@ -581,7 +597,7 @@ class Migration:
             return [(entry, (name, entry.name(), *arguments), items)]
         if entry and name in EXPIRY_COMMANDS:
             return [(entry, (name, entry.name(), *words[2:]), [])]
-        if entry and name == b"CF.LOADCHUNK" and not entry.problem and self.source.call("TYPE", key) == REDISBLOOM:
+        if entry and name == b"CF.LOADCHUNK" and not entry.problem and self.types([key]) == [REDISBLOOM]:
             # Even a dump from now on may be of half a filter.
             self.fail(
                 entry, "CF.LOADCHUNK writes it at the source, and RedisBloom does not replicate that in whole; when all chunks are there, delete the "
@@ -643,6 +659,7 @@ class Migration:
         self.check_target()
         if self.options.forget:
             return self.forget()
+        self.prepare_source()
         position = self.resume()
         if position:
             if not self.stream.open(position):

@@ -697,6 +697,18 @@ def test_the_documented_rights_suffice(source, server, call):
     assert call("CF.EXISTS", "own", "early-1") == 1
 
 
+@pytest.mark.parametrize("rights", ["-type ~*", "+type ~text"])
+def test_keys_whose_type_is_refused(start, server, call, rights):
+    """They could be filters, so it is an error."""
+    source = start(*OPTIONS)
+    with source.connect() as call_source:
+        call_source("CF.ADD", "own", "a")
+        call_source("ACL", "SETUSER", "mover", "on", ">secret", "+@all", *rights.split())
+    output = Run(f"unix://mover:secret@{source.address}", server, "--until-idle", "0.1").end(2)
+    assert re.search(r"does not tell the type of b'own': NOPERM .*; grant the rights that --help names, or leave such keys out by --match", output)
+    assert call("EXISTS", "own") == 0
+
+
 @pytest.mark.parametrize("diskless", ["yes", "no"])
 def test_replaying_commands_of_an_old_source(start_redisbloom, proxy, server, call, diskless):
     """A source before Redis 7 sends a complete RDB file. Commands that changed nothing there do no harm at the target."""
@@ -792,6 +804,30 @@ def test_into_a_cluster(old, binary):
         client.close()
     finally:
         writer.stopping.set()
+        cluster.close()
+
+
+def test_from_a_cluster(server, call, binary):
+    """The source is a primary, or a replica, which redirects most connections to its primary."""
+    skip_all_but_the_oldest_and_the_newest(binary)
+    cluster = Cluster(binary, primaries=2)
+    try:
+        replica = cluster.add_replica(cluster.nodes[0])
+        client = cluster.client()
+        keys = [f"f{n}" for n in range(20)]
+        for key in keys:
+            client.execute_command("CF.ADD", key, "a")
+        runs = [Run(node, server) for node in (replica, cluster.nodes[1])]
+        for run in runs:
+            run.wait_for("caught up")
+        for key in keys:
+            client.execute_command("CF.ADD", key, "b")
+            wait_until(lambda: call("CF.EXISTS", key, "b"))
+        client.close()
+        for run, node in zip(runs, (replica, cluster.nodes[1])):
+            run.end_after(node)
+        assert [numbers_of_items(call, key) for key in keys] == [2] * len(keys)
+    finally:
         cluster.close()
 
 
