@@ -24,7 +24,10 @@ Exit code: 0 if all checks passed, 1 if some failed (the report says which), 2 i
 """
 
 import argparse
+import binascii
 import collections
+import functools
+import itertools
 import os
 import random
 import signal
@@ -365,9 +368,7 @@ class Filter:
 
     def __init__(self, key):
         self.key, self.offset, self.is_copied, self.is_live, self.copies, self.problem = key, 0, False, False, 0, None
-        tag = key[key.find(b"{") + 1:].partition(b"}")
-        has_tag = b"{" in key and tag[1] and tag[0]
-        self.shadow = (key if has_tag or b"}" in key else b"{%b}" % key) + SUFFIX
+        self.shadow = same_slot(key) + SUFFIX
         self.state = self.shadow + b":state"
 
     def name(self):
@@ -805,6 +806,27 @@ def stream_database(head):
     if rest[0] >> 6 == 3:
         return int.from_bytes(rest[1:1 + (1 << (rest[0] & 3))], "little")
     return int(rest[1:1 + rest[0]])
+
+
+def same_slot(key):
+    """Returns a name to which anything can be appended, in the slot of the key."""
+    _, _, rest = key.partition(b"{")
+    tag, brace, _ = rest.partition(b"}")
+    if tag and brace:
+        return key
+    if key and b"}" not in key:
+        return b"{%b}" % key
+    return b"{%d}%b" % (tag_of(slot(key)), key)  # The whole key cannot be a tag.
+
+
+def slot(tag):
+    return binascii.crc_hqx(tag, 0) % 16384
+
+
+@functools.lru_cache(maxsize=None)
+def tag_of(number):
+    """Returns the first number that is a tag of this slot."""
+    return next(tag for tag in itertools.count() if slot(b"%d" % tag) == number)
 
 
 def is_internal(key):

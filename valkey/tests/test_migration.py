@@ -13,6 +13,7 @@ import threading
 from unittest.mock import Mock
 
 import pytest
+import redis
 
 import redisbloom
 from cluster import Cluster
@@ -783,10 +784,20 @@ def test_a_wrong_dump_is_refused(old, proxy, server, call):
     assert call("CF.EXISTS", "large", "large-1") == 1
 
 
+@pytest.mark.parametrize("key", [b"f", b"", b"a}b", b"x{}y", b"{", b"}", b"{a", b"{a}b", b"b{a}", b"{}{a}", b"{{a}}", b"a}{b}", b"\xff}", b"}:koel"])
+def test_the_keys_of_a_filter_share_a_slot(key):
+    entry = migrate.Filter(key)
+    assert {redis.crc.key_slot(name) for name in (key, entry.shadow, entry.state)} == {redis.crc.key_slot(key)}
+    assert len({key, entry.shadow, entry.state}) == 3 and migrate.is_internal(entry.shadow) and migrate.is_internal(entry.state)
+
+
 def test_into_a_cluster(old, binary):
     skip_all_but_the_oldest_and_the_newest(binary)
     cluster = Cluster(binary)
     writer = Writer(old)
+    with old.connect() as call:
+        for key in ("a}b", "x{}y"):
+            call("CF.ADD", key, "a")
     try:
         for node in cluster.nodes:
             with node.connect() as call:
@@ -801,6 +812,7 @@ def test_into_a_cluster(old, binary):
         for (key, item), copies in writer.present.items():
             assert not copies or client.execute_command("CF.EXISTS", key, item) == 1
         assert client.execute_command("CF.MEXISTS", "own", *items("early-", 3000)) == [1] * 3000
+        assert [client.execute_command("CF.EXISTS", key, "a") for key in ("a}b", "x{}y")] == [1, 1]
         client.close()
     finally:
         writer.stopping.set()
