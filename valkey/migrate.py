@@ -30,6 +30,7 @@ import functools
 import itertools
 import os
 import random
+import re
 import signal
 import socket
 import ssl
@@ -60,6 +61,9 @@ MADE_KEY = {b"RENAME": 2, b"RENAMENX": 2, b"COPY": 2, b"RESTORE": 1, b"MOVE": 1}
 ALL_KEY_COMMANDS = {b"FLUSHDB", b"FLUSHALL", b"SWAPDB"}
 UNBOUND_COMMANDS = {b"SELECT", b"PING", b"MULTI", b"EXEC", b"PUBLISH", b"SPUBLISH"}
 """Commands in the stream that change no key, and need no selected database."""
+PATTERN_PART = re.compile(rb"\\(.)|(\[)(\^?)((?:\\.|[^\]]-.|[^\]])*)\]?|(.)", re.DOTALL)
+PATTERN_MEMBER = re.compile(rb"\\(.)|(.)-(.)|(.)", re.DOTALL)
+"""What a pattern of SCAN's MATCH consists of, and what its brackets contain."""
 RDB_HEAD = 4096
 """The bytes of an RDB file in which its fields are."""
 BATCH = 512
@@ -157,20 +161,20 @@ class Connection:
         except OSError as error:
             raise Failure(f"the connection to {self.name} broke: {error}; run this again to go on") from error
 
-    def line(self):
+    def receive(self, read, *arguments):
         try:
-            line = self.stream.readline()
+            return read(*arguments)
         except OSError as error:
             raise Failure(f"the connection to {self.name} broke: {error}; run this again to go on") from error
+
+    def line(self):
+        line = self.receive(self.stream.readline)
         if not line.endswith(b"\n"):
             raise Failure(f"{self.name} closed the connection; run this again to go on")
         return line
 
     def bytes(self, count):
-        try:
-            data = self.stream.read(count)
-        except OSError as error:
-            raise Failure(f"the connection to {self.name} broke: {error}; run this again to go on") from error
+        data = self.receive(self.stream.read, count)
         if len(data) != count:
             raise Failure(f"{self.name} closed the connection; run this again to go on")
         return data
@@ -248,7 +252,7 @@ class Stream(threading.Thread):
         if length.startswith(b"$EOF:"):
             mark, before, at = length[5:], b"", -1
             while at < 0:
-                data = before + self.source.stream.peek(1)
+                data = before + self.source.receive(self.source.stream.peek, 1)
                 at = data.find(mark)
                 read = self.source.bytes((len(data) if at < 0 else at + len(mark)) - len(before) or 1)
                 before = data[1 - len(mark):]
@@ -835,8 +839,27 @@ def is_internal(key):
 
 def matches(pattern, key):
     """Returns true if the pattern matches the key, as in SCAN's MATCH."""
-    from fnmatch import fnmatchcase
-    return fnmatchcase(key.decode("latin-1"), pattern.encode().decode("latin-1").replace("[^", "[!"))
+    return expression(pattern).fullmatch(key) is not None
+
+
+@functools.lru_cache(maxsize=None)
+def expression(pattern):
+    """Returns the regular expression for a pattern of SCAN's MATCH."""
+    parts = []
+    for escaped, bracket, caret, members, one in PATTERN_PART.findall(pattern.encode()):
+        if not bracket:
+            parts.append({b"*": b".*", b"?": b"."}.get(one, re.escape(escaped or one)))
+        elif not members:  # Nothing matches [], and anything [^].
+            parts.append(b"." if caret else b"(?!)")
+        else:
+            parts.append(b"[%b%b]" % (caret, b"".join(map(member, PATTERN_MEMBER.findall(members)))))
+    return re.compile(b"".join(parts), re.DOTALL)
+
+
+def member(part):
+    """Returns a character or a range within brackets as a regular expression has it."""
+    escaped, first, last, one = part
+    return b"-".join(map(re.escape, sorted([first, last]))) if first else re.escape(escaped or one)
 
 
 def decode(name):

@@ -767,6 +767,39 @@ def test_files_that_are_skipped(data):
     assert connection.line() == b"*1\r\n"
 
 
+def test_a_source_that_stalls_while_it_sends_its_file():
+    """It is an error like that of a broken connection."""
+    connection = migrate.Connection.__new__(migrate.Connection)
+    here, there = socket.socketpair()
+    here.settimeout(0.1)
+    connection.name, connection.stream = "source", here.makefile("rb")
+    stream = migrate.Stream(connection, 0)
+    there.sendall(b"$EOF:%b\r\n" % (b"b" * 40))
+    with pytest.raises(migrate.Failure, match="the connection to source broke: timed out; run this again to go on"):
+        stream.skip_file()
+    there.close()
+
+
+PATTERNS = [
+    "*", "", "a*", "*b", "a?b", "???", "**", "*a*b*", "a\\*b", "\\*", "\\a*", "*\\", "a\\", "[ab]*", "[^a]*", "[!a]*", "[a-c]b", "[c-a]b", "[a-]", "[-a]", "[]a]",
+    "[^]", "[]", "[a\\]]", "[\\a-c]", "[\\]-a]", "[a", "[^a", "[a-", "[a\\", "{a}*", "a.b", "(a)|b", "[[a]", "[a&&b]", "^a$", "\u00e9?", "[\u00e9]", "a\n*",
+]
+
+
+def test_patterns_match_as_in_scan(call):
+    keys = [b"a", b"b", b"c", b"-", b"]", b"\\", b"ab", b"a*b", b"a\nb", b"cb", b"!ab", b"&", b"\xc3", b"\xff", b"a]", b"^"]
+    keys += [pattern.encode() for pattern in PATTERNS if pattern]
+    call("MSET", *(word for key in keys for word in (key, 1)))
+    for pattern in PATTERNS:
+        cursor, found = b"0", set()
+        while True:
+            cursor, some = call("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)
+            found.update(some)
+            if cursor == b"0":
+                break
+        assert {key for key in keys if migrate.matches(pattern, key)} == found, pattern
+
+
 @pytest.mark.parametrize("value, number", [(b"\xc0\x03", 3), (b"\xc1\x2c\x01", 300), (b"\x012", 2), (b"", None)])
 def test_the_database_of_the_stream(value, number):
     field = b"\xfa\x0erepl-stream-db" + value if value else b""
