@@ -445,8 +445,9 @@ def test_abbreviated_options(start_redisbloom, server, call):
         run = Run(old, server)
         run.wait_for("caught up")
         for key in ("f", "items"):
-            for command in (("CF.INSERT", key, "ITEMS", "b"), ("CF.INSERT", key, "cap", 5000, "Item", "items", "c"), ("CF.INSERTNX", key, "n", "i", "d")):
-                call_source(*command)
+            call_source("CF.INSERT", key, "ITEMS", "b")
+            call_source("CF.INSERT", key, "cap", 5000, "Item", "items", "c")
+            call_source("CF.INSERTNX", key, "n", "i", "d")
         call_source("DEL", "f")
         call_source("CF.INSERT", "f", "C", 5000, "I", "e")
         wait_until(lambda: call("CF.EXISTS", "f", "e") or run.process.poll() is not None)
@@ -576,7 +577,8 @@ def test_filters_that_another_database_brings(start, server, call):
 
 
 @pytest.mark.parametrize("command", [
-    ("FLUSHDB",), ("SWAPDB", 1, 0), ("MOVE", "f", 1), ("MSET", "a", 1, "f", 2), ("SORT", "numbers", "STORE", "f"), ("BITOP", "NOT", "f", "text"),
+    ("FLUSHDB",), ("SWAPDB", 1, 0), ("MOVE", "f", 1), ("MSET", "a", 1, "f", 2), ("SORT", "numbers", "STORE", "f"),
+    ("BITOP", "NOT", "f", "text"),
 ], ids=lambda command: command[0])
 def test_commands_that_change_a_visible_filter(start, server, call, command):
     """The report names the filter, and the command."""
@@ -592,9 +594,10 @@ def test_commands_that_change_a_visible_filter(start, server, call, command):
 
 
 @pytest.mark.parametrize("words, keys", [
-    ("SET f 1", "f"), ("RENAME f g", "f g"), ("RENAMENX f g", "f g"), ("COPY f g REPLACE", "g"), ("MOVE f 1", "f"), ("MSET f 1 g 2", "f g"),
-    ("MSETNX f 1 g 2", "f g"), ("MSETEX 2 f 1 g 2", "f g"), ("BITOP AND f a b", "f"), ("SORT a STORE f", "f"), ("SORT a by store:* limit 0 5 store f", "f"),
-    ("GEORADIUS a 1 1 1 m STORE f STOREDIST g", "f g"), ("GEORADIUSBYMEMBER a m 1 m STORE f", "f"), ("ZUNIONSTORE f 1 a", "f"), ("MULTI", ""),
+    ("SET f 1", "f"), ("MULTI", ""), ("RENAME f g", "f g"), ("RENAMENX f g", "f g"), ("COPY f g REPLACE", "g"), ("MOVE f 1", "f"),
+    ("MSET f 1 g 2", "f g"), ("MSETNX f 1 g 2", "f g"), ("MSETEX 2 f 1 g 2", "f g"), ("BITOP AND f a b", "f"), ("ZUNIONSTORE f 1 a", "f"),
+    ("SORT a STORE f", "f"), ("SORT a by store:* limit 0 5 store f", "f"), ("GEORADIUSBYMEMBER a m 1 m STORE f", "f"),
+    ("GEORADIUS a 1 1 1 m STORE f STOREDIST g", "f g"),
 ])
 def test_the_keys_that_a_command_changes(words, keys):
     name, *rest = words.encode().split()
@@ -781,8 +784,9 @@ def test_a_source_that_stalls_while_it_sends_its_file():
 
 
 PATTERNS = [
-    "*", "", "a*", "*b", "a?b", "???", "**", "*a*b*", "a\\*b", "\\*", "\\a*", "*\\", "a\\", "[ab]*", "[^a]*", "[!a]*", "[a-c]b", "[c-a]b", "[a-]", "[-a]", "[]a]",
-    "[^]", "[]", "[a\\]]", "[\\a-c]", "[\\]-a]", "[a", "[^a", "[a-", "[a\\", "{a}*", "a.b", "(a)|b", "[[a]", "[a&&b]", "^a$", "\u00e9?", "[\u00e9]", "a\n*",
+    "*", "", "a*", "*b", "a?b", "???", "**", "*a*b*", "a\\*b", "\\*", "\\a*", "*\\", "a\\", "[ab]*", "[^a]*", "[!a]*", "[a-c]b", "[c-a]b",
+    "[a-]", "[-a]", "[]a]", "[^]", "[]", "[a\\]]", "[\\a-c]", "[\\]-a]", "[a", "[^a", "[a-", "[a\\", "{a}*", "a.b", "(a)|b", "[[a]", "[a&&b]",
+    "^a$", "\u00e9?", "[\u00e9]", "a\n*",
 ]
 
 
@@ -817,7 +821,9 @@ def test_a_wrong_dump_is_refused(old, proxy, server, call):
     assert call("CF.EXISTS", "large", "large-1") == 1
 
 
-@pytest.mark.parametrize("key", [b"f", b"", b"a}b", b"x{}y", b"{", b"}", b"{a", b"{a}b", b"b{a}", b"{}{a}", b"{{a}}", b"a}{b}", b"\xff}", b"}:koel"])
+@pytest.mark.parametrize(
+    "key", [b"f", b"", b"a}b", b"x{}y", b"{", b"}", b"{a", b"{a}b", b"b{a}", b"{}{a}", b"{{a}}", b"a}{b}", b"\xff}", b"}:koel"]
+)
 def test_the_keys_of_a_filter_share_a_slot(key):
     entry = migrate.Filter(key)
     assert {redis.crc.key_slot(name) for name in (key, entry.shadow, entry.state)} == {redis.crc.key_slot(key)}
