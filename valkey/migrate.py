@@ -159,25 +159,35 @@ class Connection:
         try:
             self.socket.sendall(b"".join(parts))
         except OSError as error:
-            raise Failure(f"the connection to {self.name} broke: {error}; run this again to go on") from error
+            raise self.broken(error) from error
 
-    def receive(self, read, *arguments):
-        try:
-            return read(*arguments)
-        except OSError as error:
-            raise Failure(f"the connection to {self.name} broke: {error}; run this again to go on") from error
+    def broken(self, error):
+        return Failure(f"the connection to {self.name} broke: {error}; run this again to go on")
 
     def line(self):
-        line = self.receive(self.stream.readline)
+        try:
+            line = self.stream.readline()
+        except OSError as error:
+            raise self.broken(error) from error
         if not line.endswith(b"\n"):
             raise Failure(f"{self.name} closed the connection; run this again to go on")
         return line
 
     def bytes(self, count):
-        data = self.receive(self.stream.read, count)
+        try:
+            data = self.stream.read(count)
+        except OSError as error:
+            raise self.broken(error) from error
         if len(data) != count:
             raise Failure(f"{self.name} closed the connection; run this again to go on")
         return data
+
+    def peek(self):
+        """Returns bytes that `bytes` will return, one at least unless the connection is closed."""
+        try:
+            return self.stream.peek(1)
+        except OSError as error:
+            raise self.broken(error) from error
 
     def read(self):
         line = self.line()
@@ -252,7 +262,7 @@ class Stream(threading.Thread):
         if length.startswith(b"$EOF:"):
             mark, before, at = length[5:], b"", -1
             while at < 0:
-                data = before + self.source.receive(self.source.stream.peek, 1)
+                data = before + self.source.peek()
                 at = data.find(mark)
                 read = self.source.bytes((len(data) if at < 0 else at + len(mark)) - len(before) or 1)
                 before = data[1 - len(mark):]
@@ -572,7 +582,7 @@ class Migration:
                 self.last_write = time.monotonic()
                 self.sample_items(entry, name, items, reply)
             elif name in REMOVING_COMMANDS:
-                self.sample = {at: True for at in self.sample if at[0] != entry.key}
+                self.forget_items(entry)
 
     def sample_items(self, entry, name, items, reply):
         """Records some items that must be present at the end."""
@@ -584,6 +594,9 @@ class Migration:
                 if len(self.sample) >= MAX_SAMPLED:
                     self.sample.pop(next(iter(self.sample)))
                 self.sample[entry.key, item] = True
+
+    def forget_items(self, entry):
+        self.sample = {at: True for at in self.sample if at[0] != entry.key}
 
     def translate(self, name, words, offset):
         """Translates a command for the target. Returns a list of filters, the commands to send, and the items in them."""
@@ -636,6 +649,7 @@ class Migration:
             self.fail(entry, f"{reason} changed it at the source, which cannot be replayed; delete it at the target and run this again")
         else:
             entry.is_copied = False
+            self.forget_items(entry)
             self.target.call(entry.key, "DEL", entry.shadow, entry.state)
             self.waiting.append(entry.key)
 
@@ -713,7 +727,7 @@ class Migration:
         there = sum(entry.is_copied for entry in self.filters.values())
         say(
             f"{now - self.began:.0f} s: {there} of {len(self.filters)} filters, {self.bytes >> 20} MiB; {sum(self.counts.values())} writes replayed, "
-            f"{self.stream.queued} bytes wait" + ("" if has_all else " (not caught up)")
+            f"{self.stream.queued} bytes wait" + ("" if has_all else ", and more come")
         )
 
     def verify(self):

@@ -470,6 +470,33 @@ def test_items_that_are_removed_with_their_filter(start_redisbloom, server, call
         assert list(migration.sample) == [(b"f", b"c")] and migration.report() == 0
 
 
+def test_items_of_a_filter_that_is_copied_again(start_redisbloom, server, call, begin):
+    """What another command took away is not missing at the end."""
+    old = start_redisbloom(*OPTIONS)
+    with old.connect() as call_source:
+        call_source("CF.ADD", "f", "a")
+        other = call_source("DUMP", "f")
+        migration = begin(old, server)
+        copy_all(migration)
+        call_source("CF.ADD", "f", "b")
+        replay_all(migration, old)
+        assert list(migration.sample) == [(b"f", b"b")]
+        call_source("RESTORE", "f", 0, other, "REPLACE")
+        replay_all(migration, old)
+        copy_all(migration)
+        migration.switch_over()
+        assert call("CF.EXISTS", "f", "a") == 1 and call("CF.EXISTS", "f", "b") == 0 and migration.report() == 0
+
+
+def test_reports_of_progress(capsys, begin, start_redisbloom, server):
+    """Only a migration that has caught up says so."""
+    migration = begin(start_redisbloom(*OPTIONS), server)
+    migration.last_report = 0
+    migration.report_progress(False)
+    output = capsys.readouterr().err
+    assert "0 bytes wait" in output and "caught up" not in output
+
+
 @pytest.mark.parametrize("words, arguments, items", [
     ("CF.INSERT items ITEMS a b", "ITEMS a b", "a b"),
     ("CF.INSERT f cap 5 nope it ERROR", "CAPACITY 5 NOCREATE ITEMS ERROR", "ERROR"),
@@ -557,7 +584,7 @@ def test_commands_that_reach_other_databases(start, server, call):
         call_source("SWAPDB", 1, 2)
         call_source("SELECT", 0)
         call_source("CF.ADD", "f", "last")
-        wait_until(lambda: call("CF.EXISTS", "f", "last"))
+        wait_until(lambda: call("CF.EXISTS", "f", "last") and call("EXISTS", "moved", "copy") == 2)
         assert "4 filters moved" in run.end_after(source)
         for key in ("f", "g", "moved", "copy"):
             assert call("CF.SNAPSHOT", key) == call_source("CF.SNAPSHOT", key)
