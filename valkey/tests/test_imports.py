@@ -10,7 +10,7 @@ from filters import (
     info, items, joined_bytes, load, refused, snapshot, state,
 )
 from servers import COMMAND, wait_until
-from wire import same
+from wire import encode, same
 
 WITH_CHUNKS = [fixture for fixture in fixtures() if fixture["chunks"]]
 
@@ -221,6 +221,28 @@ def test_the_koel_command_agrees_with_the_server(call, fixture, tmp_path):
         timeout=60, check=False,
     )
     assert result.stdout.splitlines() == expected, result.stderr
+
+
+def test_a_file_with_redisblooms_words(start):
+    """RedisBloom reads the first letter of CF.INSERT's options, ignores unknown ones of CF.RESERVE, and writes both as they came. A
+    client is told of its typing errors."""
+    commands = [
+        ("CF.RESERVE", "f", "5000", "EXPAND", "2"), ("CF.INSERT", "g", "CAP", "500", "ITEM", "a", "b"),
+        ("CF.INSERT", "g", "n", "i", "c"), ("CF.INSERTNX", "g", "NOCREAT", "itemz", "d"),
+    ]
+    server = start("appendonly yes", "aof-use-rdb-preamble no")
+    with server.connect() as call:
+        call("CF.ADD", "g", "first")
+        for command in commands:
+            refused("Unknown argument received", call, *command)
+        call("DEL", "g")
+    server.stop()
+    path = next((server.folder / "appendonlydir").glob("*.incr.aof"))
+    path.write_bytes(path.read_bytes() + b"".join(encode(*command) for command in commands))
+    server.start()
+    with server.connect() as call:
+        assert exist(call, "g", [b"a", b"b", b"c", b"d"]) == [1] * 4
+        assert (info(call, "f")["Capacity"], info(call, "g")["Capacity"]) == (5000, 500)
 
 
 def test_an_imported_part_without_items_is_dropped(call):

@@ -98,7 +98,7 @@ impl Command for Insert {
     };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
-        let Some(request) = Request::parse(arguments)? else { return Ok(Reply::WrongArity) };
+        let Some(request) = Request::parse(context, arguments)? else { return Ok(Reply::WrongArity) };
         let results = request.insert(context, arguments[1], |filter, items, limit, results| {
             filter.insert_all(items.iter().map(|item| item.bytes()), limit, results);
         })?;
@@ -111,7 +111,7 @@ impl Command for InsertUnique {
         About { name: c"cf.insertnx", summary: c"Adds items to a cuckoo filter unless they are there", ..Insert::ABOUT };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
-        let Some(request) = Request::parse(arguments)? else { return Ok(Reply::WrongArity) };
+        let Some(request) = Request::parse(context, arguments)? else { return Ok(Reply::WrongArity) };
         let results = request.insert(context, arguments[1], |filter, items, limit, results| {
             filter.insert_all_unique(items.iter().map(|item| item.bytes()), limit, results);
         })?;
@@ -128,21 +128,26 @@ struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// Parses the arguments. Returns `None` if there are no items.
-    fn parse(arguments: &'a [Text<'a>]) -> Result<Option<Self>, Failure> {
+    fn parse(context: &Context, arguments: &'a [Text<'a>]) -> Result<Option<Self>, Failure> {
         let (mut options, mut may_create) = (Options::new(settings::default_plan()), true);
-        let mut rest = &arguments[2..];
+        let (mut rest, reads_first_letter) = (&arguments[2..], context.must_obey());
         while let [word, after @ ..] = rest {
-            let word = word.bytes();
-            if word.eq_ignore_ascii_case(b"ITEMS") {
+            // RedisBloom, which may have written the file, takes any word for the option with its first letter.
+            let is = |option: &[u8]| {
+                let word = word.bytes();
+                word.eq_ignore_ascii_case(option)
+                    || reads_first_letter && word.first().is_some_and(|first| first.eq_ignore_ascii_case(&option[0]))
+            };
+            if is(b"ITEMS") {
                 let request = Self { plan: options.plan, may_create, items: after };
                 return Ok(Some(request).filter(|request| !request.items.is_empty()));
             }
-            if word.eq_ignore_ascii_case(b"NOCREATE") {
+            if is(b"NOCREATE") {
                 (may_create, rest) = (false, after);
                 continue;
             }
-            let is_capacity = word.eq_ignore_ascii_case(b"CAPACITY");
-            if !is_capacity && !word.eq_ignore_ascii_case(b"ERROR") {
+            let is_capacity = is(b"CAPACITY");
+            if !is_capacity && !word.bytes().eq_ignore_ascii_case(b"ERROR") {
                 return Err(unknown_argument());
             }
             let [value, after @ ..] = after else { return Ok(None) };

@@ -147,7 +147,7 @@ impl Command for LoadChunk {
                 if words.len() % 2 == 1 {
                     return Ok(Reply::WrongArity);
                 }
-                let options = create::parse_options(words, |_| true)?;
+                let options = create::parse_options(words, false, |_| true)?;
                 let load = Load::start(iterator, chunk, options.plan, options.deleted.unsigned_abs(), limit)?;
                 let words = load.plan.chunk_options(load.deleted);
                 key.set(Stored::Load(boxed(load)?))?;

@@ -45,7 +45,9 @@ impl Command for Reserve {
             return Ok(Reply::WrongArity);
         }
         let capacity = capacity(number)?;
-        let options = parse_options(words, |option| !matches!(option, NumberOption::Deleted))?;
+        // RedisBloom, which may have written the file, ignores unknown options.
+        let ignores_unknown = context.must_obey();
+        let options = parse_options(words, ignores_unknown, |option| !matches!(option, NumberOption::Deleted))?;
         // A replicated command has no BUCKETSIZE: it was checked when a client sent it.
         check_capacity(capacity, if context.must_obey() { *BUCKET_SIZES.start() } else { options.bucket_size })?;
         let plan = Plan { capacity, ..options.plan };
@@ -58,13 +60,21 @@ impl Command for Reserve {
     }
 }
 
-/// Parses pairs of an option and its value. Options for which `is_known` is false are an error.
+/// Parses pairs of an option and its value. Options for which `is_known` is false are an error, or ignored with `ignores_unknown`.
 /// If an option is repeated, the first one counts, as in RedisBloom.
-pub(super) fn parse_options(arguments: &[Text<'_>], is_known: impl Fn(&NumberOption) -> bool) -> Result<Options, Failure> {
+pub(super) fn parse_options(
+    arguments: &[Text<'_>],
+    ignores_unknown: bool,
+    is_known: impl Fn(&NumberOption) -> bool,
+) -> Result<Options, Failure> {
     let mut options = Options::new(settings::default_plan());
     let (pairs, _) = arguments.as_chunks();
     for (at, [name, value]) in pairs.iter().enumerate() {
-        let option = NumberOption::find(name.bytes()).filter(&is_known).ok_or_else(unknown_argument)?;
+        let option = match NumberOption::find(name.bytes()).filter(&is_known) {
+            Some(option) => option,
+            None if ignores_unknown => continue,
+            None => return Err(unknown_argument()),
+        };
         if !pairs[..at].iter().any(|[earlier, _]| earlier.bytes().eq_ignore_ascii_case(name.bytes())) {
             option.store(value.bytes(), &mut options)?;
         }
