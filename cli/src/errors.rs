@@ -90,7 +90,8 @@ pub(crate) fn refused(place: &str, error: &InsertError, capacity: usize, command
         }
         InsertErrorKind::TooManyCopies => {
             let reason = format!("this item has {} copies, and no more are counted", u32::MAX);
-            let remedy = if command == Uniq { "without --count, it is not counted" } else { "--unique stores an item once" };
+            let remedy =
+                if command == Uniq { "without --count and --unique, it is not counted" } else { "--unique stores an item once" };
             (reason, String::from(remedy))
         }
         InsertErrorKind::OutOfMemory { bytes } => {

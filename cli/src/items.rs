@@ -253,10 +253,10 @@ impl Items {
         self.format().separator()
     }
 
-    /// Returns whether reading the next item may block.
+    /// Returns whether reading the next item may block. Writers often end a block within a line.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        matches!(&self.source, Source::Reader(reader) if reader.buffer().is_empty())
+        matches!(&self.source, Source::Reader(reader) if !reader.buffer().contains(&self.separator()))
     }
 
     /// Returns the number of items read so far. Short lines have none.

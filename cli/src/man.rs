@@ -32,7 +32,6 @@ impl Pages {
     /// Writes a page for this command, and one for each of its subcommands.
     pub(crate) fn run(&self, command: Command) -> anyhow::Result<ExitCode> {
         let folder = &self.directory;
-        file::slice::refuse_window(folder)?;
         file::create_folder(folder)?;
         let mut command = command.disable_help_subcommand(true);
         command.build();

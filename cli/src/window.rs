@@ -23,7 +23,7 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow, bail};
-use koel::{BuildError, ElasticFilter, InsertError, InsertErrorKind, ParamError, Prehashed, hash::AnyHasher};
+use koel::{BuildError, ElasticBuilder, ElasticFilter, InsertError, InsertErrorKind, ParamError, Prehashed, hash::AnyHasher};
 
 use crate::{
     errors::{self, Inserting},
@@ -31,8 +31,7 @@ use crate::{
         self, Growing, Output, Snapshot,
         slice::{LAST_SECOND, Part, format_time},
     },
-    terminal,
-    text::rounded_up,
+    options, terminal,
 };
 
 /// The number of whole slices that lines are remembered for. The newest slice, which has just begun, is one more.
@@ -185,7 +184,8 @@ impl Limits {
         };
         // A share of a rate above 1 may be a valid rate.
         builder(self.rate).params().map_err(|param| error(param.into()))?;
-        builder(self.rate_of_each).max_bytes(self.max_bytes_of_each()).build().map_err(error)
+        let builder = builder(self.rate_of_each).max_bytes(self.max_bytes_of_each());
+        options::kernel()?.into_iter().fold(builder, ElasticBuilder::kernel).build().map_err(error)
     }
 }
 
@@ -197,6 +197,13 @@ fn rate_of_each(rate: f64) -> f64 {
 /// Returns the rate of all filters with this one.
 fn rate_of_all(rate: f64) -> f64 {
     rate * FILTERS as f64
+}
+
+/// Returns the shortest rate of all filters that gives each of them this one.
+fn shortest_rate_of_all(each: f64) -> f64 {
+    let all = rate_of_all(each);
+    let mut rates = (0..17).filter_map(|digits| format!("{all:.digits$e}").parse().ok());
+    rates.find(|&rate| rate_of_each(rate).to_bits() == each.to_bits()).unwrap_or(all)
 }
 
 /// Returns the message about a line that the newest filter refused.
@@ -479,7 +486,7 @@ fn load(
             None => limits.rate_of_each = found,
             Some(rate) if rate_of_each(rate).to_bits() == found.to_bits() => {}
             Some(rate) => {
-                let (name, built) = (store.name(), rounded_up(rate_of_all(found)));
+                let (name, built) = (store.name(), shortest_rate_of_all(found));
                 bail!("--fpr: {rate:?} given, but {name} was built for {built:?}; leave --fpr out, or give another folder");
             }
         }

@@ -156,6 +156,21 @@ fn the_same_command_continues_after_ctrl_c_or_a_kill() {
     assert_eq!(koel.shell("ls -A parts").text(), koel.shell("ls -A whole").text());
 }
 
+/// The longest cases come first, so a run may be stopped before the first result.
+#[test]
+#[cfg(unix)]
+fn a_run_that_is_stopped_at_once_says_so() {
+    use std::io::Read as _;
+    let koel = Koel::new();
+    let mut child = koel.spawn("experiment load --max-slots 10000000 --out new");
+    // It has begun.
+    child.stderr.as_mut().expect("its messages").read_exact(&mut [0]).expect("a byte");
+    koel.shell(&format!("kill -INT {}", child.id())).ok();
+    let run = Run::wait(child);
+    assert_eq!(run.status(130), b"");
+    assert!(run.stderr.ends_with("koel: interrupted; nothing has been measured yet\n"), "{}", run.stderr);
+}
+
 /// Results are written before charts. Only if they have been, the message says so.
 #[test]
 fn results_are_kept_if_a_chart_cannot_be_written() {

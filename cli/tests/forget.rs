@@ -203,12 +203,24 @@ fn another_time_or_rate_or_folder_is_refused() {
             }
         }
     }
+    koel.write("log", "insert a\n");
+    for command in
+        ["demo --keep seen", "tune --trace log --fpr 0.1 --out seen", "experiment load --quick --max-slots 1000 --out seen"]
+    {
+        koel.run(command).error(&["seen: is a folder of `koel uniq --forget`, which no other command changes"]);
+    }
     assert!(koel.read(&format!("seen/{slice}")) == before && names() == files);
     koel.run("uniq list --filter seen").status(1);
     koel.shell(&format!("cd seen && koel convert {slice} --to koel -o - > ../converted.koel")).status(0);
     assert!(koel.read("converted.koel") == before);
     std::fs::copy(koel.path(&format!("seen/{slice}")), koel.path("copy.koel")).expect("a copy");
     koel.run("add copy.koel --item b").ok();
+    // A rate is named as it was given, although each filter has a thirteenth of it.
+    for rate in ["1e-7", "2e-7", "5e-8", "0.00123"] {
+        koel.run(&format!("uniq list --filter {rate} --forget 1h --fpr {rate}")).ok();
+        let built = format!("but {rate} was built for {rate};");
+        koel.run(&format!("uniq list --filter {rate} --fpr 1e-6")).error(&[&built]);
+    }
     // The lowest rate that the message names is possible.
     let low = koel.run("uniq list --filter lowest --forget 1h --fpr 1e-9");
     let lowest = value_after(&low.stderr, "keeps rates from ");

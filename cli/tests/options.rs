@@ -75,6 +75,9 @@ fn an_unknown_kernel_is_refused_with_the_available_ones() {
     for command in ["query f.koel --item a", "build - -o g.koel", "info f.koel"] {
         koel.run_with("mmx", command).error(&["KOEL_KERNEL: mmx given", "the names here are portable"]);
     }
+    koel.run_with("mmx", "uniq - --filter new.koel").error(&["KOEL_KERNEL: mmx given"]);
+    koel.run_with("mmx", "uniq - --filter new --forget 1h").error(&["KOEL_KERNEL: mmx given"]);
+    koel.run_with("portable", "experiment load --quick --max-slots 1000 --out new").error(&["KOEL_KERNEL: is set", "unset it"]);
     // An empty variable counts as unset.
     koel.run_with("", "query f.koel --item a").ok();
 }

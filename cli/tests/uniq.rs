@@ -254,6 +254,24 @@ fn an_interrupted_command_changes_nothing() {
     }
 }
 
+/// Writers often end a block within a line. The lines before it do not wait for its end.
+#[test]
+fn lines_are_printed_while_the_next_one_is_incomplete() {
+    use std::io::{Read as _, Write as _};
+    let koel = Koel::with_filter("alice\n");
+    for command in ["uniq", "uniq --filter seen.koel", "query f.koel"] {
+        let mut child = koel.spawn(command);
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let (mut stdin, mut stdout) = (stdin.expect("its input"), stdout.expect("its output"));
+        stdin.write_all(b"alice\nali").expect("a reader");
+        let mut line = [0; 6];
+        stdout.read_exact(&mut line).expect("a line");
+        assert_eq!(&line, b"alice\n", "{command}");
+        drop(stdin);
+        assert!(child.wait().expect("its end").success(), "{command}");
+    }
+}
+
 /// A second signal does not wait for a reader that does not read.
 #[test]
 #[cfg(unix)]

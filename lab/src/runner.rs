@@ -27,7 +27,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::{
     About, Build, Experiment, Fields, Findings, Interrupt, Interrupted, Machine, Measured, Scope, Signal, chart, counted,
     experiment::{Planned, Untyped, key},
-    record::{Picture, REMEDY, Record, ResultFiles, Run, damaged},
+    record::{self, Picture, REMEDY, Record, ResultFiles, Run, damaged},
     report,
 };
 
@@ -116,8 +116,12 @@ pub fn run(program: &str, plans: Vec<Plan<'_>>, settings: &Settings) -> anyhow::
     // Even after a failure, the report shows the results so far.
     let written = report::write(&settings.folder);
     let outcome = ended?;
-    written?;
+    let is_empty = record::read_all(&settings.folder, &[], damaged).is_ok_and(|records| records.is_empty());
+    if !is_empty {
+        written?;
+    }
     if outcome != Outcome::Complete {
+        let kept = if is_empty { String::from("nothing has been measured yet") } else { kept };
         let rest: Vec<_> = plans.map(|plan| plan.name()).collect();
         let rest = if rest.is_empty() || !settings.again {
             String::new()

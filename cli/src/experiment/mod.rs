@@ -13,7 +13,7 @@ use clap::{
 use koel_lab::{Outcome, Plan, Scope, Settings, experiments, report};
 
 use crate::{
-    numbers,
+    file, numbers, options,
     terminal::{self, Stream},
 };
 
@@ -93,14 +93,18 @@ struct RunArgs {
 }
 
 impl RunArgs {
-    fn settings(self, max_slots: Option<u64>) -> Settings {
+    fn settings(self, max_slots: Option<u64>) -> anyhow::Result<Settings> {
+        if options::kernel()?.is_some() {
+            bail!("KOEL_KERNEL: is set, but experiments use the fastest instruction set; unset it");
+        }
+        file::slice::refuse_window(&self.out)?;
         let default = Settings::new(self.out);
-        Settings {
+        Ok(Settings {
             scope: Scope { quick: self.quick, seed: self.seed, max_slots },
             threads: self.threads.unwrap_or(default.threads),
             again: self.again,
             ..default
-        }
+        })
     }
 }
 
@@ -128,7 +132,7 @@ impl Experiment {
                 names.join(", ")
             );
         }
-        let settings = self.args.settings(self.max_slots);
+        let settings = self.args.settings(self.max_slots)?;
         let is_selected = |name: &str| self.names.iter().any(|given| [name, ALL].contains(&given.as_str()));
         run(experiments::plans(is_selected, &settings)?, &settings)
     }

@@ -92,7 +92,7 @@ impl Options {
         if all_left_out == combinations {
             bail!("sweep: none of the combinations can be measured: {}", reasons(&left_out));
         }
-        let settings = self.args.settings(None);
+        let settings = self.args.settings(None)?;
         let memory = sweep.most_memory(&settings.scope);
         let plan = Plan::new(sweep, &settings)?;
         if all_left_out > 0 {

@@ -71,8 +71,9 @@ pub(crate) fn is_dash(path: &Path) -> bool {
 /// The name of standard input in messages.
 pub(crate) const STDIN: &str = Stream::Stdin.name();
 
-/// Creates a folder, and those that it is in, unless it is there.
+/// Creates a folder, and those that it is in, unless it is there. Fails if it is one of `koel uniq --forget`.
 pub(crate) fn create_folder(folder: &Path) -> anyhow::Result<()> {
+    slice::refuse_window(folder)?;
     let created = fs::create_dir_all(folder);
     created.with_context(|| format!("{}: cannot be created as a folder; give another name", folder.display()))
 }

@@ -98,7 +98,7 @@ impl Advice<'_> {
             "others_rejected": rejected,
             "trial": self.trial,
             "trace": self.replays.as_ref().map(|replays| replays.trace),
-            "picture": self.replays.as_ref().and_then(|replays| replays.picture.as_deref()),
+            "picture": self.replays.as_ref().and_then(|replays| replays.picture.as_ref()).map(|picture| picture.display().to_string()),
             "cost": self.workload.as_ref().map(Workload::object),
             "nearest": nearest,
             "builder": self.call.as_ref().map(Call::rust),

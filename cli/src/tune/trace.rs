@@ -145,8 +145,9 @@ impl Trace {
             );
             trace.operations.push((hash, operation));
         }
-        if lines.count() == 0 {
-            bail!("--trace: {} has no operations; {REMEDY}", crate::file::name(path));
+        if trace.operations.is_empty() {
+            let but = if lines.count() == 0 { "" } else { " but removals of absent keys" };
+            bail!("--trace: {} has no operations{but}; {REMEDY}", crate::file::name(path));
         }
         Ok(trace)
     }

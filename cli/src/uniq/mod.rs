@@ -25,7 +25,7 @@ use crate::{
     file::{self, Growing, Output, Snapshot},
     format::{self, Format, Short},
     items::{self, Items},
-    numbers,
+    numbers, options,
     terminal::{self, Closed, Out, Stream},
     window::{Limits, Window},
 };
@@ -121,7 +121,7 @@ pub(crate) struct Uniq {
     #[arg(long, requires = "key")]
     keys_only: bool,
 
-    /// At the end, also after an error or a signal, print on standard error the numbers of lines, and the filter's size and rate
+    /// At the end, also after an error in the input or a signal, print on standard error the numbers of lines, and the filter's size and rate
     #[arg(long)]
     summary: bool,
 
@@ -250,6 +250,7 @@ impl Uniq {
 
     fn new_filter(&self) -> anyhow::Result<Growing> {
         let builder = self.max_bytes.into_iter().fold(self.builder(), ElasticBuilder::max_bytes);
+        let builder = options::kernel()?.into_iter().fold(builder, ElasticBuilder::kernel);
         builder.build().map_err(|error| errors::build(error, ""))
     }
 

@@ -117,6 +117,16 @@ fn keys_are_arbitrary_bytes_from_a_pipe() {
     }
 }
 
+/// JSON has a name that is not UTF-8 as messages have it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_folder_may_have_any_name() {
+    let koel = Koel::new();
+    koel.write("log.txt", "insert a\nquery a\n");
+    let run = koel.shell("koel tune --trace log.txt --fpr 0.1 --json --out \"$(printf 'r\\351s')\" && ls r*/trace.svg | wc -l");
+    assert!(run.text().contains("/trace.svg\"") && run.text().ends_with("\n1\n"), "{}", run.text());
+}
+
 #[test]
 fn errors_name_the_line() {
     let koel = Koel::new();
@@ -128,6 +138,7 @@ fn errors_name_the_line() {
         ("insert a\nquery a\nremove", "line 3 of standard input: remove without a key"),
         ("Insert a\n", "line 1 of standard input: 'Insert' is not an operation"),
         ("", "--trace: standard input has no operations"),
+        ("remove a\nremove b\n", "--trace: standard input has no operations but removals of absent keys"),
     ] {
         koel.feed(log, "tune --trace - --fpr 0.1").error(&[mistake, remedy]);
     }
