@@ -38,14 +38,17 @@ export class KoelError extends Error {
     }
 }
 
+// Returns the name of a value's type, which is the same for values of another window or context.
+const typeName = value => Object.prototype.toString.call(value).slice(8, -1);
+const isBytes = value => value instanceof Uint8Array || (ArrayBuffer.isView(value) && typeName(value) === "Uint8Array");
+
 async function readAll(source) {
-    if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return source;
-    if (globalThis.SharedArrayBuffer && source instanceof SharedArrayBuffer) return source;
+    if (["ArrayBuffer", "SharedArrayBuffer"].includes(typeName(source)) || ArrayBuffer.isView(source)) return source;
     if (source instanceof URL && source.protocol === "file:" && globalThis.process?.getBuiltinModule) {
         return process.getBuiltinModule("node:fs").promises.readFile(source);
     }
     if (source instanceof URL) source = await fetch(source);
-    if (source instanceof Response && !source.ok) {
+    if (typeName(source) === "Response" && !source.ok) {
         throw new KoelError(
             "Response",
             `${source.url || "response"}: the server says ${source.status} ${source.statusText}`.trimEnd() + "; check the address",
@@ -124,7 +127,7 @@ function write(item) {
         }
         return encoder.encodeInto(item, buffer).written;
     }
-    if (item instanceof Uint8Array) {
+    if (isBytes(item)) {
         reserve(item.length);
         buffer.set(item);
         return item.length;
@@ -203,8 +206,7 @@ class Filter {
     hasBatch(items) {
         const handle = this.#open;
         if (items instanceof BigUint64Array || items instanceof BigInt64Array) return this.#hasIntegers(handle, items);
-        const isBytes = items instanceof Uint8Array || items instanceof Uint8ClampedArray;
-        if (isBytes || !(Array.isArray(items) || ArrayBuffer.isView(items)) || items instanceof DataView) {
+        if (isBytes(items) || items instanceof Uint8ClampedArray || !(Array.isArray(items) || ArrayBuffer.isView(items)) || items instanceof DataView) {
             throw new TypeError(
                 "a batch is an array of items, or a typed array of integers: pass [item] to look up the bytes of one item",
             );
@@ -243,6 +245,9 @@ class Filter {
     hasHash(hash) {
         const handle = this.#open;
         const number = Number.isSafeInteger(hash) ? BigInt(hash) : hash;
+        if (Number.isInteger(number)) {
+            throw new RangeError(`${hash} is beyond ±(2^53 - 1), where numbers are inexact: pass what hash() returns`);
+        }
         if (typeof number !== "bigint") {
             throw new TypeError(`${describe(hash)} is not a hash: pass what hash() returns, or a BigInt`);
         }
@@ -277,7 +282,7 @@ export async function open(source, { wasm: module, verify = true } = {}) {
     reserve(bytes.length);
     buffer.set(bytes);
     buffer = NO_BYTES;
-    const handle = wasm.open(bytes.length, verify);
+    const handle = wasm.open(bytes.length, verify !== false);
     if (handle < 0) {
         const start = wasm.buffer(0) >>> 0;
         const error = new DataView(wasm.memory.buffer.slice(start, start + wasm.error_len()));

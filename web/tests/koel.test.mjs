@@ -187,9 +187,13 @@ test("values that are no items are refused, with a remedy", async () => {
     refused(["\ud83d", "\ude00 ", `${"a".repeat(40)}\ude00\ud83d`], "TypeError", /toWellFormed/);
     for (const pair of ["\ud83d\ude00", `${"a".repeat(40)}\ud83d\ude00`]) assert.equal(filter.count(pair), 0);
     assert.throws(() => filter.hasBatch(["a", 1, null]), { name: "TypeError", message: /^items\[2\]: null is not an item/ });
-    const notHash = [["x", "TypeError"], [null, "TypeError"], [true, "TypeError"], [0.5, "TypeError"], [2n ** 64n, "RangeError"]];
+    const notHash = [["x", "TypeError"], [null, "TypeError"], [true, "TypeError"], [0.5, "TypeError"], [2n ** 64n, "RangeError"], [2 ** 60, "RangeError"]];
     for (const [hash, name] of notHash) assert.throws(() => filter.hasHash(hash), { name, message: /: pass what hash\(\) returns/ });
     assert.equal(filter.hasHash(7), filter.hasHash(7n));
+    // Bytes of another window or context.
+    const foreign = runInNewContext("Uint8Array.of(1, 2)");
+    assert.equal(filter.hash(foreign), filter.hash(Uint8Array.of(1, 2)));
+    assert.throws(() => filter.hasBatch(foreign), { name: "TypeError", message: /pass \[item\]/ });
     filter.close();
     filter[Symbol.dispose]();
     for (const [use, item] of Object.entries({ has: "a", count: 1, hash: 1n, hasHash: 1n, hasBatch: [] })) {
@@ -216,6 +220,8 @@ test("corrupt bytes give an error, and the module goes on", async () => {
             changed[at] ^= 1 << at % 8;
             await refused(cut);
             await refused(changed);
+            // Only `false` leaves them unverified.
+            for (const verify of [null, "false", 0]) await assert.rejects(open(changed, { verify }), { name: "KoelError" });
             // Unverified, wrong bytes give wrong results at worst.
             const filter = await open(changed, { verify: false }).catch(() => null);
             filter?.hasBatch([1n, "a", 2n ** 63n]);
@@ -326,7 +332,9 @@ test("bytes come from many sources", async context => {
     const behind = new Uint8Array([...new Uint8Array(5), ...bytes]).subarray(5);
     const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
     shared.set(bytes);
-    const views = [bytes, bytes.buffer, behind, new DataView(bytes.buffer), new Blob([bytes]), shared, shared.buffer];
+    const foreign = runInNewContext("new Uint8Array(length)", { length: bytes.length });
+    foreign.set(bytes);
+    const views = [bytes, bytes.buffer, behind, new DataView(bytes.buffer), new Blob([bytes]), shared, shared.buffer, foreign.buffer];
     for (const source of [...views, url, fetch(url), new URL("packed_f13_any.koel", DATA)]) {
         const filter = await open(source);
         assert.ok(filter.has("item-92") && filter.bytes === bytes.length);
