@@ -22,8 +22,8 @@ fn set_cfgs() {
     for (name, holds) in [
         // The npm package has one piece of code for all kinds of tables, and the texts of messages in JavaScript.
         ("smallest", is("KOEL_SIZE", "smallest")),
-        // x86-64 has instructions that the portable kernel cannot use.
-        ("x86_kernels", has("KERNELS") && is("CARGO_CFG_TARGET_ARCH", "x86_64")),
+        // x86-64 has instructions that the portable kernel cannot use. Vectors load pointers as numbers of 64 bits.
+        ("x86_kernels", has("KERNELS") && is("CARGO_CFG_TARGET_ARCH", "x86_64") && is("CARGO_CFG_TARGET_POINTER_WIDTH", "64")),
         // The `metrohash` crate reads words in native byte order, but hashes must not depend on the machine.
         ("go_files", has("METROHASH") && is("CARGO_CFG_TARGET_ENDIAN", "little")),
         // Linux provides huge pages of 2 MiB through `madvise`.

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use crate::common::{ADDRESSINGS, SplitMix64, split_mix::unfolded};
 use koel::{
     Addressing, CuckooFilter, Params, Prehashed, TableKind, Xxh3,
-    tuning::{Candidate, Constraints, MAX_RATE, Recommendation, best_rate, overfull_pairs, recommend, safe_load},
+    tuning::{self, Candidate, Constraints, MAX_RATE, Recommendation, best_rate, overfull_pairs, recommend, safe_load},
 };
 
 /// The tolerance in standard deviations: about one of 100,000 correct predictions lies outside. The hashes are fixed, so all runs
@@ -99,6 +99,13 @@ fn all_kinds_are_recommended_or_rejected_with_a_reason() {
 }
 
 /// The reason for rejecting a bucket size that no table has names the valid sizes.
+#[test]
+fn formulas_hold_for_any_bucket_size() {
+    assert!((tuning::false_positive_rate(13, 1 << 31, 0.9) - 1.0).abs() < 1e-9);
+    assert_eq!(tuning::fingerprint_bits(0.001, 1 << 31, 0.9), None);
+    assert!(tuning::min_fingerprint_bits(1000, u32::MAX) < 1e-8);
+}
+
 #[test]
 fn invalid_bucket_sizes_are_rejected_with_the_valid_ones() {
     let reasons = |b, table| {

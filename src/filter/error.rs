@@ -282,7 +282,7 @@ pub enum MergeError {
         /// A number that is sufficient as both `capacity` and `max_capacity`; `None` if no filter can be planned for so many items.
         needed: Option<usize>,
     },
-    /// A growing filter refused an item of the other filter.
+    /// An item of the other filter was refused for another reason.
     Insert(InsertError),
     /// The copy on which a merge works could not be allocated.
     OutOfMemory(OutOfMemory),

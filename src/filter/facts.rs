@@ -115,7 +115,8 @@ impl fmt::Display for Load {
         // Tenths of a percent, rounded, as integers: displaying floating-point numbers takes 10 KB of code. From 2⁵² slots on,
         // the last 12 bits of both counts make no difference.
         let shift = if wide(self.slots) < 1 << 52 { 0 } else { 12 };
-        let (items, slots) = (wide(self.items) >> shift, wide(self.slots) >> shift);
+        // A view that has not been verified may claim more items than slots.
+        let (items, slots) = (wide(self.items.min(self.slots)) >> shift, wide(self.slots) >> shift);
         let tenths = (2000 * items + slots) / (2 * slots).max(1);
         let tenths = if self.items < self.slots { tenths.min(999) } else { tenths };
         if self.items > 0 && tenths == 0 {
@@ -132,8 +133,8 @@ mod tests {
 
     #[test]
     fn loads_round_to_0_and_100_percent_only_at_the_ends() {
-        let loads = [(0, 1000), (1, 10_000), (5, 10_000), (975, 1000), (9997, 10_000), (10, 10)];
+        let loads = [(0, 1000), (1, 10_000), (5, 10_000), (975, 1000), (9997, 10_000), (10, 10), (usize::MAX, 10)];
         let texts = loads.map(|(items, slots)| Load { items, slots }.to_string());
-        assert_eq!(texts, ["0.0 %", "below 0.1 %", "0.1 %", "97.5 %", "99.9 %", "100.0 %"]);
+        assert_eq!(texts, ["0.0 %", "below 0.1 %", "0.1 %", "97.5 %", "99.9 %", "100.0 %", "100.0 %"]);
     }
 }

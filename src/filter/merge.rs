@@ -130,10 +130,13 @@ impl RawFilter {
             *self = other.to_owned()?.with_dispatch(self.dispatch());
             return Ok(());
         }
-        match self.combine_equal(other, how) {
-            Err(error) if matches!(error.kind(), InsertErrorKind::Full { .. }) => Err(merge_refusal(self, other)),
-            combined => Ok(combined?),
+        let mut combined = self.to_owned()?;
+        match combined.add_items_of(other, how) {
+            Err(error) if matches!(error.kind(), InsertErrorKind::Full { .. }) => return Err(merge_refusal(self, other)),
+            added => added?,
         }
+        *self = combined;
+        Ok(())
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn rate_beside_copies(mean: f64, times: f64) -> f64 {
 
 /// Returns the expected number of items with the fingerprint and the pair of buckets of an item that was never inserted.
 pub(crate) fn mean_matches(f: u32, b: u32, load: f64) -> f64 {
-    f64::from(2 * b) * load / fingerprints(f)
+    2.0 * f64::from(b) * load / fingerprints(f)
 }
 
 /// Returns how many of `items` items are expected to have no room because 2b others share their fingerprint and both buckets. Two

@@ -410,7 +410,7 @@ impl RedisBloomFilter {
         dump
     }
 
-    /// Writes the bytes of [`to_dump`](Self::to_dump) without holding all of them in memory.
+    /// Writes the bytes of [`to_dump`](Self::to_dump) without holding all of them in memory. Does not flush the writer.
     ///
     /// # Errors
     /// The writer's error. The bytes written until then are not a valid dump.

@@ -15,7 +15,8 @@
 //! # Ok::<(), koel::SnapshotError>(())
 //! ```
 //!
-//! - Lookups and counts return what RedisBloom returns, false positives included. Unchanged chunks are written back byte for byte.
+//! - Lookups and counts return what RedisBloom returns, false positives included. Unchanged chunks are written back byte for byte, except for the
+//!   padding of a header of 40 bytes.
 //!   After removals, the chunks equal those that RedisBloom would write.
 //! - Items are bytes, as on the server: the argument of `CF.ADD`. Write a number in decimal digits.
 //! - A `RedisBloomFilter` accepts no insertions. One that has not grown converts to a [`CuckooFilter`](crate::CuckooFilter), which
@@ -83,8 +84,8 @@ removals! {
     example "CuckooFilter::builder().capacity(1000).false_positive_rate(0.001).build()?"
 }
 
-/// Compares parameters and contents: which items there are and how often, but not which sub-filter has them. Takes time
-/// proportional to the number of slots.
+/// Compares parameters and contents: which items there are and how often, but not which sub-filter has them. Items are told apart as
+/// far as the first sub-filter does. Takes time proportional to the number of slots.
 impl PartialEq for RedisBloomFilter {
     fn eq(&self, other: &Self) -> bool {
         let params = |filter: &Self| {

@@ -66,7 +66,8 @@ macro_rules! writes {
             }
 
             /// Writes the bytes of [`to_bytes`](Self::to_bytes) without a copy of all of them. Writes in large pieces, so the
-            /// writer needs no buffer. Allocates nothing, except for a `SharedFilter`.
+            /// writer needs no buffer. If it has one, pass `&mut writer`, and flush it afterwards: this does not. Allocates nothing,
+            /// except for a `SharedFilter`.
             ///
             /// Other threads, and the writer itself, can use a `SharedFilter` during the call. One partition at a time is copied
             /// under its lock and then written, which takes the memory of one partition. An item that was inserted before

@@ -67,7 +67,7 @@ impl<H: Hasher> CuckooFilter<H> {
         bytes
     }
 
-    /// Writes the bytes of [`to_table`](Self::to_table) without copying them.
+    /// Writes the bytes of [`to_table`](Self::to_table) without copying them. Does not flush the writer.
     ///
     /// # Errors
     /// The writer's error.

@@ -123,7 +123,7 @@ impl<'a> Input<'a> {
     fn read_up_to(&mut self, len: usize) -> Result<(), SnapshotError> {
         while self.part.len() < len {
             let start = self.part.len();
-            let end = len.min(start + start.clamp(FIRST_PIECE, MAX_PIECE));
+            let end = len.min(start + (start / 4).clamp(FIRST_PIECE, MAX_PIECE));
             if end + PADDING > self.part.capacity() {
                 let enough = len.min(end.max(start + start / 4)) + PADDING;
                 self.part.try_reserve_exact(enough - start).map_err(|_| SnapshotError::from(OutOfMemory::of(enough)))?;

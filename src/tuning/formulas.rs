@@ -103,7 +103,7 @@ pub fn lower_bound(rate: f64) -> f64 {
 /// ```
 #[must_use]
 pub fn min_fingerprint_bits(items: u64, bucket_size: u32) -> f64 {
-    (items.max(1) as f64).log2() / f64::from(2 * bucket_size)
+    (items.max(1) as f64).log2() / (2.0 * f64::from(bucket_size))
 }
 
 /// Returns the shortest fingerprint length, 2 to 32 bits, with which a table of this many buckets may be planned for that load. It

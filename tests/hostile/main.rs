@@ -331,7 +331,7 @@ fn a_stream_is_allocated_as_its_bytes_arrive() {
         bytes[32..40].fill(0);
     });
     refused(&header, 0..8, Kinds::Length);
-    for arrived in [0, 1, 1000, 100_000, 5_000_000] {
+    for arrived in [0, 1, 1000, 65_536, 100_000, 131_072, 262_144, 524_288, 786_432, 5_000_000] {
         let stream = header[..HEADER].chain(io::repeat(0).take(arrived));
         let read = within(arrived as usize / 4 * 5 + SOME, || Filter::read_from_with(stream, AnyHasher::from_id));
         let error = read.expect_err("the stream is truncated");

@@ -560,18 +560,17 @@ impl Combine {
 }
 
 impl RawFilter {
-    /// Adds the items of a filter with equal parameters. An error changes nothing.
-    pub fn combine_equal(&mut self, other: &Self, how: Combine) -> Result<(), InsertError> {
-        let mut combined = self.to_owned()?;
+    /// Adds the items of a filter with equal parameters. After an error, some have been added.
+    pub fn add_items_of(&mut self, other: &Self, how: Combine) -> Result<(), InsertError> {
         let mut result = Ok(());
         other.each_class(&mut |buckets, fingerprint, occurrences| {
             let theirs = occurrences.saturating_add(other.extra_copies_of(buckets, fingerprint));
-            // Insertions keep every copy in its two buckets, so `combined` still has as many copies of this item as `self`.
-            let added = how.added(|| combined.copies_of(buckets, fingerprint), theirs);
-            result = combined.insert_copies(buckets, fingerprint, added);
+            // Insertions keep every copy in its two buckets, so there are still as many copies of this item as before.
+            let added = how.added(|| self.copies_of(buckets, fingerprint), theirs);
+            result = self.insert_copies(buckets, fingerprint, added);
             result.is_ok()
         });
-        result.map(|()| *self = combined)
+        result
     }
 
     /// Keeps the smaller number of copies of each item that two filters with equal parameters have. Works in place and never fails. The
