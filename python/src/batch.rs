@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use koel::InsertError;
 use numpy::PyUntypedArray;
-use pyo3::{exceptions::PyMemoryError, prelude::*};
+use pyo3::prelude::*;
 
 use crate::{
     array::{self, Source},
     arrow,
     column::{Column, PIECE, STRETCH},
-    error::IntoPyErr as _,
+    error::{IntoPyErr as _, no_memory},
     item,
     remedy::{Nullable, Subject},
 };
@@ -81,10 +81,8 @@ impl<'py> Batch<'py> {
     /// Returns an empty vector with room for a result for each item, as far as their number is known.
     pub fn reserve<T>(&self) -> PyResult<Vec<T>> {
         let (mut results, len) = (Vec::new(), self.len_hint());
-        match results.try_reserve_exact(len) {
-            Ok(()) => Ok(results),
-            Err(_) => Err(PyMemoryError::new_err(format!("there is no memory for {len} results; pass fewer items at a time"))),
-        }
+        results.try_reserve_exact(len).map_err(|_| no_room(len))?;
+        Ok(results)
     }
 
     /// Returns the number of items as far as it is known before they are read. Iterators may claim any.
@@ -144,7 +142,7 @@ impl<'py> Batch<'py> {
         let mut results = self.reserve()?;
         self.pieces(py, seed, &mut 0, |keys, present| {
             let (start, known) = (results.len(), keys.len());
-            results.resize(start + present.map_or(known, <[bool]>::len), T::default());
+            add_places(&mut results, present.map_or(known, <[bool]>::len))?;
             look(keys, &mut results[start..start + known])?;
             if let Some(present) = present {
                 spread(&mut results[start..], known, present);
@@ -203,6 +201,18 @@ impl<'py> Batch<'py> {
         }
         Ok(())
     }
+}
+
+/// Appends places for the results of a piece. Iterators may have more items than [`Batch::reserve`] knew of.
+pub fn add_places<T: Copy + Default>(results: &mut Vec<T>, items: usize) -> PyResult<()> {
+    let len = results.len() + items;
+    results.try_reserve(items).map_err(|_| no_room(len))?;
+    results.resize(len, T::default());
+    Ok(())
+}
+
+fn no_room(results: usize) -> PyErr {
+    no_memory(&format!("{results} results; pass fewer items at a time"))
 }
 
 /// Calls `act` with a piece, and counts the items that it processed.

@@ -329,7 +329,7 @@ impl MutableFilter {
         let mut results = batch.reserve()?;
         let all = batch.each(slf.py(), filter.seed, &mut done, |keys| {
             let start = results.len();
-            results.resize(start + keys.len(), false);
+            batch::add_places(&mut results, keys.len())?;
             Ok(act(&filter.any, keys, &mut results[start..])?.unwrap_or(Ok(())))
         });
         all.map_err(|error| Self::stopped(slf, error, method, done, fate))?;

@@ -164,6 +164,19 @@ fn with_attribute(exception: PyErr, set: impl FnOnce(&Bound<'_, PyAny>) -> PyRes
     Python::attach(|py| set(exception.value(py)).err().unwrap_or(exception))
 }
 
+/// Returns the exception for bytes or results that do not fit into memory.
+#[cold]
+pub fn no_memory(what: &str) -> PyErr {
+    PyMemoryError::new_err(format!("there is no memory for {what}"))
+}
+
+/// Appends a copy of bytes of any length.
+pub fn append(copies: &mut Vec<u8>, bytes: &[u8]) -> PyResult<()> {
+    copies.try_reserve(bytes.len()).map_err(|_| no_memory(&format!("a copy of {} bytes", bytes.len())))?;
+    copies.extend_from_slice(bytes);
+    Ok(())
+}
+
 /// Returns a `TypeError`.
 pub fn type_error(message: String) -> PyErr {
     PyTypeError::new_err(message)

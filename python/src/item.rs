@@ -1,13 +1,16 @@
 //! Items: Python objects, and the bytes that the library hashes for them. These are the bytes of the corresponding Rust types.
 
+#![allow(unsafe_code, reason = "the bytes of a bytearray are borrowed")]
+
 use koel::{Item, Prehashed, Xxh3};
 use pyo3::{
     exceptions::{PyAttributeError, PyOverflowError, PyTypeError, PyUnicodeEncodeError},
     prelude::*,
+    sync::critical_section::with_critical_section,
     types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyTuple},
 };
 
-use crate::error::{type_error, with_note};
+use crate::error::{append, type_error, with_note};
 
 /// Tuples nested deeper than this are refused, so that reading them needs little stack.
 const MAX_LEVELS: usize = 64;
@@ -74,9 +77,14 @@ impl<'a> Key<'a> {
             write_fields(tuple, &mut parts, MAX_LEVELS)?;
             Ok(Self::Owned(parts))
         } else if let Ok(bytes) = item.cast::<PyByteArray>() {
-            Ok(Self::Owned(bytes.to_vec()))
+            let mut copy = Vec::new();
+            // SAFETY: the bytes neither move nor change in the critical section, in which no code of Python runs.
+            with_critical_section(bytes, || append(&mut copy, unsafe { bytes.as_bytes() }))?;
+            Ok(Self::Owned(copy))
         } else if item.is_instance_of::<PyMemoryView>() {
-            Ok(Self::Owned(item.call_method0("tobytes")?.extract()?))
+            let mut copy = Vec::new();
+            append(&mut copy, item.call_method0("tobytes")?.cast::<PyBytes>()?.as_bytes())?;
+            Ok(Self::Owned(copy))
         } else {
             // Integers of other libraries, such as numpy's. Its arrays of one element are no scalars, and before numpy 2.3, its
             // bool is an index.
@@ -101,9 +109,8 @@ impl<'a> Key<'a> {
             if !matches!(key, Key::Word(_)) {
                 parts.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
             }
-            parts.extend_from_slice(bytes);
-        });
-        Ok(())
+            append(parts, bytes)
+        })
     }
 }
 

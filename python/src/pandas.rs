@@ -13,6 +13,7 @@ use crate::{
     batch::Batch,
     cells::{Cells, hash},
     column::Column,
+    error::{append, no_memory},
     fork,
     item::Key,
     remedy::{Library, Refused, Subject},
@@ -111,7 +112,10 @@ fn objects<'py>(array: &Bound<'py, PyAny>, pandas: &Bound<'py, PyAny>, subject: 
 
 fn nulls(is_null: &Bound<'_, PyAny>) -> PyResult<Nulls> {
     let is_null = is_null.cast::<PyArray1<bool>>()?.try_readonly()?;
-    Ok(Nulls::new(is_null.as_array().iter().copied().collect()))
+    let (is_null, mut nulls) = (is_null.as_array(), Vec::new());
+    nulls.try_reserve_exact(is_null.len()).map_err(|_| no_memory(&format!("the nulls of {} items", is_null.len())))?;
+    nulls.extend(is_null);
+    Ok(Nulls::new(nulls))
 }
 
 /// A column of codes, each of which stands for a category.
@@ -132,14 +136,13 @@ impl Categories {
         let cells = array::cells(&codes, cell);
         let (mut categories, mut errors) = (Vec::new(), BTreeMap::new());
         for category in Objects::of(&array.getattr("categories")?.call_method0("tolist")?)? {
-            let category = category?;
+            let (category, mut bytes) = (category?, Vec::new());
             match Key::of(&category) {
-                Ok(key) => categories.push(key.with_bytes(<[u8]>::to_vec)),
-                Err(error) => {
-                    errors.insert(categories.len(), error);
-                    categories.push(Vec::new());
-                }
+                Ok(key) => key.with_bytes(|key| append(&mut bytes, key))?,
+                Err(error) => drop(errors.insert(categories.len(), error)),
             }
+            categories.try_reserve(1).map_err(|_| no_memory(&format!("{} categories", categories.len() + 1)))?;
+            categories.push(bytes);
         }
         let codes_in_use = || (0..cells.len()).map(|item| cells.index(item));
         // A category that is no item matters if an item has it.
@@ -175,7 +178,16 @@ impl Column for Categories {
     }
 
     fn hash(&self, range: Range<usize>, seed: u64, hashes: &mut Vec<u64>) {
-        let known = self.hashes.get_or_init(|| self.keys.iter().map(|bytes| hash(seed, &**bytes)).collect());
-        hashes.extend(range.filter_map(|item| self.category(item)).map(|category| known[category]));
+        let hash = |category: usize| hash(seed, &*self.keys[category]);
+        let known = self.hashes.get_or_init(|| {
+            let mut known = Vec::new();
+            // Without memory for them, each item is hashed anew.
+            if known.try_reserve_exact(self.keys.len()).is_ok() {
+                known.extend((0..self.keys.len()).map(hash));
+            }
+            known
+        });
+        let categories = range.filter_map(|item| self.category(item));
+        hashes.extend(categories.map(|category| known.get(category).copied().unwrap_or_else(|| hash(category))));
     }
 }

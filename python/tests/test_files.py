@@ -269,10 +269,13 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit on memory is Linux's")
 def test_a_lack_of_memory_is_an_exception():
     program = """
-import pickle, resource, koel, numpy
+import itertools, pickle, resource, koel, numpy, pandas
 size = {"capacity": 20_000_000, "false_positive_rate": 0.001}
 filters = [koel.CuckooFilter(**size), koel.ElasticFilter(**size), koel.SharedFilter(**size)]
-numbers = numpy.zeros(40_000_000, "int64")
+numbers, items = numpy.zeros(40_000_000, "int64"), lambda: itertools.repeat("bob", 40_000_000)
+large, changing = bytes(40_000_000), bytearray(40_000_000)
+# pandas itself makes a copy of the nulls, for which there is memory, but not for another one.
+nullable, categories = pandas.array(numpy.zeros(12_000_000, "int8"), "Int8"), pandas.Categorical([large])
 view = koel.FilterView(filters[2].to_bytes())
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 16_000_000,) * 2)
@@ -280,9 +283,11 @@ for filter in filters:
     assert filter is not filters[2] or filter == view
     filter.add("alice")
     acts = [filter.copy, filter.to_bytes, lambda: filter.union(filter), lambda: filter.merge(filter), lambda: pickle.dumps(filter)]
-    for act in (*acts, lambda: filter.contains_batch(numbers)):
+    acts += [lambda: filter.contains_batch(numbers), lambda: filter.count_batch(items()), lambda: filter.insert_unique_batch(items())]
+    acts += [lambda: filter.count(changing), lambda: filter.count(memoryview(changing)), lambda: filter.count((large,))]
+    for act in (*acts, lambda: filter.count_members(nullable), lambda: filter.count_members(categories)):
         try: act()
         except MemoryError: print(filter.count("alice"))
 """
     refused = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True).stdout
-    assert refused.split() == [b"1"] * 18
+    assert refused.split() == [b"1"] * 39
