@@ -112,12 +112,15 @@ impl IntoPyErr for SnapshotError {
             SnapshotErrorKind::OtherType => self.with_remedy("open it as a FilterView; its to_filter() returns the right class"),
             _ => self,
         };
-        let exception = classes::SnapshotError::new_err(error.to_string());
-        with_attribute(exception, |error| {
-            error.setattr("kind", format!("{kind:?}"))?;
-            error.setattr("offset", offset)
-        })
+        snapshot_error(error.to_string(), kind, offset)
     }
+}
+
+fn snapshot_error(message: String, kind: SnapshotErrorKind, offset: u64) -> PyErr {
+    with_attribute(classes::SnapshotError::new_err(message), |error| {
+        error.setattr("kind", format!("{kind:?}"))?;
+        error.setattr("offset", offset)
+    })
 }
 
 /// Returns the exception for a file that cannot be read as a filter.
@@ -126,6 +129,13 @@ pub fn not_read(error: SnapshotError, path: &Path) -> PyErr {
         SnapshotErrorKind::Io => os_error(&error.into(), path),
         _ => error.into_py_err(),
     }
+}
+
+/// Returns the exception for a file that goes on after a snapshot, with the library's message.
+pub fn trailing_bytes(path: &Path, offset: u64) -> PyErr {
+    let message =
+        format!("{}: at byte {offset}: the file goes on after the snapshot's end; give exactly one snapshot", path.display());
+    snapshot_error(message, SnapshotErrorKind::TrailingBytes, offset)
 }
 
 /// Returns the exception for bytes that cannot be read as a filter. They may be a path, to which the remedy refers.

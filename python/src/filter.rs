@@ -2,6 +2,8 @@
 
 #[cfg(unix)]
 use std::os::fd::AsRawFd as _;
+#[cfg(target_os = "linux")]
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::{
     fs::File,
     io::{self, ErrorKind, Read},
@@ -15,7 +17,7 @@ use pyo3::prelude::*;
 
 use crate::{
     data::Data,
-    error::os_error,
+    error::{os_error, trailing_bytes},
     lock::{Lock, check_signals},
 };
 
@@ -97,8 +99,6 @@ pub trait Changeable: Send + Sync + Sized {
     fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError>;
     /// Reads and verifies a snapshot in an open file.
     fn read_from(file: impl Read) -> Result<Self, SnapshotError>;
-    /// Reads and verifies a file.
-    fn load(path: &Path) -> Result<Self, SnapshotError>;
     /// Copies the filter.
     fn duplicate(&self) -> Result<Self, OutOfMemory>;
     /// Combines this filter with another one.
@@ -111,13 +111,18 @@ pub trait Changeable: Send + Sync + Sized {
         let read = match source {
             Source::Bytes(bytes) => Self::from_bytes(bytes),
             Source::File(path) => {
-                let mut file = Interruptible { file: File::open(path).map_err(|error| os_error(&error, path))?, raised: None };
+                let mut file = Interruptible::open(path).map_err(|error| os_error(&error, path))?;
                 let read = Self::read_from(&mut file).map_err(|error| error.in_file(path));
+                let end = file.offset;
+                let next = if read.is_ok() { file.read(&mut [0]) } else { Ok(0) };
                 if let Some(error) = file.raised {
                     return Err(error);
                 }
-                // The library says what follows a snapshot.
-                if read.is_ok() && file.has_more() { Self::load(path) } else { read }
+                match next.map_err(|error| os_error(&error, path))? {
+                    0 => read,
+                    // The library's `load` would open a pipe again, which then has other bytes.
+                    _ => return Err(trailing_bytes(path, end)),
+                }
             }
         };
         Ok(read.map(Self::lock))
@@ -127,6 +132,8 @@ pub trait Changeable: Send + Sync + Sized {
 /// A file in whose reading signal handlers are called.
 struct Interruptible {
     file: File,
+    /// The number of bytes that were read.
+    offset: u64,
     raised: Option<PyErr>,
 }
 
@@ -134,24 +141,38 @@ struct Interruptible {
 const READ: usize = 1 << 24;
 
 impl Interruptible {
-    fn has_more(&mut self) -> bool {
-        self.file.read(&mut [0]).is_ok_and(|bytes| bytes > 0)
+    fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: open(path)?, offset: 0, raised: None })
     }
+}
+
+/// Opens a file. `open` waits until a pipe has a writer, and the standard library goes on with that after a signal. Linux can also open a
+/// pipe at once: until a writer comes, `poll` then reports neither bytes nor the pipe's end.
+fn open(path: &Path) -> io::Result<File> {
+    #[cfg(target_os = "linux")]
+    if path.metadata().is_ok_and(|found| found.file_type().is_fifo()) {
+        return File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    }
+    File::open(path)
 }
 
 impl Read for Interruptible {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let len = bytes.len().min(READ);
         loop {
             if let Err(error) = check_signals() {
                 self.raised = Some(error);
                 return Err(ErrorKind::Other.into());
             }
-            if has_bytes_soon(&self.file) {
-                break;
+            if !has_bytes_soon(&self.file) {
+                continue;
+            }
+            match self.file.read(&mut bytes[..len]) {
+                // Another process may have read the bytes of a pipe.
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                read => return read.inspect(|&bytes| self.offset += bytes as u64),
             }
         }
-        let len = bytes.len().min(READ);
-        self.file.read(&mut bytes[..len])
     }
 }
 
@@ -184,10 +205,6 @@ macro_rules! changeable {
 
             fn read_from(file: impl Read) -> Result<Self, SnapshotError> {
                 Self::read_from(file)
-            }
-
-            fn load(path: &Path) -> Result<Self, SnapshotError> {
-                Self::load(path)
             }
 
             fn duplicate(&self) -> Result<Self, OutOfMemory> {

@@ -168,6 +168,20 @@ def test_views_of_pipes_are_refused(tmp_path):
         assert (refused.value.errno, refused.value.filename) == (errno.EINVAL, str(path))
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/stdin"), reason="the system has no such file")
+def test_bytes_after_a_snapshot_in_standard_input():
+    """The bytes of a pipe can be read once only."""
+    data = koel.CuckooFilter(1000, 0.001).to_bytes()
+    program = """
+import koel
+try: print(koel.CuckooFilter.load("/dev/stdin").snapshot_bytes)
+except koel.SnapshotError as error: print(error.kind, error.offset, error)
+"""
+    for rest, expected in (b"", b"%d" % len(data)), (b"x", b"TrailingBytes %d /dev/stdin: at byte %d: " % (len(data), len(data))):
+        ended = subprocess.run([sys.executable, "-c", program], input=data + rest, stdout=subprocess.PIPE, check=True)
+        assert ended.stdout.startswith(expected)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the commands are those of Linux")
 def test_files_that_change_under_a_view(tmp_path):
     """README.md is right about tools, and about the end of a process whose file becomes shorter."""

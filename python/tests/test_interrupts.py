@@ -3,12 +3,14 @@ time, except after a signal that came just before a call began to wait."""
 
 import _thread
 import builtins
+import errno
 import functools
 import gc
 import itertools
 import os
 import re
 import signal
+import sys
 import threading
 
 import numpy as np
@@ -118,6 +120,78 @@ def test_loading(kind, tmp_path):
     with pytest.raises(koel.SnapshotError, match="long: .*goes on") as refused:
         kind.load(tmp_path / "long")
     assert refused.value.kind == "TrailingBytes"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_after_a_snapshot_in_a_pipe(kind, tmp_path):
+    path, data = tmp_path / "pipe", filled(kind, 100).to_bytes()
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=[data + b"x"])
+    writer.start()
+    with pytest.raises(koel.SnapshotError, match="pipe: .*goes on") as refused:
+        kind.load(path)
+    writer.join()
+    assert (refused.value.kind, refused.value.offset) == ("TrailingBytes", len(data))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+@pytest.mark.parametrize("kind", KINDS)
+def test_waiting_for_the_end_of_a_pipe(kind, tmp_path):
+    import fcntl
+    import termios
+
+    path, data = tmp_path / "pipe", filled(kind, 100).to_bytes()
+    os.mkfifo(path)
+    is_interrupted = threading.Event()
+    signal.siginterrupt(signal.SIGINT, False)
+
+    def write():
+        with open(path, "wb", buffering=0) as pipe:
+            pipe.write(data)
+            # With the last byte, the reader has the whole snapshot.
+            while any(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4))):
+                os.sched_yield()
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            is_interrupted.wait()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            kind.load(path)
+    finally:
+        is_interrupted.set()
+        writer.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, koel waits for a writer in the system")
+@pytest.mark.parametrize("kind", KINDS)
+def test_waiting_for_a_writer(kind, tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+
+    class Path:
+        __fspath__ = staticmethod(functools.partial(next, interrupted(str(path))))
+
+    with pytest.raises(KeyboardInterrupt):
+        kind.load(Path())
+
+    # A writer that comes and goes is waited for, and ends the file.
+    def write():
+        while True:
+            try:
+                return os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+            except OSError as error:
+                # Nobody has opened the pipe for reading yet.
+                assert error.errno == errno.ENXIO
+                os.sched_yield()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with pytest.raises(koel.SnapshotError, match="pipe: at byte 0: "):
+        kind.load(path)
+    writer.join()
 
 
 @pytest.mark.parametrize("kind", KINDS)
