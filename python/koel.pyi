@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Protocol, SupportsIndex, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Buffer, Self, disjoint_base
+from typing_extensions import Buffer, Self
 
 __all__ = [
     "CuckooFilter", "ElasticFilter", "Filter", "FilterView", "FullError", "MutableFilter", "SharedFilter", "SnapshotError", "__version__",
@@ -28,8 +28,10 @@ class SnapshotError(ValueError):
     kind: str
     offset: int
 
-@disjoint_base
+# All classes are final: copies, unions and loaded filters would not be of a subclass. Only koel's own inherit from each other.
+@final
 class Filter:
+    def __init_subclass__(cls, **_options: object) -> None: ...
     def __contains__(self, item: _Item, /) -> bool: ...
     def __len__(self) -> int: ...
     def __sizeof__(self) -> int: ...
@@ -69,7 +71,8 @@ class Filter:
     @property
     def params(self) -> dict[str, Any]: ...
 
-class MutableFilter(Filter):
+@final
+class MutableFilter(Filter):  # type: ignore[misc]
     @classmethod
     def from_bytes(cls, data: Buffer, /) -> Self: ...
     @classmethod
@@ -95,7 +98,7 @@ class MutableFilter(Filter):
     def __iand__(self, other: Self, /) -> Self: ...
 
 @final
-class CuckooFilter(MutableFilter):
+class CuckooFilter(MutableFilter):  # type: ignore[misc]
     def __new__(
         cls,
         capacity: SupportsIndex | None = None,
@@ -110,7 +113,8 @@ class CuckooFilter(MutableFilter):
         kernel: str | None = None,
     ) -> Self: ...
 
-class ElasticFilter(MutableFilter):
+@final
+class ElasticFilter(MutableFilter):  # type: ignore[misc]
     def __new__(
         cls,
         capacity: SupportsIndex | None = None,
@@ -128,10 +132,10 @@ class ElasticFilter(MutableFilter):
     def charged_bytes(self) -> int: ...
 
 @final
-class SharedFilter(ElasticFilter): ...
+class SharedFilter(ElasticFilter): ...  # type: ignore[misc]
 
 @final
-class FilterView(Filter):
+class FilterView(Filter):  # type: ignore[misc]
     def __new__(cls, path_or_buffer: _Path | Buffer, /) -> Self: ...
     def verify(self) -> None: ...
     def to_filter(self) -> CuckooFilter | ElasticFilter: ...

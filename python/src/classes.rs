@@ -57,6 +57,14 @@ impl Filter {
 
 #[pymethods]
 impl Filter {
+    /// Raises TypeError: copies, unions and loaded filters would not be of a subclass.
+    #[classmethod]
+    #[pyo3(signature = (**_options))]
+    fn __init_subclass__(class: &Bound<'_, PyType>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let (name, base) = (class.name()?, class.getattr("__base__")?.getattr("__name__")?);
+        Err(type_error(format!("{name}: koel.{base} cannot be subclassed; keep a filter in an attribute of your class")))
+    }
+
     fn __contains__(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = Key::of(item)?;
         look!(Some(item.py()), &self.any, filter => filter.contains(&key))

@@ -62,6 +62,19 @@ def test_options(kind, options, error, message):
     assert not RUST.search(str(refused.value))
 
 
+@pytest.mark.parametrize("kind", [koel.Filter, koel.MutableFilter, *KINDS, koel.FilterView])
+def test_classes_have_no_subclasses(kind):
+    """A copy or a union would not be of such a class."""
+    with pytest.raises(TypeError):
+
+        class Named(kind):
+            pass
+
+    if kind in (koel.Filter, koel.MutableFilter, koel.ElasticFilter):
+        with pytest.raises(TypeError, match=f"^Named: koel.{kind.__name__} cannot be subclassed; keep a filter in an attribute"):
+            type("Named", (kind,), {})
+
+
 def test_other_arguments(tmp_path):
     filter, growing, view = koel.CuckooFilter(**SIZED), koel.ElasticFilter(**RATE), koel.FilterView(koel.CuckooFilter(**SIZED).to_bytes())
     data, path = filter.to_bytes(), tmp_path / "a.koel"
