@@ -748,14 +748,16 @@ impl FilterView {
     #[new]
     #[pyo3(signature = (path_or_buffer, /))]
     fn new(path_or_buffer: &Bound<'_, PyAny>) -> PyResult<PyClassInitializer<Self>> {
+        let py = path_or_buffer.py();
         let is_path = path_or_buffer.is_instance_of::<PyString>() || path_or_buffer.hasattr("__fspath__")?;
         let any = if is_path {
             let path = options::path(path_or_buffer)?;
-            AnyFilter::open(Data::map(path_or_buffer.py(), &path)?).map_err(|error| not_read(error.in_file(&path), &path))
+            let data = Data::map(py, &path)?;
+            py.detach(|| AnyFilter::open(data)).map_err(|error| not_read(error.in_file(&path), &path))
         } else {
             let data =
                 Data::hold(path_or_buffer, "a path, which is a str or a PathLike, or a bytes-like object with a snapshot")?;
-            AnyFilter::open(data).map_err(|error| {
+            py.detach(|| AnyFilter::open(data)).map_err(|error| {
                 not_bytes(error, "bytes are the content of a snapshot; to open a file, give its path as a str or a PathLike")
             })
         };
