@@ -57,8 +57,10 @@ impl<'a> Key<'a> {
         match int.extract::<i64>() {
             Ok(number) => Ok(Key::Word(number.to_le_bytes())),
             Err(_) => int.extract::<u64>().map(|number| Key::Word(number.to_le_bytes())).map_err(|_| {
+                let remedy = if digits(int).is_some() { "str(n) or n.to_bytes(…)" } else { "n.to_bytes(…)" };
+                let int = shown(int);
                 PyOverflowError::new_err(format!(
-                    "int: {int} given, but items are integers from -2**63 to 2**64-1; pass str(n) or n.to_bytes(…) instead"
+                    "int: {int} given, but items are integers from -2**63 to 2**64-1; pass {remedy} instead"
                 ))
             }),
         }
@@ -134,6 +136,21 @@ pub fn index<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyIn
         Err(error) if error.is_instance_of::<PyAttributeError>(object.py()) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Returns the digits of an integer; `None` if Python refuses to convert so many.
+fn digits(int: &Bound<'_, PyInt>) -> Option<String> {
+    int.str().ok().map(|digits| digits.to_string())
+}
+
+/// Returns an integer for a message.
+#[cold]
+pub fn shown(int: &Bound<'_, PyInt>) -> String {
+    let length = || match int.call_method0("bit_length") {
+        Ok(bits) => format!("an int of {bits} bits"),
+        Err(_) => "an int".to_owned(),
+    };
+    digits(int).unwrap_or_else(length)
 }
 
 /// Returns the hash of an item for a batch.

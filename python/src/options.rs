@@ -30,7 +30,10 @@ impl Number {
             }
             return Err(wrong_type(name, given, &remedy));
         };
-        let out_of_range = |_| PyValueError::new_err(format!("{name}: {number} given; give a number from 0 to 2**64-1"));
+        let out_of_range = |_| {
+            let number = item::shown(&number);
+            PyValueError::new_err(format!("{name}: {number} given; give a number from 0 to 2**64-1"))
+        };
         number.extract().map(Self).map_err(out_of_range)
     }
 

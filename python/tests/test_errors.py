@@ -54,12 +54,26 @@ RUST = re.compile(r"::|max bytes|false-positive rate:|fingerprint bits|bucket si
         (koel.ElasticFilter, {**RATE, "max_capacity": 2**63}, ValueError, "max_capacity: 9223372036854775808 given"),
         (koel.ElasticFilter, {**RATE, "max_capacity": 10, "capacity": 100}, ValueError, "capacity: 100 given, .* at most 10 works"),
         (koel.SharedFilter, {**RATE, "max_bytes": "1"}, TypeError, "max_bytes: str given"),
+        (koel.CuckooFilter, {**SIZED, "capacity": 10**5000}, ValueError, "capacity: an int of 16610 bits given; give a number from 0"),
     ],
 )
 def test_options(kind, options, error, message):
     with pytest.raises(error, match=f"^{message}" if error is not MemoryError else message) as refused:
         kind(**options)
     assert not RUST.search(str(refused.value))
+
+
+@pytest.mark.filterwarnings("error")
+def test_integers_with_too_many_digits_for_a_message():
+    """Python refuses to convert them, so a message does not propose it either."""
+    filter, long = koel.CuckooFilter(**SIZED), 10**5000
+    for item in (long, -long):
+        with pytest.raises(OverflowError, match=r"^int: an int of 16610 bits given, .* pass n\.to_bytes\(…\) instead$"):
+            filter.add(item)
+    with pytest.raises(OverflowError, match=r"^item 1, counted from 0: int: an int of 16610 bits given"):
+        filter.update([1, long])
+    with pytest.raises(ValueError, match="^samples: an int of 16610 bits given"):
+        filter.measure_false_positive_rate(long)
 
 
 @pytest.mark.parametrize("kind", [koel.Filter, koel.MutableFilter, *KINDS, koel.FilterView])
