@@ -12,8 +12,9 @@ use std::{
 use memmap2::Mmap;
 use numpy::{PyArray1, PyArrayMethods as _, PyUntypedArrayMethods as _};
 use pyo3::{
-    exceptions::{PyBufferError, PyTypeError, PyValueError},
+    exceptions::{PyBufferError, PyTypeError},
     prelude::*,
+    types::PyMemoryView,
 };
 
 use crate::{
@@ -69,15 +70,15 @@ impl Data {
     /// no buffer says what is `expected`.
     pub fn hold(buffer: &Bound<'_, PyAny>, expected: &str) -> PyResult<Self> {
         let numpy = fork::numpy(buffer.py())?;
+        // Closed buffers have no such view.
+        let has_gaps =
+            || -> PyResult<bool> { PyMemoryView::from(buffer)?.getattr("c_contiguous")?.extract().map(|all: bool| !all) };
         let array = numpy.call_method1("frombuffer", (buffer, "uint8"));
         let mut array = array.map_err(|error| match buffer.get_type().name() {
             Ok(class) if error.is_instance_of::<PyTypeError>(buffer.py()) => {
                 type_error(format!("{class} given; give {expected}"))
             }
-            // numpy raises both.
-            Ok(class)
-                if error.is_instance_of::<PyBufferError>(buffer.py()) || error.is_instance_of::<PyValueError>(buffer.py()) =>
-            {
+            Ok(class) if has_gaps().unwrap_or(false) => {
                 PyBufferError::new_err(format!("the bytes of this {class} are not contiguous; give bytes(x)"))
             }
             _ => error,

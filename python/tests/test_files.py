@@ -134,6 +134,21 @@ def test_buffers():
             assert read(bytes(wrong)) == filter
 
 
+def test_buffers_without_bytes_say_why(tmp_path):
+    data, path = koel.CuckooFilter(100, 0.01).to_bytes(), tmp_path / "a.koel"
+    path.write_bytes(data)
+    released = memoryview(data)
+    released.release()
+    with open(path, "rb") as file:
+        closed = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    closed.close()
+    for read in (koel.FilterView, koel.CuckooFilter.from_bytes):
+        with pytest.raises(ValueError, match="released memoryview"):
+            read(released)
+        with pytest.raises(ValueError, match="mmap closed"):
+            read(closed)
+
+
 def test_files(tmp_path):
     filter = koel.SharedFilter(false_positive_rate=0.01)
     filter.update(range(1000))
