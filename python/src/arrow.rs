@@ -19,7 +19,7 @@ use pyo3::{
 
 use crate::{
     cells::{Cell, Cells, hash},
-    column::{self, Column as _, STRETCH},
+    column::{self, Column as _, STRETCH, each_stretch},
     remedy::{Library, Nullable, Refused, Subject},
 };
 
@@ -361,12 +361,14 @@ impl Values {
         unsafe { slice::from_raw_parts(self.buffer(buffer).add(start as usize), len as usize) }
     }
 
-    /// Fails if a string is not within the data, as far as that is known.
+    /// Fails if a string is not within the data, as far as that is known. The thread must be detached.
     fn check(&self) -> PyResult<()> {
         match self.layout {
             Layout::Offsets { bytes: 4 } => self.check_offsets::<i32>(),
             Layout::Offsets { .. } => self.check_offsets::<i64>(),
-            _ => self.check_some(0..self.len),
+            Layout::Views { .. } => each_stretch(self.len, |items| self.check_views(items)),
+            // Columns that take no memory may be of any length.
+            Layout::Cells(_) | Layout::Nulls => Ok(()),
         }
     }
 
@@ -383,8 +385,11 @@ impl Values {
     fn check_offsets<T: Copy + Into<i64>>(&self) -> PyResult<()> {
         let offset = |place| Into::<i64>::into(self.read::<T>(1, self.start + place));
         // Offsets that do not decrease are between the first and the last one.
-        let is_sorted = (0..self.len).fold(true, |is_sorted, item| is_sorted & (offset(item) <= offset(item + 1)));
-        if is_sorted { self.check_some_offsets::<T>(iter::empty()) } else { Err(invalid("offsets that decrease")) }
+        each_stretch(self.len, |items| {
+            let is_sorted = items.fold(true, |is_sorted, item| is_sorted & (offset(item) <= offset(item + 1)));
+            if is_sorted { Ok(()) } else { Err(invalid("offsets that decrease")) }
+        })?;
+        self.check_some_offsets::<T>(iter::empty())
     }
 
     fn check_some_offsets<T: Copy + Into<i64>>(&self, mut items: impl Iterator<Item = usize>) -> PyResult<()> {
@@ -458,7 +463,7 @@ impl Column {
         if let Some(export) = object.getattr_opt("__arrow_c_array__")? {
             let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = export.call0()?.extract()?;
             let form = form(&Owned::take(&schema)?.0)?;
-            return Ok(Some(vec![Self::new(Owned::take(&array)?, form)?]));
+            return Ok(Some(vec![Self::new(object.py(), Owned::take(&array)?, form)?]));
         }
         let Some(export) = object.getattr_opt("__arrow_c_stream__")? else { return Ok(None) };
         let exported = match export.call0() {
@@ -477,13 +482,12 @@ impl Column {
             if array.0.release.is_none() {
                 return Ok(Some(columns));
             }
-            columns.push(Self::new(array, form)?);
+            columns.push(Self::new(object.py(), array, form)?);
         }
     }
 
-    fn new(array: Owned<Array>, form: Form) -> PyResult<Self> {
+    fn new(py: Python<'_>, array: Owned<Array>, form: Form) -> PyResult<Self> {
         let values = Values::of(&array.0, form.layout)?;
-        values.check()?;
         let dictionary = match form.dictionary {
             // SAFETY: the interface promises a valid dictionary, which lives as long as the array.
             Some(layout) => Some(match unsafe { array.0.dictionary.as_ref() } {
@@ -493,27 +497,47 @@ impl Column {
             None => None,
         };
         let mut column = Self { values, dictionary, nulls: 0, hashes: OnceLock::new(), _array: array };
-        column.check_indices()?;
-        if matches!(form.layout, Layout::Nulls) {
-            // Such a column may be of any length, as it takes no memory.
-            column.nulls = column.len();
-        } else if column.values.has_nulls() || column.dictionary.as_ref().is_some_and(Values::has_nulls) {
-            column.nulls = (0..column.len()).filter(|&item| column.is_null(item)).count();
-        }
+        column.nulls = py.detach(|| {
+            column.values.check()?;
+            column.check_indices()?;
+            column.count_nulls()
+        })?;
         Ok(column)
     }
 
-    /// Fails if an index is not within the dictionary, or what it refers to is not valid.
+    /// Counts the nulls. The thread must be detached.
+    fn count_nulls(&self) -> PyResult<usize> {
+        let mut nulls = 0;
+        if matches!(self.values.layout, Layout::Nulls) {
+            // Such a column may be of any length, as it takes no memory.
+            nulls = self.len();
+        } else if self.values.has_nulls() || self.dictionary.as_ref().is_some_and(Values::has_nulls) {
+            each_stretch(self.len(), |items| {
+                nulls += items.filter(|&item| self.is_null(item)).count();
+                Ok(())
+            })?;
+        }
+        Ok(nulls)
+    }
+
+    /// Fails if an index is not within the dictionary, or what it refers to is not valid. The thread must be detached.
     fn check_indices(&self) -> PyResult<()> {
         let Some((cells, dictionary)) = self.indices() else { return Ok(()) };
-        let present = || (0..self.len()).filter(|&item| !self.values.is_null(item));
+        let present = |items: Range<usize>| items.filter(|&item| !self.values.is_null(item));
         let index = |item| cells.index(item).filter(|&index| index < dictionary.len);
-        if let Some(item) = present().find(|&item| index(item).is_none()) {
-            let len = dictionary.len;
-            return Err(invalid(&format!("an index that is not within the {len} values of its dictionary, of item {item}")));
-        }
+        each_stretch(self.len(), |items| match present(items).find(|&item| index(item).is_none()) {
+            Some(item) => {
+                let len = dictionary.len;
+                Err(invalid(&format!("an index that is not within the {len} values of its dictionary, of item {item}")))
+            }
+            None => Ok(()),
+        })?;
         // Columns of many short arrays may share a long dictionary.
-        if dictionary.len <= self.len() { dictionary.check() } else { dictionary.check_some(present().filter_map(index)) }
+        if dictionary.len <= self.len() {
+            dictionary.check()
+        } else {
+            each_stretch(self.len(), |items| dictionary.check_some(present(items).filter_map(index)))
+        }
     }
 
     /// Returns the indices and the values of a column with a dictionary.

@@ -2,11 +2,26 @@
 
 use std::ops::Range;
 
+use pyo3::prelude::*;
+
+use crate::lock::check_signals;
+
 /// The most items that are hashed before the filter is locked, where they are not integers of 64 bits.
 pub const PIECE: usize = 1 << 15;
 
 /// The most items of an array between two checks for Ctrl-C. It is longer than `PIECE` because a check may wait for the interpreter.
 pub const STRETCH: usize = 1 << 20;
+
+/// Calls `act` with one stretch of `len` items after the other, and handlers of signals between them. The thread must be detached.
+pub fn each_stretch(len: usize, mut act: impl FnMut(Range<usize>) -> PyResult<()>) -> PyResult<()> {
+    for first in (0..len).step_by(STRETCH) {
+        if first > 0 {
+            check_signals()?;
+        }
+        act(first..len.min(first + STRETCH))?;
+    }
+    Ok(())
+}
 
 /// Items of a batch that can be read without the interpreter.
 pub trait Column: Send + Sync {

@@ -12,7 +12,7 @@ use crate::{
     arrow,
     batch::Batch,
     cells::{Cells, hash},
-    column::Column,
+    column::{Column, PIECE, each_stretch},
     error::{append, no_memory},
     fork,
     item::Key,
@@ -143,13 +143,24 @@ impl Categories {
             }
             categories.try_reserve(1).map_err(|_| no_memory(&format!("{} categories", categories.len() + 1)))?;
             categories.push(bytes);
+            if categories.len() % PIECE == 0 {
+                array.py().check_signals()?;
+            }
         }
-        let codes_in_use = || (0..cells.len()).map(|item| cells.index(item));
         // A category that is no item matters if an item has it.
-        let is_wrong = |code: Option<usize>| code.is_some_and(|category| errors.contains_key(&category));
-        let first = if errors.is_empty() { None } else { codes_in_use().position(is_wrong) };
+        let is_wrong = |&item: &usize| cells.index(item).is_some_and(|category| errors.contains_key(&category));
+        let is_null = |&item: &usize| cells.index(item).is_none_or(|category| category >= categories.len());
+        let (mut first, mut nulls) = (None, 0);
+        array.py().detach(|| {
+            each_stretch(cells.len(), |mut items| {
+                nulls += items.clone().filter(is_null).count();
+                if first.is_none() && !errors.is_empty() {
+                    first = items.find(is_wrong);
+                }
+                Ok(())
+            })
+        })?;
         let wrong = first.and_then(|item| Some((item, errors.remove(&cells.index(item)?)?)));
-        let nulls = codes_in_use().filter(|code| code.is_none_or(|code| code >= categories.len())).count();
         let column = Self { codes: cells, nulls, keys: categories, hashes: OnceLock::new(), _array: codes.into_any().unbind() };
         Ok(Batch::new(Source::column(column), subject).with_wrong(wrong))
     }

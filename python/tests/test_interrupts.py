@@ -14,6 +14,7 @@ import sys
 import threading
 
 import numpy as np
+import pyarrow
 import pytest
 
 import koel
@@ -192,6 +193,28 @@ def test_waiting_for_a_writer(kind, tmp_path):
     with pytest.raises(koel.SnapshotError, match="pipe: at byte 0: "):
         kind.load(path)
     writer.join()
+
+
+LONG = 3 << 20
+COLUMNS = {
+    "nulls": pyarrow.Array.from_buffers(pyarrow.int8(), LONG, [pyarrow.py_buffer(b"\xfe" * (LONG // 8)), pyarrow.py_buffer(bytes(LONG))]),
+    "string": pyarrow.Array.from_buffers(pyarrow.string(), LONG, [None, pyarrow.py_buffer(bytes(4 * LONG + 4)), pyarrow.py_buffer(b"")]),
+    "string_view": pyarrow.Array.from_buffers(pyarrow.string_view(), LONG, [None, pyarrow.py_buffer(bytes(16 * LONG))]),
+    "dictionary": pyarrow.DictionaryArray.from_arrays(np.zeros(LONG, "int8"), ["a"]),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_checking_a_column(name):
+    """A signal before the column is checked leaves the filter as it was."""
+    filter = koel.ElasticFilter(false_positive_rate=0.01)
+
+    class Column:
+        __arrow_c_array__ = staticmethod(functools.partial(next, interrupted(COLUMNS[name].__arrow_c_array__())))
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        filter.update(Column())
+    assert len(filter) == 0 and not getattr(raised.value, "__notes__", None)
 
 
 @pytest.mark.parametrize("kind", KINDS)
