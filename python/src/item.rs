@@ -1,12 +1,9 @@
 //! Items: Python objects, and the bytes that the library hashes for them. These are the bytes of the corresponding Rust types.
 
-#![allow(unsafe_code, reason = "the bytes of a bytearray are borrowed")]
-
 use koel::{Item, Prehashed, Xxh3};
 use pyo3::{
     exceptions::{PyAttributeError, PyOverflowError, PyTypeError, PyUnicodeEncodeError},
     prelude::*,
-    sync::critical_section::with_critical_section,
     types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyTuple},
 };
 
@@ -79,9 +76,9 @@ impl<'a> Key<'a> {
             write_fields(tuple, &mut parts, MAX_LEVELS)?;
             Ok(Self::Owned(parts))
         } else if let Ok(bytes) = item.cast::<PyByteArray>() {
-            let mut copy = Vec::new();
-            // SAFETY: the bytes neither move nor change in the critical section, in which no code of Python runs.
-            with_critical_section(bytes, || append(&mut copy, unsafe { bytes.as_bytes() }))?;
+            // A copy by Python, which reports a lack of memory, and whose bytes do not change meanwhile.
+            let (bytes, mut copy) = (item.py().get_type::<PyBytes>().call1((bytes,))?, Vec::new());
+            append(&mut copy, bytes.cast::<PyBytes>()?.as_bytes())?;
             Ok(Self::Owned(copy))
         } else if item.is_instance_of::<PyMemoryView>() {
             let mut copy = Vec::new();
