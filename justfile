@@ -176,8 +176,9 @@ python:
     {{python}} -m pip --python $folder/venv/bin/python install --quiet --no-deps --ignore-installed $folder/dist/koel_filter-*.whl
     $folder/venv/bin/python -m pytest -q -p no:cacheprovider python/tests
     $folder/venv/bin/python -m mypy --cache-dir $folder/mypy --config-file python/pyproject.toml python/examples python/benches
-    # The module within the package is the package's own.
-    $folder/venv/bin/python -m mypy.stubtest --mypy-config-file python/pyproject.toml --allowlist <(echo koel.koel) koel
+    # The module within the package is the package's own. Only koel's own classes inherit from these three, so they are not final.
+    $folder/venv/bin/python -m mypy.stubtest --mypy-config-file python/pyproject.toml \
+        --allowlist <(printf 'koel.%s\n' koel Filter MutableFilter ElasticFilter) koel
 
 # The example that builds filters with Dask, in its processes: at once, and with a worker that is killed.
 python-dask: python

@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Protocol, SupportsIndex, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Buffer, Self
+from typing_extensions import Buffer, Self, disjoint_base
 
 __all__ = [
     "CuckooFilter", "ElasticFilter", "Filter", "FilterView", "FullError", "MutableFilter", "SharedFilter", "SnapshotError", "__version__",
@@ -28,8 +28,8 @@ class SnapshotError(ValueError):
     kind: str
     offset: int
 
-# All classes are final: copies, unions and loaded filters would not be of a subclass. Only koel's own inherit from each other.
-@final
+# Only koel's own classes inherit from these; others raise TypeError. For type checkers, a final class cannot have any.
+@disjoint_base
 class Filter:
     def __init_subclass__(cls, **_options: object) -> None: ...
     def __contains__(self, item: _Item, /) -> bool: ...
@@ -71,8 +71,7 @@ class Filter:
     @property
     def params(self) -> dict[str, Any]: ...
 
-@final
-class MutableFilter(Filter):  # type: ignore[misc]
+class MutableFilter(Filter):
     @classmethod
     def from_bytes(cls, data: Buffer, /) -> Self: ...
     @classmethod
@@ -98,7 +97,7 @@ class MutableFilter(Filter):  # type: ignore[misc]
     def __iand__(self, other: Self, /) -> Self: ...
 
 @final
-class CuckooFilter(MutableFilter):  # type: ignore[misc]
+class CuckooFilter(MutableFilter):
     def __new__(
         cls,
         capacity: SupportsIndex | None = None,
@@ -113,8 +112,7 @@ class CuckooFilter(MutableFilter):  # type: ignore[misc]
         kernel: str | None = None,
     ) -> Self: ...
 
-@final
-class ElasticFilter(MutableFilter):  # type: ignore[misc]
+class ElasticFilter(MutableFilter):
     def __new__(
         cls,
         capacity: SupportsIndex | None = None,
@@ -132,10 +130,10 @@ class ElasticFilter(MutableFilter):  # type: ignore[misc]
     def charged_bytes(self) -> int: ...
 
 @final
-class SharedFilter(ElasticFilter): ...  # type: ignore[misc]
+class SharedFilter(ElasticFilter): ...
 
 @final
-class FilterView(Filter):  # type: ignore[misc]
+class FilterView(Filter):
     def __new__(cls, path_or_buffer: _Path | Buffer, /) -> Self: ...
     def verify(self) -> None: ...
     def to_filter(self) -> CuckooFilter | ElasticFilter: ...
