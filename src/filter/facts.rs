@@ -3,10 +3,7 @@
 use core::fmt;
 
 use super::Core;
-use crate::{
-    bits::wide,
-    hash::{Uniform, split_mix},
-};
+use crate::hash::{Uniform, split_mix};
 
 /// Implements the parameters, distinct items and kernel of a filter whose core has them, and `Debug`.
 macro_rules! planned {
@@ -112,17 +109,12 @@ pub(super) struct Load {
 
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Tenths of a percent, rounded, as integers: displaying floating-point numbers takes 10 KB of code. From 2⁵² slots on,
-        // the last 12 bits of both counts make no difference.
-        let shift = if wide(self.slots) < 1 << 52 { 0 } else { 12 };
         // A view that has not been verified may claim more items than slots.
-        let (items, slots) = (wide(self.items.min(self.slots)) >> shift, wide(self.slots) >> shift);
-        let tenths = (2000 * items + slots) / (2 * slots).max(1);
-        let tenths = if self.items < self.slots { tenths.min(999) } else { tenths };
-        if self.items > 0 && tenths == 0 {
-            return f.write_str("below 0.1 %");
+        let most = if self.items < self.slots { 99.9 } else { 100.0 };
+        match 100.0 * self.items as f64 / self.slots as f64 {
+            percent if percent > 0.0 && percent < 0.05 => f.write_str("below 0.1 %"),
+            percent => write!(f, "{:.1} %", percent.min(most)),
         }
-        write!(f, "{}.{} %", tenths / 10, tenths % 10)
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     bits::{IS_SMALLEST, PADDING, in_memory, index, wide},
     filter::{CuckooFilter, FilterView, RawFilter},
     hash::{Hasher, HasherId, Xxh3},
-    storage::{OutOfMemory, Owned, Snapshot, copied},
+    storage::{OutOfMemory, Owned, Snapshot, copied, reserve},
     table::copies::SnapshotCopies,
 };
 
@@ -445,15 +445,15 @@ pub(crate) use views;
 
 /// Returns a function that appends pieces to a vector.
 pub(super) fn append(bytes: &mut Vec<u8>) -> impl FnMut(&[u8]) -> Result<(), OutOfMemory> {
-    |piece| {
-        append_piece(bytes, piece);
-        Ok(())
-    }
+    |piece| append_piece(bytes, piece)
 }
 
+/// Appends a piece for which there is usually room. If another thread made the filter larger meanwhile, there is none.
 #[inline(never)]
-fn append_piece(bytes: &mut Vec<u8>, piece: &[u8]) {
+fn append_piece(bytes: &mut Vec<u8>, piece: &[u8]) -> Result<(), OutOfMemory> {
+    reserve(bytes, piece.len())?;
     bytes.extend_from_slice(piece);
+    Ok(())
 }
 
 /// Returns the default hasher if this is its id.
