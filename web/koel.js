@@ -1,6 +1,7 @@
 // Opens koel's filters and looks up items. The types are in koel.d.ts, and the module that it calls in src.
 
-const MIN_BYTES = 1 << 12;
+// The least size of the buffer, and the size that no memory of a 32-bit module can have in one piece.
+const [MIN_BYTES, MOST_BYTES] = [2 ** 12, 2 ** 31];
 const BATCH = 1 << 13;
 const [MIN_INTEGER, MAX_INTEGER] = [-(2n ** 63n), 2n ** 64n - 1n];
 const NO_BYTES = new Uint8Array(0);
@@ -103,7 +104,13 @@ export async function load(source) {
 // Makes the buffer at least `len` bytes long. It is a view of memory, which is replaced when the memory grows.
 function reserve(len) {
     if (buffer.length >= len) return;
-    const start = len < 2 ** 32 ? wasm.buffer(Math.max(len, MIN_BYTES)) >>> 0 : 0;
+    if (len >= MOST_BYTES) {
+        throw new KoelError(
+            "OutOfMemory",
+            `${len} bytes are more than the ${MOST_BYTES - 1} that this package can hold; query such a file with the command or in Python`,
+        );
+    }
+    const start = wasm.buffer(Math.max(len, MIN_BYTES)) >>> 0;
     if (start === 0) throw new KoelError("OutOfMemory", `cannot allocate ${len} bytes; close filters that are not needed`);
     buffer = new Uint8Array(wasm.memory.buffer, start, Math.max(len, MIN_BYTES));
 }

@@ -113,7 +113,12 @@ impl Module {
     fn open(&mut self, len: usize, verify: bool) -> Option<u32> {
         let mut bytes = mem::take(&mut self.buffer);
         bytes.truncate(len);
-        bytes.shrink_to_fit();
+        // An earlier item was longer. Without memory for a copy, the filter keeps the buffer's length.
+        let mut exact = Vec::new();
+        if bytes.capacity() > len && exact.try_reserve_exact(len).is_ok() {
+            exact.extend_from_slice(&bytes);
+            bytes = exact;
+        }
         let snapshot = match Snapshot::open(bytes, verify) {
             Ok(snapshot) => snapshot,
             Err(error) => {

@@ -201,6 +201,16 @@ test("values that are no items are refused, with a remedy", async () => {
     }
 });
 
+test("bytes that no memory of a module can hold are refused, with a remedy", async () => {
+    // Zeros that are never read take no memory.
+    const many = new Uint8Array(2 ** 31);
+    const refusal = { name: "KoelError", kind: "OutOfMemory", message: /^2147483648 bytes are more than the 2147483647 .* Python$/ };
+    await assert.rejects(open(many), refusal);
+    const filter = await open(read(readable[0].file));
+    assert.throws(() => filter.has(many), refusal);
+    filter.close();
+});
+
 test("corrupt bytes give an error, and the module goes on", async () => {
     const kinds = new Set();
     const refused = async bytes => {
