@@ -180,7 +180,7 @@ impl Filter {
         look!(Some(py), &self.any, filter => filter.slots())
     }
 
-    /// The memory that the filter takes, in bytes. For a view, this includes the snapshot.
+    /// The memory that the filter takes, in bytes. For a view, this includes the snapshot, except for a fixed filter's header.
     #[getter]
     fn size_in_bytes(&self, py: Python<'_>) -> PyResult<usize> {
         look!(Some(py), &self.any, filter => filter.size_in_bytes())

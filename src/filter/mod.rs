@@ -104,8 +104,8 @@ pub(crate) use {
 /// # Complexity
 /// Lookup, count and removal read two buckets and take constant time. So does insertion while one of the two has room. Otherwise an
 /// eviction walk searches for a slot (docs/DESIGN.md, "Insertion"). The walk examines a few buckets on average, more as the load
-/// approaches the capacity, and at most 4096·b before the insertion is refused. Where copies take many slots, an insertion moves
-/// those near its buckets out of the table, from at most 64 buckets at a time.
+/// approaches the capacity, and at most 4096·b before the insertion is refused. A refusal also searches up to 2048 buckets for second
+/// copies. Where copies take many slots, an insertion moves those near its buckets out of the table, from at most 64 buckets at a time.
 #[derive(Clone)]
 pub struct CuckooFilter<H = Xxh3> {
     pub(crate) core: RawFilter,

@@ -183,7 +183,7 @@ macro_rules! lookups {
             }
 
             /// Returns the memory that the filter uses, in bytes: the struct itself, tables with their padding, extra copies,
-            /// directories and locks. For a view, this includes the caller's bytes.
+            /// directories and locks. For a view, this includes the caller's bytes, except for a fixed filter's header.
             #[must_use]
             pub fn size_in_bytes(&self) -> usize {
                 size_of::<Self>() + self.core.external_bytes()

@@ -189,7 +189,8 @@ impl Loader {
         Ok(Self { core, loaded: 0, offset: end })
     }
 
-    /// Takes the next chunk. Allocates memory for its bytes, and at most a quarter more for the bytes before it.
+    /// Takes the next chunk. Allocates memory for its bytes, at most a quarter more for the bytes before it, and about 150 bytes for a
+    /// sub-filter that begins with it.
     ///
     /// # Errors
     /// If it is not the next chunk, or memory cannot be allocated. The loader is then unchanged.

@@ -15,9 +15,8 @@
 //! # Ok::<(), koel::SnapshotError>(())
 //! ```
 //!
-//! - Lookups and counts return what RedisBloom returns, false positives included. Unchanged chunks are written back byte for byte, except for the
-//!   padding of a header of 40 bytes.
-//!   After removals, the chunks equal those that RedisBloom would write.
+//! - Lookups and counts return what RedisBloom returns, false positives included. Unchanged chunks are written back byte for byte,
+//!   except for the padding of a header of 40 bytes. After removals, the chunks equal those that RedisBloom would write.
 //! - Items are bytes, as on the server: the argument of `CF.ADD`. Write a number in decimal digits.
 //! - A `RedisBloomFilter` accepts no insertions. One that has not grown converts to a [`CuckooFilter`](crate::CuckooFilter), which
 //!   does, and back ([`to_filter`](RedisBloomFilter::to_filter), [`from_filter`](RedisBloomFilter::from_filter)). The chunks of one
