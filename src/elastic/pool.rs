@@ -275,10 +275,10 @@ impl Pool {
         // Chosen items can make one shard far deeper than the others, and its level should not have blocks for many tables. Uniform
         // items never do, so that the blocks for them depend on depths alone, not on the order in which levels were added.
         let log2_tables = tables.max(1).ilog2();
-        let first = self.levels.len() - missing;
-        let too_deep = |level: &&mut Level| u32::from(level.layout.params.depth) > log2_tables + MOST_ABOVE_MEAN;
-        for level in self.levels[first..].iter_mut().filter(too_deep).filter(|level| !level.is_one_block) {
-            level.log2_per_block = level.log2_per_block.min(low_byte(index(log2_tables.saturating_sub(LOG2_BLOCKS - 1).into())));
+        for depth in
+            (self.min_depth..=depth).skip(wanted - missing).filter(|&depth| u32::from(depth) > log2_tables + MOST_ABOVE_MEAN)
+        {
+            self.shorten_blocks_to(depth, low_byte(index(log2_tables.saturating_sub(LOG2_BLOCKS - 1).into())));
         }
         Ok(())
     }
@@ -289,16 +289,21 @@ impl Pool {
         shrink_to(&mut self.levels, 0);
     }
 
-    /// Shortens the blocks of this level, if it is to have tables, to this many, rounded up to a power of two. Half of all places remain
-    /// enough for as many tables as the level may ever have. It must have no blocks yet.
+    /// Shortens the blocks of this level, if it is to have tables, to this many, rounded up to a power of two. It must have no blocks yet.
     pub fn shorten_blocks(&mut self, depth: u8, tables: usize) {
         if tables > 0 {
-            let log2_tables = low_byte(index(tables.next_power_of_two().trailing_zeros().into()));
-            let least = depth.saturating_sub(31_u8.saturating_sub(self.places.start_bits));
-            let level = self.level_of(depth);
-            let level = &mut self.levels[level];
-            level.log2_per_block = level.log2_per_block.min(log2_tables.max(least));
+            self.shorten_blocks_to(depth, low_byte(index(tables.next_power_of_two().trailing_zeros().into())));
         }
+    }
+
+    /// Shortens the blocks of a level without blocks to 2 to the power of `log2_per_block` tables, or to as many that half of all places
+    /// remain enough for all tables that the level may ever have.
+    #[inline(never)]
+    fn shorten_blocks_to(&mut self, depth: u8, log2_per_block: u8) {
+        let least = depth.saturating_sub(31_u8.saturating_sub(self.places.start_bits));
+        let level = self.level_of(depth);
+        let level = &mut self.levels[level];
+        level.log2_per_block = level.log2_per_block.min(log2_per_block.max(least));
     }
 
     /// Returns the depth of the deepest shard.
@@ -852,12 +857,17 @@ mod tests {
         for max_capacity in [1_000_000, 16_000_000, 50_000_000, 100_000_000, 10_000_000_000, 800_000_000_000] {
             let plan = plan(ElasticRequest { max_capacity: Some(max_capacity), ..ElasticRequest::default() });
             for tables in [0, 1, 3, 8, 1000] {
-                let mut pool = Pool::new(&plan);
-                pool.add_levels(&plan, plan.max_depth, usize::MAX).unwrap();
-                (plan.min_depth..=plan.max_depth).for_each(|depth| pool.shorten_blocks(depth, tables));
-                let all = pool.levels.iter().map(|level| level.blocks_for(1 << level.layout.params.depth)).max().unwrap_or(0);
-                let blocks = wide(all + pool.levels.len());
-                assert!(blocks << pool.places.start_bits <= u32::MAX.into(), "{blocks} blocks for {max_capacity} items");
+                let mut read = Pool::new(&plan);
+                read.add_levels(&plan, plan.max_depth, usize::MAX).unwrap();
+                (plan.min_depth..=plan.max_depth).for_each(|depth| read.shorten_blocks(depth, tables));
+                // Chosen items made one shard much deeper than the others.
+                let mut chosen = Pool::new(&plan);
+                chosen.add_levels(&plan, plan.max_depth, tables).unwrap();
+                for pool in [read, chosen] {
+                    let all = pool.levels.iter().map(|level| level.blocks_for(1 << level.layout.params.depth)).max().unwrap_or(0);
+                    let blocks = wide(all + pool.levels.len());
+                    assert!(blocks << pool.places.start_bits <= u32::MAX.into(), "{blocks} blocks for {max_capacity} items");
+                }
             }
         }
     }
