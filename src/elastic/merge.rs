@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     bits::{in_memory, index, low_half, wide},
-    filter::{Combine, Core as _, InsertError, MergeError},
+    filter::{Combine, Core as _, InsertError, InsertErrorKind, MergeError},
     storage::{OutOfMemory, collected, reserved},
     table::{
         TableParams as _,
@@ -169,7 +169,10 @@ fn merge_error(
     with_limit: impl FnOnce(InsertError) -> InsertError,
 ) -> MergeError {
     match refused {
-        Refused::Insertion(error) => MergeError::Insert(with_limit(error)),
+        Refused::Insertion(error) => match error.kind() {
+            InsertErrorKind::OutOfMemory { bytes } => MergeError::OutOfMemory(OutOfMemory::of(bytes)),
+            _ => MergeError::Insert(with_limit(error)),
+        },
         Refused::Full => MergeError::MaxCapacity {
             items,
             max_capacity: params.max_capacity(),
@@ -337,7 +340,7 @@ impl Merging {
             return present.into_iter().try_for_each(|(key, copies)| self.insert(theirs, key, copies));
         }
         if ours.len() + len > index(first.plan().full_at(depth).into()) {
-            let may_split = depth < first.plan().max_depth;
+            let may_split = depth < first.max_split_depth();
             if may_split && first.split(place, depth + 1, slots.stream(), usize::MAX, |_, _| true)? {
                 return self.insert_slots(theirs, slots, true);
             }

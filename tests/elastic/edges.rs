@@ -9,7 +9,7 @@ use crate::{
     common::{SplitMix64, chosen::Plan, filled, key},
     operations::sections::{RECORD, sections},
 };
-use koel::{ElasticBuilder, ElasticFilter, MergeError, ParamError, Prehashed};
+use koel::{ElasticBuilder, ElasticFilter, InsertErrorKind, MergeError, ParamError, Prehashed};
 use std::{collections::BTreeSet, fmt::Display, iter, ops::Range};
 
 const RATES: [f64; 9] = [0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8];
@@ -681,6 +681,45 @@ mod chosen {
         }
         assert!(refused > 200, "{refused}");
         sweep.finish();
+    }
+
+    /// The streams of all items are equal for some bits, and the next bit tells the filters apart. Their merge splits as far as single
+    /// insertions would, and no further.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn merges_of_chosen_items_do_not_deepen_the_directory() {
+        const EACH: usize = 900;
+        let empty = || builder(0.001).max_capacity(1_000_000_000).build().expect("valid parameters");
+        let plan = Plan::of(&empty());
+        for (common, has_room) in [(6, true), (20, false)] {
+            let mut random = SplitMix64(1);
+            let mut filled = |last: u64| {
+                let hashes = || {
+                    let (bucket, t) = (random.below(plan.m), 1 + random.below(4000));
+                    plan.hash(bucket, t, [last, common + 1])
+                };
+                let items = std::iter::repeat_with(hashes).flatten().map(Prehashed);
+                let mut filter = empty();
+                filter.insert_iter(items.take(EACH)).expect("one table has room");
+                filter
+            };
+            let (ours, theirs) = (filled(0), filled(1));
+            for how in [ElasticFilter::merge, ElasticFilter::union] {
+                let mut both = ours.clone();
+                match how(&mut both, &theirs) {
+                    Ok(()) => {
+                        assert!(has_room && both.len() == 2 * EACH, "{common} common bits: {both}");
+                        let (size, most) = (both.size_in_bytes(), ours.size_in_bytes() + theirs.size_in_bytes() + 20_000);
+                        assert!(size <= most, "{common} common bits: {size} bytes, at most {most} expected");
+                    }
+                    Err(MergeError::Insert(error)) if error.kind() == InsertErrorKind::Crowded && !has_room => {
+                        assert_eq!(both.to_bytes(), ours.to_bytes());
+                    }
+                    Err(error) => panic!("{common} common bits: {error}"),
+                }
+                both.assert_consistent();
+            }
+        }
     }
 
     /// A list whose sibling becomes underfull is joined with it, unless chosen items of one pair of buckets are in both. Then it is a

@@ -111,7 +111,12 @@ impl Generation {
     /// false, and changes nothing, if not.
     pub fn insert_even_if_full(&mut self, key: Key) -> bool {
         let place = self.place(key.stream);
-        self.items(place) < self.plan.most_items() && self.insert_at(place, key, true)
+        self.allows_more(place) && self.insert_at(place, key, true)
+    }
+
+    /// Returns true if the rate allows a shard more items.
+    pub(super) fn allows_more(&self, place: Place) -> bool {
+        self.items(place) < self.plan.most_items()
     }
 
     /// Inserts a new item into a table that is full or has no slot for it. Up to `around` second copies near its bucket can leave
@@ -168,7 +173,7 @@ impl Generation {
     }
 
     /// Returns the greatest depth to which a shard may split.
-    fn max_split_depth(&self) -> u8 {
+    pub fn max_split_depth(&self) -> u8 {
         let entries = most_entries(wide(self.shards()), self.plan.shares.partition_bits());
         #[expect(clippy::cast_possible_truncation, reason = "below 64")]
         let depth = entries.ilog2() as u8;
@@ -275,7 +280,7 @@ impl Generation {
         }
         self.pool.reserve_lists(1)?;
         if has_extra_copies {
-            list.iter().for_each(|(class_key, _)| self.remove_extra_copies_of(class_key));
+            list.iter().for_each(|(class_key, _)| _ = self.copies.take(self.plan.entry_key(class_key, 0), u32::MAX));
         }
         let record = self.pool.record(place);
         self.len = self.len + list.len() - record.items();
