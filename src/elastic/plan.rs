@@ -323,7 +323,7 @@ impl ElasticParams {
     /// and are counted as its copies: at most as many of all as absent items are found. A twentieth more is for chance.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is positive, and larger numbers saturate")]
     pub(crate) fn most_distinct(&self, in_tables: u64) -> u64 {
-        (1.05 * in_tables as f64 / (1.0 - self.false_positive_rate)) as u64 + 1
+        ((1.05 * in_tables as f64 / (1.0 - self.false_positive_rate)) as u64).saturating_add(1)
     }
 
     /// Returns the plan of the generation with this number.

@@ -125,6 +125,8 @@ pub(crate) struct Copies {
     entries: usize,
     /// The sum of all counts.
     total: u64,
+    /// The bytes that the largest count has needed since there were no entries.
+    most_count_bytes: u8,
 }
 
 /// Where an item is in [`Copies`], until these change.
@@ -241,7 +243,7 @@ impl Copies {
 
     /// Creates an empty list. Allocates nothing.
     pub fn new(keys: ClassKeys) -> Self {
-        Self { keys, bucket_share: u64::MAX / keys.buckets, lists: Vec::new(), entries: 0, total: 0 }
+        Self { keys, bucket_share: u64::MAX / keys.buckets, lists: Vec::new(), entries: 0, total: 0, most_count_bytes: 0 }
     }
 
     /// Returns a copy of the same size, or an error if memory cannot be allocated.
@@ -274,7 +276,9 @@ impl Copies {
             let Some(at) = copies.list_of_range(range) else { continue };
             let here = entries.clone().take_while(|&(key, _)| copies.list_of(key).0 == at);
             let (len, largest) = here.fold((0, 0), |(len, largest), (_, count)| (len + 1, count.max(largest)));
-            copies.lists[at] = List::build(copies.keys.key_bytes(), largest, len, &mut entries.by_ref().take(len))?;
+            let list = List::build(copies.keys.key_bytes(), largest, len, &mut entries.by_ref().take(len))?;
+            copies.most_count_bytes = copies.most_count_bytes.max(list.view().count_bytes());
+            copies.lists[at] = list;
         }
         Ok(copies)
     }
@@ -284,7 +288,12 @@ impl Copies {
         size_of::<Self>() + self.lists.capacity() * size_of::<List>() + lists
     }
 
-    /// Returns the bytes that the largest count needs.
+    /// Returns an upper bound of the bytes that the largest count needs.
+    pub fn most_count_bytes(&self) -> u8 {
+        self.most_count_bytes
+    }
+
+    /// Returns the bytes that the largest count needs. Reads each list.
     #[inline(never)]
     pub fn count_bytes(&self) -> u8 {
         let has = |bytes: &u8| self.lists.iter().any(|list| list.view().count_bytes() == *bytes);
@@ -440,6 +449,7 @@ impl Copies {
         let is_added = self.lists[list].add_at(at, key, copies, max)?;
         if is_added {
             self.total += u64::from(copies);
+            self.most_count_bytes = self.most_count_bytes.max(self.lists[list].view().count_bytes());
             if self.lists[list].len() > before {
                 self.entries += 1;
                 self.adjust();
@@ -481,6 +491,7 @@ impl Copies {
             let list = List::build(self.keys.key_bytes(), largest, merged.len(), &mut merged.iter().copied())?;
             self.entries += list.len() - self.lists[at].len();
             self.total += here.iter().map(|&(_, copies)| u64::from(copies)).sum::<u64>();
+            self.most_count_bytes = self.most_count_bytes.max(list.view().count_bytes());
             self.lists[at] = list;
             added = rest;
         }

@@ -69,7 +69,7 @@ impl Generation {
     /// greatest depth in use. Otherwise, items of a filter with a high false-positive rate would be taken for copies.
     pub fn has_frequent_copies(&self) -> bool {
         let stored = self.plan.shard(self.global_depth()).stored_bits();
-        let by_chance = self.item_count().saturating_mul(self.plan.whole.bucket_size().into()) >> stored;
+        let by_chance = self.item_count().saturating_mul(self.plan.whole.bucket_size().into()).unbounded_shr(stored);
         let least = by_chance.saturating_mul(2).max(wide(self.len) / LOOK_FIRST_ONE_IN);
         self.has_extra_copies() && self.extra_copies() >= least
     }
@@ -151,12 +151,6 @@ impl Generation {
         for _ in self.copies.take(self.plan.entry_key(class_key, 0), surplus)..surplus {
             self.remove_stored(key);
         }
-    }
-
-    /// Removes all extra copies of an item beside the tables.
-    pub(super) fn remove_extra_copies_of(&mut self, class_key: ClassKey) {
-        self.copies.take(self.plan.entry_key(class_key, 0), u32::MAX);
-        self.take_from_each_entry(class_key, |copies| copies);
     }
 
     /// Sets the extra copies to those of a snapshot, which must be valid.
@@ -257,7 +251,7 @@ impl Generation {
     pub fn add_present(&mut self, mut added: Vec<(Key, u32)>, depth: u8, stores: bool) -> Result<(), InsertError> {
         if stores {
             added.retain_mut(|(key, copies)| {
-                while *copies > 0 && self.insert_copy(*key) {
+                while *copies > 0 && self.allows_more(self.place(key.stream)) && self.insert_copy(*key) {
                     *copies -= 1;
                 }
                 *copies > 0
@@ -366,7 +360,8 @@ impl Generation {
         let none = Around { repeated: 0, are_beyond_chance: false, are_many: false };
         let Some((layout, table)) = self.pool.layout_and_table(place) else { return none };
         let slots = |bucket| layout.slots(self.dispatch, table, bucket);
-        let by_chance = |items: u64| (2 * items * u64::from(layout.params.bucket_size())) >> layout.params.stored_bits();
+        let by_chance =
+            |items: u64| (2 * items * u64::from(layout.params.bucket_size())).unbounded_shr(layout.params.stored_bits());
         let most_by_chance = by_chance(PIECE_BUCKETS * u64::from(layout.params.bucket_size()));
         let first = key.buckets.0 / PIECE_BUCKETS * PIECE_BUCKETS;
         let may_split = self.may_split(place);
@@ -410,7 +405,7 @@ impl Generation {
             };
             let twice = wide((first..buckets.min(first + MANY_BUCKETS)).filter(is_twice).count());
             let pairs = u64::from(layout.params.bucket_size() * (layout.params.bucket_size() - 1) / 2);
-            let by_chance = (MANY_BUCKETS * pairs) >> layout.params.stored_bits();
+            let by_chance = (MANY_BUCKETS * pairs).unbounded_shr(layout.params.stored_bits());
             twice > by_chance + 4 * by_chance.isqrt() + 2
         }
     }

@@ -47,7 +47,7 @@ impl Generation {
         let mut with_lists = Ok(());
         let is_split = reserved.and_then(|()| self.directory.deepened(depth)).map(|deeper| {
             let part = self.push_part(place, depth, bits_to(depth));
-            with_lists = self.check_lists(place, part, charge, budget);
+            with_lists = if budget < usize::MAX { self.check_lists(place, part, charge, budget) } else { Ok(()) };
             let is_done = with_lists.is_ok() && act(self, part);
             if is_done {
                 // Nothing fails from here on.
@@ -119,7 +119,7 @@ impl Generation {
     #[inline(never)]
     fn charge_for_list(&self, items: usize) -> usize {
         // Counts in lists include the copies in the table, so that 0, 1 or more bytes become 1, 2 or 4.
-        let count_bytes = 1 << self.copies.list().map_or(0, Copies::count_bytes).min(2);
+        let count_bytes = 1 << self.copies.list().map_or(0, Copies::most_count_bytes).min(2);
         EMPTY_LIST_BYTES + List::bytes_for(self.plan.key_bytes(), items, count_bytes)
     }
 
@@ -201,6 +201,7 @@ impl Generation {
     pub(super) fn shrink_shard(&mut self, place: Place) {
         let is_merged = self.merge_with_sibling(place, 2 * index(self.merge_at.into()));
         if !is_merged.unwrap_or(true)
+            && self.pool.list(place).is_none()
             && self.items(place) <= self.plan.list_again_at(u8::MAX)
             && self.charge_for_list(self.items(place)) <= self.pool.charge_of(place)
         {

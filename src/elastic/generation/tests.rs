@@ -47,6 +47,21 @@ fn filled() -> (ElasticParams, Generation, Vec<Key>) {
 /// A bucket and the fingerprint in one of its slots.
 type Stored = (u64, u64);
 
+/// Copies are recognized by the bits that tables store of an item, of which there may be as many as a word has.
+#[test]
+fn generations_that_store_64_bits_recognize_copies() {
+    let params = ElasticParams::planned(2e-9, 1, 1);
+    let plan = (0..20).map(|number| params.generation(number)).find(|plan| plan.shard(plan.min_depth).stored_bits() == u64::BITS);
+    let plan = plan.expect("later generations know more bits");
+    let mut generation = Generation::new(plan, Dispatch::best()).expect("memory is available");
+    let key = plan.key(Uniform(split_mix(1)));
+    assert!(matches!(generation.add(key, 1, false, usize::MAX), Ok(true)) && !generation.has_frequent_copies());
+    generation.list_to_table(generation.place(key.stream), None, usize::MAX).expect("memory is available");
+    generation.add_copies(key, 0, 9, usize::MAX).expect("memory is available");
+    assert!(generation.has_frequent_copies() && generation.has_copies_to_move(generation.place(key.stream), key));
+    assert_eq!(generation.copies_around(generation.place(key.stream), key, true).repeated, 0);
+}
+
 /// Returns the state of a generation: its shards with their items, bucket by bucket, the size of its directory, and its length.
 fn state(generation: &Generation) -> (Vec<(u64, Vec<Stored>)>, u8, usize, u64) {
     let places = generation.directory.places();
