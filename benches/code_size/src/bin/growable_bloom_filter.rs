@@ -1,4 +1,5 @@
-//! Performs the operations of `growing` with the crate growable-bloom-filter, which cannot remove items.
+//! Performs the operations of `growing` with the crate growable-bloom-filter, which cannot remove items. It
+//! writes nothing.
 
 #[path = "../end.rs"]
 mod end;

@@ -1,4 +1,4 @@
-//! Performs the operations of `fixed` with the crate qfilter.
+//! Performs the operations of `fixed` with the crate qfilter, but writes nothing.
 
 #[path = "../end.rs"]
 mod end;

@@ -1,4 +1,4 @@
-//! Performs the operations of `growing` with the crate scalable_cuckoo_filter.
+//! Performs the operations of `growing` with the crate scalable_cuckoo_filter, but writes nothing.
 
 #[path = "../end.rs"]
 mod end;
