@@ -20,8 +20,8 @@ const MAX_LINES: usize = 20;
 ///
 /// Cases are matched by their parameters. Figures that follow from parameters and seed must be equal. Figures that depend on
 /// chance, such as measured rates and times, count as different only if chance does not explain the difference: all intervals of a
-/// comparison together hold with a probability of 99 %. If a figure was measured only once, or was disturbed by other work, a
-/// difference is unknown.
+/// comparison together hold with a probability of about 99 %, if both folders have a similar number and spread of rounds. If a
+/// figure was measured only once, or was disturbed by other work, a difference is unknown.
 ///
 /// --json prints every figure of both folders, with its interval and verdict.
 #[derive(Args)]

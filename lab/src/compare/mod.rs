@@ -61,7 +61,7 @@ pub struct Difference {
     pub a: f64,
     /// The value in the second folder.
     pub b: f64,
-    /// Half the width of the confidence interval of b − a. All intervals together hold with a probability of 99 %. It is 0 if both
+    /// Half the width of the confidence interval of b − a. All intervals together hold with a probability of about 99 %. It is 0 if both
     /// values are exact, and `None` if a spread is unknown.
     pub half_interval: Option<f64>,
     /// The verdict on the difference.
