@@ -129,7 +129,7 @@ fn elastic(items: u64) -> Vec<(&'static str, String)> {
 }
 
 fn main() {
-    let items = Extent::of_arguments(ITEMS, 1).items;
+    let items = Extent::of_arguments(&[], ITEMS, 1).items;
     println!("{} items, f = 9, one thread, one run; times per item include making the keys.\n", count(items));
     println!("| | `CuckooFilter` | `ElasticFilter`, planned |\n|---|---:|---:|");
     for ((name, fixed), (_, elastic)) in fixed(items).into_iter().zip(elastic(items)) {

@@ -72,7 +72,7 @@ fn table<F: Insert<u64>>(build: impl Fn(usize) -> F, keys: &[u64], rounds: usize
 }
 
 fn main() {
-    let extent = Extent::of_arguments(DEFAULT_ITEMS, ROUNDS);
+    let extent = Extent::of_arguments(&[], DEFAULT_ITEMS, ROUNDS);
     let keys: Vec<u64> = (0..extent.length() as u64).map(key).collect();
     println!(
         "{} items, a rate of {RATE}: ns per insertion or removal; in brackets, times as long as without copies; and bytes for each item, more \

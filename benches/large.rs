@@ -122,10 +122,10 @@ fn print(all: &[Times]) {
 }
 
 fn main() {
-    let extent = Extent::of_arguments(DEFAULT_ITEMS, ROUNDS);
+    let extent = Extent::of_arguments(&[], DEFAULT_ITEMS, ROUNDS);
     let (items, rounds) = (extent.length(), extent.rounds);
     let keys: Vec<u64> = (0..items as u64).map(key).collect();
-    let each = items as u64 / 20;
+    let each = (items as u64 / 20).max(1);
     // The present queries are spread over the whole set.
     let present = (0..each).map(|n| key(n * 19));
     let absent = (items as u64..items as u64 + each).map(key);

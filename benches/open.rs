@@ -43,7 +43,7 @@ fn drop_cached(file: &Scratch) -> bool {
 }
 
 fn main() {
-    let Extent { items, rounds } = Extent::of_arguments(ITEMS, ROUNDS);
+    let Extent { items, rounds } = Extent::of_arguments(&[], ITEMS, ROUNDS);
     let most = usize::try_from(items).expect("the items fit into memory");
     let builder = ElasticFilter::builder().false_positive_rate(0.001).capacity(1000).max_capacity(most);
     let mut filter = builder.build().expect("valid parameters");

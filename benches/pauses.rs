@@ -20,10 +20,10 @@ mod chosen;
 #[path = "../tests/common/split_mix.rs"]
 mod split_mix;
 
-use std::{env, hint::black_box};
+use std::hint::black_box;
 
 use koel::{ElasticFilter, Insert, MergeError, Prehashed};
-use koel_benches::{Extent, RATE, count, fixed, growing, key, median, planned, processor_time, row};
+use koel_benches::{Extent, RATE, count, fixed, growing, is_given, key, median, planned, processor_time, row};
 
 use self::chosen::Plan;
 
@@ -201,14 +201,13 @@ fn merge(items: u64, rounds: usize) {
 }
 
 fn main() {
-    let Extent { items, rounds } = Extent::of_arguments(4_000_000, ROUNDS);
+    let Extent { items, rounds } = Extent::of_arguments(&["longest", "chosen", "neighbors", "merge"], 4_000_000, ROUNDS);
     let parts: [(&str, &dyn Fn()); 4] = [
         ("longest", &|| longest(items)),
         ("chosen", &|| chosen(items.min(1_000_000), rounds)),
         ("neighbors", &|| neighbors(items.min(1_000_000))),
         ("merge", &|| merge(items * 3 / 4, rounds)),
     ];
-    let is_given = |name: &str| env::args().any(|argument| argument == name);
     let are_all = !parts.iter().any(|(name, _)| is_given(name));
     for (_, run) in parts.iter().filter(|(name, _)| are_all || is_given(name)) {
         run();

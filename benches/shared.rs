@@ -68,7 +68,7 @@ fn shared(threads: usize, keys: &[u64]) -> Times {
 }
 
 fn main() {
-    let extent = Extent::of_arguments(DEFAULT_ITEMS, ROUNDS);
+    let extent = Extent::of_arguments(&[], DEFAULT_ITEMS, ROUNDS);
     let (items, rounds) = (extent.length(), extent.rounds);
     let most_threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let thread_counts: Vec<usize> = [1, 2, 4, 8, 16].into_iter().filter(|&threads| threads <= most_threads.max(2)).collect();

@@ -6,6 +6,8 @@ use koel::{ElasticBuilder, ElasticFilter};
 use koel_benches::{Extent, count, key, row};
 use koel_lab::{Axis, Chart, Mark, Series, chart};
 
+use crate::WORDS;
+
 /// Sizes, as multiples of the plan, that have a row.
 const TIMES: [f64; 12] = [0.5, 0.8, 1.0, 1.02, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0];
 /// The size of the next sample, as a multiple of the size of the last one.
@@ -59,7 +61,7 @@ impl Curve {
 /// Prints the bytes over the number of items, and returns the chart.
 fn over_items() -> Chart {
     // The number is smaller in a test.
-    let items = Extent::of_arguments(1_000_000, 1).length();
+    let items = Extent::of_arguments(&WORDS, 1_000_000, 1).length();
     let planned = items as f64;
     let fixed = |rate| builder(rate).capacity(items).max_capacity(items);
     let curves = [
@@ -93,7 +95,7 @@ fn over_items() -> Chart {
 /// Prints the bytes over the rate, and returns the chart.
 fn over_rates() -> Chart {
     const SIZES: [u64; 3] = [1000, 30_000, 1_000_000];
-    let most = Extent::of_arguments(1_000_000, 1).items;
+    let most = Extent::of_arguments(&WORDS, 1_000_000, 1).items;
     let bits = |rate: f64, items: u64| {
         let mut filter = builder(rate).build().expect("valid parameters");
         (0..items).for_each(|n| filter.insert(&key(n)).expect("the filter grows"));

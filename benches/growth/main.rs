@@ -16,11 +16,13 @@
 
 mod edges;
 
-use std::{collections::VecDeque, env, hint::black_box, path::Path, time::Instant};
+use std::{collections::VecDeque, hint::black_box, path::Path, time::Instant};
 
 use koel::{ElasticFilter, Insert};
-use koel_benches::{Extent, RATE, count, fixed, growing, key, median, planned, row, time};
+use koel_benches::{Extent, RATE, count, fixed, growing, is_given, is_test, key, median, planned, refuse, row, time};
 
+/// What arguments may name, besides a number of items.
+const WORDS: [&str; 5] = ["space", "beyond", "edges", "draw", "merge"];
 const SIZES: [u64; 4] = [100_000, 1_000_000, 3_000_000, 10_000_000];
 /// The fewest and the most rounds. Small filters are measured more often.
 const ROUNDS: [usize; 2] = [3, 15];
@@ -69,7 +71,7 @@ fn measure(mut filter: impl Insert<u64>, keys: &Keys) -> Times {
 fn space() {
     const SIZES: [usize; 5] = [1000, 10_000, 100_000, 1_000_000, 10_000_000];
     const FROM: [usize; 2] = [1000, 1_000_000];
-    let items = Extent::of_arguments(10_000_000, 1).length();
+    let items = Extent::of_arguments(&WORDS, 10_000_000, 1).length();
     let builder = ElasticFilter::builder().false_positive_rate(RATE);
     let shared = builder.clone().build_shared().expect("valid parameters").size_in_bytes();
     let mut columns = Vec::new();
@@ -131,7 +133,7 @@ fn insertion_percentile(keys: &Keys) -> f64 {
 fn beyond() {
     const TIMES: [usize; 6] = [1, 2, 5, 10, 20, 50];
     // The number is smaller in a test.
-    let planned = Extent::of_arguments(1_000_000, 1).length() / 10;
+    let planned = Extent::of_arguments(&WORDS, 1_000_000, 1).length() / 10;
     println!("Bits per item, and in brackets buckets per lookup, of filters planned for {} items:\n", count(planned));
     println!(
         "| ε | `capacity` | as planned | 2 × | 5 × | 10 × | 20 × | 50 × | averaged over log n |\n|---|---:|{}",
@@ -185,7 +187,7 @@ fn merge_all(filters: Vec<ElasticFilter>, items: usize, into_first: bool) -> (f6
 fn merge() {
     const WORKERS: [usize; 3] = [4, 16, 64];
     const ROWS: [&str; 4] = ["fill", "merge in turn", "merge in pairs", "most bytes at a time"];
-    let extent = Extent::of_arguments(3_000_000, 5);
+    let extent = Extent::of_arguments(&WORDS, 3_000_000, 5);
     let (items, rounds) = (extent.length(), extent.rounds);
     let keys: Vec<u64> = (0..extent.items).map(key).collect();
     println!(
@@ -252,7 +254,11 @@ fn column(items: u64, rounds: usize) -> Vec<String> {
 }
 
 fn main() {
-    let is_given = |name: &str| env::args().any(|argument| argument == name);
+    let Extent { items, rounds: most } = Extent::of_arguments(&WORDS, 0, ROUNDS[1]);
+    // A test has other numbers than the charts in docs/tuning, which it would replace.
+    if is_given("draw") && (is_test() || !is_given("edges")) {
+        refuse("draw: only `cargo bench --bench growth -- edges draw` draws");
+    }
     let parts: [(&str, fn()); 3] = [("merge", merge), ("beyond", beyond), ("space", space)];
     if let Some((_, run)) = parts.iter().find(|(name, _)| is_given(name)) {
         return run();
@@ -261,7 +267,6 @@ fn main() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tuning");
         return edges::edges(is_given("draw").then_some(&folder));
     }
-    let Extent { items, rounds: most } = Extent::of_arguments(0, ROUNDS[1]);
     let sizes = if items == 0 { SIZES.to_vec() } else { vec![items] };
     let rounds = |items: u64| (usize::try_from(30_000_000 / items).unwrap_or(0) | 1).clamp(ROUNDS[0], ROUNDS[1]).min(most);
     let columns: Vec<Vec<String>> = sizes.iter().map(|&items| column(items, rounds(items))).collect();

@@ -104,6 +104,24 @@ pub fn row(name: &str, cells: impl IntoIterator<Item = String>) {
     println!("| {name} | {} |", cells.into_iter().collect::<Vec<_>>().join(" | "));
 }
 
+/// Returns true if a word is on the command line.
+#[must_use]
+pub fn is_given(word: &str) -> bool {
+    env::args_os().any(|argument| argument == word)
+}
+
+/// Returns true without `--bench`, which `cargo bench` passes.
+#[must_use]
+pub fn is_test() -> bool {
+    !is_given("--bench")
+}
+
+/// Reports a wrong argument, and ends the process.
+pub fn refuse(message: &str) -> ! {
+    eprintln!("{message}");
+    process::exit(2)
+}
+
 /// The size of a benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
@@ -116,13 +134,24 @@ pub struct Extent {
 impl Extent {
     /// Returns the number of items on the command line, or `items`, and `rounds`. Without `--bench`, which `cargo bench` passes,
     /// the benchmark only tests its assertions: one round, by default with 100,000 items.
+    ///
+    /// `words` are the other arguments that the benchmark knows. If there is any further one, or no item, it reports that and ends
+    /// the process: otherwise, a misspelled argument would measure something else, for minutes.
     #[must_use]
-    pub fn of_arguments(items: u64, rounds: usize) -> Self {
-        let arguments: Vec<String> = env::args().skip(1).collect();
-        let is_test = !arguments.iter().any(|argument| argument == "--bench");
-        let given = arguments.iter().find_map(|argument| argument.parse().ok());
-        let items = given.unwrap_or(if is_test { 100_000 } else { items });
-        Self { items, rounds: if is_test { 1 } else { rounds } }
+    pub fn of_arguments(words: &[&str], items: u64, rounds: usize) -> Self {
+        let mut given = None;
+        for argument in env::args_os().skip(1) {
+            let text = argument.to_str().unwrap_or_default();
+            let number = text.parse().ok().filter(|&number: &u64| number > 0);
+            if given.is_none() && number.is_some() {
+                given = number;
+            } else if !["--bench", "--test"].contains(&text) && !words.contains(&text) {
+                let words: Vec<_> = words.iter().map(|word| format!(", or {word}")).collect();
+                refuse(&format!("{}: give one number of items, from 1{}", argument.display(), words.concat()));
+            }
+        }
+        let items = given.unwrap_or(if is_test() { 100_000 } else { items });
+        Self { items, rounds: if is_test() { 1 } else { rounds } }
     }
 
     /// Returns the number of items as a `usize`.
