@@ -15,13 +15,14 @@ mod heap;
 
 use std::{
     env,
+    ffi::OsString,
     hash::Hasher,
     hint::black_box,
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use koel::{
     Addressing, CuckooFilter, ElasticFilter, Insert,
     go::{GoFilter, MetroHash64},
@@ -470,18 +471,31 @@ pub(crate) fn draw(rows: &[Row], items: usize, copies: &[usize]) -> Chart {
     chart.showing(Some(finding)).captioned(caption)
 }
 
-fn main() -> anyhow::Result<()> {
-    let (mut items, mut picture) = (100_000, None);
-    for argument in env::args_os().skip(1) {
-        match argument.to_str().map(str::parse) {
-            Some(Ok(number)) => items = number,
-            _ => picture = Some(PathBuf::from(argument)),
+/// Returns the number of items and the file of the chart, if they are given. Any other argument is an error, since the measurement
+/// takes long, and a chart replaces the file.
+pub(crate) fn options(arguments: impl IntoIterator<Item = OsString>) -> anyhow::Result<(Option<usize>, Option<PathBuf>)> {
+    let (mut items, mut picture) = (None, None);
+    for argument in arguments {
+        let path = PathBuf::from(&argument);
+        let number = argument.to_str().and_then(|text| text.parse().ok()).filter(|&number: &usize| number > 0);
+        let is_picture = path.extension().is_some_and(|extension| extension == "svg");
+        if items.is_none() && number.is_some() {
+            items = number;
+        } else if picture.is_none() && is_picture {
+            picture = Some(path);
+        } else {
+            bail!("{}: give at most one number of distinct items, from 1, and one file for the chart, NAME.svg", path.display());
         }
     }
-    let items = items.max(1);
+    Ok((items, picture))
+}
+
+fn main() -> anyhow::Result<()> {
+    let (items, picture) = options(env::args_os().skip(1))?;
+    let items = items.unwrap_or(100_000);
     let rows = measure(items, &COPIES)?;
     if let Some(path) = &picture {
-        chart::save(&draw(&rows, items, &COPIES), Path::new(path))?;
+        chart::save(&draw(&rows, items, &COPIES), path)?;
     }
     Ok(print(&mut io::stdout().lock(), &rows, items, &COPIES)?)
 }

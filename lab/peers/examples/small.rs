@@ -17,7 +17,7 @@ use std::{
     time::Instant,
 };
 
-use anyhow::{anyhow, ensure};
+use anyhow::{anyhow, bail, ensure};
 use fastbloom::BloomFilter;
 use koel::{CuckooFilter, FilterView, Xxh3};
 use koel_lab::Quartiles;
@@ -206,9 +206,15 @@ fn median(rounds: &[Vec<Row>], kind: usize) -> Row {
 }
 
 fn main() -> anyhow::Result<()> {
-    let mut arguments = env::args().skip(1).map(|text| text.parse::<usize>());
-    let keys = arguments.next().unwrap_or(Ok(1_000_000))?.max(1);
-    let rounds = arguments.next().unwrap_or(Ok(5))?.max(1);
+    let mut numbers = [1_000_000, 5];
+    for (at, argument) in env::args_os().skip(1).enumerate() {
+        let number = argument.to_str().and_then(|text| text.parse().ok()).filter(|&number: &usize| number > 0);
+        let (Some(number), Some(place)) = (number, numbers.get_mut(at)) else {
+            bail!("{}: give at most two numbers, from 1: of keys in all, and of rounds", argument.display());
+        };
+        *place = number;
+    }
+    let [keys, rounds] = numbers;
     let mut out = io::stdout().lock();
     writeln!(out, "ε = 1/256; about {keys} keys in filters of so many each; medians of {rounds} rounds, in one thread.\n")?;
     writeln!(

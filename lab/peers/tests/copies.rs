@@ -33,6 +33,24 @@ fn koel_holds_all_copies_and_other_fixed_filters_refuse_some() {
     assert!(svg.contains("With 9 copies of each") && svg.contains(">RedisBloom, EXPANSION 0"), "{svg}");
 }
 
+#[test]
+fn other_arguments_are_refused() {
+    let options = |arguments: &[&str]| copies::options(arguments.iter().map(Into::into));
+    assert_eq!(options(&[]).unwrap(), (None, None));
+    assert_eq!(options(&["one.svg", "1000"]).unwrap(), (Some(1000), Some("one.svg".into())));
+    for (arguments, refused) in [
+        (&["1M"][..], "1M"),
+        (&["--help"], "--help"),
+        (&["0"], "0"),
+        (&["10", "20"], "20"),
+        (&["one.svg", "two.svg"], "two.svg"),
+        (&["copies.png"], "copies.png"),
+    ] {
+        let error = options(arguments).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{refused}: give ")), "{error}");
+    }
+}
+
 /// The files are filters that RedisBloom wrote without removals (tests/data/redisbloom/README.md).
 #[test]
 fn redisbloom_writes_the_same_bytes() {
