@@ -1,5 +1,7 @@
 //! The sets of filters to compare, with the columns of their tables and the texts of their result files.
 
+use std::collections::HashSet;
+
 use koel_lab::percent;
 
 use crate::{
@@ -33,8 +35,12 @@ pub(crate) struct Set {
 }
 
 impl Set {
+    /// Returns the filters, each name once.
     pub(crate) fn contestants(&self, rate: f64, items: usize) -> Vec<Contestant> {
-        self.contestants.iter().flat_map(|some| some(rate, items)).collect()
+        // With few items, different plans give the same filter. Names tell rows apart, so its two would be one with twice the rounds.
+        let mut names = HashSet::new();
+        let all = self.contestants.iter().flat_map(|some| some(rate, items));
+        all.filter(|contestant| names.insert(contestant.facts.filter.clone())).collect()
     }
 }
 
