@@ -137,7 +137,7 @@ class Model(RuleBasedStateMachine):
 
 
 TestModel = Model.TestCase
-TestModel.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestModel.settings = settings(max_examples=25, stateful_step_count=30, deadline=None, derandomize=True, database=None)
 
 
 @pytest.mark.parametrize("size", [100, 50_000])
