@@ -12,6 +12,7 @@ use std::{
     error::Error,
     fmt::{self, Display},
     io::{self, Write},
+    ops::{Range, RangeInclusive},
     path::PathBuf,
     ptr,
 };
@@ -311,6 +312,13 @@ fn copies_in_fixed_filters_survive_failed_allocations() {
             assert!(if merged.is_ok() { filter.len() == 2 * with_copies.len() } else { same_bits(filter, &with_copies) });
         },
     );
+    let fewer = fixed(20);
+    operation("unite copies", &|| fixed(20)).run(
+        |filter| filter.union(&with_copies),
+        |filter, united| assert!(if united.is_ok() { *filter == with_copies } else { same_bits(filter, &fewer) }),
+    );
+    operation("intersect copies", &filter_with_copies)
+        .run(|filter| filter.intersect(&fewer), |filter, done| assert!(done.is_ok() && *filter == fewer));
     let bytes = with_copies.to_bytes();
     operation("read copies", &|| ())
         .run(|()| CuckooFilter::from_bytes(&bytes), |(), read| assert!(read.map_or(true, |read| same_bits(read, &with_copies))));
@@ -646,7 +654,7 @@ fn merge_copies(with_copies: &ElasticFilter, fewer: &ElasticFilter) {
     );
     operation("unite copies in growing filters", &|| fewer.clone()).run(
         |filter| filter.union(with_copies),
-        |filter, united| assert!(united.is_ok() == (filter.len() == with_copies.len()) || filter.len() == fewer.len()),
+        |filter, united| if united.is_ok() { assert_eq!(filter.len(), with_copies.len()) } else { assert_same(filter, fewer) },
     );
     operation("intersect growing filters with copies", &|| with_copies.clone()).run(
         |filter| filter.intersect(fewer),
@@ -843,6 +851,39 @@ fn shared_filters_survive_failed_allocations() {
     operation("clear a shared filter", &shared).run(clear, |filter, _| assert!(filter.is_empty()));
     operation("write a shared filter", &shared)
         .run(|filter| filter.write_to(CountingSink(0)), |filter, _| assert_shared_has_all(filter, 2000));
+}
+
+#[test]
+fn copying_and_merging_shared_filters_survives_failed_allocations() {
+    let filled = |items: Range<u64>| {
+        let filter = growing().max_capacity(4000).partitions(4).build_shared().expect("valid parameters");
+        filter.insert_iter(items.map(key)).expect("the filter grows");
+        filter
+    };
+    let (before, other) = (filled(0..1000), filled(500..1500));
+    let bytes = before.to_bytes();
+    let make = || before.try_clone().expect("there is memory");
+    let check = |filter: &koel::SharedFilter, is_done: bool, items: Range<u64>, lengths: RangeInclusive<usize>| {
+        if is_done {
+            assert!(lengths.contains(&filter.len()) && items.clone().all(|n| filter.contains(&key(n))));
+        } else {
+            assert!(filter.to_bytes() == bytes);
+        }
+    };
+    operation("try_clone a shared filter", &make).run(
+        |filter| filter.try_clone(),
+        |filter, copy| {
+            assert!(copy.ok().is_none_or(|copy| copy.to_bytes() == bytes));
+            assert!(filter.to_bytes() == bytes);
+        },
+    );
+    operation("merge shared filters", &make)
+        .run(|filter| filter.merge(&other), |filter, merged| check(filter, merged.is_ok(), 0..1500, 2000..=2000));
+    // Few items look like others.
+    operation("unite shared filters", &make)
+        .run(|filter| filter.union(&other), |filter, united| check(filter, united.is_ok(), 0..1500, 1450..=1500));
+    operation("intersect shared filters", &make)
+        .run(|filter| filter.intersect(&other), |filter, done| check(filter, done.is_ok(), 500..1000, 500..=550));
 }
 
 // Other formats.
