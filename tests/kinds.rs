@@ -5,6 +5,7 @@
 
 use crate::common::same_bits;
 use koel::{Contains, CuckooFilter, ElasticFilter, ElasticView, FilterView, Insert, Prehashed};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// More than two batches of 64 items.
 const ITEMS: u64 = 150;
@@ -177,6 +178,40 @@ fn references_to_shared_filters_can_insert() {
     let shared = growing().build_shared().expect("valid parameters");
     fill(&shared);
     check_lookups!("SharedFilter", shared, items());
+}
+
+/// Calls a function that must panic since its two slices differ in length.
+#[track_caller]
+fn assert_lengths_are_compared(call: impl FnOnce()) {
+    let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("the lengths differ");
+    let text = panic.downcast_ref::<String>().expect("the panic has a message");
+    assert!(text.contains("the two slices must have the same length"), "{text}");
+}
+
+/// Calls each batch operation of filters with three items, and with room for fewer or more answers.
+macro_rules! check_lengths {
+    ($filter:expr) => {{
+        #[allow(unused_mut, reason = "shared filters are changed through a shared reference")]
+        let mut filter = $filter;
+        filter.insert(&1_u64).expect("there is room");
+        let before = filter.to_bytes();
+        for len in [0, 2, 4] {
+            let (items, mut answers) = ([1_u64, 2, 3], vec![false; len]);
+            assert_lengths_are_compared(|| filter.contains_batch(&items, &mut answers));
+            assert_lengths_are_compared(|| filter.insert_unique_batch(&items, &mut answers).expect("there is room"));
+            assert_lengths_are_compared(|| filter.remove_batch(&items, &mut answers));
+        }
+        assert!(filter.to_bytes() == before);
+    }};
+}
+
+#[test]
+#[cfg_attr(not(panic = "unwind"), ignore = "a panic ends the process")]
+fn batches_need_room_for_as_many_answers_as_items() {
+    check_lengths!(fixed());
+    check_lengths!(growing().build().expect("valid parameters"));
+    #[cfg(feature = "std")]
+    check_lengths!(growing().build_shared().expect("valid parameters"));
 }
 
 #[test]
