@@ -2,10 +2,14 @@
 
 use std::{
     io::{self, Read as _, Write},
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     thread,
 };
 
+use crate::common::key;
 use koel::{
     ElasticFilter, Prehashed, SharedFilter, Xxh3,
     hash::{Hasher, HasherId, Uniform},
@@ -78,30 +82,35 @@ fn a_reader_of_the_pipe_may_insert_while_the_filter_is_written() {
     assert!((0..20_000u64).all(|n| read.contains(&n)));
 }
 
-/// A hasher that inserts an item into another filter and looks it up, on the same thread, each time it hashes.
+/// The filter that [`ReentrantHasher`] uses, which has this hasher itself.
+static REENTRANT: OnceLock<SharedFilter<ReentrantHasher>> = OnceLock::new();
+
+static HASHED: AtomicUsize = AtomicUsize::new(0);
+
+/// A hasher that inserts an item into its own filter and looks it up, on the same thread, each time it hashes. These items have
+/// hashes already.
 #[derive(Clone)]
-struct ReentrantHasher(&'static SharedFilter, &'static AtomicUsize);
+struct ReentrantHasher;
 
 impl Hasher for ReentrantHasher {
     fn hash(&self, seed: u64, bytes: &[u8]) -> Uniform {
-        let key = Prehashed(self.1.fetch_add(1, Relaxed) as u64);
-        let _ = self.0.insert(&key);
-        assert!(self.0.contains(&key));
+        let filter = REENTRANT.get().expect("the filter is built");
+        let key = Prehashed(key(1 << 40 | HASHED.fetch_add(1, Relaxed) as u64));
+        filter.insert(&key).expect("the filter grows");
+        assert!(filter.contains(&key));
         Xxh3.hash(seed, bytes)
     }
 
     fn id(&self) -> HasherId {
-        assert!(!self.0.is_empty());
+        assert!(REENTRANT.get().is_none_or(|filter| !filter.is_empty()));
         HasherId::custom(0x8001)
     }
 }
 
 #[test]
-fn hashers_and_iterators_may_use_filters() {
-    static HASHED: AtomicUsize = AtomicUsize::new(0);
-    let other: &SharedFilter = Box::leak(Box::new(filled()));
-    let builder = ElasticFilter::builder().false_positive_rate(0.001).hasher(ReentrantHasher(other, &HASHED)).partitions(4);
-    let filter = builder.build_shared().expect("valid parameters");
+fn hashers_and_iterators_may_use_the_filter_itself() {
+    let builder = ElasticFilter::builder().false_positive_rate(0.001).hasher(ReentrantHasher).partitions(4);
+    let filter = REENTRANT.get_or_init(|| builder.build_shared().expect("valid parameters"));
     let items: Vec<u64> = (0..500).collect();
     filter.insert_batch(&items).expect("the filter grows");
     let mut found = vec![false; items.len()];
@@ -113,5 +122,6 @@ fn hashers_and_iterators_may_use_filters() {
     let mut bytes = Vec::new();
     filter.write_to(&mut bytes).expect("writing to a vector succeeds");
     filter.remove_batch(&items, &mut found);
-    assert!(HASHED.load(Relaxed) > 1000 && filter.len() == 400);
+    let hashed = HASHED.load(Relaxed);
+    assert!(hashed > 1000 && filter.len() == 400 + hashed, "{hashed} hashed, {filter}");
 }
