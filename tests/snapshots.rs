@@ -272,7 +272,7 @@ fn other_bytes_are_refused() {
 fn remedies_are_shown_verbatim() {
     for remedy in ["choose a file", "set {\"path\": \"x.koel\"} in app.json", "close }", "{}", ""] {
         let error = CuckooFilter::from_bytes(b"PK").expect_err("no snapshot").with_remedy(remedy).to_string();
-        let expected = if remedy.is_empty() { String::new() } else { format!("; {remedy}") };
-        assert!(error.ends_with(&expected) && !error.ends_with("; "), "{error}");
+        let is_shown = if remedy.is_empty() { !error.contains("; ") } else { error.ends_with(&format!("; {remedy}")) };
+        assert!(is_shown, "{error}");
     }
 }
