@@ -208,8 +208,8 @@ fn filled(builder: &Builder, items: &[u64], copies: u32) -> Result<CuckooFilter,
 }
 
 /// Merges two filters of `items` items, `percent` % of them in both, with `copies` of each. If the merge is refused, asserts that
-/// the capacity in the error works.
-fn follow(kind: &Builder, items: usize, percent: usize, copies: u32, seed: u64) {
+/// the capacity in the error works. Returns whether it is refused.
+fn follow(kind: &Builder, items: usize, percent: usize, copies: u32, seed: u64) -> bool {
     let case = format!("{items} items, {percent} % of them in both, {copies} copies, {kind:?}");
     let hashes: Vec<u64> = SplitMix64(seed).take(2 * items).collect();
     let (left, right) = (&hashes[..items], &hashes[items - items * percent / 100..][..items]);
@@ -223,7 +223,7 @@ fn follow(kind: &Builder, items: usize, percent: usize, copies: u32, seed: u64) 
         })
         .unwrap_or_else(|| panic!("{case}: cannot be filled"));
     let before = ours.to_bytes();
-    let Err(error) = ours.merge(&theirs) else { return };
+    let Err(error) = ours.merge(&theirs) else { return false };
     assert!(ours.to_bytes() == before, "{case}");
     let MergeError::Full { items: counted, slots, capacity, needed, .. } = error else { panic!("{case}: {error}") };
     assert_eq!((slots, capacity), (ours.slots(), ours.capacity()), "{case}");
@@ -239,6 +239,7 @@ fn follow(kind: &Builder, items: usize, percent: usize, copies: u32, seed: u64) 
     let mut union = left.clone();
     left.merge(&right).unwrap_or_else(|error| panic!("{case}: {error}"));
     union.union(&right).unwrap_or_else(|error| panic!("{case}: {error}"));
+    true
 }
 
 /// Only here is the capacity tried that the error of a refused merge or union names, for filters that overlap.
@@ -254,7 +255,7 @@ fn the_capacity_named_for_overlapping_filters_is_enough() {
     ];
     // The largest size takes most of the time in a debug build, so only `just release` runs it.
     let sizes: &[usize] = if cfg!(debug_assertions) { &[100, 1000] } else { &[100, 1000, 10_000] };
-    let mut seed = 0;
+    let (mut seed, mut refused) = (0, 0);
     for (table, f, b) in kinds {
         for addressing in ADDRESSINGS {
             let kind = CuckooFilter::builder().table(table).fingerprint_bits(f).bucket_size(b).addressing(addressing);
@@ -262,16 +263,18 @@ fn the_capacity_named_for_overlapping_filters_is_enough() {
                 for percent in [0, 1, 25, 50, 100] {
                     for copies in [1, 2, 7] {
                         seed += 1;
-                        follow(&kind, items, percent, copies, seed);
+                        refused += u64::from(follow(&kind, items, percent, copies, seed));
                     }
                 }
             }
         }
     }
+    assert!(refused > seed / 2, "{refused} of {seed}");
     let kind = CuckooFilter::builder().table(TableKind::Packed).fingerprint_bits(13);
     for percent in [0, 50, 100] {
-        follow(&kind, 100_000, percent, 1, 1);
-        follow(&kind, 100_000, percent, 2, 1);
+        for copies in [1, 2] {
+            assert_eq!(follow(&kind, 100_000, percent, copies, 1), percent < 100, "{percent} %, {copies} copies");
+        }
     }
-    follow(&kind, 1_000_000, 40, 1, 1);
+    assert!(follow(&kind, 1_000_000, 40, 1, 1));
 }

@@ -1,6 +1,6 @@
 //! Merges, unions and intersections of filters that have grown differently.
 
-use crate::common::key;
+use crate::common::{key, same_bits};
 use koel::{ElasticBuilder, ElasticFilter, InsertErrorKind, MergeError};
 use std::iter;
 
@@ -176,7 +176,10 @@ fn the_remedy_of_a_refused_merge_does_not_count_copies() {
             (left, filled(builder(max), 100..200))
         };
         let (mut left, right) = pair(100);
-        let Err(MergeError::MaxCapacity { items, needed, .. }) = left.merge(&right) else { continue };
+        let before = left.to_bytes();
+        let Err(error) = left.merge(&right) else { continue };
+        let MergeError::MaxCapacity { items, needed, .. } = error else { panic!("{error}") };
+        assert!(left.to_bytes() == before, "{left}");
         let needed = needed.unwrap();
         assert!(items as u64 == (100 << 25) + 100 && (101..=most).contains(&needed), "{items} items, {needed} at {rate}");
         let (mut left, right) = pair(needed);
@@ -524,7 +527,8 @@ fn merges_around_the_plan_keep_all_copies() {
                     let (case, mut union) =
                         (format!("{percent} %, {emptied} % removed, {theirs} items {copies} times"), sum.clone());
                     let len = sum.len() + other.len();
-                    if sum.merge(other).is_err() {
+                    if let Err(error) = sum.merge(other) {
+                        assert!(matches!(error, MergeError::MaxCapacity { .. }) && same_bits(&sum, &union), "{case}: {error}");
                         continue;
                     }
                     union.union(other).expect("a sum has more items");
