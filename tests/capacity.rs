@@ -27,6 +27,18 @@ fn allowed_failures(trials: u64) -> u64 {
     (expected + 4.0 * expected.sqrt()).ceil() as u64
 }
 
+/// Returns the greatest plausible number of failures of one kind and capacity: the probability of more is below 10⁻⁶.
+fn allowed_failures_of_one_kind(trials: u64) -> u64 {
+    let expected = trials as f64 * 1e-4;
+    // An upper bound for the probability of more than `failures`: expectedⁿ / n! with n = failures + 1.
+    let mut probability = 1.0;
+    let is_unlikely = |failures: &u64| {
+        probability *= expected / (failures + 1) as f64;
+        probability < 1e-6
+    };
+    (0..trials).find(is_unlikely).unwrap_or(trials)
+}
+
 #[test]
 fn small_capacities_fit() {
     let (mut trials, mut failed) = (0, Vec::new());
@@ -54,6 +66,8 @@ fn small_capacities_fit() {
                 let count = 20_000 / (capacity + 20) as u64;
                 let failures = failures(table, f, b, addressing, capacity, count);
                 trials += count;
+                let allowed = allowed_failures_of_one_kind(count);
+                assert!(failures <= allowed, "{failures} of {count}: {table} {f} {b} {addressing} {capacity}");
                 if failures > 0 {
                     failed.push((failures, count, table, f, b, addressing, capacity));
                 }
