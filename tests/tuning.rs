@@ -98,7 +98,6 @@ fn all_kinds_are_recommended_or_rejected_with_a_reason() {
     assert_eq!(count_reasons(&recommend(usize::MAX, 0.01, &Constraints::default()), "at most"), all);
 }
 
-/// The reason for rejecting a bucket size that no table has names the valid sizes.
 #[test]
 fn formulas_hold_for_any_bucket_size() {
     assert!((tuning::false_positive_rate(13, 1 << 31, 0.9) - 1.0).abs() < 1e-9);
@@ -106,6 +105,7 @@ fn formulas_hold_for_any_bucket_size() {
     assert!(tuning::min_fingerprint_bits(1000, u32::MAX) < 1e-8);
 }
 
+/// The reason for rejecting a bucket size that no table has names the valid sizes.
 #[test]
 fn invalid_bucket_sizes_are_rejected_with_the_valid_ones() {
     let reasons = |b, table| {
