@@ -3,7 +3,7 @@
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
 
-use crate::common::{GoFile, SplitMix64, kinds, same_bits, split_mix::unmixed};
+use crate::common::{Folder, GoFile, SplitMix64, kinds, same_bits, split_mix::unmixed};
 use koel::{
     Addressing, CuckooFilter, FilterView, InsertErrorKind, Kernel, Prehashed, TableKind,
     go::{self, GoError, GoFilter, MetroHash64},
@@ -385,19 +385,17 @@ fn all_kernels_give_gos_results() {
 
 #[test]
 fn save_writes_the_encoded_file() {
-    let folder = std::env::temp_dir().join(format!("koel-go-{}", std::process::id()));
-    fs::create_dir_all(&folder).expect("a folder");
-    let path = folder.join("filter.go");
+    let folder = Folder::new("go");
+    let path = folder.path("filter.go");
     for fixture in fixtures() {
         let go = fixture.decode();
         assert_eq!(go.has_victim(), go.len() > go.filter().len());
         go.save(&path).expect("it can be written");
         assert!(fs::read(&path).expect("it can be read") == fixture.bytes);
     }
-    assert_eq!(fs::read_dir(&folder).expect("the folder").count(), 1, "no temporary file is left");
-    let error = fixtures()[0].decode().save(folder.join("missing/filter.go")).expect_err("there is no such folder");
+    assert_eq!(folder.names(), ["filter.go"], "no temporary file is left");
+    let error = fixtures()[0].decode().save(folder.path("missing/filter.go")).expect_err("there is no such folder");
     assert!(error.to_string().contains("filter.go: cannot be written: "), "{error}");
-    fs::remove_dir_all(&folder).expect("it can be deleted");
 }
 
 /// Go has no list of copies, so its filters refuse a ninth copy: both buckets of the item are full of copies. The error says so.

@@ -1,10 +1,10 @@
 //! Snapshots of growing filters: written, read, corrupted and forged.
 
 use crate::{
-    common::{filled, key, same_bits},
+    common::{Folder, filled, key, same_bits},
     operations::sections::{COPIES, RECORD, SECTION, seal, sections},
 };
-use std::{env, fs, process};
+use std::fs;
 
 use koel::{
     CuckooFilter, ElasticBuilder, ElasticFilter, ElasticView, SharedFilter, SnapshotError, SnapshotErrorKind as Kind, Xxh3,
@@ -54,7 +54,8 @@ fn repeated(builder: ElasticBuilder, items: u64, copies: u64) -> ElasticFilter {
 #[test]
 #[cfg(not(target_family = "wasm"))]
 fn every_type_writes_and_reads_the_same_bytes() {
-    let path = env::temp_dir().join(format!("koel-types-{}.koel", process::id()));
+    let folder = Folder::new("types");
+    let path = folder.path("types.koel");
     for filter in all_kinds() {
         let bytes = filter.to_bytes();
         let view = ElasticView::over(&bytes).expect("a valid snapshot");
@@ -71,7 +72,6 @@ fn every_type_writes_and_reads_the_same_bytes() {
         let read = SharedFilter::read_from(&bytes[..]).expect("a valid snapshot").into_elastic().expect("there is memory");
         assert!(same_bits(&read, &filter));
     }
-    fs::remove_file(path).expect("the file exists");
 }
 
 #[test]
@@ -120,7 +120,8 @@ fn streams_and_files_have_the_same_bytes() {
     if cfg!(any(miri, target_family = "wasm")) {
         return;
     }
-    let path = env::temp_dir().join(format!("koel-elastic-{}.koel", process::id()));
+    let folder = Folder::new("elastic");
+    let path = folder.path("elastic.koel");
     filter.save(&path).expect("the folder exists");
     assert_eq!(ElasticFilter::load(&path).expect("a valid snapshot").to_bytes(), stream);
     fs::write(&path, &two).expect("the file exists");
