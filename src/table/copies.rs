@@ -621,7 +621,7 @@ impl<'a> SnapshotCopies<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use proptest::{prelude::*, test_runner::RngSeed};
     use std::collections::BTreeMap;
 
     fn check(copies: &Copies, model: &BTreeMap<ClassKey, u32>) {
@@ -664,6 +664,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
+
         /// Compares lists of all sizes with a map. Keys are close together, at both ends, and anywhere.
         #[test]
         fn lists_equal_a_map(

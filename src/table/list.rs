@@ -555,7 +555,7 @@ impl List {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use proptest::{prelude::*, test_runner::RngSeed};
     use std::collections::BTreeMap;
 
     const MOST: u32 = u32::MAX - 7;
@@ -581,6 +581,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn lists_equal_a_map(
             key_bytes in 1_u8..=16,

@@ -6,7 +6,7 @@ use super::{
     part,
 };
 use koel::{Item, Prehashed, Xxh3};
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::RngSeed};
 use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 /// Each pair would have equal bytes if lengths and tags did not separate the parts.
@@ -79,6 +79,8 @@ fn nested() -> impl Strategy<Value = Nested> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn composites_can_be_decoded(item in nested()) {
         round_trips(&item)?;
