@@ -369,20 +369,22 @@ fn a_count_comes_before_an_error() {
     koel.run("uniq no.txt --count-only").error(&["no.txt"]);
 }
 
-/// The numbers of the lines so far come before the signal, too. It may come before or after the lines are counted.
+/// The numbers of the lines so far come before the signal, too. The pipe holds a few of these lines, so when all have been
+/// written, most have been read.
 #[test]
 #[cfg(unix)]
 fn an_interrupted_run_prints_its_counts() {
     for option in ["--count-only", "-c"] {
         let koel = Koel::new();
         let run = koel.shell(&format!(
-            "mkfifo lines; koel uniq {option} lines --filter seen.koel > counts & exec 3> lines; printf 'ten\\nten\\nten\\n' >&3
+            "mkfifo lines; koel uniq {option} lines --filter seen.koel > counts & exec 3> lines; yes ten | head -n 200000 >&3
              kill -TERM $!; wait $! || echo $?; exec 3>&-; cat counts",
         ));
         let text = run.text();
         let counts = text.strip_prefix("143\n").expect("the status of the signal");
         if option == "-c" {
-            assert!(counts == "      3 ten\n" || counts.is_empty(), "{counts}");
+            let count = counts.strip_suffix(" ten\n").and_then(|count| count.trim_start().parse().ok());
+            assert!(count.is_some_and(|count| (1..=200_000).contains(&count)), "{counts}");
         } else {
             assert_eq!(counts, format!("{}\n", facts(&koel, "seen.koel")["items"]));
         }
