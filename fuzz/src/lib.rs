@@ -7,6 +7,7 @@
 mod chosen;
 pub mod composed;
 pub mod foreign;
+pub mod formats;
 mod formulas;
 mod go_files;
 mod growing;

@@ -4,16 +4,15 @@
 #[path = "../../fuzz/src/composed.rs"]
 pub(crate) mod operations;
 
+#[cfg(feature = "serde")]
+#[path = "../../fuzz/src/formats.rs"]
+mod formats;
+
 use crate::common::{chosen, sequences::Target, split_mix};
 use operations::{HEADER, STEP, Size, check, describe};
 
-/// The serde formats that a filter is written in and read from, in addition to snapshots.
 #[cfg(feature = "serde")]
-pub(crate) const FORMATS: &[operations::Format] = &[
-    |filter| crate::formats::from_bincode(&crate::formats::to_bincode(filter)).expect("a written filter can be read"),
-    |filter| crate::formats::from_postcard(&crate::formats::to_postcard(filter)).expect("a written filter can be read"),
-    |filter| crate::formats::from_json(crate::formats::to_json(filter)).expect("a written filter can be read"),
-];
+pub(crate) use formats::FORMATS;
 #[cfg(not(feature = "serde"))]
 pub(crate) const FORMATS: &[operations::Format] = &[];
 
