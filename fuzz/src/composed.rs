@@ -817,7 +817,7 @@ impl State {
             Summary(&expected)
         );
         for &(kind, _) in &refused {
-            self.check_refusal(kind);
+            self.check_refusal(kind, self.sides[0].limit, self.sides[0].model.len + accepted.len());
         }
         self.refused += refused.len();
         let side = &mut self.sides[0];
@@ -831,12 +831,31 @@ impl State {
         accepted.into_iter().for_each(|hash| side.model.add(hash, 1));
     }
 
-    /// Asserts that a refusal is justified by a limit or by chosen hashes.
-    fn check_refusal(&self, kind: InsertErrorKind) {
-        let Side { limit, .. } = &self.sides[0];
+    /// Asserts that a filter with this limit, and this many items in all, may refuse one: at the limit, for prehashed items, or beyond
+    /// the largest count.
+    fn check_refusal(&self, kind: InsertErrorKind, limit: usize, total: usize) {
         match kind {
-            InsertErrorKind::Limit { .. } => assert!(*limit < usize::MAX, "refused without a limit"),
-            kind => assert!(self.header.universe != Universe::Items, "refused as {kind:?}"),
+            InsertErrorKind::Limit { .. } => assert!(limit < usize::MAX, "refused without a limit"),
+            InsertErrorKind::Crowded => assert!(self.header.universe != Universe::Items, "refused as {kind:?}"),
+            InsertErrorKind::TooManyCopies => assert!(total >= u32::MAX as usize, "too many copies, with {total} items"),
+            kind => panic!("refused as {kind:?}"),
+        }
+    }
+
+    /// Asserts that a filter with this limit may refuse to merge one with these items into one with those: as it may refuse an item,
+    /// or beyond the planned number of distinct items. Chosen ones may fill a shard of a later generation before that.
+    fn check_refused_merge(&self, error: &MergeError, limit: usize, models: [&Model; 2]) {
+        let [ours, theirs] = models;
+        let total = ours.len + theirs.len;
+        match error {
+            MergeError::Insert(error) => self.check_refusal(error.kind(), limit, total),
+            &MergeError::MaxCapacity { items, max_capacity, .. } => {
+                assert_eq!((items, max_capacity), (total, self.empty.params().max_capacity()));
+                let distinct = ours.copies.len() + theirs.copies.keys().filter(|&&hash| ours.count(hash) == 0).count();
+                let may_be = distinct > max_capacity || self.header.universe.is_chosen();
+                assert!(may_be, "a merge is refused with {distinct} distinct items: {error}");
+            }
+            error => panic!("a merge is refused: {error}"),
         }
     }
 
@@ -865,7 +884,7 @@ impl State {
         assert!(side.filters[0].to_bytes() == copy.to_bytes(), "insert_unique differs from count and insert");
         if let Err(kind) = expected {
             self.refused += 1;
-            self.check_refusal(kind);
+            self.check_refusal(kind, self.sides[0].limit, self.sides[0].model.len);
         }
     }
 
@@ -905,17 +924,10 @@ impl State {
             return;
         }
         let before = first.filters[0].to_bytes();
-        let results = first.combine(second, merge, shared);
-        let refusal = |result: &Result<(), MergeError>| match result {
-            Ok(()) => None,
-            Err(MergeError::Insert(error)) => Some(format!("{:?}", kind(error))),
-            Err(error) => Some(error.to_string()),
-        };
-        let refusals: Vec<_> = results.iter().map(refusal).collect();
-        assert!(refusals.iter().all(|refusal| *refusal == refusals[0]), "the filters have different results: {refusals:?}");
-        if refusals[0].is_some() {
+        if let Err(error) = agreed(first.combine(second, merge, shared)) {
             assert!(first.filters[0].to_bytes() == before, "a refused merge changed something");
-            return;
+            let [first, second] = &self.sides;
+            return self.check_refused_merge(&error, first.limit, [&first.model, &second.model]);
         }
         for (&hash, &theirs) in &second.model.copies {
             let ours = first.model.count(hash);
@@ -973,13 +985,14 @@ impl State {
                 return;
             }
             let before = side.filters[0].to_bytes();
-            let is_merged = side.each(|filter| match filter {
-                Own(filter) => filter.merge(&filter.clone()).is_ok(),
-                Shared(filter) => filter.merge(&filter.try_clone().expect("there is memory")).is_ok(),
+            let results = side.filters.iter_mut().map(|filter| match filter {
+                Own(filter) => filter.merge(&filter.clone()),
+                Shared(filter) => filter.merge(&filter.try_clone().expect("there is memory")),
             });
-            if !is_merged {
+            if let Err(error) = agreed(results.collect()) {
                 assert!(side.filters[0].to_bytes() == before, "a refused merge changed something");
-                return;
+                let side = &self.sides[0];
+                return self.check_refused_merge(&error, side.limit, [&side.model; 2]);
             }
             side.model.copies.values_mut().for_each(|copies| *copies *= 2);
             side.model.len *= 2;
@@ -1014,15 +1027,17 @@ impl State {
         let workers = 1 + usize::from(workers) % 4;
         let (mut merged, mut model) = (self.header.builder().build().expect("valid parameters"), Model::default());
         for worker in 0..workers {
-            let (mut filter, mut inserted) = (self.header.builder().build().expect("valid parameters"), Vec::new());
+            let (mut filter, mut inserted) = (self.header.builder().build().expect("valid parameters"), Model::default());
             for &hash in keys.hashes.iter().skip(worker).step_by(workers) {
-                if filter.insert(&Prehashed(hash)).is_ok() {
-                    inserted.push(hash);
+                match filter.insert(&Prehashed(hash)) {
+                    Ok(()) => inserted.add(hash, 1),
+                    Err(error) => self.check_refusal(error.kind(), usize::MAX, inserted.len),
                 }
             }
             // A merge beyond `max_capacity` may be refused; the items merged before stay.
-            if merged.merge(&filter).is_ok() {
-                inserted.into_iter().for_each(|hash| model.add(hash, 1));
+            match merged.merge(&filter) {
+                Ok(()) => inserted.copies.into_iter().for_each(|(hash, copies)| model.add(hash, copies)),
+                Err(error) => self.check_refused_merge(&error, usize::MAX, [&model, &inserted]),
             }
         }
         self.sides[1] = Side::new(on_kernels(&merged), usize::MAX, model);
@@ -1033,7 +1048,11 @@ impl State {
         let keys = self.copies(Range { len: range.len.min(self.size.items as u64), ..range }, self.size.copies.min(1 << 14));
         let (mut filter, mut model) = (self.header.builder().build().expect("valid parameters"), Model::default());
         // Chosen items are refused after long eviction walks: the first one is enough.
-        for hash in keys.hashes.into_iter().take_while(|&hash| filter.insert(&Prehashed(hash)).is_ok()) {
+        for hash in keys.hashes {
+            if let Err(error) = filter.insert(&Prehashed(hash)) {
+                self.check_refusal(error.kind(), usize::MAX, model.len);
+                break;
+            }
             model.add(hash, 1);
         }
         self.sides[1] = Side::new(on_kernels(&filter), usize::MAX, model);
@@ -1165,6 +1184,18 @@ impl State {
             self.sides.swap(0, 1);
         }
     }
+}
+
+/// Asserts that filters that must stay equal have the same result, and returns it.
+fn agreed(mut results: Vec<Result<(), MergeError>>) -> Result<(), MergeError> {
+    let refusal = |result: &Result<(), MergeError>| match result {
+        Ok(()) => None,
+        Err(MergeError::Insert(error)) => Some(format!("{:?}", kind(error))),
+        Err(error) => Some(error.to_string()),
+    };
+    let refusals: Vec<_> = results.iter().map(refusal).collect();
+    assert!(refusals.iter().all(|refusal| *refusal == refusals[0]), "the filters have different results: {refusals:?}");
+    results.swap_remove(0)
 }
 
 /// Displays how many items were refused, and why the first one was.
