@@ -1,6 +1,10 @@
-//! Bytes as a snapshot of a growing filter: every reader refuses them with the same error, or they give a working filter.
+//! Bytes as a snapshot of a growing filter: every reader of bytes and streams refuses them, or they give a working filter.
 
-use super::{pieces::Pieces, split_mix::SplitMix64};
+use super::{
+    pieces::{Pieces, check_extent},
+    same_bits::same_bits,
+    split_mix::SplitMix64,
+};
 use koel::{ElasticFilter, ElasticView, Kernel, Prehashed, SnapshotError, hash::AnyHasher};
 
 type Filter = ElasticFilter<AnyHasher>;
@@ -25,8 +29,22 @@ pub fn check(bytes: &[u8], odd: usize) {
         _ => assert_eq!(error_of(&streamed), error_of(&read), "read_from"),
     }
     let opened = View::over_with(bytes, AnyHasher::from_id);
+    let prefix = View::over_prefix_with(bytes, AnyHasher::from_id);
+    check_extent(bytes, odd, read.as_ref().err(), prefix.as_ref().ok().map(|&(_, end)| end));
+    match (&opened, &prefix) {
+        (Ok(view), Ok((same, end))) => assert!(view.to_bytes() == same.to_bytes() && *end == bytes.len()),
+        (Err(error), Ok((view, end))) => {
+            assert_eq!((error.kind(), error.offset()), (koel::SnapshotErrorKind::TrailingBytes, *end as u64));
+            assert_eq!(view.to_filter().is_ok(), streamed.is_ok(), "over_prefix");
+        }
+        (Ok(_), Err(error)) => panic!("over_prefix: {error}"),
+        (Err(error), Err(same)) => assert_eq!(error.to_string(), same.to_string(), "over_prefix"),
+    }
     if let Ok(view) = &opened {
         query_unverified(view);
+        let filter = view.to_filter();
+        assert_eq!(filter.is_ok(), read.is_ok(), "to_filter: {:?}", filter.err());
+        assert!(same_bits(&filter.ok(), &read.as_ref().ok().cloned()), "to_filter");
     }
     let verified = opened.and_then(|view| view.verify().map(|()| view));
     let view_error = verified.as_ref().err().map(|error| (error.kind(), error.to_string()));
@@ -35,7 +53,7 @@ pub fn check(bytes: &[u8], odd: usize) {
     let Ok(filter) = read else { return };
     assert!(filter.to_bytes() == bytes, "the filter is written differently");
     if let Ok(view) = verified {
-        compare(view, &filter);
+        compare(view, &filter, &[]);
     }
     if filter.len() <= MAX_ITEMS {
         check_changes(filter);
@@ -54,17 +72,18 @@ fn query_unverified(view: &View<'_>) {
     }
 }
 
-/// Asserts that a view of the same bytes gives the same results as the filter.
-fn compare(mut view: View<'_>, filter: &Filter) {
+/// Asserts that a view of the same bytes gives the same results as the filter, for random items and these, which are present.
+fn compare(mut view: View<'_>, filter: &Filter, present: &[u64]) {
     assert_eq!((view.len(), view.shards(), view.params()), (filter.len(), filter.shards(), filter.params()));
     assert_eq!(view.distinct(), filter.distinct());
-    let hashes: Vec<u64> = SplitMix64(1).take(150).collect();
-    let (mut found, mut found_in_view) = (vec![false; 150], vec![false; 150]);
+    let hashes: Vec<u64> = present.iter().copied().chain(SplitMix64(1).take(150)).collect();
+    let (mut found, mut found_in_view) = (vec![false; hashes.len()], vec![false; hashes.len()]);
     for kernel in Kernel::available() {
         view.set_kernel(kernel).expect("the kernel is available");
         filter.contains_batch(&Prehashed(&hashes), &mut found);
         view.contains_batch(&Prehashed(&hashes), &mut found_in_view);
         assert_eq!(found, found_in_view);
+        assert!(found[..present.len()].iter().all(|&found| found), "an item is lost");
     }
     assert!(hashes.iter().all(|&hash| view.count(&Prehashed(hash)) == filter.count(&Prehashed(hash))));
     filter.assert_consistent();
@@ -92,8 +111,10 @@ fn check_changes(mut filter: Filter) {
         assert!(inserted.iter().all(|&hash| filter.contains(&Prehashed(hash)) && filter.count(&Prehashed(hash)) > 0));
     }
     assert!((0.0..=1.0).contains(&filter.false_positive_rate()) && filter.size_in_bytes() > filter.table_bytes());
-    let read = Filter::from_bytes_with(&filter.to_bytes(), AnyHasher::from_id).expect("a valid snapshot");
-    assert_eq!(read.to_bytes(), filter.to_bytes());
+    let bytes = filter.to_bytes();
+    let read = Filter::from_bytes_with(&bytes, AnyHasher::from_id).expect("a valid snapshot");
+    assert_eq!(read.to_bytes(), bytes);
+    compare(View::over_with(&bytes, AnyHasher::from_id).expect("a valid snapshot"), &filter, &inserted);
     let mut merged = filter.clone();
     if merged.merge(&read).is_ok() {
         assert_eq!(merged.len(), 2 * filter.len());

@@ -1,10 +1,11 @@
-//! Bytes as a snapshot: all readers give the same error, or a filter with the items that the table's bits say. All queries return.
+//! Bytes as a snapshot: all readers of bytes and streams give the same error, or a filter with the items that the table's bits say. All
+//! queries return.
 //! `just reader` compares the readers' errors with tests/reader.py on the stored inputs.
 
 use super::{
     formulas::{Formulas, Key},
     growing,
-    pieces::Pieces,
+    pieces::{Pieces, check_extent},
     repair,
     same_bits::same_bits,
     sections::is_growing,
@@ -98,6 +99,18 @@ fn read_all_ways(bytes: &[u8], odd: usize) -> Result<Filter, SnapshotError> {
         let verified = view.verify().map_err(|error| (error.kind(), error.offset(), error.to_string()));
         assert_eq!(verified.err(), error_of(&read), "verify");
     }
+    let prefix = View::over_prefix_with(bytes, AnyHasher::from_id);
+    if bytes.get(10).is_none_or(|&kind| !is_growing(kind)) {
+        check_extent(bytes, odd, read.as_ref().err(), prefix.as_ref().ok().map(|&(_, end)| end));
+    }
+    match (&view, &prefix) {
+        (Ok(view), Ok((same, end))) => assert!(same_bits(view, same) && *end == bytes.len()),
+        (Err(error), Ok((_, end))) => {
+            assert_eq!((error.kind(), error.offset()), (koel::SnapshotErrorKind::TrailingBytes, *end as u64));
+        }
+        (Ok(_), Err(error)) => panic!("over_prefix: {error}"),
+        (Err(error), Err(same)) => assert_eq!(error.to_string(), same.to_string(), "over_prefix"),
+    }
     assert_eq!(error_of(&view.and_then(|view| view.to_filter())), error_of(&read), "to_filter");
     // A stream may continue behind the snapshot.
     let end = match &read {
@@ -109,6 +122,8 @@ fn read_all_ways(bytes: &[u8], odd: usize) -> Result<Filter, SnapshotError> {
     if end < bytes.len() {
         let alone = Filter::from_bytes_with(&bytes[..end], AnyHasher::from_id);
         assert_eq!(error_of(&streamed), error_of(&alone), "read_from, before something else");
+        let (view, _) = prefix.expect("something else follows a whole snapshot");
+        assert_eq!(error_of(&view.to_filter()), error_of(&alone), "over_prefix");
         assert!(streamed.is_err() || pieces.bytes == &bytes[end..], "the wrong number of bytes was read");
     } else {
         assert_eq!(error_of(&streamed), error_of(&read), "read_from");
