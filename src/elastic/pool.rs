@@ -36,10 +36,10 @@ const MAX_BLOCK: usize = if cfg!(huge_pages) { 2 << 20 } else { 128 << 10 };
 
 /// Log₂ of the number of blocks that hold all tables of a depth, unless these would exceed [`MAX_BLOCK`]. With this many
 /// blocks, an incomplete one wastes little space.
-const LOG2_BLOCKS: u32 = 6;
+const LOG2_BLOCKS: u8 = 6;
 
 /// Shards of uniform items are at most this much deeper than log₂ of the number of tables.
-const MOST_ABOVE_MEAN: u32 = 3;
+const MOST_ABOVE_MEAN: u8 = 3;
 
 /// The bytes of a record. The record of the next table, or the padding of the block, serves as a table's padding.
 const RECORD_BYTES: usize = PADDING;
@@ -168,7 +168,7 @@ impl Level {
         let stride = (RECORD_BYTES + layout.params.table_bytes()).next_multiple_of(unit);
         let is_one_block = plan.min_depth == plan.max_depth;
         let largest = MAX_BLOCK.div_ceil(stride).next_power_of_two().trailing_zeros();
-        let log2 = if is_one_block { depth.into() } else { u32::from(depth).saturating_sub(LOG2_BLOCKS).min(largest) };
+        let log2 = if is_one_block { depth.into() } else { u32::from(depth.saturating_sub(LOG2_BLOCKS)).min(largest) };
         #[expect(clippy::cast_possible_truncation, reason = "a depth, or less")]
         let log2_per_block = log2 as u8;
         Self {
@@ -268,17 +268,16 @@ impl Pool {
 
     /// Adds levels up to this depth. `tables` is the number of tables of all levels. On failure, nothing changes.
     pub fn add_levels(&mut self, plan: &GenerationPlan, depth: u8, tables: usize) -> Result<(), OutOfMemory> {
-        let wanted = usize::from(depth - self.min_depth) + 1;
-        let missing = wanted.saturating_sub(self.levels.len());
-        reserve_exact(&mut self.levels, missing)?;
-        self.levels.extend((0..missing).map(|level| Level::new(plan, depth - low_byte(missing - 1 - level))));
-        // Chosen items can make one shard far deeper than the others, and its level should not have blocks for many tables. Uniform
-        // items never do, so that the blocks for them depend on depths alone, not on the order in which levels were added.
-        let log2_tables = tables.max(1).ilog2();
-        for depth in
-            (self.min_depth..=depth).skip(wanted - missing).filter(|&depth| u32::from(depth) > log2_tables + MOST_ABOVE_MEAN)
-        {
-            self.shorten_blocks_to(depth, low_byte(index(log2_tables.saturating_sub(LOG2_BLOCKS - 1).into())));
+        let first = self.min_depth + low_byte(self.levels.len());
+        reserve_exact(&mut self.levels, usize::from((depth + 1).saturating_sub(first)))?;
+        let log2_tables = low_byte(index(tables.max(1).ilog2().into()));
+        for depth in first..depth + 1 {
+            self.levels.push(Level::new(plan, depth));
+            // Chosen items can make one shard far deeper than the others, and its level should not have blocks for many tables. Uniform
+            // items never do, so that the blocks for them depend on depths alone, not on the order in which levels were added.
+            if depth > log2_tables + MOST_ABOVE_MEAN {
+                self.shorten_blocks_to(depth, log2_tables.saturating_sub(LOG2_BLOCKS - 1));
+            }
         }
         Ok(())
     }
