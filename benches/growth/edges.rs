@@ -6,8 +6,6 @@ use koel::{ElasticBuilder, ElasticFilter};
 use koel_benches::{Extent, count, key, row};
 use koel_lab::{Axis, Chart, Mark, Series, chart};
 
-use crate::WORDS;
-
 /// Sizes, as multiples of the plan, that have a row.
 const TIMES: [f64; 12] = [0.5, 0.8, 1.0, 1.02, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0];
 /// The size of the next sample, as a multiple of the size of the last one.
@@ -59,9 +57,9 @@ impl Curve {
 }
 
 /// Prints the bytes over the number of items, and returns the chart.
-fn over_items() -> Chart {
+fn over_items(extent: &Extent) -> Chart {
     // The number is smaller in a test.
-    let items = Extent::of_arguments(&WORDS, 1_000_000, 1).length();
+    let items = extent.length();
     let planned = items as f64;
     let fixed = |rate| builder(rate).capacity(items).max_capacity(items);
     let curves = [
@@ -93,9 +91,9 @@ fn over_items() -> Chart {
 }
 
 /// Prints the bytes over the rate, and returns the chart.
-fn over_rates() -> Chart {
+fn over_rates(extent: &Extent) -> Chart {
     const SIZES: [u64; 3] = [1000, 30_000, 1_000_000];
-    let most = Extent::of_arguments(&WORDS, 1_000_000, 1).items;
+    let most = extent.items;
     let bits = |rate: f64, items: u64| {
         let mut filter = builder(rate).build().expect("valid parameters");
         (0..items).for_each(|n| filter.insert(&key(n)).expect("the filter grows"));
@@ -124,8 +122,8 @@ fn over_rates() -> Chart {
 }
 
 /// Prints both tables, and draws both charts if there is a folder for them.
-pub fn edges(folder: Option<&Path>) {
-    for (file, chart) in [("edges-items.svg", over_items()), ("edges-rates.svg", over_rates())] {
+pub fn edges(extent: &Extent, folder: Option<&Path>) {
+    for (file, chart) in [("edges-items.svg", over_items(extent)), ("edges-rates.svg", over_rates(extent))] {
         if let Some(folder) = folder {
             chart::save(&chart, &folder.join(file)).expect("the chart can be written");
         }

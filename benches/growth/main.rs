@@ -265,7 +265,7 @@ fn main() {
     }
     if is_given("edges") {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tuning");
-        return edges::edges(is_given("draw").then_some(&folder));
+        return edges::edges(&Extent::of_arguments(&WORDS, 1_000_000, 1), is_given("draw").then_some(&folder));
     }
     let sizes = if items == 0 { SIZES.to_vec() } else { vec![items] };
     let rounds = |items: u64| (usize::try_from(30_000_000 / items).unwrap_or(0) | 1).clamp(ROUNDS[0], ROUNDS[1]).min(most);

@@ -268,10 +268,11 @@ impl Pool {
 
     /// Adds levels up to this depth. `tables` is the number of tables of all levels. On failure, nothing changes.
     pub fn add_levels(&mut self, plan: &GenerationPlan, depth: u8, tables: usize) -> Result<(), OutOfMemory> {
-        let first = self.min_depth + low_byte(self.levels.len());
-        reserve_exact(&mut self.levels, usize::from((depth + 1).saturating_sub(first)))?;
+        let missing = (usize::from(depth - self.min_depth) + 1).saturating_sub(self.levels.len());
+        reserve_exact(&mut self.levels, missing)?;
         let log2_tables = low_byte(index(tables.max(1).ilog2().into()));
-        for depth in first..depth + 1 {
+        for _ in 0..missing {
+            let depth = self.min_depth + low_byte(self.levels.len());
             self.levels.push(Level::new(plan, depth));
             // Chosen items can make one shard far deeper than the others, and its level should not have blocks for many tables. Uniform
             // items never do, so that the blocks for them depend on depths alone, not on the order in which levels were added.
