@@ -180,7 +180,7 @@ impl Groups {
         self.lens.fill(0);
         self.spilled.clear();
         let mut position = 0;
-        source.try_each_batch(range, |batch| {
+        source.try_each_batch(range, |_, batch| {
             for &hash in batch {
                 let part = self.shares.first_bits(Uniform(hash), self.bits);
                 let (at, len) = (self.starts[part] + self.lens[part], self.lens[part]);

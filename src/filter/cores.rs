@@ -111,25 +111,17 @@ pub(crate) trait CoreMut {
 
     /// Inserts all hashes. After a refusal, an implementation either stops or inserts the others.
     fn insert_all(&mut self, hashes: &impl Hashes) -> Result<(), InsertError> {
-        let mut inserted = 0;
-        hashes.try_each_batch(0..hashes.len(), |batch| {
-            self.insert_batch(batch).map_err(|refusal| refusal.after(inserted))?;
-            inserted += batch.len();
-            Ok(())
-        })
+        hashes.try_each_batch(0..hashes.len(), |start, batch| self.insert_batch(batch).map_err(|refusal| refusal.after(start)))
     }
 
     /// Inserts the hashes that are not found, and writes which were inserted. Treats refusals as [`insert_all`](Self::insert_all)
     /// does.
     fn insert_all_unique(&mut self, hashes: &impl Hashes, inserted: &mut [bool]) -> Result<(), InsertError> {
-        let mut position = 0;
         inserted.fill(false);
-        hashes.try_each_batch(0..hashes.len(), |batch| {
-            let mut results = inserted[position..].iter_mut();
+        hashes.try_each_batch(0..hashes.len(), |start, batch| {
+            let mut results = inserted[start..].iter_mut();
             let record = |is_inserted| results.next().into_iter().for_each(|result| *result = is_inserted);
-            self.insert_unique_batch(batch, record).map_err(|refusal| refusal.after(position))?;
-            position += batch.len();
-            Ok(())
+            self.insert_unique_batch(batch, record).map_err(|refusal| refusal.after(start))
         })
     }
 
@@ -141,23 +133,15 @@ pub(crate) trait CoreMut {
 
     /// Inserts the items of an iterator, and stops at the first refusal. Returns the number of items.
     fn insert_iter<I: Iterator, H: HashItem<I::Item>>(&mut self, items: Hashed<'_, I, H>) -> Result<usize, InsertError> {
-        let mut inserted = 0;
-        items.each_batch(|batch| {
-            self.insert_batch(batch).map_err(|refusal| refusal.after(inserted))?;
-            inserted += batch.len();
-            Ok::<(), InsertError>(())
-        })?;
-        Ok(inserted)
+        items.each_batch(|start, batch| self.insert_batch(batch).map_err(|refusal| refusal.after(start)))
     }
 
     /// Inserts those items of an iterator that are not found, and stops at the first refusal. Returns the number inserted.
     fn insert_unique_iter<I: Iterator, H: HashItem<I::Item>>(&mut self, items: Hashed<'_, I, H>) -> Result<usize, InsertError> {
-        let (mut stored, mut position) = (0, 0);
-        items.each_batch(|batch| {
+        let mut stored = 0;
+        items.each_batch(|start, batch| {
             let record = |is_inserted| stored += usize::from(is_inserted);
-            self.insert_unique_batch(batch, record).map_err(|refusal| refusal.after(position))?;
-            position += batch.len();
-            Ok::<(), InsertError>(())
+            self.insert_unique_batch(batch, record).map_err(|refusal| refusal.after(start))
         })?;
         Ok(stored)
     }

@@ -145,17 +145,20 @@ impl<'a, I: Iterator, H: HashItem<I::Item>> Hashed<'a, I, H> {
         Self { items: items.into_iter(), hasher, seed }
     }
 
-    /// Calls `act` with the hashes of 64 items at a time, and with those of the remaining items at the end.
-    pub fn each_batch<E>(mut self, mut act: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
+    /// Calls `act` with the number of items so far and the hashes of the next 64, and of the remaining ones at the end, until it
+    /// returns an error. Returns the number of items.
+    pub fn each_batch<E>(mut self, mut act: impl FnMut(usize, &[u64]) -> Result<(), E>) -> Result<usize, E> {
+        let mut start = 0;
         loop {
             let (mut hashes, mut len) = ([0; BATCH], 0);
             for (hash, item) in hashes.iter_mut().zip(&mut self.items) {
                 *hash = self.hasher.uniform(self.seed, &item).0;
                 len += 1;
             }
-            act(&hashes[..len])?;
+            act(start, &hashes[..len])?;
+            start += len;
             if len < BATCH {
-                return Ok(());
+                return Ok(start);
             }
         }
     }

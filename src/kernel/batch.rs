@@ -31,19 +31,19 @@ pub trait Hashes {
     /// Calls `act` with each batch of the hashes in `range`, in order.
     #[inline(always)]
     fn each_batch(&self, range: Range<usize>, mut act: impl FnMut(&[u64])) {
-        let Ok(()) = self.try_each_batch(range, |batch| {
+        let Ok(()) = self.try_each_batch(range, |_, batch| {
             act(batch);
             Ok::<(), Infallible>(())
         });
     }
 
-    /// Calls `act` with each batch of the hashes in `range`, in order, until it returns an error.
+    /// Calls `act` with the index of the first hash of each batch in `range`, and the batch, in order, until it returns an error.
     #[inline(always)]
-    fn try_each_batch<E>(&self, range: Range<usize>, mut act: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
+    fn try_each_batch<E>(&self, range: Range<usize>, mut act: impl FnMut(usize, &[u64]) -> Result<(), E>) -> Result<(), E> {
         let mut batch = [0; BATCH];
         for start in range.clone().step_by(BATCH) {
             self.fill(start, &mut batch);
-            act(&batch[..(range.end - start).min(BATCH)])?;
+            act(start, &batch[..(range.end - start).min(BATCH)])?;
         }
         Ok(())
     }
