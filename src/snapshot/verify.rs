@@ -94,41 +94,14 @@ fn verify_items(found: u64, stated: u64, at: u64, message: Text) -> Result<(), S
     if found == stated { Ok(()) } else { Err(SnapshotError::new(Kind::Count, at, message, [found, stated])) }
 }
 
-/// A table whose buckets are validated. The code for that is compiled once, not for each type of table.
-trait Buckets {
-    fn buckets(&self) -> u64;
-    fn bits_of_a_bucket(&self) -> [u32; 2];
-    fn table(&self) -> &[u8];
-    fn taken(&self, buckets: Range<u64>) -> Option<u64>;
-    fn first_corrupt(&self, buckets: Range<u64>) -> Option<(u64, Corrupt)>;
-}
-
-impl<S: Bytes, P: TableParams> Buckets for RawFilter<S, P> {
-    fn buckets(&self) -> u64 {
-        self.params().buckets()
-    }
-
-    fn bits_of_a_bucket(&self) -> [u32; 2] {
-        self.params().bits_of_a_bucket()
-    }
-
-    fn table(&self) -> &[u8] {
-        self.table()
-    }
-
-    fn taken(&self, buckets: Range<u64>) -> Option<u64> {
-        self.taken(buckets)
-    }
-
-    fn first_corrupt(&self, buckets: Range<u64>) -> Option<(u64, Corrupt)> {
-        self.first_corrupt(buckets)
-    }
-}
-
 /// Validates all buckets and the bits behind the last one, and counts the items. Calls `on_piece` with all bytes in pieces, even if
 /// they are invalid.
-fn buckets(filter: &dyn Buckets, start: u64, on_piece: &mut dyn FnMut(&[u8])) -> Result<u64, SnapshotError> {
-    let (buckets, bytes, [bucket_bits, _]) = (filter.buckets(), filter.table(), filter.bits_of_a_bucket());
+fn buckets<S: Bytes, P: TableParams>(
+    filter: &RawFilter<S, P>,
+    start: u64,
+    on_piece: &mut dyn FnMut(&[u8]),
+) -> Result<u64, SnapshotError> {
+    let (buckets, bytes, [bucket_bits, _]) = (filter.params().buckets(), filter.table(), filter.params().bits_of_a_bucket());
     let bucket_bits = u64::from(bucket_bits);
     let mut items: Result<_, SnapshotError> = Ok(0);
     for first in (0..buckets).step_by(PIECE) {
@@ -137,12 +110,12 @@ fn buckets(filter: &dyn Buckets, start: u64, on_piece: &mut dyn FnMut(&[u8])) ->
         items = items.and_then(|items| Ok(items + piece(filter, start, first..end)?));
     }
     let items = items?;
-    check_end(filter, start)?;
+    check_end(filter.params(), bytes, start)?;
     Ok(items)
 }
 
 /// Validates a range of buckets and counts their items.
-fn piece(filter: &dyn Buckets, start: u64, buckets: Range<u64>) -> Result<u64, SnapshotError> {
+fn piece<S: Bytes, P: TableParams>(filter: &RawFilter<S, P>, start: u64, buckets: Range<u64>) -> Result<u64, SnapshotError> {
     if let Some(taken) = filter.taken(buckets.clone()) {
         return Ok(taken);
     }
@@ -155,7 +128,7 @@ fn piece(filter: &dyn Buckets, start: u64, buckets: Range<u64>) -> Result<u64, S
         // Mapped bytes changed between the two checks.
         None => (buckets.start, text!("the buckets changed while they were read"), 0),
     };
-    let [bits, _] = filter.bits_of_a_bucket().map(u64::from);
+    let [bits, _] = filter.params().bits_of_a_bucket().map(u64::from);
     Err(SnapshotError::new(Kind::Table, start + bucket * bits / 8, message, [bucket, codeword]))
 }
 
@@ -246,10 +219,10 @@ fn canonical(list: ListView<'_>, start: u64, kind: Kind) -> Result<(), SnapshotE
     if list.is_canonical() { Ok(()) } else { Err(SnapshotError::new(kind, start, message, [])) }
 }
 
-fn check_end(filter: &dyn Buckets, start: u64) -> Result<(), SnapshotError> {
-    let (bytes, mut end) = (filter.table(), 0);
-    for bits in filter.bits_of_a_bucket() {
-        let used_bits = filter.buckets() * u64::from(bits);
+fn check_end<P: TableParams>(params: &P, bytes: &[u8], start: u64) -> Result<(), SnapshotError> {
+    let mut end = 0;
+    for bits in params.bits_of_a_bucket() {
+        let used_bits = params.buckets() * u64::from(bits);
         end += index(used_bits.div_ceil(8));
         if !used_bits.is_multiple_of(8) && bytes[end - 1] >> (used_bits % 8) != 0 {
             let message = text!("bits beyond the last bucket are set");
