@@ -53,9 +53,6 @@ pub(crate) trait Core {
 
     fn false_positive_rate(&self) -> f64;
 
-    /// Adds fields to `Debug` that the parameters lack.
-    fn describe(&self, _debug: &mut fmt::DebugStruct<'_, '_>) {}
-
     /// Writes the beginning of a summary, up to and including the bytes.
     fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result;
 

@@ -62,7 +62,7 @@ macro_rules! planned {
         /// Shows the parameters and the number of items, without the tables.
         impl<$($generics)*> core::fmt::Debug for $filter {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                $crate::filter::write_debug(&self.core, $name, &self.params(), f)
+                f.debug_struct($name).field("params", &self.params()).field("len", &self.len()).finish_non_exhaustive()
             }
         }
     };
@@ -74,13 +74,6 @@ pub(crate) fn measure_rate(core: &impl Core, samples: usize) -> f64 {
     let hashes = (1..=samples as u64).map(split_mix);
     let hits = hashes.filter(|&hash| core.contains(Uniform(hash))).count();
     hits as f64 / samples.max(1) as f64
-}
-
-/// Writes the parameters and the number of items for `Debug`, without the tables.
-pub(crate) fn write_debug(core: &impl Core, name: &str, params: &dyn fmt::Debug, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let mut debug = f.debug_struct(name);
-    core.describe(&mut debug);
-    debug.field("params", params).field("len", &core.len()).finish_non_exhaustive()
 }
 
 /// From this many bits per item, a filter is nearly empty, and its summary omits the figure.

@@ -30,7 +30,7 @@ pub(crate) use {
     contains::{insert_by_own_methods, read_only},
     content::{Content, same_content},
     cores::{Core, CoreMut},
-    facts::{measure_rate, planned, write_debug, write_summary},
+    facts::{measure_rate, planned, write_summary},
     merge::merges,
     operations::{ContainsIter, changes, lookups, removals},
     raw::{Combine, Located, Lookup, RawFilter, classes, occurrences, slots},

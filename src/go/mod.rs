@@ -185,10 +185,6 @@ impl Core for WithVictim {
         self.filter.params().false_positive_rate_at(self.len() as f64 / self.slots() as f64)
     }
 
-    fn describe(&self, debug: &mut fmt::DebugStruct<'_, '_>) {
-        debug.field("has_victim", &self.victim.is_used);
-    }
-
     fn summarize(&self, f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
         self.filter.core.summarize(f, bytes)?;
         f.write_str(if self.victim.is_used { ", and a victim" } else { "" })
