@@ -5,8 +5,6 @@
 //! room is found. So a walk that gives up has changed nothing and needs no rollback. It uses no random numbers, so it is
 //! reproducible.
 //!
-//! With several slots in a bucket, the walk is a breadth-first search. With one slot, there are only two chains to follow.
-//!
 //! A walk accesses a table as [`Buckets`], so that it is compiled once, not for each kind of table and kernel.
 
 #![allow(clippy::inline_always, reason = "inlined code is compiled for the kernel's instructions, called functions are not")]
@@ -192,12 +190,7 @@ fn walk<P: TableParams>(
         return false;
     }
     let search = Search { params: *params, visited: Visited::default(), copy_policy, len: 2, next: 0 };
-    let slots = index(params.bucket_size().into());
-    if slots == 1 {
-        search.follow_chains(table, buckets, fingerprint)
-    } else {
-        search.breadth_first(table, slots, buckets, fingerprint)
-    }
+    search.breadth_first(table, buckets, fingerprint)
 }
 
 /// A bucket on the walk.
@@ -239,11 +232,13 @@ pub(crate) struct Search<P> {
 }
 
 impl<P: TableParams> Search<P> {
-    /// Searches breadth first, for buckets of several slots.
-    ///
-    /// A path never contains a bucket twice: if its second occurrence led to room, the first one, which was expanded earlier,
-    /// would have found that room.
-    fn breadth_first(mut self, table: &mut dyn Buckets<P>, slots: usize, buckets: Pair, fingerprint: Fingerprint) -> bool {
+    /// Searches breadth first. A path never contains a bucket twice: if its second occurrence led to room, the first one, which was
+    /// expanded earlier, would have found that room.
+    fn breadth_first(mut self, table: &mut dyn Buckets<P>, buckets: Pair, fingerprint: Fingerprint) -> bool {
+        let slots = index(self.params.bucket_size().into());
+        // With one slot, each bucket leads to one other. Such chains end soon, or run into cycles, which are detected whenever the
+        // number of nodes has doubled. They are not tracked: in large tables, that would end some of them early.
+        let is_chain = slots == 1;
         // One step is usually enough. The nodes of the first steps need no allocation.
         let mut first_nodes = [Node::NONE; 2 + MAX_SLOTS];
         let mut more_nodes = Vec::new();
@@ -252,7 +247,9 @@ impl<P: TableParams> Search<P> {
         let mut nodes = &mut first_nodes[..];
         loop {
             let mut most = nodes.len() - slots;
-            if !self.visited.is_tracking() {
+            if is_chain {
+                most = most.min(2 * self.len);
+            } else if !self.visited.is_tracking() {
                 most = most.min(LONG_WALK - 1);
             }
             #[cfg(test)]
@@ -264,10 +261,10 @@ impl<P: TableParams> Search<P> {
                 shift(table, nodes, self.len);
                 return true;
             }
-            if index(self.next.into()) == self.len {
+            if self.is_closed(&nodes[..self.len]) {
                 return false;
             }
-            if self.len >= LONG_WALK && !self.visited.is_tracking() {
+            if !is_chain && self.len >= LONG_WALK && !self.visited.is_tracking() {
                 let gives_up = self.gives_up(&nodes[..self.len]);
                 // Without memory for the walk, the item finds no room.
                 if gives_up || !self.visited.track(&nodes[..self.len]) {
@@ -276,13 +273,6 @@ impl<P: TableParams> Search<P> {
             }
             if nodes.len() - self.len < slots {
                 let was_empty = more_nodes.is_empty();
-                // Copies that fill both buckets lead to no other bucket.
-                if was_empty
-                    && self.next >= 2
-                    && first_nodes.iter().all(|node| node.bucket == buckets.0 || node.bucket == buckets.1)
-                {
-                    return false;
-                }
                 if more_nodes.try_reserve(LONG_WALK + MAX_SLOTS).is_err() {
                     return false;
                 }
@@ -293,6 +283,13 @@ impl<P: TableParams> Search<P> {
                 nodes = &mut more_nodes;
             }
         }
+    }
+
+    /// Returns true if nothing is left to expand, or only buckets that were expanded before: copies that fill both buckets of an
+    /// item lead to no other bucket, and chains may run into cycles.
+    fn is_closed(&self, nodes: &[Node<P::Slot>]) -> bool {
+        let (expanded, others) = nodes.split_at(index(self.next.into()));
+        others.iter().all(|node| expanded.iter().any(|before| before.bucket == node.bucket))
     }
 
     /// Returns true if the walk should give up because of copies: more nodes than chance explains equal the node before them, in
@@ -308,63 +305,6 @@ impl<P: TableParams> Search<P> {
         let is_copy =
             |(before, node): &(&Node<P::Slot>, &Node<P::Slot>)| (before.incoming, before.bucket) == (node.incoming, node.bucket);
         nodes.iter().zip(&nodes[1..]).filter(is_copy).count() > 4 * index(by_chance) + nodes.len() / 8
-    }
-
-    /// Walks through buckets of one slot. Such a bucket leads to one other, the alternate of its resident, so evictions can only
-    /// reach two chains, one from each bucket of the item. A chain ends at a bucket whose resident has room in its alternate, or
-    /// runs into a cycle.
-    ///
-    /// Follows the two chains in turn, up to the nearer empty bucket. This needs no memory: a chain that ends contains no bucket
-    /// twice, and Brent's algorithm detects cycles.
-    fn follow_chains(mut self, table: &mut dyn Buckets<P>, buckets: Pair, fingerprint: Fingerprint) -> bool {
-        let starts = [buckets.0, buckets.1];
-        let mut chains = starts.map(|bucket| Chain { bucket, milestone: bucket, is_cyclic: false });
-        for step in 0..MAX_EXPANDED / chains.len() {
-            for (chain, start) in chains.iter_mut().zip(starts) {
-                if chain.is_cyclic {
-                    continue;
-                }
-                let (next, has_room) = self.step(table, chain.bucket);
-                if has_room {
-                    self.push(table, start, fingerprint);
-                    return true;
-                }
-                chain.bucket = next.bucket;
-                chain.is_cyclic = chain.bucket == chain.milestone;
-                if step.is_power_of_two() {
-                    chain.milestone = chain.bucket;
-                }
-            }
-            if chains.iter().all(|chain| chain.is_cyclic) {
-                return false;
-            }
-        }
-        false
-    }
-
-    /// Returns the node to which the resident of a bucket of one slot may move, and true if it has room.
-    fn step(&mut self, table: &mut dyn Buckets<P>, bucket: u64) -> (Node<P::Slot>, bool) {
-        let mut nodes = [Node { bucket, ..Node::NONE }, Node::NONE];
-        (self.next, self.len) = (0, 1);
-        let has_room = table.expand(Expand { search: self, nodes: &mut nodes, most: 1 });
-        (nodes[1], has_room)
-    }
-
-    /// Stores the fingerprint in the first bucket of a chain, its resident in the next one, and so on, up to the empty bucket at
-    /// its end.
-    fn push(&mut self, table: &mut dyn Buckets<P>, mut bucket: u64, mut fingerprint: Fingerprint) {
-        loop {
-            let (next, has_room) = self.step(table, bucket);
-            let Some(resident) = Fingerprint::new(next.incoming.into()) else { return };
-            let is_stored = table.replace(Replace(bucket, Some(resident), Some(fingerprint)));
-            debug_assert!(is_stored);
-            (bucket, fingerprint) = (next.bucket, resident);
-            if has_room {
-                let is_stored = table.replace(Replace(bucket, None, Some(fingerprint)));
-                debug_assert!(is_stored);
-                return;
-            }
-        }
     }
 }
 
@@ -415,13 +355,4 @@ impl Visited {
         *word |= u64::from(remember) << (bit % 64);
         is_new
     }
-}
-
-/// The position in a chain of full buckets.
-struct Chain {
-    bucket: u64,
-    /// The bucket after the last step whose number is a power of two. The chain is cyclic if it returns to this bucket. It does
-    /// so once the milestone is on the cycle and the next milestone is farther away than the cycle is long.
-    milestone: u64,
-    is_cyclic: bool,
 }

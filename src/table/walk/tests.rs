@@ -76,9 +76,8 @@ fn cyclic_chains_end_early() {
                 longest = read.max(longest);
             }
         }
-        // A cycle at a random place is short, and Brent's algorithm takes at most three times the length of the cycle and the way
-        // to it.
-        assert!(refusals > 1000 && longest < 2 * 3 * 128 && longest < MAX_EXPANDED, "{refusals} refused, {longest} read");
+        // A cycle at a random place is short, and is detected before a chain is twice as long as the cycle and the way to it.
+        assert!(refusals > 1000 && longest < 2 * 2 * 128 && longest < MAX_EXPANDED, "{refusals} refused, {longest} read");
     }
 }
 
@@ -140,5 +139,6 @@ fn chains_find_a_place_whenever_one_exists() {
             assert!(accepted.iter().all(|&hash| table.contains(Uniform(hash))), "f {fingerprint_bits}, {buckets} buckets");
         }
     }
-    assert!(longest > 4 * LONG_WALK, "{longest}");
+    // Both chains were read.
+    assert!(longest > 2 * LONG_WALK, "{longest}");
 }
