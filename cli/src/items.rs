@@ -71,6 +71,14 @@ impl ItemArgs {
     }
 }
 
+/// What came of an attempt to read a line.
+pub(crate) enum Advance {
+    Line,
+    /// The next line has not arrived as a whole, so reading on may block. Print what must not wait, and try again.
+    Wait,
+    End,
+}
+
 enum Source {
     Reader(Box<BufReader<dyn Read>>),
     List(vec::IntoIter<OsString>),
@@ -84,6 +92,10 @@ pub(crate) struct Items {
     line: Vec<u8>,
     /// True if the line is short, and so has no item.
     is_short: bool,
+    /// True if the line is not complete yet.
+    is_partial: bool,
+    /// True if the caller knows that the next read may block.
+    has_waited: bool,
     bytes: u64,
     /// The number of lines read so far, short ones included.
     lines: u64,
@@ -97,8 +109,9 @@ pub(crate) struct Items {
 
 impl Items {
     fn new(source: Source, splitter: Splitter, name: String, progress: Progress) -> Self {
-        let (line, is_short) = (Vec::new(), false);
-        Self { source, splitter, line, is_short, bytes: 0, lines: 0, short: 0, first_short: 0, name, progress }
+        let (line, is_short, is_partial, has_waited) = (Vec::new(), false, false, false);
+        let (bytes, lines, short, first_short) = (0, 0, 0, 0);
+        Self { source, splitter, line, is_short, is_partial, has_waited, bytes, lines, short, first_short, name, progress }
     }
 
     /// Opens a file, or standard input for `-`.
@@ -143,24 +156,26 @@ impl Items {
     /// Reads the next item, and returns it. Short lines are left out or are errors; [`advance_line`](Self::advance_line) passes
     /// them.
     pub(crate) fn advance(&mut self) -> anyhow::Result<Option<&[u8]>> {
-        while self.advance_line()? {
-            if !self.is_short {
-                return Ok(self.item());
+        loop {
+            match self.advance_line()? {
+                Advance::Line if !self.is_short => return Ok(self.item()),
+                Advance::Line | Advance::Wait => {}
+                Advance::End => return Ok(None),
             }
         }
-        Ok(None)
     }
 
-    /// Reads the next line. Returns whether there was one. Its [`item`](Self::item) is `None` if the line is short, and short lines
-    /// are to be passed.
-    pub(crate) fn advance_line(&mut self) -> anyhow::Result<bool> {
+    /// Reads the next line, but first returns [`Advance::Wait`] if that may block, also after lines that are left out. The line's
+    /// [`item`](Self::item) is `None` if it is short, and short lines are to be passed.
+    pub(crate) fn advance_line(&mut self) -> anyhow::Result<Advance> {
         loop {
-            if !self.read_line()? {
-                return Ok(false);
+            match self.read_line()? {
+                Advance::Line => {}
+                other => return Ok(other),
             }
             let Err(fields) = self.splitter.split(&self.line) else {
                 self.is_short = false;
-                return Ok(true);
+                return Ok(Advance::Line);
             };
             self.is_short = true;
             self.short += 1;
@@ -168,7 +183,7 @@ impl Items {
                 self.first_short = self.lines;
             }
             match self.format().short {
-                Some(Short::Pass) => return Ok(true),
+                Some(Short::Pass) => return Ok(Advance::Line),
                 Some(Short::Skip) => {}
                 Some(Short::Error) | None => bail!(
                     "{}: has {}, but --key is {}; give another --key or --delimiter, or --short skip to leave out such lines",
@@ -184,23 +199,31 @@ impl Items {
         self.splitter.format()
     }
 
-    /// Reads a line, or takes an item from the command line. Returns whether there was one.
-    fn read_line(&mut self) -> anyhow::Result<bool> {
+    /// Reads a line, or takes an item from the command line.
+    fn read_line(&mut self) -> anyhow::Result<Advance> {
         let reader = match &mut self.source {
             Source::Reader(reader) => reader,
             Source::List(list) => {
-                let Some(item) = list.next() else { return Ok(false) };
+                let Some(item) = list.next() else { return Ok(Advance::End) };
                 self.line = item.into_encoded_bytes();
                 self.lines += 1;
-                return Ok(true);
+                return Ok(Advance::Line);
             }
         };
         if reader.buffer().is_empty() {
             self.progress.update(self.bytes, self.lines);
         }
         let end = self.splitter.format().separator();
-        self.line.clear();
+        if !std::mem::replace(&mut self.is_partial, true) {
+            self.line.clear();
+        }
         loop {
+            // Writers often end a block within a line.
+            if !self.has_waited && !reader.buffer().contains(&end) {
+                self.has_waited = true;
+                return Ok(Advance::Wait);
+            }
+            self.has_waited = false;
             let start = self.line.len();
             let read = reader.take(LONGEST + 1).read_until(end, &mut self.line);
             let read = read.with_context(|| format!("{}: cannot be read after item {}", self.name, self.lines))?;
@@ -217,7 +240,7 @@ impl Items {
             }
             if read == 0 && start == 0 {
                 self.hide_progress();
-                return Ok(false);
+                return Ok(Advance::End);
             }
             // In CSV, a line may end within quotes. Its end is then a part of the record. All lines that follow would be, too, if a
             // quote is never closed.
@@ -228,7 +251,8 @@ impl Items {
             if self.splitter.ends_record(&self.line[start..len]) {
                 self.line.truncate(len);
                 self.lines += 1;
-                return Ok(true);
+                self.is_partial = false;
+                return Ok(Advance::Line);
             }
         }
     }
@@ -251,12 +275,6 @@ impl Items {
     /// Returns the byte that ends an item.
     pub(crate) fn separator(&self) -> u8 {
         self.format().separator()
-    }
-
-    /// Returns whether reading the next item may block. Writers often end a block within a line.
-    #[inline]
-    pub(crate) fn is_waiting(&self) -> bool {
-        matches!(&self.source, Source::Reader(reader) if !reader.buffer().contains(&self.separator()))
     }
 
     /// Returns the number of items read so far. Short lines have none.

@@ -15,7 +15,7 @@ use crate::{
     facts::bytes_as_json,
     file,
     format::{self, Format, Short},
-    items::{ItemArgs, Items},
+    items::{Advance, ItemArgs, Items},
     terminal::{self, Out, Stream},
     window::Contents,
 };
@@ -149,7 +149,16 @@ impl Query {
     /// Prints the selected items, and counts them.
     fn select(&self, filters: &mut [Queried], items: &mut Items) -> anyhow::Result<()> {
         let (mut out, are_named) = (Out::new(), filters.len() > 1);
-        while items.advance_line()? {
+        loop {
+            match items.advance_line()? {
+                Advance::Line => {}
+                // A program that sends items individually waits for each result before it sends the next item.
+                Advance::Wait => {
+                    out.flush()?;
+                    continue;
+                }
+                Advance::End => return out.flush(),
+            }
             for queried in &mut *filters {
                 if items.item().is_some_and(|item| (queried.contains)(item)) == self.absent {
                     continue;
@@ -175,11 +184,6 @@ impl Query {
                 }
                 out.item(items.line(), items.separator())?;
             }
-            // A program that sends items individually waits for each result before it sends the next item.
-            if items.is_waiting() {
-                out.flush()?;
-            }
         }
-        out.flush()
     }
 }

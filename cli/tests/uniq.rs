@@ -254,19 +254,30 @@ fn an_interrupted_command_changes_nothing() {
     }
 }
 
-/// Writers often end a block within a line. The lines before it do not wait for its end.
+/// Writers often end a block within a line. The lines before it do not wait for its end, nor for the end of lines that are left out.
 #[test]
 fn lines_are_printed_while_the_next_one_is_incomplete() {
     use std::io::{Read as _, Write as _};
     let koel = Koel::with_filter("alice\n");
-    for command in ["uniq", "uniq --filter seen.koel", "query f.koel"] {
+    for (command, block) in [
+        ("uniq", "alice\nali"),
+        ("uniq --filter seen.koel", "alice\nali"),
+        ("uniq --filter folder --forget 1h", "alice\nali"),
+        ("query f.koel", "alice\nali"),
+        ("uniq --key 1 --short skip", "alice\n\n"),
+        ("query f.koel --key 1 --short skip", "alice\n\n"),
+        ("uniq --csv --key 1", "alice\n\"b\n"),
+        ("query f.koel --csv --key 1", "alice\n\"b\nc\n"),
+    ] {
         let mut child = koel.spawn(command);
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (mut stdin, mut stdout) = (stdin.expect("its input"), stdout.expect("its output"));
-        stdin.write_all(b"alice\nali").expect("a reader");
+        stdin.write_all(block.as_bytes()).expect("a reader");
         let mut line = [0; 6];
         stdout.read_exact(&mut line).expect("a line");
         assert_eq!(&line, b"alice\n", "{command}");
+        // Close the quote, if there is one.
+        stdin.write_all(if command.contains("csv") { b"\"\n" } else { b"" }).expect("a reader");
         drop(stdin);
         assert!(child.wait().expect("its end").success(), "{command}");
     }

@@ -14,7 +14,7 @@ use crate::{
     facts,
     file::{Growing, Snapshot},
     format::{Format, Short},
-    items::Items,
+    items::{Advance, Items},
     terminal::{self, Closed, Out},
     text::counted,
     window,
@@ -88,7 +88,12 @@ pub(super) fn pass_lines(items: &mut Items, sieve: &Mutex<Sieve>) -> End {
         sieve.tally.lines += items.lines() - mem::replace(&mut lines, items.lines());
         sieve.tally.short += items.short() - mem::replace(&mut short, items.short());
         match advanced {
-            Ok(true) => {}
+            Ok(Advance::Line) => {}
+            // The next line may take long to arrive, so those before it are printed.
+            Ok(Advance::Wait) => match sieve.flush() {
+                Ok(()) => continue,
+                Err(error) => return End::NotPrinted(error),
+            },
             end => return End::Read(end.map(|_| ())),
         }
         if let Err(end) = sieve.begin_line(items) {
@@ -99,8 +104,6 @@ pub(super) fn pass_lines(items: &mut Items, sieve: &Mutex<Sieve>) -> End {
             Ok(is_printed) => is_printed,
         };
         let printed = if is_printed { sieve.print_line(items, None) } else { Ok(()) };
-        // The next line may take long to arrive, so this one is flushed.
-        let printed = if items.is_waiting() { printed.and_then(|()| sieve.flush()) } else { printed };
         if let Err(error) = printed {
             return End::NotPrinted(error);
         }
@@ -204,7 +207,12 @@ impl Sieve {
         let Select::AtEnd { lines, accepts, with_counts, .. } = &mut self.select else { return Ok(()) };
         let (Some(lines), accepts, with_counts) = (lines.take(), *accepts, *with_counts) else { return Ok(()) };
         let mut items = lines.into_items(&self.format)?;
-        while items.advance_line()? {
+        loop {
+            match items.advance_line()? {
+                Advance::Line => {}
+                Advance::Wait => continue,
+                Advance::End => return Ok(()),
+            }
             let count = match &self.memory {
                 Memory::Filter { filter, .. } => items.item().map_or(1, |item| filter.count(item)),
                 // It counts nothing.
@@ -214,7 +222,6 @@ impl Sieve {
                 self.print_line(&items, with_counts.then_some(count))?;
             }
         }
-        Ok(())
     }
 
     /// Prints the buffered lines, or their number unless an error came before the first one.
