@@ -26,6 +26,9 @@ const BUFFER: usize = 256 << 10;
 /// the memory.
 const LONGEST: u64 = 256 << 20;
 
+/// The length of the longest end of a line, a carriage return and a newline.
+const LONGEST_END: u64 = 2;
+
 // No doc comment here: clap would use it as the help of every command that has these options.
 #[derive(Args)]
 pub(crate) struct ItemArgs {
@@ -225,7 +228,7 @@ impl Items {
             }
             self.has_waited = false;
             let start = self.line.len();
-            let read = reader.take(LONGEST + 1).read_until(end, &mut self.line);
+            let read = reader.take(LONGEST + LONGEST_END).read_until(end, &mut self.line);
             let read = read.with_context(|| format!("{}: cannot be read after item {}", self.name, self.lines))?;
             self.bytes += read as u64;
             let len = len_without_end(&self.line, end);

@@ -196,4 +196,9 @@ fn endless_input_is_refused() {
         let run = Koel::new().shell(&format!("ulimit -v 1500000; {command} 2>&1 || test $? = 2"));
         assert!(run.text().contains(message), "{}", run.text());
     }
+    // The end of a line does not count.
+    for end in ["", "\\n", "\\r\\n"] {
+        let line = format!("head -c 268435456 /dev/zero; printf '{end}'");
+        assert_eq!(Koel::new().shell(&format!("ulimit -v 1500000; {{ {line}; }} | koel uniq --count-only")).ok(), b"1\n");
+    }
 }
