@@ -28,7 +28,7 @@ use koel::{BuildError, ElasticBuilder, ElasticFilter, InsertError, InsertErrorKi
 use crate::{
     errors::{self, Inserting},
     file::{
-        self, Growing, Output, Snapshot,
+        self, Growing, Invalid, Output, Snapshot,
         slice::{LAST_SECOND, Part, format_time},
     },
     options, terminal,
@@ -508,8 +508,11 @@ fn load(
 
 /// Reads a filter, which must have the hashes of journals.
 fn load_filter(path: &Path) -> anyhow::Result<Growing> {
-    let loaded = file::load_snapshot(path);
-    match loaded.map_err(|error| anyhow!("{error:#}; to go on without the lines in this file, remove it"))? {
+    let loaded = file::load_snapshot(path).map_err(|error| {
+        // Whatever else prevents reading may pass, and the lines are still there.
+        if error.is::<Invalid>() { anyhow!("{error}; to go on without the lines in this file, remove it") } else { error }
+    });
+    match loaded? {
         Snapshot::Growing(filter) if *filter.hasher() == AnyHasher::default() && filter.params().seed() == 0 => Ok(*filter),
         _ => bail!("{}: was not written by `koel uniq --forget`; remove it from the folder", path.display()),
     }
@@ -539,6 +542,8 @@ impl Contents {
     /// Reads and checks all of a folder. A run may change it in the meantime, but no line goes missing: journals are read before the
     /// filters that replace them.
     pub(crate) fn read(folder: &Path) -> anyhow::Result<Self> {
+        // An invalid kernel is not an error in the files.
+        options::kernel()?;
         let listing = Listing::read(folder)?;
         let (mut filters, mut in_journals, mut bytes) = (Vec::new(), HashSet::new(), 0);
         for part in [Part::Journal, Part::Filter] {

@@ -141,6 +141,32 @@ fn info_and_verify_understand_the_folder() {
     koel.write(&format!("seen/{name}"), bad);
     koel.run("verify seen").error(&[name, "at byte "]);
     koel.run("uniq --filter seen").error(&[name, "at byte "]);
+    let remedy = "; to go on without the lines in this file, remove it\n";
+    let damaged = koel.read(&format!("seen/{name}"));
+    for bytes in [&damaged[..], &damaged[..200], &damaged[..20], &damaged[..3], b""] {
+        koel.write(&format!("seen/{name}"), bytes);
+        koel.run("verify seen").error(&[name, remedy]);
+        koel.run("uniq --filter seen").error(&[name, remedy]);
+    }
+}
+
+/// A remedy that loses lines is only for damaged files.
+#[test]
+#[cfg(unix)]
+fn what_prevents_reading_a_good_file_does_not_suggest_to_remove_it() {
+    let koel = Koel::new();
+    feed(&koel, "a\n", &format!("{} --forget 1h", at(0, 1))).ok();
+    for command in ["query seen --item a", "info seen", "uniq --filter seen"] {
+        let run = koel.run_with("foo", command);
+        run.error(&["koel: KOEL_KERNEL: foo given"]);
+        assert!(!run.stderr.contains("remove"), "{}", run.stderr);
+    }
+    // The system does not open a link to itself.
+    let name = "20270115T080000Z-300s.koel";
+    koel.shell(&format!("rm seen/{name}; ln -s {name} seen/{name}")).ok();
+    let refused = koel.run("uniq --filter seen");
+    refused.error(&[&format!("seen/{name}: cannot be read")]);
+    assert!(!refused.stderr.contains("remove"), "{}", refused.stderr);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use koel_lab::percent;
 
 use crate::terminal::Stream;
 
-pub(crate) use read::{MAGIC, Stored, is_snapshot, is_snapshot_file, load, load_snapshot, open, open_file};
+pub(crate) use read::{Invalid, MAGIC, Stored, is_snapshot, is_snapshot_file, load, load_snapshot, open, open_file};
 #[cfg(unix)]
 pub(crate) use write::ignore_file_size_limit;
 pub(crate) use write::{Output, OutputArgs};

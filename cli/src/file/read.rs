@@ -2,6 +2,7 @@
 
 use std::{
     error::Error as _,
+    fmt,
     fs::{self, File},
     io::{self, ErrorKind, Read},
     path::Path,
@@ -101,6 +102,20 @@ pub(crate) fn load_snapshot(path: &Path) -> anyhow::Result<Snapshot> {
     load_wanted(path, FILTER)?.0.snapshot(&name(path))
 }
 
+/// The error about a file whose bytes are no filter, or a damaged one. Reading it again gives the same error, on every machine.
+#[derive(Debug)]
+pub(crate) struct Invalid(String);
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn invalid(message: String) -> anyhow::Error {
+    anyhow::Error::msg(Invalid(message))
+}
+
 /// Opens a view of a mapped file, for queries.
 macro_rules! view {
     ($view:ident, $map:expr, $name:expr, $verify:expr) => {{
@@ -189,7 +204,7 @@ pub(super) fn read_stored(mut reader: impl Read, name: &str, wanted: &str) -> an
     let mut head = Vec::new();
     reader.by_ref().take(HEAD).read_to_end(&mut head).with_context(|| format!("{name}: cannot be read"))?;
     if head.is_empty() {
-        bail!("{name}: is empty, and so is no filter; give {FILTER}");
+        return Err(invalid(format!("{name}: is empty, and so is no filter; give {FILTER}")));
     }
     if REDIS_BLOOM.iter().any(|start| head.starts_with(start)) {
         return read_redisbloom(head.chain(reader), name);
@@ -253,11 +268,12 @@ fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str, wanted: &st
     match (error.kind(), error.offset()) {
         // Nothing suggests a Go file.
         (Kind::Length, ..=GO_TABLE_TYPE) | (Kind::Parameter, GO_TABLE_TYPE) => {
-            bail!("{name}: at byte 0: neither a koel snapshot nor {GO}, nor a dump of RedisBloom; give {wanted}")
+            let neither = format!("neither a koel snapshot nor {GO}, nor a dump of RedisBloom");
+            Err(invalid(format!("{name}: at byte 0: {neither}; give {wanted}")))
         }
         // The header is invalid. (The victim, which comes before the table type, is checked only if the header is valid.)
         (Kind::Parameter, GO_TABLE_TYPE..) => {
-            bail!("{name}: at byte 0: neither a koel snapshot nor {GO} ({error}); give {wanted}")
+            Err(invalid(format!("{name}: at byte 0: neither a koel snapshot nor {GO} ({error}); give {wanted}")))
         }
         // The file is longer than its header says. Its end was not read.
         (Kind::TrailingBytes, end) => Err(trailing_bytes(name, end)),
@@ -267,7 +283,7 @@ fn read_other(mut bytes: Vec<u8>, mut reader: impl Read, name: &str, wanted: &st
 
 #[cfg(not(target_endian = "little"))]
 fn read_other(_: Vec<u8>, _: impl Read, name: &str, _: &str) -> anyhow::Result<(Stored, u64)> {
-    bail!("{name}: at byte 0: not a koel snapshot; give a file that `koel build` wrote")
+    Err(invalid(format!("{name}: at byte 0: not a koel snapshot; give a file that `koel build` wrote")))
 }
 
 /// Fails if bytes follow the filter, which ends at byte `end`.
@@ -278,7 +294,7 @@ fn check_end(reader: impl Read, end: u64, name: &str) -> anyhow::Result<()> {
 
 /// Returns the error about bytes after a filter that ends at byte `end`.
 fn trailing_bytes(name: &str, end: u64) -> anyhow::Error {
-    anyhow::anyhow!("{name}: at byte {end}: the filter ends here, but other bytes follow it; use another copy")
+    invalid(format!("{name}: at byte {end}: the filter ends here, but other bytes follow it; use another copy"))
 }
 
 /// Returns the error about a snapshot. Where the library's remedy is for programs, it is replaced with one for users.
@@ -294,6 +310,14 @@ fn snapshot_error(name: &str, error: SnapshotError) -> anyhow::Error {
             let error = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             anyhow::anyhow!("{name}: {error}")
         }
+        Kind::Length
+        | Kind::HeaderChecksum
+        | Kind::Parameter
+        | Kind::BodyChecksum
+        | Kind::Table
+        | Kind::Count
+        | Kind::Copies
+        | Kind::Shards => invalid(format!("{name}: {error}")),
         _ => anyhow::Error::new(error).context(name.to_owned()),
     }
 }
