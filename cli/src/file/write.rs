@@ -189,35 +189,43 @@ impl Output {
 
     /// Writes a filter of fixed size as a koel snapshot. Returns the number of bytes.
     pub(crate) fn save<H: Hasher>(&self, filter: &CuckooFilter<H>) -> anyhow::Result<u64> {
-        self.put(|path| filter.save(path), |writer| filter.write_to(writer))
+        self.put(|path| filter.save(path).map(|()| filter.snapshot_bytes()), |writer| filter.write_to(writer))
     }
 
     /// Writes a filter of either type as a koel snapshot. Returns the number of bytes.
     pub(crate) fn save_snapshot(&self, filter: &Snapshot) -> anyhow::Result<u64> {
         match filter {
             Snapshot::Fixed(filter) => self.save(filter),
-            Snapshot::Growing(filter) => self.put(|path| filter.save(path), |writer| filter.write_to(writer)),
+            Snapshot::Growing(filter) => {
+                self.put(|path| filter.save(path).map(|()| filter.snapshot_bytes()), |writer| filter.write_to(writer))
+            }
         }
     }
 
     /// Writes a filter as Go's `Encode` does. Returns the number of bytes.
     #[cfg(target_endian = "little")]
     pub(crate) fn save_go(&self, filter: &koel::go::GoFilter) -> anyhow::Result<u64> {
+        let encode = || filter.encode().map_err(|error| io::Error::new(ErrorKind::InvalidInput, error));
         self.put(
-            |path| filter.save(path),
-            |writer| writer.write_all(&filter.encode().map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?),
+            |path| {
+                let bytes = encode()?.len() as u64;
+                filter.save(path).map(|()| bytes)
+            },
+            |writer| writer.write_all(&encode()?),
         )
     }
 
     /// Writes a filter as a RedisBloom dump. Returns the number of bytes.
     pub(crate) fn save_redisbloom(&self, filter: &RedisBloomFilter) -> anyhow::Result<u64> {
-        self.put(|path| filter.save_dump(path), |writer| filter.write_dump(writer))
+        // Each chunk comes after its iterator and its length.
+        let bytes = || filter.chunks().map(|(_, chunk)| 16 + chunk.len() as u64).sum();
+        self.put(|path| filter.save_dump(path).map(|()| bytes()), |writer| filter.write_dump(writer))
     }
 
-    /// Calls `replace` for a file, or `write` for a stream. Returns the number of bytes.
+    /// Calls `replace` for a file, which returns the number of bytes, or `write` for a stream. Returns the number of bytes.
     fn put(
         &self,
-        replace: impl FnOnce(&Path) -> io::Result<()>,
+        replace: impl FnOnce(&Path) -> io::Result<u64>,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> anyhow::Result<u64> {
         let count = |writer: &mut dyn Write| {
@@ -241,9 +249,8 @@ impl Output {
                     // There was no file to lock. If there is one now, another command may be changing it.
                     None => Lock::wait(path, Access::Replace)?,
                 };
-                // The error names the file and says whether the old one is unchanged.
-                replace(path)?;
-                Ok(fs::metadata(path).with_context(|| self.name.clone())?.len())
+                // The error names the file and says whether the old one is unchanged. From now on, other programs may move it.
+                Ok(replace(path)?)
             }
         }
     }
@@ -462,5 +469,21 @@ impl Lock {
     #[allow(clippy::unused_self, reason = "on Unix, the lock knows its file")]
     fn is_at(&self, path: &Path) -> bool {
         fs::exists(path).is_ok_and(|exists| exists)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that watches the folder may move the new file away at once, or replace it.
+    #[test]
+    fn the_length_is_that_of_what_was_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let output = Output::new(&folder.path().join("out")).expect("a new file");
+        let moved = output.put(|path| fs::write(path, "new").and_then(|()| fs::remove_file(path)).map(|()| 3), |_| Ok(()));
+        assert_eq!(moved.expect("a success"), 3);
+        let replaced = output.put(|path| fs::write(path, "another").map(|()| 3), |_| Ok(()));
+        assert_eq!(replaced.expect("a success"), 3);
     }
 }
