@@ -229,6 +229,13 @@ fn another_time_or_rate_or_folder_is_refused() {
             }
         }
     }
+    // Nor through a link, even if it leads to no file yet.
+    #[cfg(unix)]
+    for target in [format!("seen/{slice}"), String::from("seen/new.koel")] {
+        koel.shell(&format!("ln -s {target} near; ln -s near link")).ok();
+        koel.run("build list -o link").error(&["link: is in a folder of `koel uniq --forget`"]);
+        koel.shell("rm near link").ok();
+    }
     koel.write("log", "insert a\n");
     for command in
         ["demo --keep seen", "tune --trace log --fpr 0.1 --out seen", "experiment load --quick --max-slots 1000 --out seen"]

@@ -7,7 +7,7 @@ mod write;
 use std::{
     fs::{self, Metadata},
     ops::{Deref, DerefMut},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use anyhow::Context as _;
@@ -86,6 +86,17 @@ pub(crate) fn name(path: &Path) -> String {
 /// Returns the folder of a file, which need not exist.
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Follows the links at `path`, whose target need not exist.
+fn target(path: &Path) -> PathBuf {
+    let mut target = path.to_owned();
+    // Linux follows at most 40 links.
+    for _ in 0..40 {
+        let Ok(link) = fs::read_link(&target) else { break };
+        target = folder(&target).join(link);
+    }
+    target
 }
 
 /// Returns the length of a file's content, if it is known in advance.

@@ -63,11 +63,18 @@ pub(crate) fn refuse_window(path: &Path) -> anyhow::Result<()> {
     if is_window(path) {
         bail!("{name}: is a folder of `koel uniq --forget`, which no other command changes; give the name of another filter");
     }
-    if is_window(super::folder(path)) {
-        bail!("{name}: is in a folder of `koel uniq --forget`, which no other command changes; give a name in another folder");
-    }
-    if Part::parse(&path.file_name().unwrap_or_default().to_string_lossy()).is_some() {
-        bail!("{name}: has the name of a file that only `koel uniq --forget` changes; give another name, such as that of a copy");
+    let target = super::target(path);
+    for path in [path, &target] {
+        if is_window(super::folder(path)) {
+            bail!(
+                "{name}: is in a folder of `koel uniq --forget`, which no other command changes; give a name in another folder"
+            );
+        }
+        if Part::parse(&path.file_name().unwrap_or_default().to_string_lossy()).is_some() {
+            bail!(
+                "{name}: has the name of a file that only `koel uniq --forget` changes; give another name, such as that of a copy"
+            );
+        }
     }
     Ok(())
 }

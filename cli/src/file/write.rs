@@ -14,7 +14,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use koel::{CuckooFilter, hash::Hasher, redisbloom::RedisBloomFilter};
 
-use super::{Snapshot, folder, is_same_file, read, slice::refuse_window};
+use super::{Snapshot, folder, is_same_file, read, slice::refuse_window, target};
 use crate::terminal::{self, Stream};
 
 /// The place that a filter is written to.
@@ -296,16 +296,6 @@ fn check_folder(name: &str, path: &Path, access: Access) -> anyhow::Result<()> {
         _ => "give a name in another one",
     };
     bail!("{name}: no file can be created in the folder {folder}: {kind}; {remedy}")
-}
-
-/// Follows the links at `path`, whose target need not exist.
-fn target(path: &Path) -> PathBuf {
-    // The links form no cycle: `fs::metadata` has followed them already, without an error other than "not found".
-    let mut target = path.to_owned();
-    while let Ok(link) = fs::read_link(&target) {
-        target = folder(&target).join(link);
-    }
-    target
 }
 
 /// A file descriptor that a path leads to, such as `/dev/fd/3`. It need not be open.
