@@ -255,6 +255,13 @@ fn compare_shows_differences_and_sets_the_exit_status() {
     let object = object.json();
     let figures = object["experiments"][0]["figures"].as_array().expect("a list").iter();
     assert_eq!(figures.filter(|figure| figure["verdict"] == "different").count(), 2);
+    // JSON has a name that is not UTF-8 as messages have it.
+    #[cfg(target_os = "linux")]
+    {
+        let run =
+            koel.shell("odd=$(printf 'r\\351s'); cp -r a \"$odd\"; koel experiment compare --json a \"$odd\"; rm -r \"$odd\"");
+        assert_eq!(run.json()["folders"], serde_json::json!(["a", "r\u{fffd}s"]));
+    }
     koel.given("experiment compare a").refuses(&[
         ("none", &["none"]),
         (".", &[".: no results here", "koel experiment"]),

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::bail;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use self::noise::{Sample, Spread, half_interval};
@@ -23,7 +23,8 @@ use crate::{
 /// The comparison of the results in two folders.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
-    /// The two folders.
+    /// The two folders. Their names may be other than UTF-8, which is all that JSON has.
+    #[serde(serialize_with = "displayed")]
     pub folders: [PathBuf; 2],
     /// The experiments that both folders have.
     pub experiments: Vec<Compared>,
@@ -141,6 +142,10 @@ impl Difference {
             Some(_) => Verdict::Different,
         };
     }
+}
+
+fn displayed<S: Serializer>(paths: &[PathBuf; 2], serializer: S) -> Result<S::Ok, S::Error> {
+    paths.each_ref().map(|path| path.display().to_string()).serialize(serializer)
 }
 
 /// Reads the records in a folder, with the names of their experiments.
