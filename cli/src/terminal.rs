@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use clap::error::{ContextKind, ContextValue};
 use indicatif::{ProgressBar, ProgressStyle};
-use koel_lab::{Signal, on_termination};
+use koel_lab::on_termination;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
@@ -301,10 +301,8 @@ impl Progress {
     fn shown(bar: ProgressBar, by_bytes: bool) -> Self {
         if !bar.is_hidden() {
             *lock(&BAR) = Some(bar.clone());
-            // If signals cannot be watched, one leaves the bar on the screen. Watched signals are not ignored.
-            if !Signal::INTERRUPT.is_ignored() {
-                watch_signals().ok();
-            }
+            // If signals cannot be watched, one leaves the bar on the screen.
+            watch_signals().ok();
         }
         Self { bar, by_bytes }
     }

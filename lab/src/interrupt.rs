@@ -24,16 +24,6 @@ impl Signal {
         u8::try_from(self.0).map_or(u8::MAX, |number| number.saturating_add(128))
     }
 
-    /// Returns whether this process ignores the signal, as it does Ctrl-C if a shell without job control has started it in the
-    /// background.
-    #[must_use]
-    pub fn is_ignored(self) -> bool {
-        #[cfg(unix)]
-        return unix::is_ignored(self.0);
-        #[cfg(not(unix))]
-        false
-    }
-
     /// Ends the process as the signal does by default. So a shell stops the loop or script that runs this program; an exit status
     /// would not stop it.
     pub fn end(self) -> ! {
@@ -88,7 +78,8 @@ impl Interrupt {
 }
 
 /// Calls `handler`, in a thread of its own, after Ctrl-C, a request to terminate or a hang-up. A second one ends the process, even
-/// while `handler` runs. If the process ignores hang-ups, as under `nohup`, it continues to.
+/// while `handler` runs. Signals that the process ignores, it continues to ignore: hang-ups under `nohup`, and Ctrl-C if a shell without
+/// job control has started it in the background.
 ///
 /// # Errors
 /// If a handler is already installed, or the system does not support one.
@@ -129,10 +120,7 @@ mod unix {
     /// Starts a thread that waits for the first signal and calls `handler`, which may lock and write as any other code; a signal
     /// handler may do neither.
     pub(super) fn wait_in_thread(handler: impl FnOnce(i32) + Send + 'static) -> io::Result<()> {
-        let mut signals = vec![SIGINT, SIGTERM];
-        if !is_ignored(SIGHUP) {
-            signals.push(SIGHUP);
-        }
+        let signals: Vec<_> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal)).collect();
         let mut caught = Signals::new(&signals)?;
         let ends = Arc::new(AtomicBool::new(false));
         for signal in signals {
@@ -151,7 +139,7 @@ mod unix {
     }
 
     #[allow(unsafe_code, reason = "no safe function tells whether a signal is ignored")]
-    pub(super) fn is_ignored(signal: i32) -> bool {
+    fn is_ignored(signal: i32) -> bool {
         // SAFETY: a zeroed action is valid, and is overwritten; without a new action, nothing changes.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
