@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use koel::{CuckooFilter, ElasticFilter, Insert, hash::AnyHasher};
 use koel_lab::percent;
 
@@ -71,11 +71,16 @@ pub(crate) fn is_dash(path: &Path) -> bool {
 /// The name of standard input in messages.
 pub(crate) const STDIN: &str = Stream::Stdin.name();
 
-/// Creates a folder, and those that it is in, unless it is there. Fails if it is one of `koel uniq --forget`.
+/// Creates a folder, and those that it is in, unless it is there, and checks that files can be created in it. Fails if it is one of
+/// `koel uniq --forget`.
 pub(crate) fn create_folder(folder: &Path) -> anyhow::Result<()> {
     slice::refuse_window(folder)?;
-    let created = fs::create_dir_all(folder);
-    created.with_context(|| format!("{}: cannot be created as a folder; give another name", folder.display()))
+    let name = folder.display();
+    fs::create_dir_all(folder).with_context(|| format!("{name}: cannot be created as a folder; give another name"))?;
+    // The error's own message would name a temporary file.
+    let tried = tempfile::tempfile_in(folder).map_err(|error| error.kind());
+    tried.map_err(|kind| anyhow!("{name}: no file can be created in this folder: {kind}; give another one"))?;
+    Ok(())
 }
 
 /// Returns the name of an input in messages.

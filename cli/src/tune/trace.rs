@@ -323,12 +323,14 @@ impl<'a> ReplayedFilter<'a> {
 }
 
 impl Options {
-    /// Reads the log, if one is given.
+    /// Creates the folder of the chart, and reads the log, if they are given.
     pub(super) fn read(&self, format: &Format) -> anyhow::Result<Option<Trace>> {
         let Some(path) = &self.trace else { return Ok(None) };
         if format.has_key() {
             bail!("--key: takes a field of each line as the key, and a line of --trace has an operation and a key; leave it out");
         }
+        // Reading and replaying may take long, so this must fail first.
+        self.out.as_deref().map_or(Ok(()), file::create_folder)?;
         Trace::read(path, format).map(Some)
     }
 
@@ -476,7 +478,6 @@ fn draw(folder: &Path, trace: &Trace, replayed: &[ReplayedFilter<'_>]) -> anyhow
     });
     let topic = format!("Load and false-positive rate over {}", counted(trace.operations.len(), "operation"));
     let chart = Chart::new("trace", topic, [Axis::linear("operations"), Axis::log("load; false-positive rate")], series);
-    file::create_folder(folder)?;
     let path = folder.join("trace.svg");
     chart::save(&chart, &path)?;
     Ok(path)

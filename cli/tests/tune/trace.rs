@@ -149,6 +149,15 @@ fn errors_name_the_line() {
         ("--items 5 --fpr 0.1 --out x", &["--trace <FILE>", "not provided"]),
         ("--trace log.txt --fpr 0.1 --out log.txt", &["log.txt: cannot be created as a folder"]),
     ]);
+    // A folder that cannot have the chart is refused before the log is read.
+    std::fs::create_dir(koel.path("seen")).expect("a folder");
+    koel.write("seen/20270115T080000Z-300s.koel", "");
+    let linux: &[_] =
+        if cfg!(target_os = "linux") { &[("/proc", "/proc: no file can be created in this folder: ")] } else { &[] };
+    let refused = [("log.txt", "log.txt: cannot be created as a folder"), ("seen", "seen: is a folder of `koel uniq --forget`")];
+    for (out, message) in refused.iter().chain(linux) {
+        koel.feed("insrt b\n", &format!("tune --trace - --fpr 0.1 --out {out}")).error(&[message, "; give "]);
+    }
     // If no filter meets the requirements, the answer is that of a run without a log.
     let run = koel.run("tune --trace log.txt --items 1000 --bytes 10 --fpr 0.01");
     run.status(1);
