@@ -1,7 +1,7 @@
 //! `--trace FILE`: replays a log of real operations against the recommended filters and one that grows.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, TryReserveError},
     hint::black_box,
     path::{Path, PathBuf},
 };
@@ -40,8 +40,9 @@ const POINTS: usize = 200;
 pub(super) struct Options {
     /// A log of real operations, one per line: `insert KEY`, `query KEY` or `remove KEY`; `-` for standard input. Replays it
     /// against the filters of the table, planned for the most items at any time, and against one that grows. Results are compared
-    /// with the exact multiset of keys. Removals of absent keys are counted and skipped: no filter supports them. Takes 16 bytes of
-    /// memory per operation, for at most 67108864 operations. As in filters, keys are distinguished by their 64-bit hashes
+    /// with the exact multiset of keys. Removals of absent keys are counted and skipped: no filter supports them. Takes up to 32 bytes
+    /// of memory per operation, for at most 67108864 operations, and up to 60 per distinct key that is present at the same time. As in
+    /// filters, keys are distinguished by their 64-bit hashes
     #[arg(long, value_name = "FILE", conflicts_with = "keys")]
     trace: Option<PathBuf>,
 
@@ -59,7 +60,8 @@ enum Operation {
     Remove,
 }
 
-/// The number of copies of each hash that is present.
+/// The number of copies of each hash that is present. A hash takes 17 bytes in a table that is half to seven eighths full, and while it
+/// grows, the old table is there, too: 58 bytes in all.
 #[derive(Default)]
 struct Multiset(HashMap<u64, u32>);
 
@@ -69,10 +71,11 @@ impl Multiset {
     }
 
     /// Adds a copy. Returns the new number of copies.
-    fn insert(&mut self, hash: u64) -> u32 {
+    fn insert(&mut self, hash: u64) -> Result<u32, TryReserveError> {
+        self.0.try_reserve(1)?;
         let copies = self.0.entry(hash).or_default();
         *copies += 1;
-        *copies
+        Ok(*copies)
     }
 
     /// Removes a copy. Returns whether there was one.
@@ -112,6 +115,12 @@ impl Trace {
     fn read(path: &Path, format: &Format) -> anyhow::Result<Self> {
         let mut lines = Items::open(path, format, true)?;
         let (mut trace, mut keys, mut items) = (Self::default(), Multiset::default(), 0);
+        let no_memory = |place: String, operations: usize, keys: usize| {
+            anyhow!(
+                "{place}: no memory for more than the {operations} operations and {keys} distinct keys so far; give a shorter log, or use \
+                 a machine with more memory"
+            )
+        };
         while let Some(line) = lines.advance()? {
             let operation = parse(line).map(|(operation, key)| (operation, hash(key)));
             let (mut operation, hash) = operation.map_err(|mistake| anyhow!("{}: {mistake}; {REMEDY}", lines.place()))?;
@@ -119,7 +128,9 @@ impl Trace {
                 Operation::Insert => {
                     items += 1;
                     trace.insertions += 1;
-                    trace.most_copies = trace.most_copies.max(keys.insert(hash));
+                    let inserted = keys.insert(hash);
+                    let copies = inserted.map_err(|_| no_memory(lines.place(), trace.operations.len(), keys.0.len()))?;
+                    trace.most_copies = trace.most_copies.max(copies);
                     trace.most_items = trace.most_items.max(items);
                     trace.most_distinct_items = trace.most_distinct_items.max(keys.0.len());
                 }
@@ -143,6 +154,7 @@ impl Trace {
                 "{}: {MAX_OPERATIONS} operations have been kept, the limit; give a shorter log",
                 lines.place()
             );
+            trace.operations.try_reserve(1).map_err(|_| no_memory(lines.place(), kept, keys.0.len()))?;
             trace.operations.push((hash, operation));
         }
         if trace.operations.is_empty() {
@@ -216,7 +228,10 @@ fn replay<F: Insert>(filter: &mut F, trace: &Trace, size: impl Fn(&F) -> (f64, u
             match operation {
                 Operation::Insert if filter.insert(&key).is_err() => {
                     found.refused_insertions += 1;
-                    refused.insert(hash);
+                    refused.insert(hash).map_err(|_| {
+                        let number = found.refused_insertions;
+                        anyhow!("--trace: no memory for the {number} insertions that a filter refused; give a larger --items")
+                    })?;
                 }
                 Operation::QueryAbsent => {
                     absent_queries += 1;

@@ -128,6 +128,21 @@ fn a_folder_may_have_any_name() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_log_that_does_not_fit_into_memory_is_an_error() {
+    for log in ["seq -f 'insert %.0f' 3000000", "yes 'query a' | head -n 9000000"] {
+        let command = "koel tune --trace - --fpr 1% 2>&1 || test $? = 2";
+        let run = Koel::new().shell(&format!("ulimit -v 100000; {log} | {command}"));
+        assert_eq!(run.status, 0, "{log}: {}", run.text());
+        for part in
+            [" of standard input: no memory for more than the ", "; give a shorter log, or use a machine with more memory"]
+        {
+            assert!(run.text().contains(part), "{log}: {}", run.text());
+        }
+    }
+}
+
+#[test]
 fn errors_name_the_line() {
     let koel = Koel::new();
     koel.write("log.txt", "insert a\n");
