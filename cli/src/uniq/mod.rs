@@ -8,16 +8,20 @@ use std::{
     fs,
     path::PathBuf,
     process::ExitCode,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::{Context as _, bail};
 use clap::Args;
 use koel::{ElasticBuilder, ElasticFilter, hash::AnyHasher};
+use koel_lab::Interrupted;
 
 use self::{
     memory::Memory,
-    sieve::{End, Select, Sieve, Tally, lock, pass_lines},
+    sieve::{End, Select, Sieve, Tally, lock, pass_lines, wait_for_signal},
     spool::Spool,
 };
 use crate::{
@@ -53,9 +57,9 @@ const CLOSED: u8 = 141;
 ///
 /// The filter is written at the end, also after an error in the input and after a signal (Ctrl-C, SIGTERM, SIGHUP), so it has exactly
 /// the lines that were printed, or that --count-only counted. Until then, other koel commands that change it wait, including another
-/// `koel uniq`, so two runs never print the same line. If the command is killed, gets a second signal, or cannot print, the filter
-/// stays unchanged: the next run prints the lines again, and none is lost. If there was no filter, an error before the first line
-/// creates none.
+/// `koel uniq`, so two runs never print the same line. If the command is killed, gets a second signal, cannot print, or gets a signal
+/// while it prints the lines of --unique or --count after the last line, the filter stays unchanged: the next run prints the lines
+/// again, and none is lost. If there was no filter, an error before the first line creates none.
 ///
 /// With --forget, FILTER is a folder. Lines are forgotten in slices: with `--forget 1h`, a line counts as new if it was not seen for 65
 /// minutes, and as seen if it was within the last 60, by the clock of this machine. (A time is rounded up to a multiple of 12 seconds.)
@@ -156,6 +160,7 @@ impl Uniq {
             files.iter().try_for_each(|list| items::check_distinct(list, output))?;
         }
         let format = self.format.clone().or_short(Short::Pass);
+        let is_interrupted = Arc::new(AtomicBool::new(false));
         let sieve = Arc::new(Mutex::new(Sieve {
             memory,
             select: self.select()?,
@@ -167,10 +172,14 @@ impl Uniq {
             tally: Tally::default(),
             is_changed: false,
             is_finished: false,
+            is_interrupted: Arc::clone(&is_interrupted),
         }));
-        // Reading may block forever, so it does not hold the lock.
-        let shared = Arc::clone(&sieve);
-        terminal::before_end(move || lock(&shared).finish(End::Read(Ok(()))))?;
+        // Reading may block forever, so it does not hold the lock. Printing the lines at the end does, and looks at the flag.
+        let (shared, flag) = (Arc::clone(&sieve), Arc::clone(&is_interrupted));
+        terminal::before_end(move || {
+            flag.store(true, Ordering::Relaxed);
+            lock(&shared).finish(End::Interrupted)
+        })?;
         let (mut end, mut notes) = (End::Read(Ok(())), Vec::new());
         for list in files {
             match Items::open(list, &format, self.count_only || terminal::is_stdout_apart()) {
@@ -186,7 +195,18 @@ impl Uniq {
             }
         }
         let mut sieve = lock(&sieve);
-        match sieve.finish(end) {
+        let finished = sieve.finish(end);
+        // The signal waits for the lock to end the process.
+        if is_interrupted.load(Ordering::Relaxed) {
+            if let Err(error) = finished.as_ref()
+                && !error.is::<Interrupted>()
+            {
+                terminal::failure(error);
+            }
+            drop(sieve);
+            wait_for_signal();
+        }
+        match finished {
             Err(error) if error.is::<Closed>() && self.filter.is_some() => return Ok(ExitCode::from(CLOSED)),
             finished => finished?,
         }

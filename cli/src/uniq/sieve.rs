@@ -2,11 +2,15 @@
 
 use std::{
     mem,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
 };
 
 use anyhow::anyhow;
+use koel_lab::Interrupted;
 
 use super::{memory::Memory, spool::Spool};
 use crate::{
@@ -51,6 +55,8 @@ pub(super) struct Sieve {
     /// True if more is remembered than before the run.
     pub(super) is_changed: bool,
     pub(super) is_finished: bool,
+    /// Set by a signal. While lines are printed at the end, it ends the run, which then leaves the filter unchanged.
+    pub(super) is_interrupted: Arc<AtomicBool>,
 }
 
 /// The numbers of lines: all, and of these the short ones, those that no run had seen before with the short ones that were passed,
@@ -68,6 +74,8 @@ pub(super) struct Tally {
 pub(super) enum End {
     /// There are no more lines, or a line could not be read or remembered.
     Read(anyhow::Result<()>),
+    /// A signal came.
+    Interrupted,
     /// A line could not be printed.
     NotPrinted(anyhow::Error),
 }
@@ -81,9 +89,7 @@ pub(super) fn pass_lines(items: &mut Items, sieve: &Mutex<Sieve>) -> End {
         // The filter was written because of a signal, which ends the process, so no line may be printed any more.
         if sieve.is_finished {
             drop(sieve);
-            loop {
-                thread::park();
-            }
+            wait_for_signal();
         }
         sieve.tally.lines += items.lines() - mem::replace(&mut lines, items.lines());
         sieve.tally.short += items.short() - mem::replace(&mut short, items.short());
@@ -107,6 +113,13 @@ pub(super) fn pass_lines(items: &mut Items, sieve: &Mutex<Sieve>) -> End {
         if let Err(error) = printed {
             return End::NotPrinted(error);
         }
+    }
+}
+
+/// Waits for the end of the process, which a signal has caused.
+pub(super) fn wait_for_signal() -> ! {
+    loop {
+        thread::park();
     }
 }
 
@@ -202,8 +215,8 @@ impl Sieve {
         self.out.item(line, items.separator())
     }
 
-    /// Prints the lines that had to wait for the end.
-    fn print_lines_at_end(&mut self) -> anyhow::Result<()> {
+    /// Prints the lines that had to wait for the end, until there is a signal. If a signal was the end, only another one stops it.
+    fn print_lines_at_end(&mut self, is_interrupted: bool) -> anyhow::Result<()> {
         let Select::AtEnd { lines, accepts, with_counts, .. } = &mut self.select else { return Ok(()) };
         let (Some(lines), accepts, with_counts) = (lines.take(), *accepts, *with_counts) else { return Ok(()) };
         let mut items = lines.into_items(&self.format)?;
@@ -212,6 +225,9 @@ impl Sieve {
                 Advance::Line => {}
                 Advance::Wait => continue,
                 Advance::End => return Ok(()),
+            }
+            if !is_interrupted && self.is_interrupted.load(Ordering::Relaxed) {
+                return Err(Interrupted.into());
             }
             let count = match &self.memory {
                 Memory::Filter { filter, .. } => items.item().map_or(1, |item| filter.count(item)),
@@ -248,14 +264,15 @@ impl Sieve {
     }
 
     fn print_and_save(&mut self, end: End) -> anyhow::Result<()> {
-        let read = match end {
-            End::Read(read) => self.print_lines_at_end().and_then(|()| self.print(read.is_err())).map(|()| read),
-            End::NotPrinted(error) => Err(error),
+        let (is_interrupted, read) = match end {
+            End::Read(read) => (false, read),
+            End::Interrupted => (true, Ok(())),
+            End::NotPrinted(error) => return self.take_back(error),
         };
-        let read = match read {
-            Ok(read) => read,
-            Err(error) => return self.memory.take_back(self.count_only).and(Err(error)),
-        };
+        let printed = self.print_lines_at_end(is_interrupted).and_then(|()| self.print(read.is_err()));
+        if let Err(error) = printed {
+            return self.take_back(error);
+        }
         let saved = self.memory.save(self.is_changed, read.is_ok(), self.count_only);
         if let (Err(_), Err(error)) = (&saved, &read) {
             terminal::failure(error);
@@ -268,6 +285,11 @@ impl Sieve {
             return read.map_err(|error| anyhow!("{error:#}; the lines before it are remembered"));
         }
         read
+    }
+
+    /// Forgets the lines that this error has kept from being printed.
+    fn take_back(&self, error: anyhow::Error) -> anyhow::Result<()> {
+        self.memory.take_back(self.count_only).and(Err(error))
     }
 
     fn summary(&self) -> String {
@@ -295,4 +317,44 @@ impl Sieve {
 /// Returns the error about the line that was read last, which a filter refused.
 fn refused(items: &Items, filter: &Snapshot, error: &koel::InsertError) -> anyhow::Error {
     anyhow!(items.refused_by(filter, error, Inserting::Uniq))
+}
+
+#[cfg(test)]
+mod tests {
+    use koel::{ElasticFilter, hash::AnyHasher};
+
+    use super::*;
+    use crate::terminal::Progress;
+
+    /// A signal stops the lines that are printed at the end, unless a signal was the end.
+    #[test]
+    fn a_signal_stops_the_lines_at_the_end() {
+        for is_end in [false, true] {
+            let format = Format::default();
+            let input = Box::new(&b"a\nb\na\n"[..]);
+            let mut items = Items::from_reader(input, &format, String::from("list"), Progress::hidden()).expect("a list");
+            let filter =
+                ElasticFilter::builder().hasher(AnyHasher::default()).false_positive_rate(1e-6).build().expect("a filter");
+            let lines = Some(Spool::new().expect("a temporary file"));
+            let sieve = Mutex::new(Sieve {
+                memory: Memory::Filter { filter: Snapshot::Growing(Box::new(filter)), output: None },
+                select: Select::AtEnd { lines, of_this_run: None, accepts: |_| false, with_counts: false },
+                format,
+                keys_only: false,
+                count_only: false,
+                has_summary: false,
+                out: Out::new(),
+                tally: Tally::default(),
+                is_changed: false,
+                is_finished: false,
+                is_interrupted: Arc::default(),
+            });
+            let end = pass_lines(&mut items, &sieve);
+            assert!(matches!(end, End::Read(Ok(()))));
+            let mut sieve = lock(&sieve);
+            sieve.is_interrupted.store(true, Ordering::Relaxed);
+            let ended = sieve.finish(if is_end { End::Interrupted } else { end });
+            assert_eq!(ended.is_err_and(|error| error.is::<Interrupted>()), !is_end);
+        }
+    }
 }
