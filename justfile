@@ -63,10 +63,10 @@ features *what="--lib":
         echo "with the feature $feature alone:"; \
         cargo clippy -p koel {{what}} --no-default-features --features $feature --locked -- -D warnings; done
 
-# The Rust that Cargo.toml states compiles what is published; the laboratory is a part of the command.
+# The Rust that Cargo.toml states compiles the workspace with its tests, as README promises. It runs none of them.
 msrv:
     @! {{just}} _need "Rust {{rust_version}}" "rustup toolchain install {{rust_version}} --profile minimal" cargo +{{rust_version}} --version \
-        || CARGO_TARGET_DIR={{target}}/other cargo +{{rust_version}} check -p koel -p koel-cli -p koel-valkey --all-features --locked
+        || CARGO_TARGET_DIR={{target}}/other cargo +{{rust_version}} check --workspace --all-targets --all-features --locked
 
 # Clippy for ARM, Windows, and with the bytes in the other order; or for other targets, without an operating system.
 targets *names="aarch64-unknown-linux-gnu x86_64-pc-windows-gnu powerpc-unknown-linux-gnu":
@@ -235,9 +235,14 @@ _fuzz seconds name:
 
 # Growing filters on all kernels in lockstep, compared with a multiset: random operations, chosen items, millions of copies. Prints one
 # shortened sequence for each kind of failure. Another seed gives other sequences.
-model seconds="600" seed="0":
+model seconds="600" seed="0": (_has-tests "composed::random_sequences" "--release")
     KOEL_SECONDS={{seconds}} KOEL_SEED={{seed}} cargo test -p koel --all-features --release --locked --test suite -- \
         --nocapture composed::random_sequences
+
+# Fails if no test of the library's suite has this name. A filter that matches none passes.
+_has-tests name *options:
+    @cargo test -p koel --all-features --quiet --locked --test suite {{options}} -- --list {{quote(name)}} | grep -c ': test$' >/dev/null \
+        || { echo "{{name}}: no test of tests/suite.rs has this name; correct it in the recipe"; false; }
 
 # The module for Valkey and Redis, on every server that there is; arguments go to pytest.
 module *arguments:
@@ -274,7 +279,7 @@ module-portable glibc="2.17" machine="x86_64":
 
 # Miri is told that the processor has AVX2, so that it interprets the kernels, too. It does not know AVX-512.
 [doc("Undefined behavior, under Miri.")]
-miri:
+miri: (_has-tests "memory_safety::")
     @! {{just}} _need Miri "rustup toolchain install nightly --component miri,rust-src" cargo +nightly miri --version \
         || for tests in "--lib --" "--test suite -- memory_safety::"; do CARGO_PROFILE_TEST_OPT_LEVEL=0 \
         CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS=-Ctarget-feature=+bmi1,+bmi2,+popcnt,+avx2 \
