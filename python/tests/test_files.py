@@ -40,9 +40,13 @@ def test_goldens_are_read_and_written(golden, tmp_path):
     assert filter.snapshot_bytes == len(data) and filter.seed == entry["seed"]
     filter.save(tmp_path / "again.koel")
     assert (tmp_path / "again.koel").read_bytes() == data
+
+
+def test_goldens_have_their_items(golden):
+    path, entry = golden
     if entry["items"] not in ITEMS:
-        return
-    for reader in (filter, view):
+        pytest.skip(f"Python has no items of the kind {entry['items']}")
+    for reader in (class_of(entry).load(path), koel.FilterView(path)):
         for start, end, copies in entry["holds"]:
             items = [item(entry, "item", number) for number in range(start, end)]
             counts = reader.count_batch(items)
@@ -55,7 +59,7 @@ def test_goldens_are_read_and_written(golden, tmp_path):
 def test_the_same_steps_give_the_bytes_of_rust(golden):
     path, entry = golden
     if entry["items"] not in ITEMS:
-        return
+        pytest.skip(f"Python has no items of the kind {entry['items']}")
     if class_of(entry) is koel.CuckooFilter:
         options = {"buckets": "buckets", "fingerprint_bits": "f", "bucket_size": "b", "table": "table", "addressing": "addressing"}
     else:
