@@ -76,15 +76,19 @@ impl Filter {
 
     fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, operator: CompareOp) -> PyResult<Py<PyAny>> {
         let py = slf.py();
+        let is_equal = match operator {
+            CompareOp::Eq => true,
+            CompareOp::Ne => false,
+            _ => return Ok(py.NotImplemented()),
+        };
         let (ours, theirs) = (slf.get(), other.cast::<Self>().ok().map(Bound::get));
         let equal = match theirs {
             Some(theirs) => py.detach(|| ours.any.equals(&theirs.any))?,
             None => None,
         };
-        Ok(match (operator, equal) {
-            (CompareOp::Eq, Some(equal)) => equal.into_pyobject(py)?.to_owned().into_any().unbind(),
-            (CompareOp::Ne, Some(equal)) => (!equal).into_pyobject(py)?.to_owned().into_any().unbind(),
-            _ => py.NotImplemented(),
+        Ok(match equal {
+            Some(equal) => (equal == is_equal).into_pyobject(py)?.to_owned().into_any().unbind(),
+            None => py.NotImplemented(),
         })
     }
 

@@ -236,6 +236,8 @@ def test_properties():
             assert reader.kernel and reader.distinct() <= 1000
             with pytest.raises(TypeError):
                 hash(reader)
+            with pytest.raises(TypeError, match="not supported between"):
+                reader < filter
         assert isinstance(filter, koel.MutableFilter) and not hasattr(view, "add") and filter != 1 and filter != "x"
     for base in (koel.Filter, koel.MutableFilter):
         with pytest.raises(TypeError):
