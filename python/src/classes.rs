@@ -335,14 +335,14 @@ impl MutableFilter {
         slf: &Bound<'py, Self>,
         items: &Bound<'py, PyAny>,
         [method, fate]: [&str; 2],
-        mut act: impl FnMut(&AnyFilter, Keys<'_>, &mut [bool]) -> PyResult<Option<Result<(), koel::InsertError>>> + Send,
+        mut act: impl FnMut(&AnyFilter, Keys<'_>, &mut [bool]) -> PyResult<Result<(), koel::InsertError>> + Send,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let (filter, batch, mut done) = (slf.as_super().get(), Batch::of(items)?, 0);
         let mut results = batch.reserve()?;
         let all = batch.each(slf.py(), filter.seed, &mut done, |keys| {
             let start = results.len();
             batch::add_places(&mut results, keys.len())?;
-            Ok(act(&filter.any, keys, &mut results[start..])?.unwrap_or(Ok(())))
+            act(&filter.any, keys, &mut results[start..])
         });
         all.map_err(|error| Self::stopped(slf, error, method, done, fate))?;
         to_array(slf.py(), results)
@@ -426,25 +426,21 @@ impl MutableFilter {
     #[pyo3(signature = (item, /))]
     fn add(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<()> {
         let key = Key::of(item)?;
-        match change!(Some(item.py()), &slf.as_super().get().any, filter => filter.insert(&key))? {
-            Some(Err(error)) => Err(error.into_py_err()),
-            _ => Ok(()),
-        }
+        change!(Some(item.py()), &slf.as_super().get().any, filter => filter.insert(&key))?.map_err(IntoPyErr::into_py_err)
     }
 
     /// Adds an item unless the filter has it already. Returns whether it was added.
     #[pyo3(signature = (item, /))]
     fn insert_unique(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = Key::of(item)?;
-        let inserted = change!(Some(item.py()), &slf.as_super().get().any, filter => filter.insert_unique(&key))?;
-        inserted.unwrap_or(Ok(false)).map_err(IntoPyErr::into_py_err)
+        change!(Some(item.py()), &slf.as_super().get().any, filter => filter.insert_unique(&key))?.map_err(IntoPyErr::into_py_err)
     }
 
     /// Removes one copy of an item, if it is found. Returns whether it was. Remove only items that were added.
     #[pyo3(signature = (item, /))]
     fn discard(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = Key::of(item)?;
-        Ok(change!(Some(item.py()), &slf.as_super().get().any, filter => filter.remove(&key))?.unwrap_or(false))
+        change!(Some(item.py()), &slf.as_super().get().any, filter => filter.remove(&key))
     }
 
     /// Removes one copy of an item. Raises KeyError if it is not found. Remove only items that were added.
@@ -488,14 +484,14 @@ impl MutableFilter {
     #[pyo3(signature = (items, /))]
     fn remove_batch<'py>(slf: &Bound<'py, Self>, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
         Self::results(slf, items, ["remove_batch", "; a copy of each was removed if found"], |any, keys, removed| {
-            Ok(change!(None, any, filter => with_items!(keys, items => filter.remove_batch(items, removed)))?.map(Ok))
+            change!(None, any, filter => with_items!(keys, items => filter.remove_batch(items, removed))).map(Ok)
         })
     }
 
     /// Removes all items.
     fn clear(slf: &Bound<'_, Self>) -> PyResult<()> {
         let any = &slf.as_super().get().any;
-        slf.py().detach(|| change!(None, any, filter => filter.clear())).map(drop)
+        slf.py().detach(|| change!(None, any, filter => filter.clear()))
     }
 
     /// Adds all items of another filter with equal parameters. Copies add up.
@@ -555,10 +551,12 @@ fn insert_all<'py>(
 ) -> PyResult<()> {
     let (filter, mut done) = (slf.as_super().get(), 0);
     let all = batches.into_iter().try_for_each(|items| {
-        Batch::of(&items)?.each(slf.py(), filter.seed, &mut done, |keys| {
-            let inserted = change!(None, &filter.any, filter => with_items!(keys, items => filter.insert_batch(items)));
-            Ok(inserted?.unwrap_or(Ok(())))
-        })
+        Batch::of(&items)?.each(
+            slf.py(),
+            filter.seed,
+            &mut done,
+            |keys| change!(None, &filter.any, filter => with_items!(keys, items => filter.insert_batch(items))),
+        )
     });
     all.map_err(|error| MutableFilter::stopped(slf, error, method, done, IN_FILTER))
 }

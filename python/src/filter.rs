@@ -50,14 +50,14 @@ macro_rules! look {
 }
 pub(crate) use look;
 
-/// Evaluates an expression that changes the filter, as `look` does; `None` for a view, which no class with such methods has.
+/// Evaluates an expression that changes the filter, as `look` does. It is no view: no class with such methods has one.
 macro_rules! change {
     ($py:expr, $any:expr, $filter:ident => $value:expr) => {
         match $any {
-            $crate::filter::AnyFilter::Fixed(lock) => lock.write($py, |$filter| Some($value)),
-            $crate::filter::AnyFilter::Elastic(lock) => lock.write($py, |$filter| Some($value)),
-            $crate::filter::AnyFilter::Shared(lock) => lock.read($py, |$filter| Some($value)),
-            $crate::filter::AnyFilter::View(_) | $crate::filter::AnyFilter::ElasticView(_) => Ok(None),
+            $crate::filter::AnyFilter::Fixed(lock) => lock.write($py, |$filter| $value),
+            $crate::filter::AnyFilter::Elastic(lock) => lock.write($py, |$filter| $value),
+            $crate::filter::AnyFilter::Shared(lock) => lock.read($py, |$filter| $value),
+            $crate::filter::AnyFilter::View(_) | $crate::filter::AnyFilter::ElasticView(_) => unreachable!("views do not change"),
         }
     };
 }
@@ -282,7 +282,10 @@ impl AnyFilter {
 
     /// Returns a copy of a filter that can be changed; `None` for a view.
     pub fn duplicate(&self) -> PyResult<Option<Result<Self, OutOfMemory>>> {
-        change!(None, self, filter => filter.duplicate().map(Changeable::lock))
+        Ok(match self {
+            Self::View(_) | Self::ElasticView(_) => None,
+            any => Some(change!(None, any, filter => filter.duplicate().map(Changeable::lock))?),
+        })
     }
 
     /// Compares the contents of two filters of fixed size, or of two that grow; `None` for one of each. Blocks, so the thread must be
