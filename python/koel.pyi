@@ -17,8 +17,11 @@ class _ArrowArray(Protocol):
 class _ArrowStream(Protocol):
     def __arrow_c_stream__(self) -> object: ...
 
+class _Array(Protocol):
+    def __array__(self) -> NDArray[Any]: ...
+
 _Item: TypeAlias = str | bytes | bytearray | memoryview | SupportsIndex | tuple["_Item", ...]
-_Batch: TypeAlias = NDArray[Any] | _ArrowArray | _ArrowStream | Iterable[_Item]
+_Batch: TypeAlias = _Array | _ArrowArray | _ArrowStream | Iterable[_Item]
 _Path: TypeAlias = str | PathLike[str]
 
 class FullError(Exception):
