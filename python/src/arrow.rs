@@ -477,6 +477,8 @@ impl Column {
         let form = form(&schema.0)?;
         let mut columns = Vec::new();
         loop {
+            // An array may be too short for a check of its own, and a stream endless.
+            object.py().check_signals()?;
             let mut array = Owned::<Array>::empty();
             stream.call(stream.0.get_next, &mut array)?;
             if array.0.release.is_none() {

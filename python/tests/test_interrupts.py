@@ -201,6 +201,7 @@ COLUMNS = {
     "string": pyarrow.Array.from_buffers(pyarrow.string(), LONG, [None, pyarrow.py_buffer(bytes(4 * LONG + 4)), pyarrow.py_buffer(b"")]),
     "string_view": pyarrow.Array.from_buffers(pyarrow.string_view(), LONG, [None, pyarrow.py_buffer(bytes(16 * LONG))]),
     "dictionary": pyarrow.DictionaryArray.from_arrays(np.zeros(LONG, "int8"), ["a"]),
+    "chunks": pyarrow.chunked_array([np.zeros(1 << 20, "int8")] * 3),
 }
 
 
@@ -209,9 +210,9 @@ def test_checking_a_column(name):
     """A signal before the column is checked leaves the filter as it was."""
     filter = koel.ElasticFilter(false_positive_rate=0.01)
 
-    class Column:
-        __arrow_c_array__ = staticmethod(functools.partial(next, interrupted(COLUMNS[name].__arrow_c_array__())))
-
+    export = "__arrow_c_stream__" if name == "chunks" else "__arrow_c_array__"
+    exported = getattr(COLUMNS[name], export)()
+    Column = type("Column", (), {export: staticmethod(functools.partial(next, interrupted(exported)))})
     with pytest.raises(KeyboardInterrupt) as raised:
         filter.update(Column())
     assert len(filter) == 0 and not getattr(raised.value, "__notes__", None)
