@@ -28,9 +28,8 @@ pub struct Nulls {
 }
 
 impl Nulls {
-    /// Describes the nulls of a batch, item by item.
-    pub fn new(nulls: Vec<bool>) -> Self {
-        let count = nulls.iter().filter(|&&is_null| is_null).count();
+    /// Describes the nulls of a batch, item by item, of which `count` are null.
+    pub fn new(nulls: Vec<bool>, count: usize) -> Self {
         Self { nulls: if count == 0 { Vec::new() } else { nulls }, count }
     }
 

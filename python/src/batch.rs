@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::{
     array::{self, Source},
     arrow,
-    column::{Column, PIECE, STRETCH},
+    column::{Column, PIECE, STRETCH, find},
     error::{IntoPyErr as _, no_memory},
     item,
     remedy::{Nullable, Subject},
@@ -94,7 +94,7 @@ impl<'py> Batch<'py> {
     }
 
     /// Fails if an item is null. `start` is the number of items in earlier batches of a call.
-    fn refuse_nulls(&self, start: usize) -> PyResult<()> {
+    fn refuse_nulls(&self, py: Python<'_>, start: usize) -> PyResult<()> {
         let count = match &self.source {
             Source::Columns(columns) => columns.iter().map(|column| column.nulls()).sum(),
             Source::Objects(_, nulls) => nulls.count(),
@@ -103,14 +103,19 @@ impl<'py> Batch<'py> {
             return Ok(());
         }
         let len = self.len_hint();
+        let mut before = 0;
         let first = match &self.source {
             Source::Columns(columns) => {
-                let mut items = columns.iter().flat_map(|column| (0..column.len()).map(move |item| column.is_null(item)));
-                items.position(|is_null| is_null)
+                let column = columns.iter().find(|column| {
+                    let has_nulls = column.nulls() > 0;
+                    before += if has_nulls { 0 } else { column.len() };
+                    has_nulls
+                });
+                column.map_or(Ok(None), |column| py.detach(|| find(column.len(), |item| column.is_null(item))))
             }
-            Source::Objects(_, nulls) => (0..len).find(|&item| nulls.is_null(item)),
+            Source::Objects(_, nulls) => py.detach(|| find(len, |item| nulls.is_null(item))),
         };
-        Err(self.subject.null(start + first.unwrap_or(0), count, len, self.nullable))
+        Err(self.subject.null(start + before + first?.unwrap_or(0), count, len, self.nullable))
     }
 
     /// Calls `act` with one piece after the other, detached from the interpreter. Nulls raise before the first. `done` is the number of
@@ -123,7 +128,7 @@ impl<'py> Batch<'py> {
         done: &mut usize,
         mut act: impl FnMut(Keys<'_>) -> PyResult<Result<(), InsertError>> + Send,
     ) -> PyResult<()> {
-        self.refuse_nulls(*done)?;
+        self.refuse_nulls(py, *done)?;
         self.pieces(py, seed, done, |keys, _| act(keys))
     }
 

@@ -23,6 +23,19 @@ pub fn each_stretch(len: usize, mut act: impl FnMut(Range<usize>) -> PyResult<()
     Ok(())
 }
 
+/// Returns the first of `len` items for which `is_wanted` is true. Calls handlers of signals as `each_stretch` does.
+pub fn find(len: usize, mut is_wanted: impl FnMut(usize) -> bool) -> PyResult<Option<usize>> {
+    for first in (0..len).step_by(STRETCH) {
+        if first > 0 {
+            check_signals()?;
+        }
+        if let Some(item) = (first..len.min(first + STRETCH)).find(|&item| is_wanted(item)) {
+            return Ok(Some(item));
+        }
+    }
+    Ok(None)
+}
+
 /// Items of a batch that can be read without the interpreter.
 pub trait Column: Send + Sync {
     /// Returns the number of items, with nulls.

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, ops::Range, sync::OnceLock};
 
 use koel::Item as _;
-use numpy::{PyArray1, PyArrayDescrMethods as _, PyArrayMethods as _, PyUntypedArray, PyUntypedArrayMethods as _};
+use numpy::{PyArray1, PyArrayDescrMethods as _, PyArrayMethods as _, PyUntypedArray, PyUntypedArrayMethods as _, ndarray::s};
 use pyo3::{prelude::*, types::PyDict};
 
 use crate::{
@@ -111,11 +111,19 @@ fn objects<'py>(array: &Bound<'py, PyAny>, pandas: &Bound<'py, PyAny>, subject: 
 }
 
 fn nulls(is_null: &Bound<'_, PyAny>) -> PyResult<Nulls> {
+    let py = is_null.py();
     let is_null = is_null.cast::<PyArray1<bool>>()?.try_readonly()?;
-    let (is_null, mut nulls) = (is_null.as_array(), Vec::new());
+    let (is_null, mut nulls, mut count) = (is_null.as_array(), Vec::new(), 0);
     nulls.try_reserve_exact(is_null.len()).map_err(|_| no_memory(&format!("the nulls of {} items", is_null.len())))?;
-    nulls.extend(is_null);
-    Ok(Nulls::new(nulls))
+    py.detach(|| {
+        each_stretch(is_null.len(), |items| {
+            let stretch = is_null.slice(s![items]);
+            count += stretch.iter().filter(|&&is_null| is_null).count();
+            nulls.extend(stretch);
+            Ok(())
+        })
+    })?;
+    Ok(Nulls::new(nulls, count))
 }
 
 /// A column of codes, each of which stands for a category.

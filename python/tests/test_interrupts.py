@@ -12,8 +12,10 @@ import re
 import signal
 import sys
 import threading
+import types
 
 import numpy as np
+import pandas
 import pyarrow
 import pytest
 
@@ -32,7 +34,7 @@ def no_collections():
 
 def interrupted(*values):
     """An iterator that sends SIGINT before its first value. No Python code runs meanwhile, in which the interpreter would see it."""
-    return builtins.filter(None, itertools.chain(itertools.starmap(_thread.interrupt_main, [()]), values))
+    return itertools.islice(itertools.chain(itertools.starmap(_thread.interrupt_main, [()]), values), 1, None)
 
 
 def integer(value):
@@ -215,6 +217,27 @@ def test_checking_a_column(name):
     Column = type("Column", (), {export: staticmethod(functools.partial(next, interrupted(exported)))})
     with pytest.raises(KeyboardInterrupt) as raised:
         filter.update(Column())
+    assert len(filter) == 0 and not getattr(raised.value, "__notes__", None)
+
+
+@pytest.mark.parametrize("when", ["isna", "dtype"])
+def test_finding_the_nulls_of_pandas(when, monkeypatch):
+    """A signal before the nulls are copied, or before the first is looked for. What koel calls meanwhile is no Python code."""
+    values, is_null = np.zeros(LONG, "int8"), np.zeros(LONG, bool)
+    is_null[-1] = True
+    array = pandas.arrays.IntegerArray(values, is_null)
+    results = {"isna": is_null, "dtype": types.SimpleNamespace(numpy_dtype=values.dtype)}
+    calls = {name: functools.partial(next, interrupted(it) if name == when else iter([it])) for name, it in results.items()}
+    to_numpy = functools.cache(lambda dtype, na_value: values)
+    to_numpy(dtype=values.dtype, na_value=0)  # From now on, the cache returns it.
+    monkeypatch.setattr(pandas.arrays.IntegerArray, "isna", staticmethod(calls["isna"]))
+    monkeypatch.setattr(pandas.arrays.IntegerArray, "dtype", property(calls["dtype"]))
+    monkeypatch.setattr(pandas.arrays.IntegerArray, "to_numpy", staticmethod(to_numpy))
+    filter = koel.ElasticFilter(false_positive_rate=0.01)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        filter.update(array)
+    monkeypatch.undo()
+    assert raised.traceback[-1].name == "test_finding_the_nulls_of_pandas" and raised.value.__context__ is None
     assert len(filter) == 0 and not getattr(raised.value, "__notes__", None)
 
 
