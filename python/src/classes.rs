@@ -690,7 +690,7 @@ growing!(ElasticFilter, build, |filter| Filter::new(filter.lock()).changeable().
         let any = &slf.as_super().as_super().get().any;
         slf.py().detach(|| match any {
             AnyFilter::Elastic(lock) => lock.write(None, koel::ElasticFilter::shrink),
-            AnyFilter::Shared(lock) => lock.read(None, koel::SharedFilter::shrink),
+            AnyFilter::Shared(lock) => lock.share(None, koel::SharedFilter::shrink),
             _ => Ok(()),
         })
     }
@@ -702,7 +702,7 @@ growing!(ElasticFilter, build, |filter| Filter::new(filter.lock()).changeable().
         let bytes = number("bytes", &bytes)?.map_or(usize::MAX, Number::size);
         match &slf.as_super().as_super().get().any {
             AnyFilter::Elastic(lock) => lock.write(Some(slf.py()), |filter| filter.set_max_bytes(bytes)),
-            AnyFilter::Shared(lock) => lock.read(Some(slf.py()), |filter| filter.set_max_bytes(bytes)),
+            AnyFilter::Shared(lock) => lock.share(Some(slf.py()), |filter| filter.set_max_bytes(bytes)),
             _ => Ok(()),
         }
     }
@@ -712,7 +712,7 @@ growing!(ElasticFilter, build, |filter| Filter::new(filter.lock()).changeable().
     fn charged_bytes(slf: &Bound<'_, Self>) -> PyResult<usize> {
         match &slf.as_super().as_super().get().any {
             AnyFilter::Elastic(lock) => lock.read(Some(slf.py()), koel::ElasticFilter::charged_bytes),
-            AnyFilter::Shared(lock) => lock.read(Some(slf.py()), koel::SharedFilter::charged_bytes),
+            AnyFilter::Shared(lock) => lock.share(Some(slf.py()), koel::SharedFilter::charged_bytes),
             _ => Ok(0),
         }
     }

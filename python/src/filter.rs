@@ -42,7 +42,7 @@ macro_rules! look {
         match $any {
             $crate::filter::AnyFilter::Fixed(lock) => lock.read($py, |$filter| $value),
             $crate::filter::AnyFilter::Elastic(lock) => lock.read($py, |$filter| $value),
-            $crate::filter::AnyFilter::Shared(lock) => lock.read($py, |$filter| $value),
+            $crate::filter::AnyFilter::Shared(lock) => lock.share($py, |$filter| $value),
             $crate::filter::AnyFilter::View($filter) => Ok($value),
             $crate::filter::AnyFilter::ElasticView($filter) => Ok($value),
         }
@@ -56,7 +56,7 @@ macro_rules! change {
         match $any {
             $crate::filter::AnyFilter::Fixed(lock) => lock.write($py, |$filter| $value),
             $crate::filter::AnyFilter::Elastic(lock) => lock.write($py, |$filter| $value),
-            $crate::filter::AnyFilter::Shared(lock) => lock.read($py, |$filter| $value),
+            $crate::filter::AnyFilter::Shared(lock) => lock.share($py, |$filter| $value),
             $crate::filter::AnyFilter::View(_) | $crate::filter::AnyFilter::ElasticView(_) => unreachable!("views do not change"),
         }
     };
@@ -307,7 +307,7 @@ impl AnyFilter {
                 lock.read(None, |filter| *filter == *view)?
             }
             (Self::Shared(lock), Self::ElasticView(view)) | (Self::ElasticView(view), Self::Shared(lock)) => {
-                lock.read(None, |filter| *filter == *view)?
+                lock.share(None, |filter| *filter == *view)?
             }
             _ => return Ok(None),
         }))

@@ -1,18 +1,23 @@
 //! The lock of a filter. No child of a fork inherits it locked by another thread ([`crate::fork`]), Ctrl-C ends the wait for it, and no
 //! Python code runs while it is held.
 
+use std::{
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    thread,
+};
+
 use parking_lot::RwLock;
 use pyo3::prelude::*;
 
 use crate::fork::{Pass, WAIT};
 
 /// A filter behind a lock.
-pub struct Lock<F>(RwLock<F>);
+pub struct Lock<F>(RwLock<F>, Calls);
 
 impl<F: Send + Sync> Lock<F> {
     /// Puts a filter behind a lock.
     pub fn new(filter: F) -> Self {
-        Self(RwLock::new(filter))
+        Self(RwLock::new(filter), Calls::default())
     }
 
     /// Returns the filter, to which nobody else has a reference.
@@ -32,6 +37,22 @@ impl<F: Send + Sync> Lock<F> {
         }
     }
 
+    /// Calls `act` with a filter that locks parts of itself, as `read` does. An attached thread never waits for such a part in a long
+    /// call of another thread: it is detached first.
+    pub fn share<R: Send>(&self, py: Option<Python<'_>>, act: impl FnOnce(&F) -> R + Send) -> PyResult<R> {
+        let Some(py) = py else {
+            return self.read(None, |filter| {
+                let _call = self.1.begin_detached();
+                act(filter)
+            });
+        };
+        match self.0.try_read().and_then(|filter| Some((self.1.try_begin_attached()?, filter))) {
+            Some((_call, filter)) => Ok(act(&filter)),
+            // This call is as short as an attached one, so others need not detach because of it.
+            None => py.detach(|| self.read(None, act)),
+        }
+    }
+
     /// Calls `act` with the filter to change, as `read` does.
     pub fn write<R: Send>(&self, py: Option<Python<'_>>, act: impl FnOnce(&mut F) -> R + Send) -> PyResult<R> {
         match py {
@@ -47,6 +68,10 @@ impl<F: Send + Sync> Lock<F> {
     /// be detached.
     pub fn write_with<R>(&self, other: &Self, act: impl FnOnce(&mut F, Option<&F>) -> R) -> PyResult<R> {
         let (ours, theirs) = (&self.0, &other.0);
+        let act = |ours: &mut F, theirs: Option<&F>| {
+            let _call = theirs.map(|_| other.1.begin_detached());
+            act(ours, theirs)
+        };
         match self.is_before(other) {
             None => wait(|| ours.try_write_for(WAIT), |filter| act(filter, None)),
             Some(true) => wait(
@@ -63,6 +88,10 @@ impl<F: Send + Sync> Lock<F> {
     /// Calls `act` with two filters that may be the same one. The thread must be detached.
     pub fn read_with<G, R>(&self, other: &Lock<G>, act: impl FnOnce(&F, &G) -> R) -> PyResult<R> {
         let (ours, theirs) = (&self.0, &other.0);
+        let act = |ours: &F, theirs: &G| {
+            let _calls = (self.1.begin_detached(), other.1.begin_detached());
+            act(ours, theirs)
+        };
         // A filter that is compared with itself is locked twice, ahead of threads that wait to change it.
         if self.is_before(other) == Some(false) {
             let lock = || theirs.try_read_for(WAIT).and_then(|theirs| Some((ours.try_read_for(WAIT)?, theirs)));
@@ -78,6 +107,47 @@ impl<F: Send + Sync> Lock<F> {
     fn is_before<G>(&self, other: &Lock<G>) -> Option<bool> {
         let (ours, theirs) = ((&raw const *self).addr(), (&raw const *other).addr());
         (ours != theirs).then_some(ours < theirs)
+    }
+}
+
+/// The calls that share a filter: they may wait for its parts, but only in the library, where they cannot detach. So attached ones, which
+/// are short, begin only while no long one is at work detached, and a long one waits for the attached ones to end.
+#[derive(Default)]
+struct Calls {
+    attached: AtomicUsize,
+    detached: AtomicUsize,
+}
+
+impl Calls {
+    /// Begins a short call of an attached thread; `None` if a long one is at work.
+    fn try_begin_attached(&self) -> Option<Call<'_>> {
+        let call = Call::begin(&self.attached);
+        (self.detached.load(SeqCst) == 0).then_some(call)
+    }
+
+    /// Begins a long call. The thread must be detached.
+    fn begin_detached(&self) -> Call<'_> {
+        let call = Call::begin(&self.detached);
+        while self.attached.load(SeqCst) > 0 {
+            thread::yield_now();
+        }
+        call
+    }
+}
+
+/// A call, which is counted until it ends.
+struct Call<'a>(&'a AtomicUsize);
+
+impl<'a> Call<'a> {
+    fn begin(calls: &'a AtomicUsize) -> Self {
+        calls.fetch_add(1, SeqCst);
+        Self(calls)
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
     }
 }
 

@@ -3,6 +3,7 @@ time, except after a signal that came just before a call began to wait."""
 
 import _thread
 import builtins
+import collections
 import errno
 import functools
 import gc
@@ -275,6 +276,48 @@ def test_waiting_for_another_thread(kind):
         else:
             pytest.fail("the item was added in every attempt")
     assert len(filter) == items
+
+
+@pytest.mark.parametrize("call", ["distinct", "==", "|="])
+def test_waiting_for_a_partition(call):
+    """One thread is at work on the only partition, another one waits for it in `add`, and a third one runs meanwhile."""
+    for attempt in range(100):
+        if attempt % 20 == 0:
+            # On a fast machine, a call on a smaller filter ends before the third thread runs.
+            filter = koel.SharedFilter(false_positive_rate=0.001, partitions=1)
+            filter.update(np.arange(1_000_000 << attempt // 20))
+            other = filter.copy()
+            act = {"distinct": filter.distinct, "==": lambda: filter == other, "|=": lambda: other.__ior__(filter)}[call]
+        begins, ends, events = threading.Lock(), threading.Lock(), []
+        begins.acquire()
+        ends.acquire()
+
+        def work():
+            begins.release()
+            act()
+
+        def run():
+            ends.acquire()
+            events.append("run")
+
+        threads = [threading.Thread(target=target) for target in (work, run)]
+        for thread in threads:
+            thread.start()
+        begins.acquire()
+        # On a busy machine, this thread may go on before the other one is at work.
+        for _ in range(attempt % 20):
+            os.sched_yield()
+        # Releases the third thread in the middle of `add`. No Python code runs until the event of its end is there.
+        item = functools.partial(next, builtins.filter(None, itertools.chain(itertools.starmap(ends.release, [()]), [-1])))
+        item = type("Integer", (), {"__index__": staticmethod(item)})()
+        collections.deque(map(events.append, map(filter.add, [item])), maxlen=0)
+        for thread in threads:
+            thread.join()
+        assert sorted(events, key=str) == [None, "run"] and filter.discard(-1)
+        if events[0] == "run":
+            break
+    else:
+        pytest.fail("no other thread ran in any attempt")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
