@@ -142,7 +142,7 @@ impl Load {
         match mem::replace(&mut self.chunks, Chunks::Own(Pieces::new())) {
             Chunks::RedisBloom(loader) => {
                 let imported = loader.finish().map_err(chunk_error)?;
-                Ok(Filter::from_parts(self.plan, None, Some(boxed(imported)?), 0))
+                Ok(Filter::from_parts(self.plan, None, Some(boxed(imported)?), self.deleted))
             }
             Chunks::Own(pieces) => {
                 let (own, imported) = pieces.finish().map_err(chunk_error)?;

@@ -102,6 +102,13 @@ impl Plan {
         [expansion[0], expansion[1], error[0], error[1], seed[0], seed[1], deleted[0], deleted[1]]
     }
 
+    /// Returns the options of the first CF.LOADCHUNK of a filter with an own part, whose snapshot has the rate and the seed. The rate may
+    /// be lower than ERROR may.
+    pub(crate) fn snapshot_options(&self, deleted: u64) -> [Word; 4] {
+        let [name, expansion, .., deleted_name, deleted] = self.chunk_options(deleted);
+        [name, expansion, deleted_name, deleted]
+    }
+
     fn options(&self) -> [[Word; 2]; 3] {
         let Self { expansion, error_rate, seed, .. } = *self;
         [
@@ -183,7 +190,7 @@ impl NumberOption {
     pub(crate) fn store(&self, value: &[u8], options: &mut Options) -> Result<(), Failure> {
         let number = |name: &str, range: RangeInclusive<i64>| {
             let number = integer(value).ok_or_else(|| Failure::new(format_args!("Couldn't parse {name}")))?;
-            if range.contains(&number) { Ok(number) } else { Err(out_of_range(name, &range)) }
+            within(name, number, &range)
         };
         match self {
             Self::Expansion => options.plan.expansion = number("EXPANSION", EXPANSIONS)?,
@@ -214,8 +221,16 @@ impl Options {
     }
 }
 
-fn out_of_range(name: &str, range: &RangeInclusive<i64>) -> Failure {
-    Failure::new(format_args!("{name}: value must be in the range [{}, {}]", range.start(), range.end()))
+fn within(name: &str, number: i64, range: &RangeInclusive<i64>) -> Result<i64, Failure> {
+    if range.contains(&number) {
+        return Ok(number);
+    }
+    Err(Failure::new(format_args!("{name}: value must be in the range [{}, {}]", range.start(), range.end())))
+}
+
+/// Checks the range of EXPANSION.
+pub(crate) fn check_expansion(expansion: i64) -> Result<i64, Failure> {
+    within("EXPANSION", expansion, &EXPANSIONS)
 }
 
 /// Parses a capacity.
@@ -234,7 +249,11 @@ pub(crate) fn check_capacity(capacity: i64, bucket_size: i64) -> Result<(), Fail
 
 /// Parses a false-positive rate.
 pub(crate) fn rate(text: &[u8]) -> Result<f64, Failure> {
-    let rate: f64 = parse(text).ok_or_else(|| Failure::new("Couldn't parse ERROR"))?;
+    check_rate(parse(text).ok_or_else(|| Failure::new("Couldn't parse ERROR"))?)
+}
+
+/// Returns the false-positive rate, or an error if not all small filters can keep it.
+pub(crate) fn check_rate(rate: f64) -> Result<f64, Failure> {
     match ElasticFilter::builder().capacity(1).max_capacity(1).false_positive_rate(rate).params() {
         Ok(_) => Ok(rate),
         // The reason contains the lowest rate.

@@ -12,8 +12,8 @@ use crate::{
     dump::{MAX_CHUNK_BYTES, Position},
     explain::unreadable,
     filter::Filter,
-    load::{Chunks, Load},
-    plan::{Plan, Word},
+    load::{Chunks, Load, plan_of_snapshot},
+    plan::{Plan, Word, check_expansion, check_rate},
     refusal::Limit,
     reply::{Cause, Failure},
     server::{Digest, Handle, Loading, Rewriting, Saving, ServerBytes, Value, boxed},
@@ -90,7 +90,7 @@ impl Value for Stored {
             .because(Cause::Version));
         }
         let kind = stream.number().ok_or_else(truncated)?;
-        let (plan, deleted) = load_plan(stream)?;
+        let (plan, deleted) = load_plan(stream, kind & (OWN | LOADING_OWN) != 0)?;
         match kind {
             LOADING_OWN => load_pieces(stream, plan, deleted),
             LOADING_REDIS_BLOOM => {
@@ -100,6 +100,7 @@ impl Value for Stored {
             _ if kind & !(OWN | IMPORTED) == 0 && kind != 0 => {
                 let own = (kind & OWN != 0).then(|| load_own(stream)).transpose()?;
                 let imported = (kind & IMPORTED != 0).then(|| boxed(load_imported(stream)?)).transpose()?;
+                let plan = own.as_ref().map_or(plan, |own| plan_of_snapshot(own, plan));
                 Ok(Self::Filter(Filter::from_parts(plan, own, imported, deleted)))
             }
             _ => Err(Failure::new(format_args!(
@@ -111,11 +112,12 @@ impl Value for Stored {
     fn rewrite(&self, commands: &mut Rewriting<'_>) -> io::Result<()> {
         match self {
             Self::Filter(filter) => {
-                let options = filter.plan.chunk_options(filter.deleted);
                 if let Some(imported) = filter.imported_alone() {
+                    let options = filter.plan.chunk_options(filter.deleted);
                     imported.chunks().for_each(|(iterator, bytes)| emit(commands, iterator, bytes, iterator == 1, &options));
                     return Ok(());
                 }
+                let options = filter.plan.snapshot_options(filter.deleted);
                 let mut offset = 0;
                 let mut pieces = PieceWriter::new(|piece| {
                     let is_first = offset == 0;
@@ -125,23 +127,22 @@ impl Value for Stored {
                 filter.write_dump(&mut pieces)?;
                 pieces.finish();
             }
-            Self::Load(load) => {
-                let options = load.plan.chunk_options(load.deleted);
-                match &load.chunks {
-                    Chunks::RedisBloom(loader) => {
-                        loader.chunks().for_each(|(iterator, bytes)| emit(commands, iterator, bytes, iterator == 1, &options));
-                    }
-                    Chunks::Own(pieces) => {
-                        let mut offset = 0;
-                        for piece in &pieces.bytes {
-                            let is_first = offset == 0;
-                            offset += piece.len() as u64;
-                            let iterator = Position { tag: pieces.tag, offset }.iterator().unsigned_abs();
-                            emit(commands, iterator, piece, is_first, &options);
-                        }
+            Self::Load(load) => match &load.chunks {
+                Chunks::RedisBloom(loader) => {
+                    let options = load.plan.chunk_options(load.deleted);
+                    loader.chunks().for_each(|(iterator, bytes)| emit(commands, iterator, bytes, iterator == 1, &options));
+                }
+                Chunks::Own(pieces) => {
+                    let options = load.plan.snapshot_options(load.deleted);
+                    let mut offset = 0;
+                    for piece in &pieces.bytes {
+                        let is_first = offset == 0;
+                        offset += piece.len() as u64;
+                        let iterator = Position { tag: pieces.tag, offset }.iterator().unsigned_abs();
+                        emit(commands, iterator, piece, is_first, &options);
                     }
                 }
-            }
+            },
         }
         Ok(())
     }
@@ -221,8 +222,8 @@ fn save_plan(stream: &mut Saving, plan: &Plan, deleted: u64) {
     stream.number(checksum.0);
 }
 
-/// Loads what [`save_plan`] has saved, and verifies the checksum.
-fn load_plan(stream: &mut Loading) -> Result<(Plan, u64), Failure> {
+/// Loads what [`save_plan`] has saved, and verifies the checksum, which anybody can compute, and the numbers that are not in a snapshot.
+fn load_plan(stream: &mut Loading, has_own_part: bool) -> Result<(Plan, u64), Failure> {
     let mut checksum = Checksum(0);
     let mut numbers = [0; 5];
     for number in &mut numbers {
@@ -233,7 +234,12 @@ fn load_plan(stream: &mut Loading) -> Result<(Plan, u64), Failure> {
         return Err(Failure::new("the checksum of its plan differs"));
     }
     let [capacity, expansion, seed] = [0, 1, 2].map(|at| i64::try_from(numbers[at]).unwrap_or(i64::MAX));
-    Ok((Plan { capacity, expansion, error_rate: f64::from_bits(numbers[3]), seed }, numbers[4]))
+    let error_rate = f64::from_bits(numbers[3]);
+    check_expansion(expansion)?;
+    if !has_own_part {
+        check_rate(error_rate)?;
+    }
+    Ok((Plan { capacity, expansion, error_rate, seed }, numbers[4]))
 }
 
 /// Saves each chunk as a 1, its iterator and its bytes. A 0 follows, and a checksum of all chunks, seeded with `seed`.
@@ -320,7 +326,7 @@ fn load_own(stream: &mut Loading) -> Result<ElasticFilter, Failure> {
 }
 
 /// Emits a chunk, with the options if it is the first.
-fn emit(commands: &mut Rewriting<'_>, iterator: u64, bytes: &[u8], is_first: bool, options: &[Word; 8]) {
+fn emit<const N: usize>(commands: &mut Rewriting<'_>, iterator: u64, bytes: &[u8], is_first: bool, options: &[Word; N]) {
     let iterator = i64::try_from(iterator).unwrap_or(i64::MAX);
     if is_first {
         commands.emit(c"CF.LOADCHUNK", iterator, bytes, options.each_ref().map(Word::as_ref));

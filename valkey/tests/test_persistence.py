@@ -4,6 +4,7 @@ import random
 import struct
 
 import pytest
+import xxhash
 
 from filters import (
     add_all, all_exist, check_zoo, chunks_of, difference, differences, digest, fixture_named, info, is_refused, items,
@@ -105,6 +106,77 @@ def test_filters_keep_their_parameters_after_a_restart(start):
         with server.connect() as call:
             assert not differences(states(call), before)
             all_exist(call, "f", items("item-", 30_000))
+
+
+def with_rate(data, rate):
+    """Returns the snapshot of a filter with one partition, with this error rate and new checksums."""
+    changed = bytearray(data)
+    struct.pack_into("<d", changed, 48, rate)
+    header = xxhash.xxh3_64_intdigest(bytes(changed[:56]))
+    (records,) = struct.unpack_from("<Q", changed, 72)
+    section = struct.pack("<Q", xxhash.xxh3_64_intdigest(bytes(changed[64:88] + changed[96 : 96 + 24 * records]), header))
+    changed[56:64], changed[88:96] = struct.pack("<Q", header), section
+    changed[-8:] = struct.pack("<Q", xxhash.xxh3_64_intdigest(section, header))
+    return bytes(changed)
+
+
+def test_a_rate_that_no_option_has(start):
+    """A snapshot may promise a lower rate than CF.RESERVE takes, as `koel build` does. The rewritten file loads nevertheless."""
+    server = start("appendonly yes", "aof-use-rdb-preamble no")
+    with server.connect() as call:
+        add_all(call, "f", items("item-", 300))
+        data = call("CF.SNAPSHOT", "f")
+        changed = with_rate(data, 1e-12)
+        assert with_rate(data, 0.01) == data
+        call("CF.LOADCHUNK", "whole", len(data), changed, "EXPANSION", 7)
+        call("CF.LOADCHUNK", "half", len(data) - 9, changed[:-9])
+        rewrite(call)
+        before = states(call)
+    server.restart()
+    with server.connect() as call:
+        assert not differences(states(call), before)
+        assert info(call, "whole")["Expansion rate"] == 7 and info(call, "whole")["Error rate"] == b"1e-12"
+        call("CF.LOADCHUNK", "half", len(data), changed[-9:])
+        all_exist(call, "half", items("item-", 300))
+
+
+def plan_of(capacity, expansion, seed, rate, deleted):
+    """Returns a saved plan: each number after the mark of a number, and the length of its encoding."""
+    numbers, checksum = [struct.pack("<Q", number) for number in (capacity, expansion, seed)], 0
+    numbers += [struct.pack("<d", rate), struct.pack("<Q", deleted)]
+    for number in numbers:
+        checksum = xxhash.xxh3_64_intdigest(number, checksum)
+    encoded = []
+    for (number,) in [struct.unpack("<Q", number) for number in numbers] + [(checksum,)]:
+        length = struct.pack("B", number) if number < 1 << 6 else struct.pack(">H", 1 << 14 | number) if number < 1 << 14 else b""
+        encoded.append(length or (b"\x80" + struct.pack(">I", number) if number < 1 << 32 else b"\x81" + struct.pack(">Q", number)))
+    return b"".join(b"\x02" + number for number in encoded)
+
+
+def test_payloads_with_invalid_plans(start):
+    """Anybody can compute the checksum of a plan. What is restored must load again, and be the same."""
+    server = start("appendonly yes", "aof-use-rdb-preamble no")
+    with server.connect() as call:
+        call("CF.ADD", "own", "a")
+        load(call, "imported", chunks_of(fixture_named("rb_default.chunks")))
+        load(call, "half", chunks_of(fixture_named("rb_default.chunks"))[:1])
+        call("CONFIG", "SET", "rdbcompression", "no")
+        valid, nan = plan_of(1024, 1, 0, 0.01, 0), float("nan")
+        for key in ("own", "imported", "half"):
+            payload = call("DUMP", key)
+            assert payload.count(valid) == 1
+            for numbers, is_valid in [
+                ((1024, 99999, 0, 0.01, 0), False), ((1024, 2**64 - 1, 0, 0.01, 0), False), ((1024, 0, 0, 0.01, 0), True),
+                ((1024, 1, 0, nan, 0), key == "own"), ((1024, 1, 0, 1e-12, 0), key == "own"), ((7, 1, 9, 0.5, 5), True),
+            ]:
+                command = ("RESTORE", f"{key} {numbers}", 0, with_checksum(payload.replace(valid, plan_of(*numbers))))
+                assert is_refused(call, *command) != is_valid, command[1]
+        rewrite(call)
+        before = states(call)
+        assert {info(call, key)["Error rate"] for key in before if key.startswith(b"own")} == {b"0.01"}
+    server.restart()
+    with server.connect() as call:
+        assert not differences(states(call), before)
 
 
 def test_debug_reload(call):
