@@ -105,11 +105,11 @@ impl Filter {
     }
 
     /// Returns the plan of the own filter. While there is none, returns the plan that it would be created with. That depends only
-    /// on the content, so it is the same for all copies of a filter.
+    /// on the content, so it is the same for all copies of a filter. The number of items in an imported header may be wrong.
     pub(crate) fn plan(&self) -> Plan {
         match &self.imported {
             Some(imported) if self.own.is_none() => {
-                let items = i64::try_from(imported.len()).unwrap_or(i64::MAX);
+                let items = i64::try_from(imported.taken()).unwrap_or(i64::MAX);
                 Plan { capacity: items.clamp(MIN_CAPACITY_BESIDE, 1 << 30), ..self.plan }
             }
             _ => self.plan,
@@ -122,7 +122,7 @@ impl Filter {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.own.as_ref().is_none_or(ElasticFilter::is_empty) && self.imported.as_ref().is_none_or(|imported| imported.is_empty())
+        self.items() == 0
     }
 
     /// Records a change, with the numbers of items inserted and removed. Must be called after every change.
