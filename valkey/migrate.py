@@ -403,7 +403,7 @@ class Migration:
         self.bytes = self.probed = 0
         self.lost, self.refusals, self.others = [], {}, {}
         self.last_write = self.last_report = self.began = time.monotonic()
-        self.has_caught_up = False
+        self.has_caught_up = self.is_idle = False
 
     # The keys.
 
@@ -701,7 +701,8 @@ class Migration:
             has_all = self.replay()
             if has_all and not self.waiting:
                 self.switch_over()
-                if self.is_finished():
+                self.is_idle = self.is_finished()
+                if self.is_idle:
                     break
                 time.sleep(0.005)
             self.report_progress(has_all)
@@ -765,7 +766,7 @@ class Migration:
             )
         print("- writes to the source after this report; and removals that reached the target before the addition that they take back")
         is_complete = not (troubled or unfinished or self.lost or self.refusals)
-        if is_complete and self.options.until_idle is not None:
+        if is_complete and self.is_idle:
             self.forget()
         else:
             print("state is kept at the target: run this again to go on, or with --forget to end the migration")

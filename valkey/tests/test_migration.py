@@ -330,6 +330,21 @@ def test_missing_writes_are_an_error(old, server, call):
     assert is_clean(call) and call("EXISTS", "own") == 1
 
 
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_until_idle_that_is_interrupted(start, server, call, how):
+    """Writers still write to the source, so its state is kept, and another run goes on."""
+    source = start(*OPTIONS)
+    with source.connect() as call_source:
+        call_source("CF.ADD", "f", "a")
+        run = Run(source, server, "--until-idle", "3600")
+        run.wait_for("caught up")
+        assert "state is kept at the target: run this again" in run.interrupt(how) and run.process.returncode == 0
+        call_source("CF.ADD", "f", "b")
+        output = Run(source, server, "--until-idle", "0.1").end()
+        assert "goes on behind offset" in output and "state is kept" not in output
+        assert call("CF.SNAPSHOT", "f") == call_source("CF.SNAPSHOT", "f") and is_clean(call)
+
+
 def test_commands_that_cannot_be_replayed(old, server, call):
     run = Run(old, server)
     run.wait_for("caught up")
