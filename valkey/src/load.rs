@@ -202,6 +202,10 @@ impl Pieces {
 
     fn push(&mut self, iterator: i64, bytes: &[u8], limit: Limit) -> Result<(), Failure> {
         let length = bytes.len() as u64;
+        if length == 0 {
+            // To a reader, it would be the end.
+            return Err(Failure::new("Couldn't load chunk! It is empty; give the chunks of one dump in order, each once"));
+        }
         let Some(position) = self.position(iterator, bytes) else {
             // Reports a damaged header rather than the position: that helps more, and RedisBloom does so, too.
             if self.received == 0 && bytes.starts_with(&SNAPSHOT_MAGIC) {

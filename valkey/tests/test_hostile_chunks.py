@@ -162,6 +162,20 @@ def test_a_refused_chunk_changes_nothing(call):
     assert call("CF.SNAPSHOT", "f") == call("CF.SNAPSHOT", "large")
 
 
+def test_empty_chunks(call):
+    """They are refused, as among RedisBloom's chunks, and the load goes on."""
+    make_large(call, "large")
+    (first, head), *rest = dump(call, "large")
+    load(call, "f", [(first, head)])
+    refused("Couldn't load chunk! It is empty", call, "CF.LOADCHUNK", "f", first, b"")
+    load(call, "f", rest)
+    assert call("CF.SNAPSHOT", "f") == call("CF.SNAPSHOT", "large")
+    (first, head), *rest = chunks_of(fixture_named("rb_grown_e2.chunks"))
+    load(call, "g", [(first, head), rest[0]])
+    refused("Couldn't load chunk!", call, "CF.LOADCHUNK", "g", rest[0][0], b"")
+    load(call, "g", rest[1:])
+
+
 def test_flipped_bits_in_redisbloom_chunks(server, call):
     """RedisBloom's chunks have no checksum. Any slots are valid, but invalid headers are refused."""
     for fixture in fixtures():
