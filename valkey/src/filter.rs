@@ -116,6 +116,11 @@ impl Filter {
         }
     }
 
+    /// Returns the bytes of the own filter that the first new item creates beside an imported one, or `None` if there is an own one.
+    pub(crate) fn missing_bytes(&self) -> Option<u64> {
+        if self.own.is_some() { None } else { self.plan().bytes() }
+    }
+
     /// Returns the number of items.
     pub(crate) fn items(&self) -> u64 {
         self.counted.items()

@@ -1,11 +1,13 @@
 """The limits of filters and of commands, and the replies beyond them."""
 
 import re
+import struct
 
 import pytest
 
-from filters import add_all, all_exist, dump, exist, info, insert, is_refused, items, load, refused
+from filters import add_all, all_exist, differences, dump, exist, info, insert, is_refused, items, load, refused, states
 from servers import MODULE
+from test_persistence import field, used_memory
 from wire import Refusal, same
 
 EDGES = [
@@ -83,6 +85,38 @@ def test_a_reservation_larger_than_all_memory(call):
         assert f"maxmemory leaves {60 << 20};" in refused("ERR Insufficient", call, "CF.RESERVE", "f", 100_000_000)
     finally:
         call("CONFIG", "SET", "maxmemory-policy", "noeviction")
+
+
+def test_filters_that_appear_without_a_reservation(start):
+    """The first new item beside imported ones, and a union into a missing key, need as much memory as a reservation, and are refused as
+    one. A file that contains them is loaded nevertheless."""
+    server = start("appendonly yes", "aof-use-rdb-preamble no")
+    with server.connect() as call:
+        # Each item with the fingerprint 213 is there, whatever its buckets.
+        load(call, "f", [(1, struct.pack("<QQQQHHH", 1 << 20, 1 << 19, 0, 1, 2, 20, 1)), ((1 << 20) + 1, b"\xd5" * (1 << 20))])
+        assert call("CF.MEXISTS", "f", "alice", "bob") == [1, 0]
+        call("CF.RESERVE", "g", 1 << 20)
+        before = info(call, "f")
+        call("CONFIG", "SET", "maxmemory", used_memory(call) + (1 << 20))
+        for command in (
+            ("CF.ADD", "f", "alice"), ("CF.ADDNX", "f", "bob"), ("CF.INSERT", "f", "ITEMS", "bob"), ("CF.INSERTNX", "f", "ITEMS", "alice", "bob"),
+            ("CF.UNION", "h", "g"),
+        ):
+            error = refused("ERR Insufficient memory to create filter: it takes ", call, *command)
+            assert re.search("takes 1[0-9]{6} bytes, and maxmemory leaves [0-9]+; raise maxmemory$", error), error
+        # These need none.
+        same(call("CF.ADDNX", "f", "alice"), 0)
+        same(call("CF.INSERTNX", "f", "ITEMS", "alice"), [0])
+        same(call("CF.UNION", "g", "g"), "OK")
+        same(call("EXISTS", "h"), 0)
+        assert info(call, "f") == before and field(call, "koel", "koel_refused_out_of_memory") == 5
+        call("CONFIG", "SET", "maxmemory", 0)
+        same(call("CF.INSERTNX", "f", "ITEMS", "alice", "bob"), [0, 1])
+        same(call("CF.UNION", "h", "g"), "OK")
+        all_states = states(call)
+    server.restart("maxmemory 4mb")
+    with server.connect() as call:
+        assert not differences(states(call), all_states)
 
 
 @pytest.mark.parametrize("capacity", [4, 5, 100, 1000, 30_000])

@@ -2,12 +2,11 @@
 
 use super::{
     CAPACITY, ERROR, ITEM, ITEMS, NO_CREATE,
-    create::{create, unknown_argument},
+    create::{check_memory, create, unknown_argument},
 };
 use crate::{
     filter::{Filter, Results},
     plan::{NumberOption, Options, Plan, capacity, check_capacity},
-    refusal::{Limit, Refusal},
     reply::{Failure, ItemResult, Outcome, Reply},
     server::{About, Access, Command, Context, Text},
     settings,
@@ -38,7 +37,7 @@ impl Command for Add {
     };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
-        add(context, arguments, |filter, item, limit| filter.insert(item, limit).map(|()| true))
+        add(context, arguments, false)
     }
 }
 
@@ -50,27 +49,35 @@ impl Command for AddUnique {
     };
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
-        add(context, arguments, Filter::insert_unique)
+        add(context, arguments, true)
     }
 }
 
-/// Adds one item with `insert`, which returns true if it added the item.
-fn add(
-    context: &Context,
-    arguments: &[Text<'_>],
-    insert: impl Fn(&mut Filter, &[u8], Limit) -> Result<bool, Refusal>,
-) -> Outcome {
+/// Adds one item, with `is_unique` only if it is not present.
+fn add(context: &Context, arguments: &[Text<'_>], is_unique: bool) -> Outcome {
     let (name, item, limit) = (arguments[1], arguments[2].bytes(), super::limit(context));
     let mut key = context.write(name);
     if key.is_empty() {
         create(context, &mut key, name, settings::default_plan())?;
     }
     let filter = super::filter_for_write(&mut key)?.ok_or_else(Failure::not_found)?;
-    let is_new = insert(filter, item, limit).map_err(|refusal| filter.failure(refusal, limit))?;
+    check_memory_for(context, filter, &arguments[2..], is_unique)?;
+    let result = if is_unique { filter.insert_unique(item, limit) } else { filter.insert(item, limit).map(|()| true) };
+    let is_new = result.map_err(|refusal| filter.failure(refusal, limit))?;
     if is_new {
         context.replicate();
     }
     Ok(Reply::Bool(is_new))
+}
+
+/// Returns an error if the items need a large filter beside the imported one, for which `maxmemory` leaves no room.
+fn check_memory_for(context: &Context, filter: &Filter, items: &[Text<'_>], is_unique: bool) -> Result<(), Failure> {
+    match filter.missing_bytes() {
+        Some(bytes) if !is_unique || items.iter().any(|item| !filter.contains(item.bytes())) => {
+            check_memory(context, bytes, None)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Replicates an insertion if it changed the filter: the command itself if every item was inserted, otherwise an insertion of only
@@ -99,9 +106,7 @@ impl Command for Insert {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let Some(request) = Request::parse(context, arguments)? else { return Ok(Reply::WrongArity) };
-        let results = request.insert(context, arguments[1], |filter, items, limit, results| {
-            filter.insert_all(items.iter().map(|item| item.bytes()), limit, results);
-        })?;
+        let results = request.insert(context, arguments[1], false)?;
         Ok(Reply::ResultBools(results.list))
     }
 }
@@ -112,9 +117,7 @@ impl Command for InsertUnique {
 
     fn run(context: &Context, arguments: &[Text<'_>]) -> Outcome {
         let Some(request) = Request::parse(context, arguments)? else { return Ok(Reply::WrongArity) };
-        let results = request.insert(context, arguments[1], |filter, items, limit, results| {
-            filter.insert_all_unique(items.iter().map(|item| item.bytes()), limit, results);
-        })?;
+        let results = request.insert(context, arguments[1], true)?;
         Ok(Reply::Results(results.list))
     }
 }
@@ -162,13 +165,8 @@ impl<'a> Request<'a> {
         Ok(None)
     }
 
-    /// Inserts the items with `insert`, here and on replicas, and returns the result of each.
-    fn insert(
-        &self,
-        context: &Context,
-        name: Text<'_>,
-        insert: impl Fn(&mut Filter, &[Text<'_>], Limit, &mut Results),
-    ) -> Result<Results, Failure> {
+    /// Inserts the items, with `is_unique` only those that are not present, here and on replicas, and returns the result of each.
+    fn insert(&self, context: &Context, name: Text<'_>, is_unique: bool) -> Result<Results, Failure> {
         // Allocates before anything changes.
         let mut results = Results::new(self.items.len())?;
         let mut key = context.write(name);
@@ -179,8 +177,13 @@ impl<'a> Request<'a> {
             create(context, &mut key, name, self.plan)?;
         }
         let filter = super::filter_for_write(&mut key)?.ok_or_else(Failure::not_found)?;
-        let limit = super::limit(context);
-        insert(filter, self.items, limit, &mut results);
+        check_memory_for(context, filter, self.items, is_unique)?;
+        let (items, limit) = (self.items.iter().map(|item| item.bytes()), super::limit(context));
+        if is_unique {
+            filter.insert_all_unique(items, limit, &mut results);
+        } else {
+            filter.insert_all(items, limit, &mut results);
+        }
         replicate(context, name, self.items, &results.list);
         // A client sees which items were refused. A primary or a file has acknowledged all of them, and only an error is noticed: the
         // server logs it, or ends.

@@ -7,7 +7,7 @@ use crate::{
     counts,
     filter::Filter,
     plan::{BUCKET_SIZES, NumberOption, Options, Plan, Word, capacity, check_capacity},
-    refusal::{Limit, Refusal},
+    refusal::Refusal,
     reply::{Failure, Outcome, Reply},
     server::{About, Access, Argument, Command, Context, Key, Text},
     settings,
@@ -84,30 +84,29 @@ pub(super) fn parse_options(
 
 /// Creates the filter of an empty key, here and on replicas, regardless of the replicas' settings.
 pub(super) fn create(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>, plan: Plan) -> Result<(), Failure> {
-    let limit = super::limit(context);
-    if limit != Limit::None {
-        check_memory(context, &plan)?;
-    }
-    let filter = Filter::new(plan, limit)?;
+    check_memory(context, plan.bytes().unwrap_or(0), Some(&plan))?;
+    let filter = Filter::new(plan, super::limit(context))?;
     key.set(Stored::Filter(filter))?;
     let arguments = plan.arguments();
     context.replicate_as(c"CF.RESERVE", &[name], arguments.each_ref().map(Word::as_ref), iter::empty());
     Ok(())
 }
 
-/// Returns an error if a large filter exceeds what `maxmemory` leaves. The server checks its memory only before a command.
-fn check_memory(context: &Context, plan: &Plan) -> Result<(), Failure> {
-    let bytes = plan.bytes().unwrap_or(0);
-    if bytes < MIN_CHECKED_BYTES {
+/// Returns an error if a client's command needs a large filter of `bytes` that exceeds what `maxmemory` leaves. The server checks its
+/// memory only before a command. The error names a capacity that fits if the client may choose it in the plan.
+pub(super) fn check_memory(context: &Context, bytes: u64, plan: Option<&Plan>) -> Result<(), Failure> {
+    if bytes < MIN_CHECKED_BYTES || context.must_obey() {
         return Ok(());
     }
     match context.memory_left() {
         Some(left) if bytes > left => {
             counts::count_refusals(Refusal::OutOfMemory, 1);
-            Err(Failure::new(format_args!(
-                "ERR Insufficient memory to create filter: it takes {bytes} bytes, and maxmemory leaves {left}; {}, or raise maxmemory",
-                plan.remedy(left)
-            )))
+            let message =
+                format_args!("ERR Insufficient memory to create filter: it takes {bytes} bytes, and maxmemory leaves {left}");
+            Err(match plan {
+                Some(plan) => Failure::new(format_args!("{message}; {}, or raise maxmemory", plan.remedy(left))),
+                None => Failure::new(format_args!("{message}; raise maxmemory")),
+            })
         }
         _ => Ok(()),
     }

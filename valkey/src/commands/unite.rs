@@ -1,6 +1,6 @@
 //! CF.UNION.
 
-use super::SOURCES;
+use super::{SOURCES, create::check_memory};
 use crate::{
     filter::Filter,
     reply::{Failure, Outcome, Reply},
@@ -37,6 +37,7 @@ impl Command for Unite {
                 Some(united) => united.unite(filter, limit)?,
                 none => {
                     filter.check_union(limit)?;
+                    check_memory(context, filter.size_in_bytes() as u64, None)?;
                     *none = Some(copy(filter)?);
                 }
             }
