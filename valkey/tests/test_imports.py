@@ -245,6 +245,30 @@ def test_a_file_with_redisblooms_words(start):
         assert (info(call, "f")["Capacity"], info(call, "g")["Capacity"]) == (5000, 500)
 
 
+def test_a_file_with_redisblooms_numbers(start):
+    """RedisBloom knows no ERROR and SEED, and checks no CAPACITY of CF.INSERT. A client is told of invalid ones."""
+    commands = {
+        ("CF.RESERVE", "f", "5000", "ERROR", "2"): "ERROR", ("CF.RESERVE", "g", "5000", "SEED", "-1", "ERROR", "0.5", "seed", "7"): "SEED",
+        ("CF.RESERVE", "h", "5000", "SEED", "x", "EXPANSION", "2"): "Couldn't parse SEED",
+        ("CF.INSERT", "old", "CAPACITY", 1 << 41, "ITEMS", "a"): "Capacity", ("CF.INSERTNX", "old", "C", "-1", "I", "b"): "Unknown",
+        ("CF.INSERT", "old", "CAPACITY", 0, "ITEMS", "c"): "Capacity", ("CF.INSERT", "new", "CAPACITY", 2, "ITEMS", "d", "e", "f", "g", "h"): "Capacity",
+    }
+    server = start("appendonly yes", "aof-use-rdb-preamble no")
+    with server.connect() as call:
+        call("CF.ADD", "old", "first")
+        for command, error in commands.items():
+            refused(error, call, *command)
+    server.stop()
+    path = next((server.folder / "appendonlydir").glob("*.incr.aof"))
+    path.write_bytes(path.read_bytes() + b"".join(encode(*command) for command in commands))
+    server.start()
+    with server.connect() as call:
+        found = [info(call, key) for key in "fgh"]
+        assert [(one["Capacity"], float(one["Error rate"]), one["Seed"]) for one in found] == [(5000, 0.01, 0), (5000, 0.5, 0), (5000, 0.01, 0)]
+        assert found[2]["Expansion rate"] == 2 and info(call, "new")["Capacity"] == 4
+        assert exist(call, "old", [b"first", b"a", b"b", b"c"]) == [1] * 4 and exist(call, "new", [b"d", b"h"]) == [1] * 2
+
+
 def test_an_imported_part_without_items_is_dropped(call):
     """The filter is then koel's alone, whether it had new items or not."""
     fixture = fixture_named("rb_b4_n4000.chunks")

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     filter::{Filter, Results},
-    plan::{NumberOption, Options, Plan, capacity, check_capacity},
+    plan::{NumberOption, Options, Plan, USUAL_CAPACITIES, capacity, check_capacity},
     reply::{Failure, ItemResult, Outcome, Reply},
     server::{About, Access, Command, Context, Text},
     settings,
@@ -155,8 +155,13 @@ impl<'a> Request<'a> {
             }
             let [value, after @ ..] = after else { return Ok(None) };
             if is_capacity {
-                options.plan.capacity = capacity(value.bytes())?;
-                check_capacity(options.plan.capacity, options.bucket_size)?;
+                let mut number = capacity(value.bytes())?;
+                if context.must_obey() {
+                    // RedisBloom takes any number, and does not need it if there is a filter.
+                    number = number.clamp(*USUAL_CAPACITIES.start(), *USUAL_CAPACITIES.end());
+                }
+                check_capacity(number, options.bucket_size)?;
+                options.plan.capacity = number;
             } else {
                 NumberOption::Error.store(value.bytes(), &mut options)?;
             }

@@ -45,7 +45,7 @@ impl Command for Reserve {
             return Ok(Reply::WrongArity);
         }
         let capacity = capacity(number)?;
-        // RedisBloom, which may have written the file, ignores unknown options.
+        // RedisBloom, which may have written the file, ignores unknown options. ERROR and SEED are unknown to it.
         let ignores_unknown = context.must_obey();
         let options = parse_options(words, ignores_unknown, |option| !matches!(option, NumberOption::Deleted))?;
         // A replicated command has no BUCKETSIZE: it was checked when a client sent it.
@@ -60,8 +60,8 @@ impl Command for Reserve {
     }
 }
 
-/// Parses pairs of an option and its value. Options for which `is_known` is false are an error, or ignored with `ignores_unknown`.
-/// If an option is repeated, the first one counts, as in RedisBloom.
+/// Parses pairs of an option and its value. Options for which `is_known` is false, and invalid values of those that RedisBloom does not
+/// know, are an error, or ignored with `ignores_unknown`. If an option is repeated, the first one counts, as in RedisBloom.
 pub(super) fn parse_options(
     arguments: &[Text<'_>],
     ignores_unknown: bool,
@@ -76,7 +76,10 @@ pub(super) fn parse_options(
             None => return Err(unknown_argument()),
         };
         if !pairs[..at].iter().any(|[earlier, _]| earlier.bytes().eq_ignore_ascii_case(name.bytes())) {
-            option.store(value.bytes(), &mut options)?;
+            match option.store(value.bytes(), &mut options) {
+                Err(_) if ignores_unknown && matches!(option, NumberOption::Error | NumberOption::Seed) => {}
+                stored => stored?,
+            }
         }
     }
     Ok(options)
