@@ -47,6 +47,9 @@ COPIED, RENAMING, LIVE = b"copied", b"renaming", b"live"
 """What has become of a filter, as its state at the target says: it has a shadow key, is being made visible, or is visible."""
 REMOVING_COMMANDS = {b"DEL", b"UNLINK"}
 REPLAYED_COMMANDS = {b"CF.ADD", b"CF.ADDNX", b"CF.INSERT", b"CF.INSERTNX", b"CF.DEL", b"CF.COMPACT", b"CF.RESERVE"}
+RESERVE_OPTIONS = {b"BUCKETSIZE", b"MAXITERATIONS", b"EXPANSION"}
+LEAST_RATE = 1.93e-9
+"""The lowest ERROR that the target takes."""
 INSERT_OPTIONS = {option[:1]: option for option in (b"CAPACITY", b"ERROR", b"NOCREATE", b"ITEMS")}
 EXPIRY_COMMANDS = {b"PEXPIREAT", b"EXPIREAT", b"PEXPIRE", b"EXPIRE", b"PERSIST"}
 CHANGED_KEYS = {
@@ -637,8 +640,8 @@ class Migration:
         if name in (b"CF.ADD", b"CF.ADDNX") and self.rate:
             # It may create the filter, and takes no ERROR itself.
             return name.replace(b"ADD", b"INSERT"), [*self.rate, b"ITEMS", *words[2:]], words[2:]
-        if name == b"CF.RESERVE" and b"ERROR" not in [word.upper() for word in words[3:]]:
-            return name, words[2:] + self.rate, []
+        if name == b"CF.RESERVE":
+            return name, reservation(words, self.rate), []
         return name, words[2:], words[2:] if name in (b"CF.ADD", b"CF.ADDNX", b"CF.DEL") else []
 
     def invalidate(self, entry, reason):
@@ -793,6 +796,26 @@ def insertion(words, rate):
         options += [option, *rest[1:count]]
         rest = rest[count:]
     return options, []
+
+
+def reservation(words, rate):
+    """Returns the arguments after the key of CF.RESERVE, without the options that RedisBloom ignores and the target refuses. `rate` as in
+    `insertion`."""
+    pairs = [pair for pair in zip(words[3::2], words[4::2]) if is_option_of_reserve(*pair)]
+    return [words[2], *itertools.chain(*pairs), *([] if any(name.upper() == b"ERROR" for name, _ in pairs) else rate)]
+
+
+def is_option_of_reserve(name, value):
+    """Returns true if the target takes this option. A source with RedisBloom takes any value of ERROR and SEED, which it ignores."""
+    name = name.upper()
+    if name == b"SEED":
+        return value.isdigit() and int(value) < 1 << 63 and value == b"%d" % int(value)
+    if name == b"ERROR":
+        try:
+            return LEAST_RATE <= float(value) < 1
+        except ValueError:
+            return False
+    return name in RESERVE_OPTIONS
 
 
 def changes(database, selected, name, words):

@@ -526,6 +526,39 @@ def test_the_items_of_an_insertion(words, arguments, items):
     assert migrate.insertion(words, [b"ERROR", b"0.0001"]) == ((rate + arguments.encode()).split(), items.encode().split())
 
 
+RESERVATIONS = [
+    ("1000 BUCKETSIZE 4 maxiterations 50 Expansion 2", "1000 BUCKETSIZE 4 maxiterations 50 Expansion 2"),
+    ("1000 EXPANSION 2 ERROR 0.001 SEED 9223372036854775807", "1000 EXPANSION 2 ERROR 0.001 SEED 9223372036854775807"),
+    ("1000 error 1.93e-9 seed 0", "1000 error 1.93e-9 seed 0"), ("1000 EXPAND 2 FOO bar", "1000"), ("1000 ERROR 2 SEED -1 EXPANSION 4", "1000 EXPANSION 4"),
+    ("1000 ERROR x SEED 9223372036854775808", "1000"), ("1000 ERROR nan SEED 07", "1000"), ("1000 ERROR 1e-12", "1000"), ("1000 ERROR 0", "1000"),
+]
+
+
+@pytest.mark.parametrize("words, arguments", RESERVATIONS)
+def test_options_of_a_reservation(call, words, arguments):
+    """Those remain that the target takes: all that koel replicates."""
+    words, arguments = [b"CF.RESERVE", b"f", *words.encode().split()], arguments.encode().split()
+    assert migrate.reservation(words, []) == arguments
+    has_rate = b"ERROR" in [word.upper() for word in arguments]
+    assert migrate.reservation(words, [b"ERROR", b"0.5"]) == [*arguments, *([] if has_rate else [b"ERROR", b"0.5"])]
+    assert call("CF.RESERVE", "f", *arguments) == "OK"
+
+
+def test_reservations_with_options_that_redisbloom_ignores(start_redisbloom, server, call):
+    old = start_redisbloom(*OPTIONS)
+    with old.connect() as call_source:
+        run = Run(old, server)
+        run.wait_for("caught up")
+        for key in ("f", "g"):
+            call_source("CF.ADD", key, "a")
+            wait_until(lambda: call("CF.EXISTS", key, "a"))
+            call_source("DEL", key)
+        call_source("CF.RESERVE", "f", 5000, "EXPAND", 2, "EXPANSION", 4)
+        call_source("CF.RESERVE", "g", 5000, "ERROR", 2, "SEED", -1)
+        run.end_after(old)
+    assert [(info(call, key)["Capacity"], info(call, key)["Expansion rate"]) for key in ("f", "g")] == [(5000, 4), (5000, 1)]
+
+
 def test_the_error_rate_of_filters_that_are_created_again(start_redisbloom, server, call):
     old, keys = start_redisbloom(*OPTIONS), ["CF.ADD", "CF.ADDNX", "CF.INSERT", "CF.INSERTNX", "CF.RESERVE"]
     with old.connect() as call_source:
