@@ -39,7 +39,8 @@ import threading
 import time
 from urllib.parse import parse_qs, unquote, urlsplit
 
-REDISBLOOM, KOEL = FILTER_TYPES = (b"MBbloomCF", b"koel-cuck")
+REDISBLOOM = b"MBbloomCF"
+FILTER_TYPES = (REDISBLOOM, b"koel-cuck")
 OTHER_TYPES = {b"MBbloom--": "BF.*", b"CMSk-TYPE": "CMS.*", b"TopK-TYPE": "TOPK.*", b"TDIS-TYPE": "TDIGEST.*"}
 """RedisBloom's other types, with their commands."""
 SUFFIX = b":koel-migrate"
@@ -505,7 +506,7 @@ class Migration:
         if self.target.call(key, "EXISTS", key):
             return self.fail(entry, "the target has this key already; delete it there, or leave it out by --match")
         try:
-            self.load(entry, kind, fields, chunks)
+            self.load(entry, fields, chunks)
         except Refusal as refusal:
             return self.fail(entry, f"the target does not load it: {refusal}")
         differing = [probe for probe, old, new in zip(probes, answers, self.exist(key, entry.shadow, probes)) if old != new]
@@ -517,14 +518,15 @@ class Migration:
             self.target.call(key, "PEXPIREAT", entry.shadow, expiry)
         return self.store(entry)
 
-    def load(self, entry, kind, fields, chunks):
+    def load(self, entry, fields, chunks):
         options = self.rate
         self.target.call(entry.key, "DEL", entry.shadow)
         if not chunks:
             slots = max(fields["Number of buckets"] * fields["Bucket size"], 2 * fields["Bucket size"])
             words = ("BUCKETSIZE", fields["Bucket size"], "EXPANSION", fields["Expansion rate"])
             self.target.call(entry.key, "CF.RESERVE", entry.shadow, slots, *words, *options)
-        if kind == KOEL and not fields.get("Imported items"):
+        if chunks and chunks[1].startswith(b"KOEL"):
+            # Its snapshot has everything else. Imported chunks before new items have RedisBloom's rate of expansion.
             options = ("EXPANSION", fields["Expansion rate"])
         for at in range(0, len(chunks), 2):
             self.target.call(entry.key, "CF.LOADCHUNK", entry.shadow, chunks[at], chunks[at + 1], *(options if at == 0 else ()))

@@ -581,14 +581,17 @@ def test_the_error_rate_of_imported_filters(start, server, call):
     """With koel as the source, the rate is that of the filter for new items, as with RedisBloom."""
     source, fixture = start(*OPTIONS), fixture_named("rb_b4_n4000.chunks")
     with source.connect() as call_source:
+        call_source("CONFIG", "SET", "koel.expansion", 0)
         for key in ("imported", "mixed"):
             load(call_source, key, chunks_of(fixture))
         call_source("CF.ADD", "mixed", "a")
-        call_source("CF.RESERVE", "own", 1000, "ERROR", 0.001)
+        call_source("CF.RESERVE", "own", 1000, "ERROR", 0.001, "EXPANSION", 3)
         call_source("CF.ADD", "own", "a")
     Run(source, server, "--until-idle", "0.1", "--error-rate", "0.0001").end()
     # A koel filter that has items keeps its rate.
     assert [info(call, key)["Error rate"] for key in ("imported", "mixed", "own")] == [b"0.0001", b"0.01", b"0.001"]
+    # The expansion of new items is not that of the target's settings, either.
+    assert [info(call, key)["Expansion rate"] for key in ("mixed", "own")] == [0, 3]
     all_exist(call, "imported", remaining(fixture))
 
 
