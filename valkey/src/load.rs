@@ -31,6 +31,10 @@ const SNAPSHOT_MAGIC: [u8; 8] = *b"KOEL\r\n\x1a\n";
 /// RedisBloom's first iterator, which belongs to the header.
 const HEADER_ITERATOR: i64 = 1;
 
+/// The most bytes of an imported filter in a dump beside its slots: headers of 16 bytes for at most 2¹⁶ sub-filters and 2¹⁶ pieces of
+/// 16 MiB, and the filter's.
+const MAX_IMPORTED_HEADERS: u64 = (2 << 20) + 128;
+
 /// A filter that is being loaded.
 pub(crate) struct Load {
     pub(crate) plan: Plan,
@@ -147,6 +151,7 @@ impl Load {
             Chunks::Own(pieces) => {
                 let (own, imported) = pieces.finish().map_err(chunk_error)?;
                 check_bytes(own.charged_bytes() as u64, limit)?;
+                check_bytes(imported.as_ref().map_or(0, |imported| imported.slots() as u64), limit)?;
                 let imported = imported.map(boxed).transpose()?;
                 Ok(Filter::from_parts(plan_of_snapshot(&own, self.plan), Some(own), imported, self.deleted))
             }
@@ -216,8 +221,10 @@ impl Pieces {
                 self.received
             )));
         };
-        check_bytes(self.received + length, limit)?;
         let snapshot_start = if self.received > 0 { self.snapshot_start } else { find_snapshot(bytes)? };
+        // Each part counts alone. The slots of the imported one are counted when it is complete.
+        check_bytes(snapshot_start.saturating_sub(MAX_IMPORTED_HEADERS), limit)?;
+        check_bytes((self.received + length).saturating_sub(snapshot_start), limit)?;
         // The part of this chunk that belongs to the imported filter.
         let skipped =
             usize::try_from(snapshot_start.saturating_sub(self.received)).map_or(bytes.len(), |left| left.min(bytes.len()));

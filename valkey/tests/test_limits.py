@@ -213,6 +213,27 @@ def test_no_filter_is_larger_than_its_limit(call, max_bytes):
         call("CONFIG", "SET", "koel.max-bytes", "1gb")
 
 
+def test_each_part_of_an_imported_filter_has_the_limit(call):
+    """The imported part and that of new items, also in a dump of both, whichever is larger."""
+    slots = 4 << 20
+    for key, data, rate in [("few items", b"\xd5" + bytes(slots - 1), 0.01), ("many", b"\xd5" * slots, 1e-6)]:
+        header = struct.pack("<QQQQHHH", slots - data.count(0), slots // 2, 0, 1, 2, 20, 1)
+        load(call, key, [(1, header)], "ERROR", rate)
+        load(call, key, [(1 + slots, data)])
+        call("CF.ADD", key, "new")
+        chunks, own = dump(call, key), info(call, key)["Size"] - slots - 96
+        assert (own > slots) == (key == "many")
+        most = max(own, slots)
+        for limit, number in [(most, len(chunks)), (most - 1, len(chunks) - 1), (1 << 20, 0)]:
+            call("CONFIG", "SET", "koel.max-bytes", limit)
+            load(call, "loaded", chunks[:number])
+            for chunk in chunks[number:][:1]:
+                error = refused("Couldn't load chunk! The filter takes ", call, "CF.LOADCHUNK", "loaded", *chunk)
+                assert limit > 1 << 20 and f"takes {most} bytes or more" in error or number == 0, error
+            same(call("DEL", "loaded"), int(number == len(chunks)))
+            call("CONFIG", "SET", "koel.max-bytes", "1gb")
+
+
 @pytest.mark.parametrize("bucket_size", [[], ["BUCKETSIZE", 1], ["BUCKETSIZE", 255]])
 @pytest.mark.parametrize("max_bytes", [1024, 2500, 6000, 700_000])
 def test_a_capacity_that_is_named_can_be_reserved(call, max_bytes, bucket_size):
