@@ -207,7 +207,8 @@ def copy(source, target, choice, may_be_cut_off):
 
 
 def copy_folder(source, target, choice):
-    (manifest,) = list(source.glob("*.manifest")) or [None]
+    # A crash may leave a temporary one.
+    (manifest,) = [path for path in source.glob("*.manifest") if not path.name.startswith("temp-")] or [None]
     if not manifest:
         raise Failure(f"{source} has no manifest; give the folder appendonlydir of a server")
     target.mkdir(parents=True)
