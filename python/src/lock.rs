@@ -46,8 +46,9 @@ impl<F: Send + Sync> Lock<F> {
                 act(filter)
             });
         };
-        match self.0.try_read().and_then(|filter| Some((self.1.try_begin_attached()?, filter))) {
-            Some((_call, filter)) => Ok(act(&filter)),
+        // The call ends before the lock is released, so that no child of a fork inherits its count.
+        match self.0.try_read().and_then(|filter| self.1.try_begin_attached().map(|call| (filter, call))) {
+            Some((filter, _call)) => Ok(act(&filter)),
             // This call is as short as an attached one, so others need not detach because of it.
             None => py.detach(|| self.read(None, act)),
         }
