@@ -161,7 +161,7 @@ macro_rules! reads {
             ///
             /// Safe for untrusted input: validates everything. A fixed filter allocates no more memory than the input is long, and
             /// meanwhile 5/4 of the bytes of its extra copies again; a growing filter takes a few times as much as the input plus
-            /// 32 MiB. Takes time proportional to the input. A snapshot has no memory limit:
+            /// 32 MiB, and if it is forged, up to 2 MiB more for each of its partitions. Takes time proportional to the input. A snapshot has no memory limit:
             /// [`set_max_bytes`](crate::ElasticFilter::set_max_bytes) sets it again.
             ///
             /// # Errors
