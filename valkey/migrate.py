@@ -674,9 +674,6 @@ class Migration:
             (renamed,) = self.target.batch(key, [("RENAMENX", entry.shadow, key)])
             if renamed != 1:
                 return self.fail(entry, "meanwhile somebody else made this key at the target; delete it there, or leave it out by --match")
-        elif self.target.call(key, "EXISTS", key):
-            # The filter was removed at the source before it was copied, or since.
-            return self.fail(entry, "the target has this key already; delete it there, or leave it out by --match")
         entry.is_live = True
         self.target.transaction(key, [("SET", entry.state, self.state(entry, offset))])
 

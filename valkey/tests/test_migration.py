@@ -413,22 +413,6 @@ def test_a_filter_that_gets_another_name_before_it_is_visible(start_redisbloom, 
         assert migration.report() == 0
 
 
-def test_a_removed_filter_whose_key_the_target_has(start, server, call, begin):
-    """Later writes to it at the source do not reach the target's own key."""
-    source = start(*OPTIONS)
-    with source.connect() as call_source:
-        call_source("CF.ADD", "f", "a")
-        migration = begin(source, server)
-        call_source("DEL", "f")
-        call("CF.ADD", "f", "mine")
-        copy_all(migration)
-        migration.switch_over()
-        call_source("CF.ADD", "f", "b")
-        replay_all(migration, source)
-        assert call("CF.MEXISTS", "f", "mine", "b") == [1, 0] and migration.report() == 1
-        assert "the target has this key already" in migration.filters[b"f"].problem
-
-
 def test_what_is_left_of_a_filter_that_was_removed(start_redisbloom, server, call):
     """A run that is killed while it loads a filter leaves a key for the next one to delete."""
     old = start_redisbloom(*OPTIONS)
