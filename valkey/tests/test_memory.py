@@ -108,6 +108,25 @@ def test_saving_needs_no_memory(start_failing):
             assert digest(call, "restored") == digests[key], key
 
 
+@pytest.mark.parametrize("command", ["CF.ADD", "CF.ADDNX"])
+def test_an_item_that_does_not_create_its_filter(start_failing, command):
+    """If any allocation for the first item fails, there is no key afterwards, also at a restart."""
+    server, results = start_failing("appendonly yes", "appendfsync always", "aof-use-rdb-preamble no"), []
+    with server.connect() as call:
+        # The library allocates some memory once.
+        call("CF.ADD", "first", "a")
+        for passed in range(20):
+            with server.failing(passed=passed, failing=1):
+                results.append(is_refused(call, command, f"f{passed}", "a"))
+            assert call("EXISTS", f"f{passed}") == (not results[-1]), passed
+        assert results[0] and not results[-1]
+        before = states(call)
+    server.kill()
+    server.start()
+    with server.connect() as call:
+        assert not differences(states(call), before)
+
+
 @pytest.mark.parametrize("passed", [0, 3, 10])
 def test_dump_restore_and_copy(start_failing, passed):
     """Each command returns an error or an equal value, never a part of one."""

@@ -2,7 +2,7 @@
 
 use super::{
     CAPACITY, ERROR, ITEM, ITEMS, NO_CREATE,
-    create::{check_memory, create, unknown_argument},
+    create::{check_memory, create, create_here, replicate_creation, unknown_argument},
 };
 use crate::{
     filter::{Filter, Results},
@@ -57,13 +57,26 @@ impl Command for AddUnique {
 fn add(context: &Context, arguments: &[Text<'_>], is_unique: bool) -> Outcome {
     let (name, item, limit) = (arguments[1], arguments[2].bytes(), super::limit(context));
     let mut key = context.write(name);
-    if key.is_empty() {
-        create(context, &mut key, name, settings::default_plan())?;
+    let created = key.is_empty().then(settings::default_plan);
+    if let Some(plan) = created {
+        create_here(context, &mut key, plan)?;
     }
     let filter = super::filter_for_write(&mut key)?.ok_or_else(Failure::not_found)?;
     check_memory_for(context, filter, &arguments[2..], is_unique)?;
     let result = if is_unique { filter.insert_unique(item, limit) } else { filter.insert(item, limit).map(|()| true) };
-    let is_new = result.map_err(|refusal| filter.failure(refusal, limit))?;
+    let is_new = match result.map_err(|refusal| filter.failure(refusal, limit)) {
+        Ok(is_new) => is_new,
+        Err(failure) => {
+            // An error changes nothing.
+            if created.is_some() {
+                key.delete();
+            }
+            return Err(failure);
+        }
+    };
+    if let Some(plan) = created {
+        replicate_creation(context, name, plan);
+    }
     if is_new {
         context.replicate();
     }

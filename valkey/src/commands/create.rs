@@ -85,14 +85,24 @@ pub(super) fn parse_options(
     Ok(options)
 }
 
-/// Creates the filter of an empty key, here and on replicas, regardless of the replicas' settings.
+/// Creates the filter of an empty key, here and on replicas.
 pub(super) fn create(context: &Context, key: &mut Key<'_, Stored>, name: Text<'_>, plan: Plan) -> Result<(), Failure> {
+    create_here(context, key, plan)?;
+    replicate_creation(context, name, plan);
+    Ok(())
+}
+
+/// Creates the filter of an empty key, only here.
+pub(super) fn create_here(context: &Context, key: &mut Key<'_, Stored>, plan: Plan) -> Result<(), Failure> {
     check_memory(context, plan.bytes().unwrap_or(0), Some(&plan))?;
     let filter = Filter::new(plan, super::limit(context))?;
-    key.set(Stored::Filter(filter))?;
+    key.set(Stored::Filter(filter))
+}
+
+/// Creates the same filter on replicas, regardless of their settings.
+pub(super) fn replicate_creation(context: &Context, name: Text<'_>, plan: Plan) {
     let arguments = plan.arguments();
     context.replicate_as(c"CF.RESERVE", &[name], arguments.each_ref().map(Word::as_ref), iter::empty());
-    Ok(())
 }
 
 /// Returns an error if a client's command needs a large filter of `bytes` that exceeds what `maxmemory` leaves. The server checks its
