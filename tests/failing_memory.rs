@@ -194,7 +194,7 @@ impl<S> Operation<'_, S> {
             }
         }
         println!("{runs} runs with a failed allocation");
-        // What is refused anyway may be refused before it needs memory.
+        // An operation that is refused anyway may be refused before it needs memory.
         assert!(runs > 0 || !succeeds || self.may_need_no_memory, "{}: no allocation failed", self.name);
     }
 }

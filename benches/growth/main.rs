@@ -21,7 +21,7 @@ use std::{collections::VecDeque, hint::black_box, path::Path, time::Instant};
 use koel::{ElasticFilter, Insert};
 use koel_benches::{Extent, RATE, count, fixed, growing, is_given, is_test, key, median, planned, refuse, row, time};
 
-/// What arguments may name, besides a number of items.
+/// The words that arguments may be, besides a number of items.
 const WORDS: [&str; 5] = ["space", "beyond", "edges", "draw", "merge"];
 const SIZES: [u64; 4] = [100_000, 1_000_000, 3_000_000, 10_000_000];
 /// The fewest and the most rounds. Small filters are measured more often.

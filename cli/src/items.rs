@@ -74,7 +74,7 @@ impl ItemArgs {
     }
 }
 
-/// What came of an attempt to read a line.
+/// The result of an attempt to read a line.
 pub(crate) enum Advance {
     Line,
     /// The next line has not arrived as a whole, so reading on may block. Print what must not wait, and try again.

@@ -153,7 +153,7 @@ fn info_and_verify_understand_the_folder() {
 /// A remedy that loses lines is only for damaged files.
 #[test]
 #[cfg(unix)]
-fn what_prevents_reading_a_good_file_does_not_suggest_to_remove_it() {
+fn errors_about_reading_a_good_file_do_not_suggest_to_remove_it() {
     let koel = Koel::new();
     feed(&koel, "a\n", &format!("{} --forget 1h", at(0, 1))).ok();
     for command in ["query seen --item a", "info seen", "uniq --filter seen"] {
