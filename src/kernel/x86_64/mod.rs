@@ -49,7 +49,8 @@ pub(super) fn has_slow_pdep() -> bool {
     // SAFETY: every x86-64 processor has `cpuid`. (Newer compilers know this, and need no `unsafe`.)
     #[allow(unused_unsafe)]
     let (vendor, version) = unsafe { (__cpuid(0), __cpuid(1)) };
-    let vendor = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
+    let vendor = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
+    let vendor = vendor.as_flattened();
     let family = (version.eax >> 8 & 15) + (version.eax >> 20 & 255);
     // Hygon's processors are Zen 1 under another name.
     vendor == b"AuthenticAMD" && family <= 0x17 || vendor == b"HygonGenuine"
