@@ -12,9 +12,9 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{Generation, Key, Place};
+use super::{Generation, Key, Place, Slots};
 use crate::{
-    bits::{index, low_half, low_word, mask, wide},
+    bits::{index, low_half, low_word, wide},
     elastic::{directory::ShardBytes, lookup::Shards as _, shard::ShardParams},
     filter::{InsertError, InsertErrorKind},
     storage::{OutOfMemory, reserved},
@@ -44,21 +44,16 @@ const SAMPLE_BUCKETS: u64 = 6;
 /// save.
 pub(super) const LOOK_FIRST_ONE_IN: u64 = 64;
 
-/// Sorts entries whose keys differ in their lowest `different_bits` bits only. What is sorted are numbers of 64 bits: the first of these
-/// bits, and below them the position. That moves a quarter of the bytes, and mostly decides the order.
-fn in_order(mut entries: Vec<(ClassKey, u32)>, different_bits: u32) -> Result<Vec<(ClassKey, u32)>, OutOfMemory> {
-    let index_bits = u64::BITS - wide(entries.len()).leading_zeros();
-    let (shift, different) =
-        (different_bits.saturating_sub(u64::BITS - index_bits), ClassKey::MAX.unbounded_shr(ClassKey::BITS - different_bits));
-    let first_bits = |key: ClassKey| low_word((key & different) >> shift);
-    let (mut order, mut ordered) = (reserved(entries.len())?, reserved(entries.len())?);
-    order.extend((0..).zip(&entries).map(|(at, &(key, _))| first_bits(key) << index_bits | at));
-    order.sort_unstable();
-    ordered.extend(order.iter().map(|order: &u64| entries[index(order & mask(index_bits))]));
-    if ordered.is_sorted_by_key(|&(key, _)| key) {
-        return Ok(ordered);
-    }
-    entries.sort_unstable_by_key(|&(key, _)| key);
+/// Sorts keys. Returns the different ones, converted to keys of entries, with how often each was among them.
+fn counted<K: Ord + Copy>(
+    keys: impl Iterator<Item = K>,
+    len: usize,
+    entry_key: impl Fn(K) -> ClassKey,
+) -> Result<Vec<(ClassKey, u32)>, OutOfMemory> {
+    let (mut all, mut entries) = (reserved(len)?, reserved(len)?);
+    all.extend(keys);
+    all.sort_unstable();
+    entries.extend(all.chunk_by(|one, other| one == other).map(|equal| (entry_key(equal[0]), low_half(wide(equal.len())))));
     Ok(entries)
 }
 
@@ -245,27 +240,32 @@ impl Generation {
         Ok(())
     }
 
-    /// Adds copies of different items that this generation has, and whose streams have the first `depth` bits in common. If `stores` is
-    /// true, those go into a table for which one of the item's buckets has a free slot. The others are counted. On failure, some have
-    /// been added.
-    pub fn add_present(&mut self, mut added: Vec<(Key, u32)>, depth: u8, stores: bool) -> Result<(), InsertError> {
-        if stores {
-            added.retain_mut(|(key, copies)| {
-                while *copies > 0 && self.allows_more(self.place(key.stream)) && self.insert_copy(*key) {
-                    *copies -= 1;
-                }
-                *copies > 0
-            });
+    /// Adds copies of items that this generation has. If `stores` is true, those go into a table for which one of the item's buckets has
+    /// a free slot. The others are counted. On failure, some have been added.
+    pub fn add_present(&mut self, mut slots: Slots, stores: bool) -> Result<(), InsertError> {
+        if let Some((place, table)) = self.table_for(&slots).filter(|_| stores) {
+            if table.params().depth > slots.depth() {
+                return slots.split()?.into_iter().try_for_each(|half| self.add_present(half, stores));
+            }
+            self.store_copies(place, &mut slots);
         }
-        let mut entries = reserved(added.len())?;
-        entries.extend(added.into_iter().map(|(key, copies)| (self.plan.entry_key(self.plan.class_key(key), 0), copies)));
-        self.add_entries(in_order(entries, self.plan.entry_keys().bits() - u32::from(depth))?)
+        let keys = slots.keys().map(|key| self.plan.entry_key(self.plan.class_key(key), 0));
+        // They begin with the prefix. The bits behind it mostly fit into 64, and are sorted in less time.
+        let entries = if self.plan.entry_keys().bits() - u32::from(slots.depth()) <= u64::BITS {
+            let common = keys.clone().next().map_or(0, |key| key >> u64::BITS << u64::BITS);
+            counted(keys.map(low_word), slots.len(), |low| common | ClassKey::from(low))?
+        } else {
+            counted(keys, slots.len(), |key| key)?
+        };
+        self.add_entries(entries)
     }
 
     /// Adds entries of extra copies in order, whose items this generation has: beside its tables in bulk, and to its lists one by one. On
     /// failure, some have been added.
     pub fn add_entries(&mut self, mut entries: Vec<(ClassKey, u32)>) -> Result<(), InsertError> {
-        self.add_each(&mut entries, true)?;
+        if !(&*self).has_all_tables() {
+            self.add_each(&mut entries, true)?;
+        }
         // A list may have become a table, whose copies are counted among these.
         let copies = entries.iter().map(|&(_, copies)| u64::from(copies)).sum();
         if self.extra_copies().saturating_add(copies) > copies::MOST.into() {
@@ -442,31 +442,5 @@ impl Generation {
         }
         assert_eq!((total, entries), self.copies.totals());
         assert!(entries > 0, "the list of extra copies is empty");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::{prelude::*, test_runner::RngSeed};
-
-    proptest! {
-        #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
-
-        /// Also if keys differ in more bits than fit beside a position: only below these, or above them, too.
-        #[test]
-        fn entries_are_sorted(different_bits in 1_u32..=100, only_low: bool, numbers in prop::collection::btree_set(any::<ClassKey>(), 0..300)) {
-            let is_different = |bits: u32| ClassKey::MAX >> (ClassKey::BITS - bits);
-            let bits = if only_low { different_bits.min(30) } else { different_bits };
-            let common = ClassKey::MAX << 100;
-            let mut keys: Vec<ClassKey> = numbers.iter().map(|number| common | number.wrapping_mul(0x9e37_79b9) & is_different(bits)).collect();
-            keys.sort_unstable();
-            keys.dedup();
-            let sorted: Vec<(ClassKey, u32)> = keys.into_iter().zip(0..).collect();
-            let mut entries = sorted.clone();
-            entries.reverse();
-            entries.rotate_left(sorted.len() / 3);
-            prop_assert_eq!(in_order(entries, different_bits).expect("there is memory"), sorted);
-        }
     }
 }

@@ -111,12 +111,7 @@ impl Generation {
     /// false, and changes nothing, if not.
     pub fn insert_even_if_full(&mut self, key: Key) -> bool {
         let place = self.place(key.stream);
-        self.allows_more(place) && self.insert_at(place, key, true)
-    }
-
-    /// Returns true if the rate allows a shard more items.
-    pub(super) fn allows_more(&self, place: Place) -> bool {
-        self.items(place) < self.plan.most_items()
+        self.items(place) < self.plan.most_items() && self.insert_at(place, key, true)
     }
 
     /// Inserts a new item into a table that is full or has no slot for it. Up to `around` second copies near its bucket can leave

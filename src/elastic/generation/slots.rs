@@ -7,8 +7,8 @@ use crate::{
     bits::{index, low_half, mask, wide},
     elastic::shard::{BUCKET_SIZE, ShardParams},
     filter::classes,
-    storage::{OutOfMemory, copied, reserve, reserved},
-    table::TableParams as _,
+    storage::{OutOfMemory, copied, reserved},
+    table::{Fingerprint, TableParams as _},
 };
 
 /// The number of slots in a bucket.
@@ -26,11 +26,6 @@ impl Slots {
     /// Returns the slots of a table with this prefix.
     pub fn of(table: &Shard<'_>, prefix: u64) -> Result<Self, OutOfMemory> {
         Ok(Self { params: *table.params(), prefix, values: table.values()? })
-    }
-
-    /// Returns a copy, or an error if memory cannot be allocated.
-    pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        Ok(Self { values: copied(&self.values)?, ..*self })
     }
 
     pub fn depth(&self) -> u8 {
@@ -60,25 +55,29 @@ impl Slots {
         Ok([self, upper])
     }
 
-    /// Removes the items that a table has, whose prefix is the same or shorter. Returns those that have at least this many copies,
-    /// with the numbers of their copies.
-    pub fn take_present(&mut self, table: &Shard<'_>, least_copies: u32) -> Result<Vec<(Key, u32)>, OutOfMemory> {
-        let (params, prefix, above) = (self.params, self.prefix, self.bits_above(*table.params()));
-        let (mut present, mut result) = (Vec::new(), Ok(()));
-        table.take_present(&mut self.values, above, &mut |bucket, fingerprint, copies| {
-            if copies >= least_copies && result.is_ok() {
-                result = reserve(&mut present, 1);
-                if result.is_ok() {
-                    present.push((Key::from_stored(params, prefix, bucket, fingerprint), copies));
-                }
-            }
-        });
-        result.map(|()| present)
+    /// Removes the items that a table has, whose prefix is the same or shorter, and returns them.
+    pub fn take_present(&mut self, table: &Shard<'_>) -> Result<Self, OutOfMemory> {
+        let mut present = Self { values: copied(&self.values)?, ..*self };
+        table.keep_present(&mut present.values, self.bits_above(*table.params()));
+        self.toggle(&present);
+        Ok(present)
+    }
+
+    /// Removes items of the same table that are here, or adds them if they are not.
+    pub fn toggle(&mut self, items: &Self) {
+        self.values.iter_mut().zip(&items.values).for_each(|(value, toggled)| *value ^= toggled);
     }
 
     /// Returns the bits that a table with these parameters stores above the values.
     fn bits_above(&self, shallower: ShardParams) -> u64 {
         (self.prefix & mask(u32::from(self.params.depth - shallower.depth))) << self.params.stored_bits()
+    }
+
+    /// Returns the key of each item, once for each of its copies.
+    pub fn keys(&self) -> impl Iterator<Item = Key> + Clone {
+        self.values.iter().enumerate().filter_map(|(slot, &value)| {
+            Some(Key::from_stored(self.params, self.prefix, wide(slot / SLOTS), Fingerprint::new(value)?))
+        })
     }
 
     /// Calls `act` with each different item and the number of its copies, until it returns an error.
@@ -120,5 +119,20 @@ impl Generation {
             table[..before.len()].copy_from_slice(&before);
         }
         Ok(are_added)
+    }
+
+    /// Stores copies of items that the table at this place has: as long as one of an item's buckets has a free slot, and the rate allows
+    /// more items. These are removed from `slots`.
+    pub fn store_copies(&mut self, place: Place, slots: &mut Slots) {
+        let most = self.plan.most_items().saturating_sub(self.items(place));
+        let Some((layout, record, table)) = self.pool.open(place) else { return };
+        let (params, items) = (layout.params, record.items());
+        let above = slots.bits_above(params);
+        let table = &mut table[..params.padded_bytes()];
+        let mut shard = ShardMut::from_parts(params, table, wide(items)).with_dispatch(self.dispatch);
+        shard.store_copies(&mut slots.values, above, most);
+        let len = shard.len();
+        record.set_items(len);
+        self.len += len - items;
     }
 }

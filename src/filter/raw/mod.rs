@@ -25,7 +25,7 @@ use crate::{
         list::ClassKey,
     },
 };
-use scan::{AddAll, BatchInsertion, BatchPrefetch, BatchRemoval, CopyValues, TakePresent, Taken};
+use scan::{AddAll, BatchInsertion, BatchPrefetch, BatchRemoval, CopyValues, KeepPresent, StoreCopies, Taken};
 pub(crate) use scan::{classes, occurrences, slots};
 
 /// A table with its parameters, geometry, number of items and kernel: the core of a [`CuckooFilter`](crate::CuckooFilter), or one
@@ -218,11 +218,10 @@ impl<S: Bytes, P: TableParams> RawFilter<S, P> {
         Ok(values)
     }
 
-    /// Removes the values of another table's slots that this one has, with the bits `above` added. Calls `act` once for all copies
-    /// of a value, with its bucket, the value without the bits above, and the number of its copies. The other table has as many
-    /// buckets.
-    pub fn take_present(&self, values: &mut [P::Slot], above: u64, act: &mut dyn FnMut(u64, Fingerprint, u32)) {
-        self.read(TakePresent { params: &self.params, values, above, act });
+    /// Keeps the values of the slots of another table with as many buckets that this one has, with the bits `above` added. The others
+    /// become 0.
+    pub fn keep_present(&self, values: &mut [P::Slot], above: u64) {
+        self.read(KeepPresent { params: &self.params, values, above });
     }
 
     /// Calls `act` once for all copies of a fingerprint in its two buckets, with the buckets, the fingerprint and the number of
@@ -320,6 +319,14 @@ impl<S: Bytes + DerefMut, P: TableParams> RawFilter<S, P> {
         let Self { params, storage, items, dispatch, .. } = self;
         *items += wide(fingerprints(&values).count());
         dispatch.change_deep(&DeepGeometry::new(params), storage, AddAll { params, first_bucket, values, above })
+    }
+
+    /// Stores values of the slots of another table with as many buckets, with the bits `above` added, as long as one of their buckets
+    /// has a free slot: at most `most` of them. Those that are stored become 0.
+    pub fn store_copies(&mut self, values: &mut [P::Slot], above: u64, most: usize) {
+        let Self { params, storage, items, dispatch, .. } = self;
+        let copies = StoreCopies { params, values, above, most };
+        *items += wide(dispatch.change_deep(&DeepGeometry::new(params), storage, copies));
     }
 
     /// Fills an empty filter with those fingerprints of a filter with as many buckets whose column bits begin with `prefix`: the

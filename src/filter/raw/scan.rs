@@ -54,6 +54,7 @@ pub(crate) fn occurrences<S: Slot, V: AsRef<[S]>>(
 
 /// Calls `act` once for all copies of each fingerprint of which the first copy in the table is in this bucket, as
 /// [`each_class`](super::RawFilter::each_class) does. Reads other buckets through `slots`.
+#[inline(always)]
 pub(crate) fn classes<P: TableParams>(
     params: &P,
     bucket: u64,
@@ -66,8 +67,9 @@ pub(crate) fn classes<P: TableParams>(
         let Some(fingerprint) = Fingerprint::new(value.into()) else { return true };
         let alternate = params.alternate(bucket, fingerprint);
         let in_alternate = if alternate == bucket { 0 } else { count(slots(alternate).as_ref(), value) };
-        let is_repeated = values[..slot].contains(&value) || alternate < bucket && in_alternate > 0;
-        is_repeated || act((bucket, alternate), fingerprint, count(values, value) + in_alternate)
+        let copies = count(values, value) + in_alternate;
+        let is_repeated = || values[..slot].contains(&value) || alternate < bucket && in_alternate > 0;
+        copies > 1 && is_repeated() || act((bucket, alternate), fingerprint, copies)
     })
 }
 
@@ -133,38 +135,65 @@ impl<P: TableParams> Change for AddAll<'_, P> {
     }
 }
 
-/// Removes the values of another table's slots that a table has, with the bits `above` added. Calls `act` once for all copies of a
-/// value, with its bucket, the value without the bits above, and the number of its copies.
-pub(super) struct TakePresent<'a, P: TableParams> {
+/// Keeps the values of another table's slots that a table has, with the bits `above` added. The others become 0.
+pub(super) struct KeepPresent<'a, P: TableParams> {
     pub params: &'a P,
     pub values: &'a mut [P::Slot],
     pub above: u64,
-    pub act: &'a mut dyn FnMut(u64, Fingerprint, u32),
 }
 
-impl<P: TableParams> Read for TakePresent<'_, P> {
+impl<P: TableParams> Read for KeepPresent<'_, P> {
     type Output = ();
 
     #[inline(always)]
     fn run<T: Table>(self, table: &T) {
-        let Self { params, values, above, act } = self;
-        let slots = index(params.bucket_size().into());
-        for slot in 0..values.len() {
-            let Some(fingerprint) = Fingerprint::new(values[slot].into()) else { continue };
-            let bucket = wide(slot / slots);
-            let pair = (bucket, params.alternate(bucket, fingerprint));
-            if table.contains(pair, fingerprint.with(above)) {
-                let mut copies = 0;
-                for bucket in [pair.0, pair.1] {
-                    for value in &mut values[index(bucket) * slots..][..slots] {
-                        if (*value).into() == fingerprint.wide() {
-                            (*value, copies) = (P::Slot::EMPTY, copies + 1);
-                        }
+        let Self { params, values, above } = self;
+        for (bucket, values) in (0..).zip(values.chunks_exact_mut(index(params.bucket_size().into()))) {
+            let mut here = P::EMPTY_SLOTS;
+            copy_values(&table.values(bucket), here.as_mut());
+            for value in values {
+                let Some(fingerprint) = Fingerprint::new((*value).into()) else { continue };
+                let sought = fingerprint.with(above);
+                // Most copies are in the same bucket as here.
+                if !here.as_ref().contains(&P::Slot::new(sought.wide())) {
+                    let alternate = params.alternate(bucket, fingerprint);
+                    if !table.contains((alternate, alternate), sought) {
+                        *value = P::Slot::EMPTY;
                     }
                 }
-                act(bucket, fingerprint, copies);
             }
         }
+    }
+}
+
+/// Stores values of another table's slots, with the bits `above` added, as long as one of their buckets has a free slot: at most
+/// `most` of them. Those that are stored become 0.
+pub(super) struct StoreCopies<'a, P: TableParams> {
+    pub params: &'a P,
+    pub values: &'a mut [P::Slot],
+    pub above: u64,
+    pub most: usize,
+}
+
+impl<P: TableParams> Change for StoreCopies<'_, P> {
+    /// The number of values that were stored.
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<T: TableMut>(self, table: &mut T) -> usize {
+        let Self { params, values, above, most } = self;
+        let mut stored = 0;
+        for (bucket, values) in (0..).zip(values.chunks_exact_mut(index(params.bucket_size().into()))) {
+            for value in values {
+                if let Some(fingerprint) = Fingerprint::new((*value).into())
+                    && stored < most
+                    && table.insert((bucket, params.alternate(bucket, fingerprint)), fingerprint.with(above))
+                {
+                    (*value, stored) = (P::Slot::EMPTY, stored + 1);
+                }
+            }
+        }
+        stored
     }
 }
 
