@@ -210,12 +210,6 @@ impl Generation {
         self.store_at(place, key, even_if_full, if even_if_full { CopyPolicy::Continue } else { CopyPolicy::GiveUp })
     }
 
-    /// Stores a copy of an item that is in a table, if one of its buckets has a free slot. Otherwise changes nothing, and returns
-    /// false. Where copies are nearly as frequent as items, walks are long.
-    pub fn insert_copy(&mut self, key: Key) -> bool {
-        self.store_at(self.place(key.stream), key, true, CopyPolicy::NoWalk)
-    }
-
     #[inline]
     fn store_at(&mut self, place: Place, key: Key, even_if_full: bool, copy_policy: CopyPolicy) -> bool {
         let Some((layout, record, table)) = self.pool.open(place) else { return false };

@@ -354,12 +354,13 @@ impl Merging {
     /// copies of the present ones.
     ///
     /// In bulk, copies are counted. So this is for partitions where single insertions count them, too, because copies are frequent, and
-    /// for tables of which we have most items: until copies are frequent, those of such items go into a table that find a free slot.
-    fn insert_with_copies(&mut self, theirs: &Generation, mut absent: Slots, present: Slots) -> Result<(), Refused> {
+    /// for tables of which we have most items: until copies are frequent, those of such items that find a free slot go into a table.
+    fn insert_with_copies(&mut self, theirs: &Generation, absent: Slots, present: Slots) -> Result<(), Refused> {
         let has_frequent_copies = self.partition.note_copies();
         if !has_frequent_copies && present.len() < absent.len() {
-            absent.toggle(&present);
-            return self.insert_each(theirs, &absent);
+            let mut all = absent;
+            all.toggle(&present);
+            return self.insert_each(theirs, &all);
         }
         self.insert_slots(theirs, absent, true)?;
         Ok(self.partition.first.add_present(present, !has_frequent_copies)?)

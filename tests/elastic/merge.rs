@@ -56,6 +56,26 @@ fn filters_of_any_two_sizes_can_be_merged() {
     assert!(refused >= 4, "{refused}");
 }
 
+/// Of two tables with many items in common, copies go into free slots also where a split has left a table beside a list.
+#[test]
+fn copies_go_into_a_table_beside_a_list() {
+    let mut mixtures = 0;
+    for (items, common) in (940..1000).step_by(4).flat_map(|items| [(items, items * 6 / 10), (items, items * 7 / 10)]) {
+        let builder = || ElasticFilter::builder().false_positive_rate(0.001);
+        let (mut merged, other) = (filled(builder(), 0..items), filled(builder(), items - common..2 * items - common));
+        let tables = [&merged, &other].map(|filter| (filter.shards(), filter.buckets()));
+        let (_, in_one_table) = tables[0];
+        merged.merge(&other).expect("the plan has room");
+        if tables == [(1, in_one_table); 2] && in_one_table > 0 && (merged.shards(), merged.buckets()) == (2, in_one_table) {
+            // Those of the list are counted, and those that find no free slot.
+            mixtures += 1;
+            let counted = merged.len() - merged.table_len();
+            assert!(counted as u64 * 10 <= common * 8, "{counted} of {common} copies are counted: {merged}");
+        }
+    }
+    assert!(mixtures >= 5, "only {mixtures} merges gave a table and a list");
+}
+
 /// A merge of a large filter into a small one gives at least as many shards as the large one has.
 #[test]
 #[cfg_attr(miri, ignore = "takes too long")]

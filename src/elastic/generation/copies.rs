@@ -44,7 +44,7 @@ const SAMPLE_BUCKETS: u64 = 6;
 /// save.
 pub(super) const LOOK_FIRST_ONE_IN: u64 = 64;
 
-/// Sorts keys. Returns the different ones, converted to keys of entries, with how often each was among them.
+/// Sorts `len` keys. Returns the different ones, converted to keys of entries, with how often each was among them.
 fn counted<K: Ord + Copy>(
     keys: impl Iterator<Item = K>,
     len: usize,
@@ -240,22 +240,27 @@ impl Generation {
         Ok(())
     }
 
-    /// Adds copies of items that this generation has. If `stores` is true, those go into a table for which one of the item's buckets has
-    /// a free slot. The others are counted. On failure, some have been added.
+    /// Adds copies of items that this generation has. If `stores` is true, each that finds a free slot in one of its two buckets goes
+    /// into the table, as long as the rate allows more items. The others are counted. On failure, some have been added.
     pub fn add_present(&mut self, mut slots: Slots, stores: bool) -> Result<(), InsertError> {
-        if let Some((place, table)) = self.table_for(&slots).filter(|_| stores) {
-            if table.params().depth > slots.depth() {
+        if stores {
+            let place = self.place(slots.stream());
+            if self.pool.depth(place) > slots.depth() {
                 return slots.split()?.into_iter().try_for_each(|half| self.add_present(half, stores));
             }
             self.store_copies(place, &mut slots);
         }
+        let len = slots.len();
+        if len == 0 {
+            return Ok(());
+        }
         let keys = slots.keys().map(|key| self.plan.entry_key(self.plan.class_key(key), 0));
-        // They begin with the prefix. The bits behind it mostly fit into 64, and are sorted in less time.
+        // All begin with the prefix. If the bits behind it fit into 64, as they mostly do, numbers of that length are sorted, in less time.
         let entries = if self.plan.entry_keys().bits() - u32::from(slots.depth()) <= u64::BITS {
             let common = keys.clone().next().map_or(0, |key| key >> u64::BITS << u64::BITS);
-            counted(keys.map(low_word), slots.len(), |low| common | ClassKey::from(low))?
+            counted(keys.map(low_word), len, |low| common | ClassKey::from(low))?
         } else {
-            counted(keys, slots.len(), |key| key)?
+            counted(keys, len, |key| key)?
         };
         self.add_entries(entries)
     }

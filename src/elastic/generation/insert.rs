@@ -120,7 +120,8 @@ impl Generation {
         InsertError::check_budget(self.charge_for_copies(around) - self.charge_for_copies(0), budget)?;
         // In a table that is not full, copies are in the way: in the item's buckets, or where the walk gave up.
         let may_replace = around > 0 || !self.is_full(place) || self.has_extra_copies() && !self.may_split(place);
-        let is_stored = around > 0 && self.insert_copy(key)
+        // Where copies are nearly as frequent as items, walks are long.
+        let is_stored = around > 0 && self.store_at(place, key, true, CopyPolicy::NoWalk)
             || may_replace && self.replace_second_copy(place, key, SHORT_SEARCH, budget)?
             || around > 0 && self.insert_at(place, key, true);
         if is_stored {

@@ -63,7 +63,7 @@ impl Slots {
         Ok(present)
     }
 
-    /// Removes items of the same table that are here, or adds them if they are not.
+    /// Removes these items, which are here in the same slots, or puts them into these slots, which are empty here.
     pub fn toggle(&mut self, items: &Self) {
         self.values.iter_mut().zip(&items.values).for_each(|(value, toggled)| *value ^= toggled);
     }
@@ -121,13 +121,12 @@ impl Generation {
         Ok(are_added)
     }
 
-    /// Stores copies of items that the table at this place has: as long as one of an item's buckets has a free slot, and the rate allows
-    /// more items. These are removed from `slots`.
+    /// Stores copies of items that the table at this place has: each that finds a free slot in one of its two buckets, as long as the rate
+    /// allows more items. These are removed from `slots`. A list takes none.
     pub fn store_copies(&mut self, place: Place, slots: &mut Slots) {
-        let most = self.plan.most_items().saturating_sub(self.items(place));
         let Some((layout, record, table)) = self.pool.open(place) else { return };
         let (params, items) = (layout.params, record.items());
-        let above = slots.bits_above(params);
+        let (above, most) = (slots.bits_above(params), self.plan.most_items().saturating_sub(items));
         let table = &mut table[..params.padded_bytes()];
         let mut shard = ShardMut::from_parts(params, table, wide(items)).with_dispatch(self.dispatch);
         shard.store_copies(&mut slots.values, above, most);

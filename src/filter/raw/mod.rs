@@ -218,8 +218,8 @@ impl<S: Bytes, P: TableParams> RawFilter<S, P> {
         Ok(values)
     }
 
-    /// Keeps the values of the slots of another table with as many buckets that this one has, with the bits `above` added. The others
-    /// become 0.
+    /// Of the values of another table's slots, keeps those that this one has with the bits `above` added. The others become 0. Both
+    /// tables have as many buckets.
     pub fn keep_present(&self, values: &mut [P::Slot], above: u64) {
         self.read(KeepPresent { params: &self.params, values, above });
     }
@@ -321,8 +321,8 @@ impl<S: Bytes + DerefMut, P: TableParams> RawFilter<S, P> {
         dispatch.change_deep(&DeepGeometry::new(params), storage, AddAll { params, first_bucket, values, above })
     }
 
-    /// Stores values of the slots of another table with as many buckets, with the bits `above` added, as long as one of their buckets
-    /// has a free slot: at most `most` of them. Those that are stored become 0.
+    /// Stores values of another table's slots, with the bits `above` added: each that finds a free slot in one of its two buckets, at
+    /// most `most` of them. Those that are stored become 0. Both tables have as many buckets.
     pub fn store_copies(&mut self, values: &mut [P::Slot], above: u64, most: usize) {
         let Self { params, storage, items, dispatch, .. } = self;
         let copies = StoreCopies { params, values, above, most };

@@ -54,7 +54,7 @@ pub(crate) fn occurrences<S: Slot, V: AsRef<[S]>>(
 
 /// Calls `act` once for all copies of each fingerprint of which the first copy in the table is in this bucket, as
 /// [`each_class`](super::RawFilter::each_class) does. Reads other buckets through `slots`.
-#[inline(always)]
+#[inline]
 pub(crate) fn classes<P: TableParams>(
     params: &P,
     bucket: u64,
@@ -135,7 +135,7 @@ impl<P: TableParams> Change for AddAll<'_, P> {
     }
 }
 
-/// Keeps the values of another table's slots that a table has, with the bits `above` added. The others become 0.
+/// Of the values of another table's slots, keeps those that a table has with the bits `above` added. The others become 0.
 pub(super) struct KeepPresent<'a, P: TableParams> {
     pub params: &'a P,
     pub values: &'a mut [P::Slot],
@@ -166,7 +166,7 @@ impl<P: TableParams> Read for KeepPresent<'_, P> {
     }
 }
 
-/// Stores values of another table's slots, with the bits `above` added, as long as one of their buckets has a free slot: at most
+/// Stores values of another table's slots, with the bits `above` added: each that finds a free slot in one of its two buckets, at most
 /// `most` of them. Those that are stored become 0.
 pub(super) struct StoreCopies<'a, P: TableParams> {
     pub params: &'a P,
