@@ -544,6 +544,41 @@ mod chosen {
         }
     }
 
+    /// Hashes with one bucket, of which some are in one shard, fill that one while it cannot split. Another copy of an item there has no
+    /// room as a new item has: it is counted.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn copies_of_chosen_items_are_accepted_and_add_no_generation() {
+        let mut beyond = 0;
+        for (rate, plan, max_capacity) in [(1e-8, 1, 1), (1e-8, 100, 200), (1e-6, 1, 1), (0.001, 100, 100)] {
+            for (step, items) in (100..3000).step_by(100).enumerate() {
+                let mut filter = planned(rate, plan, max_capacity).build().expect("valid parameters");
+                let addressing = Plan::of(&filter);
+                let chosen = |n: u64| addressing.hashes(0, 1 + n, [0, 30]).nth(step % 3).unwrap_or(n);
+                let accepted: Vec<_> =
+                    (0..items).map(|n| Prehashed(chosen(n))).filter(|hash| filter.insert(hash).is_ok()).collect();
+                let case = format!("{} of {items} items, rate {rate:e}, planned for {plan} to {max_capacity}", accepted.len());
+                let lookup = filter.buckets_per_lookup();
+                for copies in 2..4 {
+                    accepted.iter().for_each(|hash| filter.insert(hash).unwrap_or_else(|error| panic!("{case}: {error}")));
+                    assert!(accepted.iter().all(|hash| filter.count(hash) >= copies), "{case}");
+                }
+                assert_eq!(filter.buckets_per_lookup(), lookup, "copies add a generation: {case}");
+                filter.assert_consistent();
+                beyond += usize::from(lookup > 2);
+                // The union has an item more, which may be in the first generation, so all later ones are united item by item.
+                let mut other = planned(rate, plan, max_capacity).build().expect("valid parameters");
+                other.insert(&key(7)).expect("there is room");
+                if filter.union(&other).is_ok() {
+                    assert!(accepted.iter().all(|hash| filter.count(hash) >= 3), "the union has lost a copy: {case}");
+                }
+                let are_removed = accepted.iter().all(|hash| (0..3).all(|_| filter.remove(hash)));
+                assert!(are_removed, "a copy is lost: {case}");
+            }
+        }
+        assert!(beyond > 50, "only {beyond} filters have more than one generation");
+    }
+
     /// Beside chosen items, others have as many shards as without them, and take hardly more memory.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]

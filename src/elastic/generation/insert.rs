@@ -146,6 +146,10 @@ impl Generation {
         {
             return Ok(true);
         }
+        // Among chosen items, too, a copy neither adds a generation nor is refused.
+        if self.contains_exactly(key) {
+            return self.add_copies(key, 0, 1, budget).map(|()| true);
+        }
         if may_add_generation { Ok(false) } else { Err(InsertError::of(InsertErrorKind::Crowded)) }
     }
 
