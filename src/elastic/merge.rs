@@ -15,6 +15,7 @@ use super::shared::{Shared, add_locks};
 use super::{
     Elastic, ElasticParams,
     generation::{Generation, Slots},
+    generation_plan::GenerationPlan,
     lookup::Shards as _,
     partition::Partition,
     shard::Key,
@@ -190,16 +191,19 @@ impl Partition {
         let is_other_copied = how == Combine::Sum && self.first.table_len() < other.first.table_len();
         let (copied, inserted) = if is_other_copied { (other, self) } else { (self, other) };
         let partition = Self::with_first(copied.first.normalized(self.dispatch())?);
-        let mut merging = Merging { partition, how, max_charge, until_check: 1, has_new_items: is_other_copied };
+        let mut merging =
+            Merging { partition, source: inserted, how, max_charge, until_check: 1, has_new_items: is_other_copied };
         merging.insert_all(&inserted.first)?;
         for at in 0..self.later.len().max(other.later.len()) {
             let [ours, theirs] = [self, other].map(|partition| partition.later.get(at));
+            merging.source = self;
             match ours {
                 // An item that one filter has in an earlier generation than the other must be there first.
                 Some(ours) if merging.has_new_items => merging.insert_all(ours)?,
                 Some(ours) => merging.partition.push_generation(ours.normalized(self.dispatch())?)?,
                 None => {}
             }
+            merging.source = other;
             theirs.map_or(Ok(()), |theirs| merging.insert_all(theirs))?;
         }
         merging.partition.generations_mut().for_each(Generation::normalize_lists);
@@ -215,16 +219,11 @@ impl Partition {
     fn intersection(&self, other: &Self) -> Result<Self, OutOfMemory> {
         let mut common = self.try_clone()?;
         for (ours, common) in self.generations().zip(common.generations_mut()) {
-            let (plan, number) = (ours.plan(), ours.plan().number);
+            let plan = ours.plan();
             let later = other.copies_in_later_generations(ours)?;
             ours.each_item(&mut |key, stored| {
-                let earlier = other.generations().take(number.into()).map(|theirs| {
-                    let earlier = plan.earlier(key, theirs.plan());
-                    theirs.count(earlier, theirs.plan().extra(earlier))
-                });
-                let same = other.generations().nth(number.into()).map_or(0, |theirs| theirs.count_all(key));
                 let class_key = plan.class_key(key);
-                let theirs = earlier.fold(same.saturating_add(later.get(class_key)), u32::saturating_add);
+                let theirs = other.count_stored(plan, key).saturating_add(later.get(class_key));
                 if theirs < stored.saturating_add(ours.extra_copies_of(class_key)) {
                     common.keep_at_most(key, theirs);
                 }
@@ -233,6 +232,18 @@ impl Partition {
         }
         common.drop_empty_generations();
         Ok(common)
+    }
+
+    /// Returns the number of copies that this partition has of an item which a generation with this plan stores: in earlier ones, and in
+    /// the one with the same number.
+    fn count_stored(&self, plan: &GenerationPlan, key: Key) -> u32 {
+        let number = plan.number.into();
+        let earlier = self.generations().take(number).map(|generation| {
+            let earlier = plan.earlier(key, generation.plan());
+            generation.count(earlier, generation.plan().extra(earlier))
+        });
+        let same = self.generations().nth(number).map_or(0, |generation| generation.count_all(key));
+        earlier.fold(same, u32::saturating_add)
     }
 
     /// Returns the copies of items that another filter's generation has, and this partition in later generations, with the items' class
@@ -256,8 +267,10 @@ impl Partition {
 }
 
 /// A partition into which others are merged.
-struct Merging {
+struct Merging<'a> {
     partition: Partition,
+    /// The partition whose items are inserted.
+    source: &'a Partition,
     how: Combine,
     max_charge: usize,
     /// The number of items before the next check of the limit.
@@ -266,7 +279,7 @@ struct Merging {
     has_new_items: bool,
 }
 
-impl Merging {
+impl Merging<'_> {
     /// Inserts all items of a generation. On failure, some have been inserted.
     fn insert_all(&mut self, theirs: &Generation) -> Result<(), Refused> {
         while self.partition.later.len() < theirs.plan().number.into() {
@@ -388,22 +401,16 @@ impl Merging {
     /// other generation counts beside the table, too, since the number of all decides.
     fn insert(&mut self, theirs: &Generation, key: Key, stored: u32) -> Result<(), Refused> {
         self.check()?;
-        let (plan, number, class_key) = (theirs.plan(), theirs.plan().number, theirs.plan().class_key(key));
-        let counted = || theirs.entries_of(class_key).take(if self.how == Combine::Union { usize::MAX } else { 0 });
-        let sum = |sum: u32, (_, copies)| sum.saturating_add(copies);
-        for generation in self.partition.generations_mut().take(number.into()) {
-            let earlier = plan.earlier(key, generation.plan());
-            if generation.contains_exactly(earlier) {
-                let (extra, theirs) = (generation.plan().extra(earlier), counted().fold(stored, sum));
-                let added = self.how.added(|| generation.count(earlier, extra), theirs);
-                return if added > 0 { Ok(generation.add_copies(earlier, extra, added, usize::MAX)?) } else { Ok(()) };
-            }
+        let (plan, class_key) = (theirs.plan(), theirs.plan().class_key(key));
+        if self.add_in_earlier(plan, key, stored)? {
+            return Ok(());
         }
         let has_frequent_copies = self.partition.note_copies();
-        let Some(generation) = self.partition.generations_mut().nth(number.into()) else { return Ok(()) };
+        let Some(generation) = self.partition.generations_mut().nth(plan.number.into()) else { return Ok(()) };
         let is_present = generation.contains_exactly(key);
         self.has_new_items |= !is_present;
-        let theirs = counted().filter(|&(extra, _)| extra == 0).fold(stored, sum);
+        let counted = theirs.entries_of(class_key).take_while(|&(extra, _)| extra == 0 && self.how == Combine::Union);
+        let theirs = counted.fold(stored, |sum, (_, copies)| sum.saturating_add(copies));
         let new = self.how.added(|| if is_present { generation.count(key, 0) } else { 0 }, theirs);
         let mut added = new;
         // As many copies go into tables as with single insertions.
@@ -430,22 +437,36 @@ impl Merging {
         Ok(())
     }
 
+    /// If an earlier generation has an item, counts copies of it there. A sum adds this number of copies, and a union as many as are
+    /// missing. Returns false if none has the item.
+    fn add_in_earlier(&mut self, plan: &GenerationPlan, key: Key, copies: u32) -> Result<bool, Refused> {
+        let is_in = |generation: &Generation| generation.contains_exactly(plan.earlier(key, generation.plan()));
+        let Some(at) = self.partition.generations().take(plan.number.into()).position(is_in) else { return Ok(false) };
+        let added = match self.how {
+            Combine::Sum => copies,
+            // A filter may have copies of an item in several generations: where the last one has no room for a chosen item, it goes
+            // into an earlier one, which may not tell it apart from items of later ones.
+            Combine::Union => self.source.count_stored(plan, key).saturating_sub(self.partition.count_stored(plan, key)),
+        };
+        if let Some(generation) = self.partition.generations_mut().nth(at).filter(|_| added > 0) {
+            let earlier = plan.earlier(key, generation.plan());
+            generation.add_copies(earlier, generation.plan().extra(earlier), added, usize::MAX)?;
+        }
+        Ok(true)
+    }
+
     /// Inserts the copies of an entry of extra copies, whose item is there. A union has inserted those without extra bits with the
     /// item, and all of them with an item of an earlier generation.
     fn insert_counted(&mut self, theirs: &Generation, entry: ClassKey, copies: u32) -> Result<(), Refused> {
         self.check()?;
-        let (plan, number, is_sum) = (theirs.plan(), theirs.plan().number, self.how == Combine::Sum);
+        let (plan, is_sum) = (theirs.plan(), self.how == Combine::Sum);
         let (class_key, extra) = plan.entry_parts(entry);
         let Some(key) = plan.item_of(class_key).filter(|_| is_sum || extra > 0) else { return Ok(()) };
-        for generation in self.partition.generations_mut().take(number.into()) {
-            let earlier = plan.earlier(key, generation.plan());
-            if generation.contains_exactly(earlier) {
-                let extra = generation.plan().extra(earlier);
-                return if is_sum { Ok(generation.add_copies(earlier, extra, copies, usize::MAX)?) } else { Ok(()) };
-            }
+        if self.add_in_earlier(plan, key, copies)? {
+            return Ok(());
         }
         let has_frequent_copies = self.partition.note_copies();
-        let Some(generation) = self.partition.generations_mut().nth(number.into()) else { return Ok(()) };
+        let Some(generation) = self.partition.generations_mut().nth(plan.number.into()) else { return Ok(()) };
         let added = match self.how {
             Combine::Sum => {
                 let stored = |_: &u32| extra == 0 && !has_frequent_copies && generation.insert_even_if_full(key);

@@ -10,7 +10,12 @@ use crate::{
     operations::sections::{RECORD, sections},
 };
 use koel::{ElasticBuilder, ElasticFilter, InsertErrorKind, MergeError, ParamError, Prehashed};
-use std::{collections::BTreeSet, fmt::Display, iter, ops::Range};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Display,
+    iter,
+    ops::Range,
+};
 
 const RATES: [f64; 9] = [0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8];
 
@@ -577,6 +582,51 @@ mod chosen {
             }
         }
         assert!(beyond > 50, "only {beyond} filters have more than one generation");
+    }
+
+    /// Where the last generation has no room for chosen items of one pair of buckets, they go into the first one. It does not tell them
+    /// apart from items of the last one, whose further copies are counted there, too. A union has all of them.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn a_union_has_the_copies_of_chosen_items_in_several_generations() {
+        let (mut united, mut refused) = (0, 0);
+        for (rate, plan) in [(1e-3, 2000), (1e-3, 2400), (0.01, 2000), (0.01, 2400)] {
+            for seed in 0..60 {
+                let mut random = SplitMix64(seed);
+                let mut filter = planned(rate, plan, plan).build().expect("valid parameters");
+                filter.insert_iter((0..plan as u64 * 139 / 100).map(key)).expect("the filter grows");
+                // The first generation has room again, and the last one few items.
+                let removed: Vec<u64> = (0..plan as u64).filter(|_| random.below(5) < 2).collect();
+                assert!(removed.iter().all(|&n| filter.remove(&key(n))) && filter.buckets_per_lookup() > 2);
+                let addressing = Plan::of(&filter);
+                let bucket = addressing.m / 3;
+                let fingerprints = addressing.fingerprints_of_one_pair(bucket);
+                let (prefix, shift) = (random.below(4), 22 + random.below(8));
+                let mut model = BTreeMap::new();
+                for _ in 0..20 + random.below(380) {
+                    let t = *random.pick(&fingerprints[..fingerprints.len().min(12)]);
+                    let hash = addressing.hash(bucket, t, [prefix << 30 | random.below(8) << shift, 32]);
+                    for hash in iter::repeat_n(hash, 1 + random.below(5) as usize).flatten() {
+                        match filter.insert(&Prehashed(hash)) {
+                            Ok(()) => *model.entry(hash).or_insert(0_u32) += 1,
+                            Err(error) => assert_eq!(error.kind(), InsertErrorKind::Crowded),
+                        }
+                        refused += usize::from(!filter.contains(&Prehashed(hash)));
+                    }
+                }
+                let mut other = planned(rate, plan, plan).build().expect("valid parameters");
+                other.insert_iter((1_000_000..1_000_003).map(key)).expect("there is room");
+                for (mut union, other) in [(filter.clone(), &other), (other.clone(), &filter)] {
+                    if union.union(other).is_ok() {
+                        united += 1;
+                        let case = format!("a rate of {rate:e}, planned for {plan}, seed {seed}: {union}");
+                        assert!(model.iter().all(|(&hash, &copies)| union.count(&Prehashed(hash)) >= copies), "{case}");
+                        union.assert_consistent();
+                    }
+                }
+            }
+        }
+        assert!(united > 100 && refused > 0, "{united} unions, {refused} refused items");
     }
 
     /// Beside chosen items, others have as many shards as without them, and take hardly more memory.
