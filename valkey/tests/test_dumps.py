@@ -131,6 +131,7 @@ DESCRIPTIONS = [("CF.INFO", "f"), ("CF.DEBUG", "f"), ("CF.SCANDUMP", "f", 0), ("
 WRITES = [
     ("CF.ADD", "f", "a"), ("CF.ADDNX", "f", "a"), ("CF.INSERT", "f", "ITEMS", "a"), ("CF.INSERTNX", "f", "ITEMS", "a"),
     ("CF.INSERT", "f", "NOCREATE", "ITEMS", "a"), ("CF.RESERVE", "f", 1000), ("CF.DEL", "f", "a"), ("CF.COMPACT", "f"),
+    ("CF.UNION", "f", "large"),
 ]
 
 

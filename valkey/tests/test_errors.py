@@ -99,7 +99,7 @@ def test_insert(call, insert):
 ON_A_STRING = [
     ("CF.ADD", "s", "a"), ("CF.ADDNX", "s", "a"), ("CF.INSERT", "s", "ITEMS", "a"), ("CF.INSERTNX", "s", "ITEMS", "a"),
     ("CF.INSERT", "s", "NOCREATE", "ITEMS", "a"), ("CF.DEL", "s", "a"), ("CF.COMPACT", "s"), ("CF.INFO", "s"),
-    ("CF.SCANDUMP", "s", 0), ("CF.SNAPSHOT", "s"), ("CF.RESERVE", "s", 1000),
+    ("CF.SCANDUMP", "s", 0), ("CF.SNAPSHOT", "s"), ("CF.RESERVE", "s", 1000), ("CF.UNION", "s", "f"),
 ]
 
 

@@ -4,6 +4,10 @@ import pytest
 
 from filters import refused
 from servers import MODULE
+from test_counts import CHANGES, NO_OPS
+from test_dumps import WRITES as WHILE_LOADING
+from test_errors import ON_A_STRING, WRONG_ARITIES
+from test_migration import migrate
 from wire import same
 
 WRITES = {
@@ -40,6 +44,21 @@ def commands(call):
 
 def test_the_list_of_commands(call):
     assert set(commands(call)) == WRITES | READS
+
+
+OTHER_LISTS = {
+    "test_counts.NO_OPS": (NO_OPS, set()), "test_counts.CHANGES": (CHANGES, set()),
+    "test_dumps.WRITES": (WHILE_LOADING, {"cf.loadchunk"}), "test_errors.ON_A_STRING": (ON_A_STRING, {"cf.loadchunk"}),
+    "test_errors.WRONG_ARITIES": (WRONG_ARITIES, set()),
+    "migrate.REPLAYED_COMMANDS": ([(name.decode(),) for name in migrate.REPLAYED_COMMANDS], {"cf.loadchunk", "cf.union"}),
+}
+"""Lists with commands that change filters, and those that they need not have."""
+
+
+@pytest.mark.parametrize("name", OTHER_LISTS)
+def test_every_change_is_in_the_other_lists(name):
+    commands, exempt = OTHER_LISTS[name]
+    assert WRITES - exempt - {command[0].lower() for command in commands} == set(), f"add them to {name}"
 
 
 def test_flags(call):
