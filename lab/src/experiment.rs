@@ -117,7 +117,13 @@ impl<E: Experiment> Untyped for E {
     }
 
     fn measure(&self, case: &Fields, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Vec<Fields>> {
-        Experiment::measure(self, &E::Case::deserialize(case)?, seed, interrupt)?.iter().map(fields).collect()
+        let rows = Experiment::measure(self, &E::Case::deserialize(case)?, seed, interrupt)?;
+        let rows = rows.iter().map(fields).collect::<anyhow::Result<Vec<_>>>()?;
+        // A table of both would have one column for them.
+        match rows.iter().flat_map(Fields::keys).find(|name| case.contains_key(*name)) {
+            Some(name) => bail!("a case and its row both have a field `{name}`; give one of them another name"),
+            None => Ok(rows),
+        }
     }
 
     fn findings(&self, measured: &[Measured]) -> anyhow::Result<Findings> {
@@ -337,5 +343,49 @@ impl Table {
         let rule = ["---"].into_iter().chain(iter::repeat("---:")).take(self.header.len()).map(String::from).collect();
         let lines = [&self.header, &rule].into_iter().chain(&self.rows);
         lines.fold(String::new(), |text, cells| text + "| " + &cells.join(" | ") + " |\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{About, Experiment, Findings, Measured, Scope, Untyped};
+    use crate::Interrupt;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Serialize, Deserialize)]
+    struct Counted {
+        items: u64,
+    }
+
+    /// An experiment whose case and row have a field of the same name.
+    struct Ambiguous;
+
+    impl Experiment for Ambiguous {
+        type Case = Counted;
+        type Row = Counted;
+
+        fn about(&self) -> About {
+            About::new("ambiguous", "Ambiguous", "Nothing.")
+        }
+
+        fn cases(&self, _: &Scope) -> Vec<Counted> {
+            vec![Counted { items: 1 }]
+        }
+
+        fn measure(&self, _: &Counted, _: u64, _: &Interrupt) -> anyhow::Result<Vec<Counted>> {
+            Ok(vec![Counted { items: 2 }])
+        }
+
+        fn findings(&self, _: &[Measured<Counted, Counted>]) -> Findings {
+            Findings::default()
+        }
+    }
+
+    #[test]
+    fn no_field_is_in_a_case_and_in_its_row() {
+        let experiment: &dyn Untyped = &Ambiguous;
+        let planned = experiment.cases(&Scope { quick: true, seed: 1, max_slots: None }).expect("cases have fields");
+        let error = experiment.measure(&planned[0].case, 1, &Interrupt::new()).expect_err("both have `items`");
+        assert_eq!(error.to_string(), "a case and its row both have a field `items`; give one of them another name");
     }
 }
