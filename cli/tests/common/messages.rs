@@ -69,11 +69,6 @@ fn options(text: &str) -> Vec<String> {
 /// Returns the help of the subcommand that the arguments begin with, or of `koel` itself.
 fn help<T: AsRef<str>>(args: &[T]) -> String {
     static HELP: Mutex<Option<HashMap<String, String>>> = Mutex::new(None);
-    let is_name = |arg: &&T| arg.as_ref().chars().all(|c| c.is_ascii_lowercase());
-    let names: Vec<_> = args.iter().take(2).take_while(is_name).map(AsRef::as_ref).collect();
-    let depth =
-        if names.first() == Some(&"experiment") && ["sweep", "compare"].contains(names.get(1).unwrap_or(&"")) { 2 } else { 1 };
-    let name = names.iter().take(depth).copied().collect::<Vec<_>>().join(" ");
     let mut all = HELP.lock().unwrap_or_else(PoisonError::into_inner);
     let read = |name: &str| {
         let output = Command::new(super::KOEL).args(name.split_whitespace()).arg("--help").output().expect("its help");
@@ -81,5 +76,14 @@ fn help<T: AsRef<str>>(args: &[T]) -> String {
     };
     // An unknown subcommand has no help.
     let read = |name: &str| Some(read(name)).filter(|help| !help.is_empty()).unwrap_or_else(|| read(""));
-    all.get_or_insert_default().entry(name).or_insert_with_key(|name| read(name)).clone()
+    let mut of = |name: String| all.get_or_insert_default().entry(name).or_insert_with_key(|name| read(name)).clone();
+    let mut names = args.iter().map(AsRef::as_ref).take_while(|arg: &&str| arg.chars().all(|c| c.is_ascii_lowercase()));
+    let outer = names.next().unwrap_or_default();
+    let help = of(outer.to_owned());
+    // The list of its own subcommands ends with an empty line.
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).map_while(|line| line.split_whitespace().next());
+    match names.next().filter(|inner| !outer.is_empty() && commands.clone().any(|name| name == *inner)) {
+        Some(inner) => of(format!("{outer} {inner}")),
+        None => help,
+    }
 }
