@@ -223,7 +223,8 @@ impl Partition {
             let later = other.copies_in_later_generations(ours)?;
             ours.each_item(&mut |key, stored| {
                 let class_key = plan.class_key(key);
-                let theirs = other.count_stored(plan, key).saturating_add(later.get(class_key));
+                let same = other.generations().nth(plan.number.into()).map_or(0, |theirs| theirs.count_all(key));
+                let theirs = other.count_earlier(plan, key).saturating_add(same).saturating_add(later.get(class_key));
                 if theirs < stored.saturating_add(ours.extra_copies_of(class_key)) {
                     common.keep_at_most(key, theirs);
                 }
@@ -234,16 +235,29 @@ impl Partition {
         Ok(common)
     }
 
-    /// Returns the number of copies that this partition has of an item which a generation with this plan stores: in earlier ones, and in
-    /// the one with the same number.
-    fn count_stored(&self, plan: &GenerationPlan, key: Key) -> u32 {
-        let number = plan.number.into();
-        let earlier = self.generations().take(number).map(|generation| {
+    /// Returns the number of copies that this partition has of an item of a generation with this plan in earlier ones.
+    fn count_earlier(&self, plan: &GenerationPlan, key: Key) -> u32 {
+        let counts = self.generations().take(plan.number.into()).map(|generation| {
             let earlier = plan.earlier(key, generation.plan());
             generation.count(earlier, generation.plan().extra(earlier))
         });
-        let same = self.generations().nth(number).map_or(0, |generation| generation.count_all(key));
-        earlier.fold(same, u32::saturating_add)
+        counts.fold(0, u32::saturating_add)
+    }
+
+    /// Returns the number of copies by which a union has too few of an item of a generation with this plan: those that another
+    /// partition has in it and in earlier ones, without those that this one has there. Copies that extra bits tell apart in that
+    /// generation are of different items, so each number of them is compared by itself.
+    fn missing_copies(&self, other: &Self, plan: &GenerationPlan, key: Key) -> u32 {
+        let [ours, theirs] = [self, other].map(|partition| partition.generations().nth(plan.number.into()));
+        let unknown = |generation: Option<&Generation>| generation.map_or(0, |generation| generation.count(key, 0));
+        let entries =
+            theirs.into_iter().flat_map(|theirs| theirs.entries_of(plan.class_key(key))).filter(|&(extra, _)| extra > 0);
+        let known = entries.fold(0_u32, |sum, (extra, copies)| {
+            let own = ours.map_or(0, |ours| ours.count(key, extra) - ours.count(key, 0));
+            sum.saturating_add(copies.saturating_sub(own))
+        });
+        let theirs = other.count_earlier(plan, key).saturating_add(unknown(theirs)).saturating_add(known);
+        theirs.saturating_sub(self.count_earlier(plan, key).saturating_add(unknown(ours)))
     }
 
     /// Returns the copies of items that another filter's generation has, and this partition in later generations, with the items' class
@@ -397,8 +411,8 @@ impl Merging<'_> {
         Ok(InsertError::check_budget(more, 0)?)
     }
 
-    /// Inserts an item of a generation, of which that has `stored` copies in its table or list. A union inserts all copies that the
-    /// other generation counts beside the table, too, since the number of all decides.
+    /// Inserts an item of a generation, of which that has `stored` copies in its table or list. A union also inserts those that are
+    /// counted beside the table with unknown extra bits, and all of them if an earlier generation has the item: their number decides.
     fn insert(&mut self, theirs: &Generation, key: Key, stored: u32) -> Result<(), Refused> {
         self.check()?;
         let (plan, class_key) = (theirs.plan(), theirs.plan().class_key(key));
@@ -409,9 +423,15 @@ impl Merging<'_> {
         let Some(generation) = self.partition.generations_mut().nth(plan.number.into()) else { return Ok(()) };
         let is_present = generation.contains_exactly(key);
         self.has_new_items |= !is_present;
-        let counted = theirs.entries_of(class_key).take_while(|&(extra, _)| extra == 0 && self.how == Combine::Union);
+        // The first entry has unknown extra bits, if any has.
+        let counted = theirs.entries_of(class_key).take(usize::from(self.how == Combine::Union)).filter(|&(extra, _)| extra == 0);
         let theirs = counted.fold(stored, |sum, (_, copies)| sum.saturating_add(copies));
         let new = self.how.added(|| if is_present { generation.count(key, 0) } else { 0 }, theirs);
+        // Copies that are counted with their extra bits come on top of those whose extra bits are unknown. In a union, the other
+        // filter may have counted the same copies without them.
+        if self.how == Combine::Union && new > 0 {
+            generation.take_from_each_entry(class_key, |_| new);
+        }
         let mut added = new;
         // As many copies go into tables as with single insertions.
         let insert =
@@ -429,11 +449,6 @@ impl Merging<'_> {
             }
             generation.add_copies(key, 0, added - 1, usize::MAX)?;
         }
-        // Copies that are counted with their extra bits come on top of those whose extra bits are unknown. In a union, the other
-        // filter may have counted the same copies without them.
-        if self.how == Combine::Union && new > 0 {
-            generation.take_from_each_entry(class_key, |_| new);
-        }
         Ok(())
     }
 
@@ -446,7 +461,7 @@ impl Merging<'_> {
             Combine::Sum => copies,
             // A filter may have copies of an item in several generations: where the last one has no room for a chosen item, it goes
             // into an earlier one, which may not tell it apart from items of later ones.
-            Combine::Union => self.source.count_stored(plan, key).saturating_sub(self.partition.count_stored(plan, key)),
+            Combine::Union => self.partition.missing_copies(self.source, plan, key),
         };
         if let Some(generation) = self.partition.generations_mut().nth(at).filter(|_| added > 0) {
             let earlier = plan.earlier(key, generation.plan());

@@ -601,32 +601,79 @@ mod chosen {
                 let addressing = Plan::of(&filter);
                 let bucket = addressing.m / 3;
                 let fingerprints = addressing.fingerprints_of_one_pair(bucket);
-                let (prefix, shift) = (random.below(4), 22 + random.below(8));
-                let mut model = BTreeMap::new();
-                for _ in 0..20 + random.below(380) {
-                    let t = *random.pick(&fingerprints[..fingerprints.len().min(12)]);
-                    let hash = addressing.hash(bucket, t, [prefix << 30 | random.below(8) << shift, 32]);
-                    for hash in iter::repeat_n(hash, 1 + random.below(5) as usize).flatten() {
-                        match filter.insert(&Prehashed(hash)) {
-                            Ok(()) => *model.entry(hash).or_insert(0_u32) += 1,
-                            Err(error) => assert_eq!(error.kind(), InsertErrorKind::Crowded),
+                let (prefix, shift) = (random.below(4), 14 + random.below(16));
+                let mut crowd = |filter: &mut ElasticFilter, model: &mut BTreeMap<u64, u32>, items: u64| {
+                    for _ in 0..items {
+                        let t = *random.pick(&fingerprints[..fingerprints.len().min(12)]);
+                        let hash = addressing.hash(bucket, t, [prefix << 30 | random.below(8) << shift, 32]);
+                        for hash in iter::repeat_n(hash, 1 + random.below(5) as usize).flatten() {
+                            match filter.insert(&Prehashed(hash)) {
+                                Ok(()) => *model.entry(hash).or_default() += 1,
+                                Err(error) => assert_eq!(error.kind(), InsertErrorKind::Crowded),
+                            }
+                            refused += usize::from(!filter.contains(&Prehashed(hash)));
                         }
-                        refused += usize::from(!filter.contains(&Prehashed(hash)));
                     }
-                }
-                let mut other = planned(rate, plan, plan).build().expect("valid parameters");
-                other.insert_iter((1_000_000..1_000_003).map(key)).expect("there is room");
-                for (mut union, other) in [(filter.clone(), &other), (other.clone(), &filter)] {
-                    if union.union(other).is_ok() {
-                        united += 1;
-                        let case = format!("a rate of {rate:e}, planned for {plan}, seed {seed}: {union}");
-                        assert!(model.iter().all(|(&hash, &copies)| union.count(&Prehashed(hash)) >= copies), "{case}");
-                        union.assert_consistent();
+                };
+                // One has other items, and one the same ones and some copies.
+                let mut others = [planned(rate, plan, plan).build().expect("valid parameters"), filter.clone()];
+                let mut models = [BTreeMap::new(), BTreeMap::new()];
+                others[0].insert_iter((1_000_000..1_000_003).map(key)).expect("there is room");
+                crowd(&mut others[1], &mut models[1], seed % 40);
+                let mut model = BTreeMap::new();
+                crowd(&mut filter, &mut model, 20 + seed * 6);
+                for (other, copies) in others.iter().zip(&models) {
+                    for (mut union, other) in [(filter.clone(), other), (other.clone(), &filter)] {
+                        if union.union(other).is_ok() {
+                            united += 1;
+                            let case = format!("a rate of {rate:e}, planned for {plan}, seed {seed}: {union}");
+                            let has_all = |(&hash, &copies): (&u64, &u32)| union.count(&Prehashed(hash)) >= copies;
+                            assert!(model.iter().chain(copies).all(has_all), "{case}");
+                            union.assert_consistent();
+                        }
                     }
                 }
             }
         }
         assert!(united > 100 && refused > 0, "{united} unions, {refused} refused items");
+    }
+
+    /// The same with copies in the second of three generations, which extra bits tell apart there: those of another item do not count.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes too long")]
+    fn a_union_has_the_copies_of_each_chosen_item_in_several_generations() {
+        let (mut united, mut refused) = (0, 0);
+        for (rate, plan, percent) in
+            [(1e-3, 300, 1300), (1e-3, 350, 1340), (1e-3, 500, 1240), (0.01, 300, 1300), (0.01, 400, 1400)]
+        {
+            let mut filter = planned(rate, plan, plan).build().expect("valid parameters");
+            let (plan, addressing) = (plan as u64, Plan::of(&filter));
+            let bucket = addressing.m / 3;
+            let fingerprints = addressing.fingerprints_of_one_pair(bucket);
+            let chosen =
+                |t: usize, prefix| addressing.hash(bucket, fingerprints[t], [prefix, 32]).map(Prehashed).expect("a hash exists");
+            let (item, neighbor, other) = (chosen(0, 0), chosen(0, 1 << 23), chosen(0, 1 << 30));
+            filter.insert_iter((0..3 * plan).map(key)).expect("the filter grows");
+            filter.insert(&item).expect("there is room");
+            filter.insert_iter((3 * plan..plan * percent / 100).map(key)).expect("the filter grows");
+            assert!((0..plan).filter(|n| n % 5 < 3).all(|n| filter.remove(&key(n))) && filter.buckets_per_lookup() > 4);
+            for crowd in 8..30 {
+                let (mut ours, mut theirs) = (filter.clone(), filter.clone());
+                (0..3).for_each(|_| theirs.insert(&item).expect("a copy is accepted"));
+                (0..3).for_each(|_| ours.insert(&neighbor).expect("a copy is accepted"));
+                // They fill the pair of buckets in the last generation, so that the last of them go into the first one.
+                let others = (1..fingerprints.len()).take(crowd).map(|t| chosen(t, 1 << 30)).chain([other]);
+                refused += others.filter(|hash| ours.insert(hash).is_err()).count();
+                for (mut union, other) in [(ours.clone(), &theirs), (theirs.clone(), &ours)] {
+                    united += usize::from(union.union(other).is_ok());
+                    let counts = [&item, &neighbor].map(|hash| (union.count(hash), ours.count(hash).max(theirs.count(hash))));
+                    let case = format!("{counts:?}, {crowd} others, a rate of {rate:e}, planned for {plan}: {union}");
+                    assert!(union.count(&item) >= 4 && union.count(&neighbor) >= 3, "{case}");
+                    union.assert_consistent();
+                }
+            }
+        }
+        assert!(united > 200 && refused > 0, "{united} unions, {refused} refused items");
     }
 
     /// Beside chosen items, others have as many shards as without them, and take hardly more memory.

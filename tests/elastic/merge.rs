@@ -386,6 +386,26 @@ fn a_union_takes_the_larger_count_in_each_generation() {
     assert!(united >= 4 && beyond >= 2, "{united} {beyond}");
 }
 
+/// A union of counts near the largest one has the larger of them, although one filter knows more bits of the copies.
+#[test]
+fn a_union_has_the_larger_of_two_large_counts() {
+    let builder = || ElasticFilter::builder().false_positive_rate(0.001).capacity(50).max_capacity(50);
+    let grown = || filled(builder(), iter::once(0).chain(1..500).chain([0, 0]));
+    let filters = [grown(), filled(builder(), [0, 0, 0].into_iter())].map(|mut filter| {
+        for _ in 0..30 {
+            filter.merge(&filter.clone()).expect("there is room");
+        }
+        assert_eq!(filter.count(&key(0)), 3 << 30);
+        filter
+    });
+    for (one, other) in [(0, 1), (1, 0)] {
+        let mut union = filters[one].clone();
+        union.union(&filters[other]).expect("no item has more copies than a filter counts");
+        assert_eq!(union.count(&key(0)), 3 << 30, "{union}");
+        union.assert_consistent();
+    }
+}
+
 /// An intersection has the smaller count of each item, whichever generations it is in, and of other items as many as collide.
 /// `SharedFilter::intersect` gives the same bytes.
 #[test]
