@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! list   │ room: in order │ becomes a table │ no table holds chosen items: splits │ refused
-//! table  │ room: stored │ a copy: counted │ second copies leave │ splits │ next generation │ refused
+//! table  │ room: stored │ among copies, a copy: counted │ second copies leave │ splits │ a copy: counted │ next generation │ refused
 //! ```
 //!
 //! The first of these that is possible is done. Except for the last ones, all of them take time for one shard, or for 64 buckets of
@@ -114,8 +114,8 @@ impl Generation {
         self.items(place) < self.plan.most_items() && self.insert_at(place, key, true)
     }
 
-    /// Inserts a new item into a table that is full or has no slot for it. Up to `around` second copies near its bucket can leave
-    /// the table. Returns false if a further generation is needed.
+    /// Inserts an item into a table that is full or has no slot for it, or counts it if it is a copy for which nothing makes room. Up
+    /// to `around` second copies near its bucket can leave the table. Returns false if a further generation is needed.
     fn make_room(&mut self, place: Place, key: Key, around: usize, budget: usize) -> Result<bool, InsertError> {
         InsertError::check_budget(self.charge_for_copies(around) - self.charge_for_copies(0), budget)?;
         // In a table that is not full, copies are in the way: in the item's buckets, or where the walk gave up.
