@@ -638,7 +638,7 @@ mod chosen {
         assert!(united > 100 && refused > 0, "{united} unions, {refused} refused items");
     }
 
-    /// The same with copies in the second of three generations, which extra bits tell apart there: those of another item do not count.
+    /// Extra bits tell copies in the second of three generations apart: in a union, those of another item do not count.
     #[test]
     #[cfg_attr(miri, ignore = "takes too long")]
     fn a_union_has_the_copies_of_each_chosen_item_in_several_generations() {
