@@ -198,8 +198,8 @@ NO_OPS = [
 ]
 CHANGES = [
     ("CF.DEL", "f", "a"), ("CF.ADD", "f", "a"), ("CF.ADD", "full", "b"), ("CF.INSERT", "f", "ITEMS", "a"), ("CF.ADDNX", "missing", "a"),
-    ("CF.INSERTNX", "f", "ITEMS", "a", "c"), ("CF.RESERVE", "missing", 1000), ("CF.UNION", "part", "f"), ("CF.LOADCHUNK", "half"), ("CF.UNION", "missing", "f"),
-    ("CF.COMPACT", "deleted"), ("CF.COMPACT", "imported"), ("DEL", "half"),
+    ("CF.INSERTNX", "f", "ITEMS", "a", "c"), ("CF.RESERVE", "missing", 1000), ("CF.UNION", "part", "f"), ("CF.LOADCHUNK", "half"),
+    ("CF.UNION", "missing", "f"), ("CF.COMPACT", "deleted"), ("CF.COMPACT", "imported"), ("DEL", "half"),
 ]
 
 

@@ -81,8 +81,9 @@ fn help<T: AsRef<str>>(args: &[T]) -> String {
     let outer = names.next().unwrap_or_default();
     let help = of(outer.to_owned());
     // The list of its own subcommands ends with an empty line.
-    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).map_while(|line| line.split_whitespace().next());
-    match names.next().filter(|inner| !outer.is_empty() && commands.clone().any(|name| name == *inner)) {
+    let mut commands =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).map_while(|line| line.split_whitespace().next());
+    match names.next().filter(|inner| commands.any(|name| name == *inner)) {
         Some(inner) => of(format!("{outer} {inner}")),
         None => help,
     }
