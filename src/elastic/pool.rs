@@ -611,11 +611,17 @@ impl Pool {
         self.list_shard(place).map_or_else(|| beyond(), |ListShard { record, list }| record.with_items(list.len()))
     }
 
-    /// Adds copies of an item to the list at a place, as [`List::add`] does, with no other limit than that of a count.
-    pub fn add_to_list(&mut self, place: Place, key: ClassKey, copies: u32) -> Result<bool, OutOfMemory> {
+    /// Adds copies of an item to the list at a place, as [`List::add_at`] does, with no other limit than that of a count.
+    pub fn add_to_list(
+        &mut self,
+        place: Place,
+        found: Result<usize, usize>,
+        key: ClassKey,
+        copies: u32,
+    ) -> Result<bool, OutOfMemory> {
         let Some(shard) = self.lists.get_mut(index((u32::MAX - place.0).into())) else { beyond() };
         let (charged, len) = (shard.list.needed_bytes(), shard.list.len());
-        let is_added = shard.list.add(key, copies, u32::MAX)?;
+        let is_added = shard.list.add_at(found, key, copies, u32::MAX)?;
         if is_added {
             self.needed_by_lists = self.needed_by_lists - charged + shard.list.needed_bytes();
             self.copies_in_lists = self.copies_in_lists + u64::from(copies) - wide(shard.list.len() - len);

@@ -338,9 +338,14 @@ impl List {
         Self::bytes_for(self.key_bytes, len, self.count_bytes)
     }
 
-    /// Returns by how many bytes [`add`](Self::add) raises what [`bytes_for`](Self::bytes_for) says of the list.
-    pub fn growth(&self, key: ClassKey, copies: u32) -> usize {
-        let count = self.get(key);
+    /// Finds a key as [`ListView::find`] does.
+    pub fn find(&self, key: ClassKey) -> Result<usize, usize> {
+        self.view().find(key, self.view().guess(key))
+    }
+
+    /// Returns by how many bytes [`add_at`](Self::add_at) raises what [`bytes_for`](Self::bytes_for) says of the list.
+    pub fn growth(&self, found: Result<usize, usize>, copies: u32) -> usize {
+        let count = found.map_or(0, |at| self.view().count(at));
         let (len, count_bytes) = (self.len() + usize::from(count == 0 && copies > 0), width(count.saturating_add(copies)));
         Self::bytes_for(self.key_bytes, len, self.count_bytes.max(narrow(count_bytes))) - self.capacity_for(self.len())
     }
@@ -348,7 +353,7 @@ impl List {
     /// Adds copies of a key. Returns false and changes nothing if its count would exceed `most`. If it fails, nothing has changed.
     #[inline(never)]
     pub fn add(&mut self, key: ClassKey, copies: u32, most: u32) -> Result<bool, OutOfMemory> {
-        self.add_at(self.view().find(key, self.view().guess(key)), key, copies, most)
+        self.add_at(self.find(key), key, copies, most)
     }
 
     /// [Adds](Self::add) copies of a key that was [found](ListView::find) there.
@@ -375,7 +380,7 @@ impl List {
     /// Removes up to `most` copies of a key, and its entry with the last one. Returns how many were removed. If there is no memory
     /// for a smaller list, the list keeps its memory.
     pub fn take(&mut self, key: ClassKey, most: u32) -> u32 {
-        self.view().find(key, self.view().guess(key)).map_or(0, |at| self.take_at(at, most))
+        self.find(key).map_or(0, |at| self.take_at(at, most))
     }
 
     /// [Removes](Self::take) copies of the key at a position.

@@ -218,15 +218,12 @@ impl Generation {
         budget: usize,
     ) -> Result<(), InsertError> {
         let Some(list) = self.pool.list(place) else { return Ok(()) };
-        let len = list.len();
-        // Without a limit, the list is searched only once.
-        if budget < usize::MAX {
-            InsertError::check_budget(list.growth(class_key, copies), budget)?;
-        }
-        if !self.pool.add_to_list(place, class_key, copies)? {
+        let found = list.find(class_key);
+        InsertError::check_budget(list.growth(found, copies), budget)?;
+        if !self.pool.add_to_list(place, found, class_key, copies)? {
             return Err(InsertError::of(InsertErrorKind::TooManyCopies));
         }
-        self.len += self.items(place) - len;
+        self.len += usize::from(found.is_err() && copies > 0);
         Ok(())
     }
 
