@@ -349,9 +349,16 @@ impl<S: Bytes + DerefMut, P: TableParams> RawFilter<S, P> {
         })
     }
 
-    /// Adds all fingerprints of a filter with as many buckets, whose column lacks the first bit of this one's; `bit` is its value.
-    /// Returns false if one found no room; the filter must then be discarded.
+    /// Adds all fingerprints of a filter with as many buckets, whose column lacks the first bit of this one's; `bit` is its value. The
+    /// half with bit 0 comes first, into an empty filter. Returns false if one found no room; the filter must then be discarded.
     pub fn add_half<T: Bytes>(&mut self, half: &RawFilter<T, P>, bit: u32) -> bool {
+        if bit == 0 {
+            debug_assert!(self.items == 0, "the lower half comes first");
+            let [lower, own] = [&half.params, &self.params].map(|params| DeepGeometry::new(params).column);
+            own.widen(&mut self.storage, lower, &half.storage, self.params.buckets());
+            self.items = half.items;
+            return true;
+        }
         let above = u64::from(bit) << (half.params.fingerprint_bits() + half.params.column_bits());
         half.each_piece(&mut |first_bucket, values| self.add_all(first_bucket, values, above))
     }

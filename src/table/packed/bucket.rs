@@ -428,6 +428,19 @@ impl Column {
         self.set(bytes, bucket, 0, 0);
     }
 
+    /// Copies a table and its narrower column to bytes where this column is to be. The further bits of each field become 0, so the order
+    /// of the slots is the same.
+    #[inline(never)]
+    pub fn widen(self, bytes: &mut [u8], narrower: Self, from: &[u8], buckets: u64) {
+        let (table, mut fields) = (index(self.first_bit / 8), Writer::new(self.first_bit));
+        bytes[..table].copy_from_slice(&from[..table]);
+        for slot in 0..buckets * u64::from(SLOTS) {
+            let field = bits::word(from, narrower.first_bit + slot * u64::from(narrower.width)) & mask(narrower.width());
+            fields.push(bytes, self.width(), field);
+        }
+        fields.finish(bytes);
+    }
+
     fn set(self, bytes: &mut [u8], bucket: u64, slot: u32, field: u64) {
         bits::set(bytes, self.field_bit(bucket, slot), self.width(), field);
     }
