@@ -401,21 +401,27 @@ fn classes(shard: &Shard<'_>) -> Vec<(u64, u64, u32)> {
     classes
 }
 
+/// The bytes behind a table that is split or merged.
+const FOLLOWING: [u8; PADDING] = [0xff; PADDING];
+
 /// Splits a shard of depth 0, calls `check` with each half, and returns the bytes of a shard that is merged from them.
 fn split_and_merged(shard: &Shard<'_>, check: &mut dyn FnMut(&ShardMut<'_>)) -> Vec<u8> {
     let (whole, dispatch) = (*shard.params(), shard.dispatch());
     let half = ShardParams { upper_bits: whole.upper_bits - 1, depth: 1, ..whole };
-    let mut merged = vec![0; whole.padded_bytes()];
+    // What follows a table, another one in memory, is neither read as part of it nor changed.
+    let mut merged = [vec![0; whole.table_bytes()], FOLLOWING.to_vec()].concat();
     for bit in 0..2 {
         let mut part = vec![0; half.padded_bytes()];
         let mut part = ShardMut::from_parts(half, &mut part[..], 0).with_dispatch(dispatch);
         assert!(part.fill_part(shard, bit), "{half:?}: there is room in a half");
         check(&part);
-        let bytes = [part.table(), &[0; PADDING]].concat();
+        let bytes = [part.table(), &FOLLOWING].concat();
         let part = Shard::from_parts(half, &bytes[..], part.items()).with_dispatch(dispatch);
         let mut whole = ShardMut::from_parts(whole, &mut merged[..], 0).with_dispatch(dispatch);
         assert!(whole.add_half(&part, bit), "{half:?}: there is room in the whole");
     }
+    assert!(merged.ends_with(&FOLLOWING), "{whole:?}: the bytes behind the table have changed");
+    merged.truncate(whole.table_bytes());
     merged
 }
 
@@ -423,14 +429,15 @@ fn split_and_merged(shard: &Shard<'_>, check: &mut dyn FnMut(&ShardMut<'_>)) -> 
 /// sends them to different halves, and merging the halves restores the shard's bytes.
 #[test]
 fn shards_store_every_bit_of_64() {
-    const BUCKETS: u32 = 8;
-    for (low_bits, upper_bits) in [(32, 32), (32, 31), (32, 30), (17, 29), (4, 32), (16, 16), (13, 15), (13, 1)] {
+    let bits = [(32, 32), (32, 31), (32, 30), (17, 29), (4, 32), (16, 16), (13, 15), (13, 1)];
+    for (buckets_in_table, (low_bits, upper_bits)) in [2, 6, 8].into_iter().flat_map(|buckets| bits.map(|bits| (buckets, bits))) {
         for kernel in Kernel::available() {
             let dispatch = kernel.dispatch().expect("it is available");
-            let whole = ShardParams { buckets: BUCKETS, low_bits, upper_bits, ..empty_generation().0.generation(0).shard(0) };
-            let context = format!("{low_bits} and {upper_bits} bits, {kernel}");
+            let whole =
+                ShardParams { buckets: buckets_in_table, low_bits, upper_bits, ..empty_generation().0.generation(0).shard(0) };
+            let context = format!("{buckets_in_table} buckets, {low_bits} and {upper_bits} bits, {kernel}");
             let highest = 1 << (whole.stored_bits() - 1);
-            let items: Vec<(u64, Fingerprint)> = (0..u64::from(BUCKETS))
+            let items: Vec<(u64, Fingerprint)> = (0..u64::from(buckets_in_table))
                 .map(|bucket| {
                     let fingerprint = split_mix(bucket) & (highest - 1) | 1;
                     (bucket, Fingerprint::new(fingerprint).expect("it is not 0"))
@@ -457,21 +464,21 @@ fn shards_store_every_bit_of_64() {
                 assert!(contains(&bytes, item) && contains(&bytes, twin(item)), "{context}");
             }
 
-            let shard = Shard::from_parts(whole, &bytes[..], 2 * u64::from(BUCKETS)).with_dispatch(dispatch);
-            assert_eq!(shard.taken(0..BUCKETS.into()), Some(2 * u64::from(BUCKETS)), "{context}");
+            let shard = Shard::from_parts(whole, &bytes[..], 2 * u64::from(buckets_in_table)).with_dispatch(dispatch);
+            assert_eq!(shard.taken(0..buckets_in_table.into()), Some(2 * u64::from(buckets_in_table)), "{context}");
             let of = |item: (u64, Fingerprint)| (item.0.min(buckets(item).1), item.1.wide(), 1);
             let mut expected: Vec<_> = items.iter().flat_map(|&item| [of(item), of(twin(item))]).collect();
             expected.sort_unstable();
             assert_eq!(classes(&shard), expected, "{context}");
 
             let merged = split_and_merged(&shard, &mut |part| {
-                assert_eq!(part.items(), u64::from(BUCKETS), "{context}");
+                assert_eq!(part.items(), u64::from(buckets_in_table), "{context}");
                 part.each_fingerprint(|_, fingerprint| {
                     assert!(items.iter().any(|item| item.1 == fingerprint), "{context}");
                     true
                 });
             });
-            assert!(merged == bytes, "{context}");
+            assert!(merged == shard.table(), "{context}");
 
             for &item in &items {
                 let located = Located::new(buckets(item), item.1);
