@@ -401,14 +401,13 @@ fn classes(shard: &Shard<'_>) -> Vec<(u64, u64, u32)> {
     classes
 }
 
-/// The bytes behind a table that is split or merged.
+/// The bytes behind a table, which belong to the next one: splits and merges neither read nor change them.
 const FOLLOWING: [u8; PADDING] = [0xff; PADDING];
 
 /// Splits a shard of depth 0, calls `check` with each half, and returns the bytes of a shard that is merged from them.
 fn split_and_merged(shard: &Shard<'_>, check: &mut dyn FnMut(&ShardMut<'_>)) -> Vec<u8> {
     let (whole, dispatch) = (*shard.params(), shard.dispatch());
     let half = ShardParams { upper_bits: whole.upper_bits - 1, depth: 1, ..whole };
-    // What follows a table, another one in memory, is neither read as part of it nor changed.
     let mut merged = [vec![0; whole.table_bytes()], FOLLOWING.to_vec()].concat();
     for bit in 0..2 {
         let mut part = vec![0; half.padded_bytes()];
